@@ -1,0 +1,66 @@
+"""Time and chance as the rest of kwire sees them.
+
+The composition root (`broker/node.py`) creates one `Clock` and one `Random` and hands them down;
+nothing else reads the wall clock or draws random numbers, so that a whole node can run on
+simulated time from one seed (DESIGN.md, decision 3). Deadlines use `loop.time()`, in
+milliseconds as `now_ms`; timestamps that reach a record or a file use `wall_ms()`.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Where timestamps come from."""
+
+    def wall_ms(self) -> int:
+        """Milliseconds since the Unix epoch."""
+        ...
+
+
+class Random(Protocol):
+    """Where identifiers and jitter come from."""
+
+    def random_bytes(self, size_bytes: int) -> bytes:
+        """`size_bytes` random bytes."""
+        ...
+
+    def below(self, limit: int) -> int:
+        """A random integer in [0, limit)."""
+        ...
+
+
+class SystemClock:
+    """The machine's wall clock."""
+
+    def wall_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+
+class SystemRandom:
+    """The operating system's randomness."""
+
+    def __init__(self) -> None:
+        self._random = random.SystemRandom()
+
+    def random_bytes(self, size_bytes: int) -> bytes:
+        return self._random.randbytes(size_bytes)
+
+    def below(self, limit: int) -> int:
+        return self._random.randrange(limit)
+
+
+class SeededRandom:
+    """Reproducible randomness: the same seed gives the same draws (simulation, tests)."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def random_bytes(self, size_bytes: int) -> bytes:
+        return self._random.randbytes(size_bytes)
+
+    def below(self, limit: int) -> int:
+        return self._random.randrange(limit)

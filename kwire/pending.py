@@ -1,0 +1,100 @@
+"""A result that comes later, without a task: what API handlers, coordinators and the controller return.
+
+Unlike `asyncio.Future`, callbacks run at once, inside `complete` and in the order they were
+added, so that the order of effects is the order of causes and a simulation replays it exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Pending(Generic[T]):
+    """One result to come; completed, failed or cancelled at most once, later calls do nothing.
+
+    `complete`, `fail` and `cancel` return whether they were the first. A callback receives this
+    object and reads `result()`, which raises the error of `fail`. `on_cancel` is what frees the
+    resources of whoever would have completed it (a purgatory entry, a timer); it runs only when
+    the waiting side cancels.
+    """
+
+    __slots__ = ("_callbacks", "_error", "_on_cancel", "_result", "cancelled", "done")
+
+    def __init__(self, on_cancel: Callable[[], None] | None = None) -> None:
+        self.done = False
+        self.cancelled = False
+        self._result: T | None = None
+        self._error: Exception | None = None
+        self._callbacks: list[Callable[[Pending[T]], None]] = []
+        self._on_cancel = on_cancel
+
+    @classmethod
+    def completed(cls, result: T) -> Pending[T]:
+        """A Pending that already has its result."""
+        pending: Pending[T] = cls()
+        pending.complete(result)
+        return pending
+
+    @classmethod
+    def failed(cls, error: Exception) -> Pending[T]:
+        """A Pending that already has failed."""
+        pending: Pending[T] = cls()
+        pending.fail(error)
+        return pending
+
+    def complete(self, result: T) -> bool:
+        if self.done:
+            return False
+        self._result = result
+        self._finish()
+        return True
+
+    def fail(self, error: Exception) -> bool:
+        if self.done:
+            return False
+        self._error = error
+        self._finish()
+        return True
+
+    def cancel(self) -> bool:
+        """The waiting side no longer wants the result: no callback will run."""
+        if self.done:
+            return False
+        self.done = self.cancelled = True
+        self._callbacks.clear()
+        on_cancel, self._on_cancel = self._on_cancel, None
+        if on_cancel is not None:
+            on_cancel()
+        return True
+
+    def set_on_cancel(self, on_cancel: Callable[[], None]) -> None:
+        """Replace what runs when the waiting side cancels; does nothing once done."""
+        if not self.done:
+            self._on_cancel = on_cancel
+
+    def add_done_callback(self, callback: Callable[[Pending[T]], None]) -> None:
+        """Run `callback(self)` at completion or failure; at once when already done."""
+        if not self.done:
+            self._callbacks.append(callback)
+        elif not self.cancelled:
+            callback(self)
+
+    def error(self) -> Exception | None:
+        return self._error
+
+    def result(self) -> T:
+        """The result; raises the error of `fail`. Only for one that is done and not cancelled."""
+        if self._error is not None:
+            raise self._error
+        assert self.done and not self.cancelled, "result() of a Pending that has none"
+        return self._result  # type: ignore[return-value]
+
+    def _finish(self) -> None:
+        self.done = True
+        self._on_cancel = None
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback(self)
