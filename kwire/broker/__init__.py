@@ -1,0 +1,1 @@
+"""The broker half of a node: connections, dispatch, waiting requests, API handlers, composition."""

@@ -1,0 +1,1 @@
+"""The `kwire` command. `main.py` is all that `kwire serve` imports of it."""
