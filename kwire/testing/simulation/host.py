@@ -1,0 +1,70 @@
+"""A machine of the simulated world: a name, a clock that may be wrong, a loop, a disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kwire.clock import SeededRandom
+from kwire.testing.simulation.loop import SimulatedLoop
+from kwire.testing.simulation.scheduler import START_WALL_MS
+
+if TYPE_CHECKING:
+    from kwire.testing.simulation.scheduler import Simulation
+
+
+class SimulatedClock:
+    """A host's wall clock: simulated time plus the host's skew."""
+
+    def __init__(self, host: SimulatedHost) -> None:
+        self._host = host
+
+    def wall_ms(self) -> int:
+        now_ms = int(self._host.simulation.now * 1000)
+        return START_WALL_MS + now_ms + self._host.clock_skew_ms
+
+
+class SimulatedHost:
+    """A host. `crash` ends its current life; `restart` begins another with the same disk.
+
+    `disk` is whatever implements the file layer for this host (see `disk.py`); it must have
+    `crash()`, which drops what was not synced. `disk_delay_s` slows executor jobs down.
+    """
+
+    def __init__(
+        self, simulation: Simulation, name: str, index: int, clock_skew_ms: int = 0
+    ) -> None:
+        self.simulation = simulation
+        self.name = name
+        self.address = f"10.0.0.{index + 1}"
+        self.clock_skew_ms = clock_skew_ms
+        self.disk_delay_s = 0.0
+        self.clock = SimulatedClock(self)
+        self.random = SeededRandom(simulation.random.below(1 << 62))
+        self.disk: Any = None
+        self.up = True
+        self.loop = SimulatedLoop(self)  # type: ignore[abstract]
+
+    def crash(self, *, power_loss: bool = True) -> None:
+        """Stop everything at once.
+
+        With `power_loss` the disk loses what was not synced and peers hear nothing; without it
+        (the process is killed) the kernel keeps written data and resets the connections.
+        """
+        self.simulation.record(self.name, "crash" if power_loss else "killed")
+        self.up = False
+        self.loop.kill()
+        self.simulation.network.host_crashed(self, silently=power_loss)
+        if power_loss and self.disk is not None:
+            self.disk.crash()
+        if not power_loss and self.disk is not None:
+            self.disk.process_killed()
+
+    def restart(self) -> SimulatedLoop:
+        """Come back up; returns the new loop."""
+        self.simulation.record(self.name, "restart")
+        if self.up:
+            self.loop.kill()
+            self.simulation.network.host_crashed(self, silently=False)
+        self.up = True
+        self.loop = SimulatedLoop(self)  # type: ignore[abstract]
+        return self.loop

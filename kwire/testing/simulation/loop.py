@@ -1,0 +1,259 @@
+"""An asyncio event loop for one simulated host.
+
+It implements what asyncio programs use of a loop: callbacks, timers, futures and tasks, TCP
+connections and servers (over the simulated network), executors. What it lacks - subprocesses,
+signals, datagrams, file descriptors - raises NotImplementedError, as in any partial loop.
+
+Executor jobs run inside the simulation: a job takes effect at a drawn instant after it was
+submitted and its result arrives at a drawn instant after that; the jobs of one executor keep
+their order, like those of a pool with one worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import socket
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from kwire.testing.simulation.host import SimulatedHost
+    from kwire.testing.simulation.network import SimulatedServer
+
+T = TypeVar("T")
+
+EXECUTOR_DELAY_MAX_S = 0.002
+
+
+class SimulatedLoop(asyncio.AbstractEventLoop):
+    """The loop of one life of a host: a crashed host comes back with a new one."""
+
+    def __init__(self, host: SimulatedHost) -> None:
+        self._host = host
+        self._simulation = host.simulation
+        self._alive = True
+        self._exception_handler: Callable[[asyncio.AbstractEventLoop, Any], object] | None = None
+        self._executor_free_at: dict[int, float] = {}
+        self._executors: list[object] = []
+        self._task_factory: Any = None
+
+    @property
+    def host(self) -> SimulatedHost:
+        return self._host
+
+    def kill(self) -> None:
+        """Nothing of this loop runs any more."""
+        self._alive = False
+        self._simulation.drop(self)
+
+    # --- time and callbacks ---
+
+    def time(self) -> float:
+        return self._simulation.now
+
+    def call_soon(  # type: ignore[override]
+        self,
+        callback: Callable[..., object],
+        *args: Any,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context)
+        if self._alive:
+            self._simulation.make_ready(self, handle)
+        return handle
+
+    call_soon_threadsafe = call_soon  # type: ignore[assignment]  # there is one thread
+
+    def call_later(  # type: ignore[override]
+        self,
+        delay: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self._simulation.now + delay, callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        if self._alive:
+            self._simulation.add_timer(when, self, handle)
+        return handle
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Cancelled timers are skipped when their time comes."""
+
+    def run_handle(self, handle: asyncio.Handle) -> None:
+        """Run one callback as this loop's."""
+        if not self._alive:
+            return
+        previous = asyncio._get_running_loop()
+        asyncio._set_running_loop(self)
+        try:
+            handle._run()
+        finally:
+            asyncio._set_running_loop(previous)
+
+    # --- futures and tasks ---
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
+
+    def create_task(  # type: ignore[override]
+        self, coro: Coroutine[Any, Any, T], *, name: str | None = None, context: Any = None
+    ) -> asyncio.Task[T]:
+        if self._task_factory is not None:
+            made: asyncio.Task[T] = self._task_factory(self, coro)
+            return made
+        return asyncio.Task(coro, loop=self, name=name or "task", context=context)
+
+    def set_task_factory(self, factory: Any) -> None:
+        self._task_factory = factory
+
+    def get_task_factory(self) -> Any:
+        return self._task_factory
+
+    def run_until_complete(self, future: Any) -> Any:
+        task = asyncio.ensure_future(future, loop=self)
+        self._simulation.run_until(task.done)
+        return task.result()
+
+    def is_running(self) -> bool:
+        return asyncio._get_running_loop() is self
+
+    def is_closed(self) -> bool:
+        return not self._alive
+
+    def close(self) -> None:
+        self._alive = False
+
+    def get_debug(self) -> bool:
+        return False
+
+    def set_debug(self, enabled: bool) -> None:
+        """There is no debug mode."""
+
+    async def shutdown_asyncgens(self) -> None:
+        """Nothing to shut down: generators die with the simulation."""
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Executor jobs are events; there is no thread to wait for."""
+
+    # --- errors ---
+
+    def set_exception_handler(
+        self, handler: Callable[[asyncio.AbstractEventLoop, Any], object] | None
+    ) -> None:
+        self._exception_handler = handler
+
+    def get_exception_handler(
+        self,
+    ) -> Callable[[asyncio.AbstractEventLoop, Any], object] | None:
+        return self._exception_handler
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        message = f"{self._host.name}: {context.get('message')}: {error!r}"
+        if error is not None and error.__traceback__ is not None:
+            import traceback
+
+            message += "\n" + "".join(traceback.format_exception(error))
+        self._simulation.failures.append(message)
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        if self._exception_handler is not None:
+            self._exception_handler(self, context)
+        else:
+            self.default_exception_handler(context)
+
+    # --- executors ---
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        future: asyncio.Future[T] = self.create_future()
+        key = self._executor_key(executor)
+        simulation = self._simulation
+        start = max(simulation.now, self._executor_free_at.get(key, 0.0))
+        delay_max = EXECUTOR_DELAY_MAX_S + self._host.disk_delay_s
+        effect_at = start + simulation.uniform(0, delay_max)
+        done_at = effect_at + simulation.uniform(0, delay_max)
+        self._executor_free_at[key] = effect_at
+        self.call_at(effect_at, self._run_job, future, done_at, func, args)
+        return future
+
+    def _executor_key(self, executor: object) -> int:
+        """A small number for an executor, by order of first use (an address would differ)."""
+        for index, known in enumerate(self._executors):
+            if known is executor:
+                return index
+        self._executors.append(executor)
+        return len(self._executors) - 1
+
+    def _run_job(
+        self,
+        future: asyncio.Future[T],
+        done_at: float,
+        func: Callable[..., T],
+        args: tuple[Any, ...],
+    ) -> None:
+        if future.cancelled():
+            return
+        running = asyncio._get_running_loop()
+        asyncio._set_running_loop(None)  # a worker thread has no running loop
+        try:
+            result = func(*args)
+        except Exception as error:
+            self.call_at(done_at, _fail, future, error)
+        else:
+            self.call_at(done_at, _complete, future, result)
+        finally:
+            asyncio._set_running_loop(running)
+
+    def set_default_executor(self, executor: Any) -> None:
+        """All executors are simulated."""
+
+    # --- network ---
+
+    async def create_connection(
+        self,
+        protocol_factory: Callable[[], Any],
+        host: str | None = None,
+        port: int | None = None,
+        **options: Any,
+    ) -> tuple[asyncio.Transport, Any]:
+        if host is None or port is None or options.get("ssl"):
+            raise NotImplementedError("the simulated network connects plain TCP by host and port")
+        network = self._simulation.network
+        return await network.connect(self._host, host, int(port), protocol_factory)
+
+    async def create_server(  # type: ignore[override]
+        self,
+        protocol_factory: Callable[[], Any],
+        host: Any = None,
+        port: int | None = None,
+        **options: Any,
+    ) -> SimulatedServer:
+        if options.get("ssl") or options.get("sock") is not None:
+            raise NotImplementedError("the simulated network listens on plain TCP ports")
+        return self._simulation.network.listen(self._host, port or 0, protocol_factory)
+
+    async def getaddrinfo(self, host: Any, port: Any, **options: Any) -> list[tuple[Any, ...]]:
+        name = host.decode() if isinstance(host, bytes) else host
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (name, int(port or 0)))]
+
+
+def _complete(future: asyncio.Future[T], result: T) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _fail(future: asyncio.Future[Any], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)

@@ -1,0 +1,440 @@
+"""TCP between simulated hosts: streams with drawn delays, partitions, resets and back-pressure.
+
+What a stream guarantees holds (order, no loss within a connection, back-pressure); everything
+around it is drawn from the seed: how long bytes travel, how they are cut into reads, when a
+connection breaks. A blocked direction holds its bytes back, as a lost packet does, until it heals.
+
+Two rules of the memory seam are enforced here: a written view is read only when it is delivered,
+so a sender that reuses memory sends garbage; and after `buffer_updated` the buffer that the
+protocol offers next is filled with a pattern, so a receiver that kept a view of it reads garbage.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kwire.testing.simulation.host import SimulatedHost
+    from kwire.testing.simulation.loop import SimulatedLoop
+    from kwire.testing.simulation.scheduler import Simulation
+
+POISON = 0xDB
+WRITE_HIGH_WATER_BYTES = 64 * 1024
+CONNECT_TIMEOUT_S = 30.0
+FIRST_EPHEMERAL_PORT = 40_000
+
+
+class NetworkConditions:
+    """How the network behaves; changed while it runs. Times in seconds, chances per million."""
+
+    def __init__(self) -> None:
+        self.latency_min_s = 0.0001
+        self.latency_max_s = 0.001
+        self.slow_per_million = 0
+        self.slow_max_s = 0.5
+        self.reset_per_million = 0
+        self.small_reads = True
+
+
+class SimulatedNetwork:
+    """Who listens where, who is connected to whom, which directions are blocked."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self.conditions = NetworkConditions()
+        self._listeners: dict[tuple[str, int], SimulatedServer] = {}
+        self._blocked: dict[tuple[str, str], None] = {}
+        self._transports: dict[SimulatedTransport, None] = {}
+        self._next_port = FIRST_EPHEMERAL_PORT
+
+    # --- faults ---
+
+    def block(self, source: str, destination: str) -> None:
+        """Hold back everything that `source` sends to `destination` (names of hosts)."""
+        self._simulation.record("network", f"block {source}->{destination}")
+        self._blocked[(source, destination)] = None
+
+    def heal(self, source: str | None = None, destination: str | None = None) -> None:
+        """Let a blocked direction (or all) pass again; what was held back arrives now."""
+        self._simulation.record("network", f"heal {source or '*'}->{destination or '*'}")
+        for pair in list(self._blocked):
+            if source in (None, pair[0]) and destination in (None, pair[1]):
+                del self._blocked[pair]
+        for transport in list(self._transports):
+            transport.wake()
+
+    def is_blocked(self, source: str, destination: str) -> bool:
+        return source != destination and (source, destination) in self._blocked
+
+    def reset_connections(self, one: str, other: str) -> None:
+        """Break every connection between two hosts."""
+        for transport in list(self._transports):
+            peer = transport.peer
+            if peer is not None and transport.host.name == one and peer.host.name == other:
+                transport.break_both()
+
+    def latency(self) -> float:
+        conditions = self.conditions
+        simulation = self._simulation
+        if simulation.chance(conditions.slow_per_million):
+            return simulation.uniform(conditions.latency_max_s, conditions.slow_max_s)
+        return simulation.uniform(conditions.latency_min_s, conditions.latency_max_s)
+
+    # --- hosts, listeners, connections ---
+
+    def host_crashed(self, host: SimulatedHost, *, silently: bool) -> None:
+        """Take a host's listeners and connections away; peers are reset unless `silently`."""
+        for key in [key for key in self._listeners if key[0] == host.name]:
+            del self._listeners[key]
+        for transport in [t for t in self._transports if t.host is host]:
+            transport.vanish(reset_peer=not silently)
+
+    def listen(
+        self, host: SimulatedHost, port: int, protocol_factory: Callable[[], Any]
+    ) -> SimulatedServer:
+        if port == 0:
+            port = self._ephemeral_port()
+        key = (host.name, port)
+        if key in self._listeners:
+            raise OSError(98, f"address already in use: port {port} of {host.name}")
+        server = SimulatedServer(self, host, port, protocol_factory)
+        self._listeners[key] = server
+        return server
+
+    def stop_listening(self, server: SimulatedServer) -> None:
+        key = (server.host.name, server.port)
+        if self._listeners.get(key) is server:
+            del self._listeners[key]
+
+    async def connect(
+        self,
+        source: SimulatedHost,
+        address: str,
+        port: int,
+        protocol_factory: Callable[[], Any],
+    ) -> tuple[asyncio.Transport, Any]:
+        loop = source.loop
+        target = self._resolve(source, address)
+        if target is None:
+            raise OSError(-2, f"no such host: {address}")
+        deadline = self._simulation.now + CONNECT_TIMEOUT_S
+        await _pause(loop, self.latency())
+        while not target.up or self._cut(source, target):
+            if self._simulation.now >= deadline:
+                raise TimeoutError(f"no answer from {target.name}")
+            await _pause(loop, 0.2)
+        server = self._listeners.get((target.name, port))
+        await _pause(loop, self.latency())
+        if server is None or self._listeners.get((target.name, port)) is not server:
+            raise ConnectionRefusedError(111, f"connection refused: {target.name}:{port}")
+        local = (source.address, self._ephemeral_port())
+        remote = (target.address, port)
+        near = SimulatedTransport(self, source, local, remote)
+        far = SimulatedTransport(self, target, remote, local)
+        near.peer, far.peer = far, near
+        self._transports[near] = self._transports[far] = None
+        protocol = protocol_factory()
+        near.set_protocol(protocol)
+        protocol.connection_made(near)
+        target.loop.call_soon(far.accept, server.protocol_factory)
+        return near, protocol
+
+    def forget(self, transport: SimulatedTransport) -> None:
+        self._transports.pop(transport, None)
+
+    def _cut(self, source: SimulatedHost, target: SimulatedHost) -> bool:
+        return self.is_blocked(source.name, target.name) or self.is_blocked(
+            target.name, source.name
+        )
+
+    def _resolve(self, source: SimulatedHost, address: str) -> SimulatedHost | None:
+        if address in ("localhost", "127.0.0.1", "::1", "0.0.0.0", "::"):
+            return source
+        for host in self._simulation.hosts.values():
+            if address in (host.name, host.address):
+                return host
+        return None
+
+    def _ephemeral_port(self) -> int:
+        self._next_port += 1
+        return self._next_port
+
+
+class SimulatedServer:
+    """A listening port; has what programs use of `asyncio.Server`."""
+
+    def __init__(
+        self,
+        network: SimulatedNetwork,
+        host: SimulatedHost,
+        port: int,
+        protocol_factory: Callable[[], Any],
+    ) -> None:
+        self._network = network
+        self.host = host
+        self.port = port
+        self.protocol_factory = protocol_factory
+        self.sockets = [_NamedSocket((host.address, port))]
+
+    def close(self) -> None:
+        self._network.stop_listening(self)
+
+    async def wait_closed(self) -> None:
+        """A closed listener is gone at once."""
+
+    def is_serving(self) -> bool:
+        return True
+
+    async def start_serving(self) -> None:
+        """A listener serves from its creation."""
+
+    def get_loop(self) -> SimulatedLoop:
+        return self.host.loop
+
+
+class _NamedSocket:
+    """Stands for a socket where only its name is asked."""
+
+    def __init__(self, name: tuple[str, int]) -> None:
+        self._name = name
+
+    def getsockname(self) -> tuple[str, int]:
+        return self._name
+
+    def setsockopt(self, *options: object) -> None:
+        """There are no options to set."""
+
+
+class SimulatedTransport(asyncio.Transport):
+    """One end of a connection."""
+
+    def __init__(
+        self,
+        network: SimulatedNetwork,
+        host: SimulatedHost,
+        local: tuple[str, int],
+        remote: tuple[str, int],
+    ) -> None:
+        super().__init__({"sockname": local, "peername": remote, "socket": _NamedSocket(local)})
+        self.host = host
+        self.peer: SimulatedTransport | None = None
+        self._network = network
+        self._simulation = host.simulation
+        self._loop = host.loop
+        self._protocol: Any = None
+        self._unsent: deque[memoryview] = deque()
+        self._unsent_bytes = 0
+        self._high, self._low = WRITE_HIGH_WATER_BYTES, WRITE_HIGH_WATER_BYTES // 4
+        self._writing_paused = False
+        self._reading_paused = False
+        self._eof_after_unsent = False
+        self._closing = False
+        self._lost = False
+        self._delivery_at = 0.0
+        self._deliveries = 0
+
+    # --- asyncio.Transport ---
+
+    def set_protocol(self, protocol: Any) -> None:
+        self._protocol = protocol
+
+    def get_protocol(self) -> Any:
+        return self._protocol
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def write(self, data: Any) -> None:
+        self.writelines((data,))
+
+    def writelines(self, list_of_data: Iterable[Any]) -> None:
+        if self._lost or self._eof_after_unsent:
+            return
+        for data in list_of_data:
+            view = memoryview(data).cast("B")
+            if len(view):
+                self._unsent.append(view)
+                self._unsent_bytes += len(view)
+        if self._simulation.chance(self._network.conditions.reset_per_million):
+            self.break_both()
+            return
+        self._schedule_delivery()
+        if self._unsent_bytes > self._high and not self._writing_paused:
+            self._writing_paused = True
+            self._protocol.pause_writing()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._high = WRITE_HIGH_WATER_BYTES if high is None else high
+        self._low = self._high // 4 if low is None else low
+
+    def get_write_buffer_size(self) -> int:
+        return self._unsent_bytes
+
+    def get_write_buffer_limits(self) -> tuple[int, int]:
+        return self._low, self._high
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        if not self._eof_after_unsent:
+            self._eof_after_unsent = True
+            self._schedule_delivery()
+
+    def pause_reading(self) -> None:
+        self._reading_paused = True
+
+    def resume_reading(self) -> None:
+        if self._reading_paused:
+            self._reading_paused = False
+            if self.peer is not None:
+                self.peer.wake()
+
+    def is_reading(self) -> bool:
+        return not self._reading_paused and not self._closing
+
+    def close(self) -> None:
+        if not self._closing:
+            self._closing = True
+            self.write_eof()
+
+    def abort(self) -> None:
+        self._closing = True
+        peer = self.peer
+        self._lose(None)
+        if peer is not None:
+            peer.reset_later()
+
+    # --- what the network does to it ---
+
+    def accept(self, protocol_factory: Callable[[], Any]) -> None:
+        """The server's side of a new connection begins."""
+        if self._lost:
+            return
+        self._protocol = protocol_factory()
+        self._protocol.connection_made(self)
+        if self.peer is not None:
+            self.peer.wake()
+
+    def wake(self) -> None:
+        """Something that held bytes back may be gone."""
+        if self._unsent or self._eof_after_unsent:
+            self._schedule_delivery()
+
+    def break_both(self) -> None:
+        """The connection is reset under both ends."""
+        peer = self.peer
+        self.reset_later()
+        if peer is not None:
+            peer.reset_later()
+
+    def reset_later(self) -> None:
+        if not self._lost:
+            at = self._simulation.now + self._network.latency()
+            self._loop.call_at(at, self._lose, ConnectionResetError(104, "connection reset"))
+
+    def vanish(self, *, reset_peer: bool) -> None:
+        """This end's host is gone."""
+        self._lost = self._closing = True
+        self._network.forget(self)
+        peer = self.peer
+        if reset_peer and peer is not None:
+            peer.reset_later()
+
+    # --- delivery: runs on the receiver's loop ---
+
+    def _schedule_delivery(self) -> None:
+        peer = self.peer
+        if peer is None or self._lost:
+            return
+        earliest = self._simulation.now + self._network.latency()
+        self._delivery_at = max(self._delivery_at, earliest)
+        self._deliveries += 1
+        peer._loop.call_at(self._delivery_at, self._deliver)
+
+    def _deliver(self) -> None:
+        self._deliveries -= 1
+        peer = self.peer
+        if self._lost or peer is None or peer._lost or peer._protocol is None:
+            return
+        if self._network.is_blocked(self.host.name, peer.host.name):
+            return
+        while self._unsent and not peer._reading_paused and not peer._lost:
+            peer._receive(self._unsent)
+        size = sum(len(view) for view in self._unsent)
+        self._unsent_bytes = size
+        if self._writing_paused and size <= self._low:
+            self._writing_paused = False
+            self._loop.call_soon(self._resume_writing)
+        if not self._unsent and self._eof_after_unsent:
+            peer._receive_eof()
+            if self._closing:
+                self._loop.call_soon(self._lose, None)
+
+    def _resume_writing(self) -> None:
+        if not self._lost:
+            self._protocol.resume_writing()
+
+    def _receive(self, incoming: deque[memoryview]) -> None:
+        """Hand the beginning of `incoming` to the protocol, as one read."""
+        if self._closing:  # a closing transport reads no more
+            incoming.clear()
+            return
+        limit = len(incoming[0])
+        if self._network.conditions.small_reads and limit > 1 and self._simulation.chance(100_000):
+            limit = 1 + self._simulation.random.below(limit)
+        protocol = self._protocol
+        if isinstance(protocol, asyncio.BufferedProtocol):
+            buffer = memoryview(protocol.get_buffer(-1)).cast("B")
+            size = min(limit, len(buffer))
+            buffer[:size] = incoming[0][:size]
+            _consume(incoming, size)
+            protocol.buffer_updated(size)
+            self._poison(protocol, size)
+        else:
+            data = bytes(incoming[0][:limit])
+            _consume(incoming, limit)
+            protocol.data_received(data)
+
+    def _poison(self, protocol: asyncio.BufferedProtocol, size: int) -> None:
+        if self._closing or self._lost:
+            return
+        free = memoryview(protocol.get_buffer(-1)).cast("B")
+        size = min(size, len(free))
+        free[:size] = bytes([POISON]) * size
+
+    def _receive_eof(self) -> None:
+        if self._lost or self._protocol is None:
+            return
+        if not self._protocol.eof_received():
+            self.close()
+
+    def _lose(self, error: Exception | None) -> None:
+        if self._lost:
+            return
+        self._lost = self._closing = True
+        self._unsent.clear()
+        self._unsent_bytes = 0
+        self._network.forget(self)
+        if self._protocol is not None:
+            self._loop.call_soon(self._protocol.connection_lost, error)
+
+
+def _consume(incoming: deque[memoryview], size: int) -> None:
+    first = incoming.popleft()
+    if size < len(first):
+        incoming.appendleft(first[size:])
+
+
+async def _pause(loop: SimulatedLoop, seconds: float) -> None:
+    future = loop.create_future()
+    loop.call_later(seconds, _wake, future)
+    await future
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,0 +1,176 @@
+"""The order of everything: one queue of timers, a ready queue per host, one source of chance.
+
+Time stands still while callbacks run and jumps to the next timer when none is ready. Within one
+host callbacks keep asyncio's order; which host runs next, and which of several timers with the
+same deadline fires first, is drawn from the seed. Nothing here depends on hashes, addresses or
+the machine's clock, so a seed is a history.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import heapq
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kwire.clock import SeededRandom
+
+if TYPE_CHECKING:
+    from kwire.testing.simulation.host import SimulatedHost
+    from kwire.testing.simulation.loop import SimulatedLoop
+
+T = TypeVar("T")
+
+START_WALL_MS = 1_700_000_000_000
+
+
+class SimulationError(AssertionError):
+    """The program under simulation failed: an unhandled error in a callback, or no progress."""
+
+
+class Simulation:
+    """The world: time, chance, hosts, the network between them and a transcript of what happened.
+
+    `now` is simulated seconds since the start. `transcript` collects lines of `record`;
+    `fingerprint()` condenses it to compare two runs.
+    """
+
+    def __init__(self, seed: int, *, keep_transcript: bool = True) -> None:
+        from kwire.testing.simulation.network import SimulatedNetwork
+
+        self.seed = seed
+        self.now = 0.0
+        self.random = SeededRandom(seed)
+        self.hosts: dict[str, SimulatedHost] = {}
+        self.transcript: list[str] = []
+        self.failures: list[str] = []
+        self.after_event: Callable[[], None] | None = None
+        self._keep_transcript = keep_transcript
+        self._digest = hashlib.blake2b(digest_size=16)
+        self._timers: list[tuple[float, int, int, SimulatedLoop, asyncio.TimerHandle]] = []
+        self._sequence = 0
+        self._ready: dict[SimulatedLoop, deque[asyncio.Handle]] = {}
+        self.events = 0
+        self.network = SimulatedNetwork(self)
+
+    # --- the world's furniture ---
+
+    def host(self, name: str, *, clock_skew_ms: int = 0) -> SimulatedHost:
+        """The host called `name`, made on first use."""
+        from kwire.testing.simulation.host import SimulatedHost
+
+        host = self.hosts.get(name)
+        if host is None:
+            host = self.hosts[name] = SimulatedHost(self, name, len(self.hosts), clock_skew_ms)
+        return host
+
+    def record(self, who: str, what: str) -> None:
+        """Add a line to the transcript."""
+        line = f"{self.now:.6f} {who} {what}"
+        self._digest.update(line.encode())
+        self._digest.update(b"\n")
+        if self._keep_transcript:
+            self.transcript.append(line)
+
+    def fingerprint(self) -> str:
+        """A digest of the transcript so far."""
+        return self._digest.hexdigest()
+
+    def uniform(self, low: float, high: float) -> float:
+        """A random number in [low, high), in steps of a millionth of the range."""
+        return low + (high - low) * (self.random.below(1_000_000) / 1_000_000)
+
+    def chance(self, per_million: int) -> bool:
+        """True `per_million` times in a million; draws nothing when it is 0."""
+        return per_million > 0 and self.random.below(1_000_000) < per_million
+
+    # --- what loops call ---
+
+    def make_ready(self, loop: SimulatedLoop, handle: asyncio.Handle) -> None:
+        queue = self._ready.get(loop)
+        if queue is None:
+            queue = self._ready[loop] = deque()
+        queue.append(handle)
+
+    def add_timer(self, when: float, loop: SimulatedLoop, handle: asyncio.TimerHandle) -> None:
+        self._sequence += 1
+        entry = (when, self.random.below(1 << 30), self._sequence, loop, handle)
+        heapq.heappush(self._timers, entry)
+
+    def drop(self, loop: SimulatedLoop) -> None:
+        """Forget everything that `loop` had to do (its host crashed)."""
+        self._ready.pop(loop, None)
+        kept = [entry for entry in self._timers if entry[3] is not loop]
+        if len(kept) != len(self._timers):
+            heapq.heapify(kept)
+            self._timers = kept
+
+    # --- running ---
+
+    def step(self) -> bool:
+        """Run one callback; returns False when nothing is left to do, ever."""
+        while True:
+            if self._ready:
+                self._run_one()
+                return True
+            if not self._advance():
+                return False
+
+    def run_until(self, condition: Callable[[], bool], *, limit_s: float = 3600.0) -> None:
+        """Run until `condition()` holds.
+
+        Raises SimulationError when `limit_s` simulated seconds pass before, when nothing is left
+        to do, or when a callback failed without anyone handling it.
+        """
+        end = self.now + limit_s
+        while not condition():
+            if not self.step():
+                raise SimulationError("nothing left to do, and the condition does not hold")
+            if self.failures:
+                raise SimulationError(self.failures[0])
+            if self.now > end:
+                raise SimulationError(f"the condition did not hold within {limit_s} s")
+
+    def run_for(self, seconds: float) -> None:
+        """Run `seconds` of simulated time."""
+        end = self.now + seconds
+        while self._ready or (self._timers and self._timers[0][0] <= end):
+            self.step()
+            if self.failures:
+                raise SimulationError(self.failures[0])
+        self.now = max(self.now, end)
+
+    def run(self, host: SimulatedHost, main: Coroutine[Any, Any, T], limit_s: float = 3600.0) -> T:
+        """Run a coroutine on a host to its end and return its result."""
+        task = host.loop.create_task(main)
+        self.run_until(task.done, limit_s=limit_s)
+        return task.result()
+
+    def _run_one(self) -> None:
+        ready = self._ready
+        if len(ready) == 1:
+            loop = next(iter(ready))
+        else:
+            loop = list(ready)[self.random.below(len(ready))]
+        queue = ready[loop]
+        handle = queue.popleft()
+        if not queue:
+            del ready[loop]
+        self.events += 1
+        if not handle.cancelled():
+            loop.run_handle(handle)
+            if self.after_event is not None:
+                self.after_event()
+
+    def _advance(self) -> bool:
+        timers = self._timers
+        while timers:
+            when, _, _, loop, handle = heapq.heappop(timers)
+            if handle.cancelled():
+                continue
+            self.now = max(self.now, when)
+            self.make_ready(loop, handle)
+            return True
+        return False
