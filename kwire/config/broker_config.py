@@ -1,0 +1,220 @@
+"""A node's settings: five sources, one precedence, typed values.
+
+Kafka's defaults < the developer table < `server.properties` < `KAFKA_*` environment <
+`-o name=value`. `load` checks everything that is set; defaults are parsed when they are read.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from kwire.config import environment as environment_settings
+from kwire.config import listeners as listeners_module
+from kwire.config.definitions import BROKER, KWIRE, ConfigDefinition
+from kwire.config.developer import DEVELOPER_SETTINGS
+from kwire.config.errors import ConfigError
+from kwire.config.listeners import Listener
+from kwire.config.values import Value, to_text
+
+LISTENER_PREFIX = "listener.name."
+PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.", "config.providers.")
+
+
+class Source(enum.Enum):
+    """Where a setting comes from; later members win."""
+
+    DEFAULT = "default"
+    DEVELOPER = "developer table"
+    PROPERTIES = "server.properties"
+    ENVIRONMENT = "environment"
+    OVERRIDE = "command line"
+
+
+class BrokerConfig(Mapping[str, Any]):
+    """The static settings of one node; `config["log.segment.bytes"]` is the typed value.
+
+    `texts` holds what was set, as text, developer table included: DescribeConfigs shows these as
+    static. `warnings` are the lines to log at start. Immutable after `load`.
+    """
+
+    def __init__(self, texts: dict[str, str], sources: dict[str, Source], developer: bool) -> None:
+        self.texts = texts
+        self.developer = developer
+        self.warnings: list[str] = []
+        self._sources = sources
+        self._values: dict[str, Value] = {}
+
+    @classmethod
+    def load(
+        cls,
+        properties: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+        overrides: Mapping[str, str] | None = None,
+        developer: bool = True,
+    ) -> BrokerConfig:
+        """Check and combine the sources; ConfigError is one line naming setting and value."""
+        texts: dict[str, str] = {}
+        sources: dict[str, Source] = {}
+        from_environment = environment_settings.settings_of(environment or {})
+        layers: list[tuple[Source, Mapping[str, str]]] = [
+            (Source.DEVELOPER, DEVELOPER_SETTINGS if developer else {}),
+            (Source.PROPERTIES, properties or {}),
+            (Source.ENVIRONMENT, {name: value for name, (value, _) in from_environment.items()}),
+            (Source.OVERRIDE, overrides or {}),
+        ]
+        for source, layer in layers:
+            for name, text in layer.items():
+                if name == "broker.id" and source is not Source.DEVELOPER:
+                    sources.pop("node.id", None)
+                    texts.pop("node.id", None)
+                texts[name] = text
+                sources[name] = source
+        config = cls(texts, sources, developer)
+        for name, text in texts.items():
+            try:
+                config._admit(name, text)
+            except ConfigError as error:
+                variable = from_environment.get(name, ("", ""))[1]
+                where = f" (from {variable})" if sources[name] is Source.ENVIRONMENT else ""
+                raise ConfigError(f"{error}{where}") from None
+        config._check_together()
+        return config
+
+    def _admit(self, name: str, text: str) -> None:
+        definition = definition_of(name)
+        if definition is None:
+            if name.startswith(PLUGIN_PREFIXES):
+                self.warnings.append(f"{name} is accepted without effect: no plug-ins are loaded")
+                return
+            raise ConfigError(_unknown(name, text))
+        try:
+            value = definition.parse(text)
+        except ConfigError as error:
+            hint = f"; accepted: {definition.accepts}"
+            raise ConfigError(str(error) + hint) from None
+        self._values[name] = value
+        shown = "[hidden]" if definition.sensitive else text
+        if name != definition.name or value != definition.default:
+            if definition.support == "refused":
+                raise ConfigError(
+                    f"{name}={shown} is refused: {definition.note}; accepted: "
+                    + (to_text(definition.default) or "nothing (leave it out)")
+                )
+            if definition.support == "accepted" and self._sources[name] is not Source.DEVELOPER:
+                self.warnings.append(
+                    f"{name}={shown} is accepted without effect: {definition.note}"
+                )
+
+    def __getitem__(self, name: str) -> Any:
+        """The typed value: what was set, else Kafka's default; KeyError for an unknown name."""
+        try:
+            return self._values[name]
+        except KeyError:
+            definition = definition_of(name)
+            if definition is None:
+                raise
+            value = self._values[name] = definition.default
+            return value
+
+    def __iter__(self) -> Iterator[str]:
+        yield from BROKER
+        yield from KWIRE
+
+    def __len__(self) -> int:
+        return len(BROKER) + len(KWIRE)
+
+    def source_of(self, name: str) -> Source:
+        """Where the value of `name` comes from."""
+        return self._sources.get(name, Source.DEFAULT)
+
+    @property
+    def node_id(self) -> int:
+        """`node.id`, or `broker.id` where only that is set."""
+        node_id = self["node.id"]
+        return int(self["broker.id"] if node_id is None else node_id)
+
+    @property
+    def log_directories(self) -> list[str]:
+        """`log.dirs`, or `log.dir`."""
+        return list(self["log.dirs"] or self["log.dir"])
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self["process.roles"]
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self["process.roles"]
+
+    def protocol_map(self) -> dict[str, str]:
+        """Listener name -> security protocol.
+
+        As Kafka has it, a controller listener without an entry is PLAINTEXT as long as the map
+        itself was not set.
+        """
+        protocols = listeners_module.parse_protocol_map(self["listener.security.protocol.map"])
+        if "listener.security.protocol.map" not in self.texts:
+            for name in self["controller.listener.names"] or []:
+                protocols.setdefault(name.upper(), "PLAINTEXT")
+        return protocols
+
+    def listeners(self) -> list[Listener]:
+        """Every listener of this node, the controller's too."""
+        return listeners_module.parse_listeners("listeners", self["listeners"], self.protocol_map())
+
+    def broker_listeners(self) -> list[Listener]:
+        """The listeners for clients and other brokers."""
+        controller = self.controller_listener_names()
+        return [listener for listener in self.listeners() if listener.name not in controller]
+
+    def controller_listener_names(self) -> list[str]:
+        return [name.upper() for name in self["controller.listener.names"] or []]
+
+    def advertised_listeners(self, host_name: Callable[[], str]) -> list[Listener]:
+        """What clients are told to connect to; `host_name()` names this host when needed."""
+        if self["advertised.listeners"] is None:
+            return listeners_module.default_advertised(self.broker_listeners(), host_name)
+        controller = self.controller_listener_names()
+        advertised = listeners_module.parse_listeners(
+            "advertised.listeners", self["advertised.listeners"], self.protocol_map()
+        )
+        return [listener for listener in advertised if listener.name not in controller]
+
+    def inter_broker_listener_name(self) -> str:
+        """The listener that brokers use between themselves."""
+        name = self["inter.broker.listener.name"]
+        return str(name).upper() if name else str(self["security.inter.broker.protocol"])
+
+    def _check_together(self) -> None:
+        from kwire.config.consistency import check_consistency
+
+        check_consistency(self)
+
+
+def definition_of(name: str) -> ConfigDefinition | None:
+    """The definition behind a setting's name, `listener.name.x.` prefixes included."""
+    if name in BROKER:
+        return BROKER[name]
+    if name.startswith("kwire."):
+        return KWIRE.get(name)
+    if name.startswith(LISTENER_PREFIX):
+        # listener.name.LISTENER[.MECHANISM].CONFIG: listener names hold no dot.
+        _, _, rest = name[len(LISTENER_PREFIX) :].partition(".")
+        while rest:
+            if rest in BROKER:
+                return BROKER[rest]
+            _, _, rest = rest.partition(".")
+    return None
+
+
+def _unknown(name: str, text: str) -> str:
+    """One line for an unknown setting, with the nearest known names."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, [*BROKER, *KWIRE], n=3, cutoff=0.75)
+    message = f"Unknown setting {name}={text}"
+    if near:
+        return f"{message}: did you mean {' or '.join(near)}?"
+    return f"{message}: accepted are Kafka's broker settings and those of kwire (kwire configs)"

@@ -1,0 +1,100 @@
+"""Settings that only make sense together: what Kafka refuses at start, in one line each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kwire.config import listeners as listeners_module
+from kwire.config.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kwire.config.broker_config import BrokerConfig
+
+# (smaller, larger): Kafka's `require` lines over pairs of settings.
+AT_MOST: tuple[tuple[str, str], ...] = (
+    ("replica.fetch.wait.max.ms", "replica.lag.time.max.ms"),
+    ("replica.fetch.wait.max.ms", "replica.socket.timeout.ms"),
+    ("offset.metadata.max.bytes", "message.max.bytes"),
+    ("group.consumer.min.heartbeat.interval.ms", "group.consumer.heartbeat.interval.ms"),
+    ("group.consumer.heartbeat.interval.ms", "group.consumer.max.heartbeat.interval.ms"),
+    ("group.consumer.min.session.timeout.ms", "group.consumer.session.timeout.ms"),
+    ("group.consumer.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
+    ("group.min.session.timeout.ms", "group.max.session.timeout.ms"),
+)
+
+
+def check_consistency(config: BrokerConfig) -> None:
+    """Raise ConfigError for combinations that a node cannot run with."""
+    _check_identity(config)
+    for small, large in AT_MOST:
+        if small in config.texts or large in config.texts:
+            _check_at_most(config, small, large)
+    _check_listeners(config)
+    known = config["controller.quorum.voters"] or config["controller.quorum.bootstrap.servers"]
+    if not known and not config.developer:
+        raise ConfigError(
+            "If process.roles is set, either controller.quorum.bootstrap.servers must contain "
+            "the set of bootstrap controllers or controller.quorum.voters must contain a "
+            "parseable set of controllers."
+        )
+
+
+def _check_identity(config: BrokerConfig) -> None:
+    for name in ("process.roles", "node.id", "controller.listener.names"):
+        if name == "node.id" and config["broker.id"] >= 0:
+            continue
+        if config[name] is None:
+            raise ConfigError(
+                f'Missing required configuration "{name}" which has no default value.'
+            )
+    node_id, broker_id = config["node.id"], config["broker.id"]
+    if node_id is not None and broker_id >= 0 and node_id != broker_id:
+        raise ConfigError(
+            f"You must set `node.id` to the same value as `broker.id`: {node_id} is not {broker_id}"
+        )
+
+
+def _check_at_most(config: BrokerConfig, small: str, large: str) -> None:
+    if config[small] > config[large]:
+        raise ConfigError(
+            f"Invalid value {config[small]} for configuration {small}: "
+            f"must be at most {large}, which is {config[large]}"
+        )
+
+
+def _check_listeners(config: BrokerConfig) -> None:
+    listeners = config.listeners()
+    listeners_module.check_ports(listeners)
+    names = [listener.name for listener in listeners]
+    controller = config.controller_listener_names()
+    for listener in listeners:
+        if listener.protocol != "PLAINTEXT":
+            raise ConfigError(
+                f"Invalid value {listener} for configuration listeners: "
+                f"{listener.protocol} is not built yet; accepted: PLAINTEXT"
+            )
+    if not config.is_broker:
+        return
+    broker_names = [name for name in names if name not in controller]
+    if not broker_names:
+        raise ConfigError(
+            f"Invalid value {','.join(map(str, listeners))} for configuration listeners: "
+            "there must be at least one broker listener"
+        )
+    for listener in config.advertised_listeners(lambda: "localhost"):
+        if listener.host in listeners_module.WILDCARDS:
+            raise ConfigError(
+                f"Invalid value {listener} for configuration advertised.listeners: advertised "
+                "listeners cannot use the nonroutable meta-address 0.0.0.0; use a routable address"
+            )
+        if listener.name not in broker_names:
+            raise ConfigError(
+                f"Invalid value {listener} for configuration advertised.listeners: "
+                f"{listener.name} is no broker listener; accepted: {', '.join(broker_names)}"
+            )
+    inter_broker = config.inter_broker_listener_name()
+    if inter_broker not in broker_names:
+        raise ConfigError(
+            f"Invalid value {inter_broker} for configuration inter.broker.listener.name: "
+            f"it must be one of the advertised broker listeners: {', '.join(broker_names)}"
+        )

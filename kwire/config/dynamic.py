@@ -1,0 +1,120 @@
+"""A broker's effective settings: the static ones under what the metadata log holds.
+
+Precedence as Kafka's: this broker's own dynamic settings, then the cluster-wide dynamic
+defaults, then what the node was started with, then Kafka's defaults. Synonyms count in their
+order within a level, so that a dynamic `log.retention.ms` wins over a static
+`log.retention.hours`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kwire.config.broker_config import BrokerConfig, definition_of
+from kwire.config.definitions import BROKER, GROUP
+from kwire.config.errors import ConfigError
+from kwire.config.topics import apply_overrides, topic_defaults
+from kwire.config.values import Value
+
+RESOURCE_TOPIC = 2
+RESOURCE_BROKER = 4
+RESOURCE_BROKER_LOGGER = 8
+RESOURCE_CLIENT_METRICS = 16
+RESOURCE_GROUP = 32
+
+# (resource type, resource name) -> name -> text: `configs` of the metadata image.
+ImageConfigs = Mapping[tuple[int, str], Mapping[str, str]]
+Listener = Callable[[dict[str, Value]], None]
+
+
+class DynamicConfig:
+    """Effective broker values, kept up to date by `update`; listeners hear of what changed."""
+
+    def __init__(self, config: BrokerConfig, image_configs: ImageConfigs | None = None) -> None:
+        self.static = config
+        self.per_broker: dict[str, str] = {}
+        self.cluster_default: dict[str, str] = {}
+        self._effective: dict[str, Value] = {}
+        self._listeners: list[Listener] = []
+        self._topic_defaults: dict[str, Value] | None = None
+        self.configs: ImageConfigs = {}
+        if image_configs is not None:
+            self.update(image_configs)
+
+    def __getitem__(self, name: str) -> Value:
+        """The typed effective value of a broker setting; KeyError for an unknown one."""
+        if name in self._effective:
+            return self._effective[name]
+        value: Value = self.static[name]
+        return value
+
+    def add_listener(self, listener: Listener) -> None:
+        """Call `listener(changed name -> new effective value)` after every change."""
+        self._listeners.append(listener)
+
+    def update(self, image_configs: ImageConfigs) -> dict[str, Value]:
+        """Take the image's configs over; returns what changed, after telling the listeners."""
+        self.configs = image_configs
+        per_broker = dict(image_configs.get((RESOURCE_BROKER, str(self.static.node_id)), {}))
+        cluster_default = dict(image_configs.get((RESOURCE_BROKER, ""), {}))
+        if per_broker == self.per_broker and cluster_default == self.cluster_default:
+            return {}
+        self.per_broker, self.cluster_default = per_broker, cluster_default
+        before = self._effective
+        self._effective = _parse_known({**cluster_default, **per_broker})
+        self._topic_defaults = None
+        changed = {
+            name: self[name]
+            for name in sorted({**before, **self._effective})
+            if before.get(name, self.static.get(name)) != self[name]
+        }
+        if changed:
+            for listener in self._listeners:
+                listener(changed)
+        return changed
+
+    def broker_level_value(self, name: str) -> Value:
+        """The value with which `name` stands behind a topic config.
+
+        A synonym that follows another in precedence is hidden only by one that is set, at any
+        level; Kafka resolves them in this order, so that defaults come last.
+        """
+        return self[name]
+
+    def topic_values(self, overrides: Mapping[str, str]) -> dict[str, Value]:
+        """Typed values of every topic config of a topic with these overrides."""
+        if self._topic_defaults is None:
+            self._topic_defaults = topic_defaults(self.broker_level_value)
+        return apply_overrides(self._topic_defaults, overrides)
+
+    def topic_values_of(self, topic: str) -> dict[str, Value]:
+        """`topic_values` with what the image holds for `topic`."""
+        return self.topic_values(self.configs.get((RESOURCE_TOPIC, topic), {}))
+
+    def group_values(self, group: str) -> dict[str, Value]:
+        """Typed values of every group config of `group`: its own, the broker's, Kafka's."""
+        overrides = self.configs.get((RESOURCE_GROUP, group), {})
+        values: dict[str, Value] = {}
+        for name, definition in GROUP.items():
+            synonym = definition.broker_synonyms
+            values[name] = self[synonym[0][0]] if synonym else definition.default
+            if name in overrides:
+                try:
+                    values[name] = definition.parse(overrides[name])
+                except ConfigError:
+                    continue
+        return values
+
+
+def _parse_known(texts: Mapping[str, str]) -> dict[str, Value]:
+    """Typed values of dynamic settings that this version knows and can read."""
+    result: dict[str, Value] = {}
+    for name, text in texts.items():
+        definition = definition_of(name)
+        if definition is None or definition.name not in BROKER:
+            continue
+        try:
+            result[name] = definition.parse(text)
+        except ConfigError:
+            continue
+    return result

@@ -1,0 +1,10 @@
+"""What is wrong with a setting, in one line."""
+
+from __future__ import annotations
+
+
+class ConfigError(ValueError):
+    """A setting that cannot be used; the message is one line naming setting, value and what fits.
+
+    The command line prints it and exits with code 2; API handlers turn it into INVALID_CONFIG.
+    """
