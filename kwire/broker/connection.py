@@ -1,0 +1,309 @@
+"""One client connection: requests in order, replies in order (DESIGN.md, decision 10).
+
+A request starts when every request before it has its reply or, for a Produce whose append has
+happened, only waits for it. Requests that arrive meanwhile are queued; at the bound of queued
+requests, queued bytes or unsent reply bytes the connection stops reading. When it closes,
+everything that is pending of it is cancelled; a Produce that was completely received is still
+executed (KAFKA-3703).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from kwire.broker.context import DISCONNECT, NO_REPLY, RequestContext
+from kwire.network.connection import FrameConnection
+from kwire.pending import Pending
+from kwire.protocol import frame as framing
+from kwire.protocol.errors import MalformedError
+
+if TYPE_CHECKING:
+    from kwire.broker.server import Listener
+
+logger = logging.getLogger(__name__)
+
+QUEUED_REQUESTS_MAX = 64
+QUEUED_BYTES_MAX = 1024 * 1024
+UNANSWERED_REQUESTS_MAX = 1024
+REPLY_BYTES_HIGH = 1024 * 1024
+REPLY_BYTES_LOW = 256 * 1024
+HEADER_BYTES_MIN = 8
+PRODUCE_KEY = 0
+
+Parts = Sequence[bytes | bytearray | memoryview]
+
+
+class _Slot:
+    """The place of one request in the order of replies."""
+
+    __slots__ = ("context", "disconnect", "done", "parts", "pending", "request_class")
+
+    def __init__(self, context: RequestContext | None) -> None:
+        self.context = context
+        self.pending: Pending[Any] | None = None
+        self.parts: Parts | None = None
+        self.done = False
+        self.disconnect: str | None = None
+
+
+class BrokerConnection(FrameConnection):
+    """The server side of one client's connection."""
+
+    def __init__(self, listener: Listener) -> None:
+        node = listener.node
+        super().__init__(node.buffer_pool, listener.request_bytes_max)
+        self.listener = listener
+        self.node = node
+        self.client_host = ""
+        self.client_port = 0
+        self.listener_name = listener.name
+        self.principal = "User:ANONYMOUS"
+        self.client_software_name = "unknown"
+        self.client_software_version = "unknown"
+        self.last_active_s = 0.0
+        self.session: Any = None  # what authentication keeps of this connection
+        self._slots: deque[_Slot] = deque()
+        self._queue: deque[bytes] = deque()
+        self._queued_bytes = 0
+        self._blocking: _Slot | None = None
+        self._output: list[Any] = []
+        self._in_batch = False
+        self._writing_paused = False
+        self._reading_paused = False
+        self._refusal: str | None = None
+        self._closed = False
+        self._on_close: list[Any] = []
+
+    # -- the connection's life
+
+    def opened(self) -> None:
+        address = self.transport.get_extra_info("peername")
+        if isinstance(address, tuple) and len(address) >= 2:
+            self.client_host, self.client_port = f"/{address[0]}", address[1]
+        self.transport.set_write_buffer_limits(high=REPLY_BYTES_HIGH, low=REPLY_BYTES_LOW)
+        self.last_active_s = self.node.loop.time()
+        self.listener.opened(self)
+
+    def add_close_callback(self, callback: Any) -> None:
+        """Run `callback()` once when the connection closes."""
+        self._on_close.append(callback)
+
+    def half_closed(self) -> bool:
+        self._run_received_produces()
+        return False
+
+    def closed(self) -> None:
+        if self._closed:
+            return
+        self._run_received_produces()
+        self._closed = True
+        slots, self._slots = self._slots, deque()
+        self._queue.clear()
+        self._output.clear()
+        for slot in slots:
+            if slot.pending is not None:
+                slot.pending.cancel()
+        callbacks, self._on_close = self._on_close, []
+        for callback in callbacks:
+            callback()
+        self.listener.closed(self)
+
+    def close(self, reason: str) -> None:
+        """Close from our side, with one line in the log; unsent replies are still sent."""
+        if not self._closed and not self.transport.is_closing():
+            logger.info("closing the connection from %s:%d: %s", self.client_host, self.client_port, reason)
+            self.stop_cutting()
+            self._send_output()
+            self.transport.close()
+
+    def _run_received_produces(self) -> None:
+        """The other side is gone: execute the Produce requests it had sent, drop the others."""
+        if self._closed or not self._queue:
+            return
+        blocking, self._blocking = self._blocking, None
+        if blocking is not None and blocking.pending is not None:
+            blocking.pending.cancel()
+        queue, self._queue = self._queue, deque()
+        for body in queue:
+            if int.from_bytes(body[:2], "big", signed=True) == PRODUCE_KEY:
+                self._execute(memoryview(body))
+
+    # -- receiving
+
+    def frame_received(self, frame: memoryview) -> None:
+        self._in_batch = True
+        if self._blocking is None and not self._queue and not self._writing_paused:
+            self._execute(frame)
+            return
+        self._queue.append(bytes(frame))
+        self._queued_bytes += len(frame)
+        self._adjust_reading()
+
+    def batch_received(self) -> None:
+        self._in_batch = False
+        self.last_active_s = self.node.loop.time()
+        if self._output:
+            self._send_output()
+
+    def frame_refused(self, reason: str) -> None:
+        self._refusal = reason
+        if not self._queue and self._blocking is None:
+            self._refuse(reason)
+        self._adjust_reading()
+
+    def _refuse(self, reason: str) -> None:
+        """Close after the replies of everything before."""
+        self.stop_cutting()
+        slot = _Slot(None)
+        slot.done = True
+        slot.disconnect = reason
+        self._slots.append(slot)
+        self._queue.clear()
+        self._flush_slots()
+
+    # -- executing
+
+    def _execute(self, body: memoryview) -> None:
+        try:
+            header = framing.parse_request_header(body)
+            route = self.listener.dispatcher.route(header.api_key, header.api_version)
+        except MalformedError as error:
+            self._refuse(str(error))
+            return
+        context = RequestContext(
+            self.node,
+            self,
+            header.api_key,
+            header.api_version,
+            header.correlation_id,
+            header.client_id,
+        )
+        try:
+            request, _ = route.decode(body, header.body_offset, header.api_version)
+        except MalformedError as error:
+            self._refuse(f"{route.name} version {header.api_version} cannot be parsed: {error}")
+            return
+        outcome = route.execute(context, request)
+        if isinstance(outcome, Pending):
+            self._wait_for(context, outcome)
+        elif outcome is not NO_REPLY:
+            if outcome is DISCONNECT:
+                self._refuse(f"{route.name} without acknowledgement failed")
+            elif not self._slots:
+                self._output.extend(
+                    framing.encode_response(
+                        header.api_key, header.api_version, header.correlation_id, outcome
+                    )
+                )
+                if not self._in_batch:
+                    self._send_output()
+            else:
+                slot = _Slot(context)
+                self._slots.append(slot)
+                self._answer(slot, outcome)
+
+    def _wait_for(self, context: RequestContext, pending: Pending[Any]) -> None:
+        slot = _Slot(context)
+        slot.pending = pending
+        self._slots.append(slot)
+        if not context.effects_done or len(self._slots) >= UNANSWERED_REQUESTS_MAX:
+            self._blocking = slot
+        pending.add_done_callback(lambda done: self._pending_done(slot, done))
+
+    def _pending_done(self, slot: _Slot, pending: Pending[Any]) -> None:
+        if self._closed:
+            return
+        assert slot.context is not None
+        error = pending.error()
+        if error is None:
+            outcome = pending.result()
+        else:
+            outcome = self.listener.dispatcher.failed(slot.context, error)
+        slot.pending = None
+        self._answer(slot, outcome)
+        if self._blocking is slot:
+            self._blocking = None
+            self._run_queue()
+
+    def effects_done(self, context: RequestContext) -> None:
+        """See RequestContext.let_next_start."""
+        blocking = self._blocking
+        if blocking is not None and blocking.context is context:
+            self._blocking = None
+            self._run_queue()
+
+    def _run_queue(self) -> None:
+        queue = self._queue
+        while queue and self._blocking is None and not self._writing_paused and not self._closed:
+            body = queue.popleft()
+            self._queued_bytes -= len(body)
+            self._execute(memoryview(body))
+        if not queue and self._blocking is None and self._refusal is not None:
+            reason, self._refusal = self._refusal, None
+            self._refuse(reason)
+        self._adjust_reading()
+
+    # -- answering
+
+    def _answer(self, slot: _Slot, outcome: Any) -> None:
+        context = slot.context
+        assert context is not None
+        slot.done = True
+        if outcome is DISCONNECT:
+            slot.disconnect = "request without acknowledgement failed"
+            self.stop_cutting()
+        elif outcome is not NO_REPLY:
+            slot.parts = framing.encode_response(
+                context.api_key, context.api_version, context.correlation_id, outcome
+            )
+        self._flush_slots()
+
+    def _flush_slots(self) -> None:
+        slots = self._slots
+        while slots and slots[0].done:
+            slot = slots.popleft()
+            if slot.disconnect is not None:
+                for later in slots:
+                    if later.pending is not None:
+                        later.pending.cancel()
+                slots.clear()
+                self.close(slot.disconnect)
+                return
+            if slot.parts is not None:
+                self._output.extend(slot.parts)
+        if self._output and not self._in_batch:
+            self._send_output()
+
+    def _send_output(self) -> None:
+        output, self._output = self._output, []
+        if output:
+            self.write_frames(output)
+
+    # -- back-pressure
+
+    def pause_writing(self) -> None:
+        self._writing_paused = True
+        self._adjust_reading()
+
+    def resume_writing(self) -> None:
+        self._writing_paused = False
+        if self._blocking is None:
+            self._run_queue()
+        self._adjust_reading()
+
+    def _adjust_reading(self) -> None:
+        """Read while there is room for what would be read."""
+        full = (
+            self._writing_paused
+            or len(self._queue) >= QUEUED_REQUESTS_MAX
+            or self._queued_bytes >= QUEUED_BYTES_MAX
+        )
+        if full != self._reading_paused and not self._closed and not self.transport.is_closing():
+            self._reading_paused = full
+            if full:
+                self.transport.pause_reading()
+            else:
+                self.transport.resume_reading()

@@ -1,0 +1,226 @@
+"""Incremental fetch sessions (KIP-227).
+
+A client names its partitions once; later fetches name only what changed, and replies carry only
+partitions with something new. A session lives in a bounded cache
+(`max.incremental.fetch.session.cache.slots`): a new one takes the place of one that was not used
+for two minutes, or of one that is smaller or less privileged (a consumer's for a follower's) and
+older than that; else the client gets no session and keeps sending full fetches.
+
+    epoch of the request   meaning
+    0                      full fetch; a session is opened (one named by its id is closed)
+    -1                     full fetch without a session (one named by its id is closed)
+    n                      the n-th incremental fetch of the session
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kwire.clock import Random
+from kwire.protocol.errors import ErrorCode
+
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+NO_SESSION = 0
+EPOCH_MAX = 0x7FFFFFFF
+EVICTION_MS = 120_000
+
+Key = tuple[bytes | str, int]
+"""A partition within a session: topic id (version 13 and later) or name, and index."""
+
+
+class SessionPartition:
+    """What a session remembers of one partition: the last request and the last answer."""
+
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "high_watermark",
+        "index",
+        "last_fetched_epoch",
+        "local_log_start_offset",
+        "log_start_offset",
+        "partition_bytes_max",
+        "topic",
+    )
+
+    def __init__(self, topic: bytes | str, request: Any) -> None:
+        self.topic = topic
+        self.index: int = request.partition
+        self.high_watermark = -1
+        self.local_log_start_offset = -1
+        self.update(request)
+
+    def update(self, request: Any) -> None:
+        """Take over what a FetchPartition asks for."""
+        self.fetch_offset: int = request.fetch_offset
+        self.current_leader_epoch: int = request.current_leader_epoch
+        self.last_fetched_epoch: int = request.last_fetched_epoch
+        self.log_start_offset: int = request.log_start_offset
+        self.partition_bytes_max: int = request.partition_max_bytes
+
+    def must_answer(self, answer: Any, records_bytes: int) -> bool:
+        """Whether a PartitionData has something new; remembers it."""
+        new = records_bytes > 0
+        if answer.high_watermark != self.high_watermark:
+            self.high_watermark = answer.high_watermark
+            new = True
+        if answer.log_start_offset != self.local_log_start_offset:
+            self.local_log_start_offset = answer.log_start_offset
+            new = True
+        if answer.preferred_read_replica != -1:
+            new = True
+        if answer.error_code != 0:
+            self.high_watermark = -1  # so that the next success is answered as well
+            new = True
+        if answer.diverging_epoch.epoch != -1 or answer.diverging_epoch.end_offset != -1:
+            self.high_watermark = -1
+            new = True
+        return new
+
+
+class FetchSession:
+    """One session: its partitions in the order in which they are read."""
+
+    __slots__ = (
+        "cached_size",
+        "created_ms",
+        "epoch",
+        "last_used_ms",
+        "partitions",
+        "privileged",
+        "session_id",
+        "uses_topic_ids",
+    )
+
+    def __init__(
+        self, session_id: int, privileged: bool, uses_topic_ids: bool, now_ms: int
+    ) -> None:
+        self.session_id = session_id
+        self.privileged = privileged
+        self.uses_topic_ids = uses_topic_ids
+        self.created_ms = now_ms
+        self.last_used_ms = now_ms
+        self.epoch = INITIAL_EPOCH + 1
+        self.partitions: dict[Key, SessionPartition] = {}
+        self.cached_size = 0
+
+    def update(self, topics: Iterable[Any], forgotten: Iterable[Any]) -> None:
+        """Add and change partitions, then drop the forgotten ones."""
+        for key, request in partitions_of(topics, self.uses_topic_ids):
+            known = self.partitions.get(key)
+            if known is None:
+                self.partitions[key] = SessionPartition(key[0], request)
+            else:
+                known.update(request)
+        for topic in forgotten:
+            name = topic.topic_id if self.uses_topic_ids else topic.topic
+            for index in topic.partitions:
+                self.partitions.pop((name, index), None)
+
+    def rotate(self, key: Key) -> None:
+        """A partition that gave data is read last next time."""
+        partition = self.partitions.pop(key, None)
+        if partition is not None:
+            self.partitions[key] = partition
+
+
+def partitions_of(topics: Iterable[Any], uses_topic_ids: bool) -> Iterable[tuple[Key, Any]]:
+    """(key, FetchPartition) of a request's topics, in order."""
+    for topic in topics:
+        name = topic.topic_id if uses_topic_ids else topic.topic
+        for request in topic.partitions:
+            yield (name, request.partition), request
+
+
+def next_epoch(epoch: int) -> int:
+    """The epoch after `epoch`; it wraps to 1 and a final one stays."""
+    if epoch < 0:
+        return FINAL_EPOCH
+    return 1 if epoch == EPOCH_MAX else epoch + 1
+
+
+class FetchSessionCache:
+    """The sessions of a broker, at most `slots` of them."""
+
+    def __init__(self, slots: int, random: Random) -> None:
+        self.slots = slots
+        self._random = random
+        self._sessions: dict[int, FetchSession] = {}
+        self.evictions = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions all sessions hold."""
+        return sum(len(session.partitions) for session in self._sessions.values())
+
+    def resume(
+        self, session_id: int, epoch: int, uses_topic_ids: bool
+    ) -> FetchSession | ErrorCode:
+        """The session of an incremental fetch, or the error of the whole request."""
+        session = self._sessions.get(session_id)
+        if session is None:
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        if session.epoch != epoch:
+            return ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        if session.uses_topic_ids != uses_topic_ids:
+            return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+        return session
+
+    def used(self, session: FetchSession, now_ms: int) -> None:
+        """An incremental fetch was accepted: next epoch."""
+        session.epoch = next_epoch(session.epoch)
+        session.last_used_ms = now_ms
+        del self._sessions[session.session_id]
+        self._sessions[session.session_id] = session  # least recently used ones are in front
+
+    def remove(self, session_id: int) -> None:
+        """Close a session; does nothing for an unknown one."""
+        self._sessions.pop(session_id, None)
+
+    def create(
+        self,
+        partitions: Iterable[SessionPartition],
+        *,
+        privileged: bool,
+        uses_topic_ids: bool,
+        now_ms: int,
+    ) -> FetchSession | None:
+        """Open a session for these partitions, or None when there is no room for it."""
+        listed = {(partition.topic, partition.index): partition for partition in partitions}
+        if len(self._sessions) >= self.slots and not self._evict(privileged, len(listed), now_ms):
+            return None
+        session_id = 0
+        while session_id == 0 or session_id in self._sessions:
+            session_id = 1 + self._random.below(EPOCH_MAX)
+        session = FetchSession(session_id, privileged, uses_topic_ids, now_ms)
+        session.partitions = listed
+        session.cached_size = len(listed)
+        self._sessions[session_id] = session
+        return session
+
+    def _evict(self, privileged: bool, size: int, now_ms: int) -> bool:
+        if not self._sessions:
+            return False
+        oldest = next(iter(self._sessions.values()))
+        if now_ms - oldest.last_used_ms > EVICTION_MS:
+            victim = oldest
+        else:
+            candidates = [
+                session
+                for session in self._sessions.values()
+                if now_ms - session.created_ms > EVICTION_MS
+                and (privileged or not session.privileged)
+            ]
+            if not candidates:
+                return False
+            victim = min(candidates, key=lambda s: (s.privileged, s.cached_size, s.session_id))
+            if (victim.privileged, victim.cached_size) >= (privileged, size):
+                return False
+        self.remove(victim.session_id)
+        self.evictions += 1
+        return True

@@ -1,0 +1,164 @@
+"""Frames over a byte stream, for incoming and outgoing connections.
+
+    offset  size  type
+    0       4     int32   size of what follows
+    4       size          header and body of one request or response
+
+A connection receives into the loop's shared buffer and owns a buffer only while it holds a
+partial frame. A frame is handed on as a view that is valid until `frame_received` returns, unless
+somebody keeps it (see `buffers.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from kwire.network.buffers import BufferPool
+
+SIZE_PREFIX_BYTES = 4
+Buffer = bytes | bytearray | memoryview
+
+
+class FrameConnection(asyncio.BufferedProtocol):
+    """Cuts the stream into frames. Subclasses override the five methods at the end.
+
+    `frame_bytes_min` and `frame_bytes_max` bound the size field; a frame outside of them goes to
+    `frame_refused`, and nothing more is read.
+    """
+
+    def __init__(self, pool: BufferPool, frame_bytes_max: int, frame_bytes_min: int = 1) -> None:
+        self.transport: Any = None
+        self.frame_bytes_max = frame_bytes_max
+        self._frame_bytes_min = frame_bytes_min
+        self._pool = pool
+        self._partial: bytearray | None = None
+        self._filled = 0
+        self._target = 0
+        self._refused = False
+
+    # -- asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+        self.opened()
+
+    def get_buffer(self, sizehint: int) -> bytearray | memoryview:
+        partial = self._partial
+        if partial is None:
+            return self._pool.shared
+        end = min(self._target, len(partial))
+        return memoryview(partial)[self._filled : end]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        partial = self._partial
+        if self._refused:
+            self._filled = 0  # whatever still arrives is dropped, in place
+            return
+        if partial is None:
+            pool = self._pool
+            with memoryview(pool.shared) as view:
+                self._cut(view, nbytes)
+            pool.used(nbytes)
+        else:
+            self._filled += nbytes
+            if self._filled == self._target or self._filled == len(partial):
+                self._partial_filled(partial)
+        self.batch_received()
+
+    def eof_received(self) -> bool:
+        return self.half_closed()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        partial, self._partial = self._partial, None
+        if partial is not None:
+            self._pool.give_back(partial)
+        self._refused = True
+        self.closed()
+
+    # -- cutting
+
+    def _cut(self, view: memoryview, end: int) -> None:
+        """Hand on the whole frames of view[:end]; start a partial one with the rest."""
+        position = 0
+        while not self._refused:
+            left = end - position
+            if left < SIZE_PREFIX_BYTES:
+                if left:
+                    self._begin_partial(SIZE_PREFIX_BYTES, view[position:end])
+                return
+            body = position + SIZE_PREFIX_BYTES
+            size = int.from_bytes(view[position:body], "big", signed=True)
+            if not self._size_accepted(size):
+                return
+            stop = body + size
+            if stop > end:
+                self._begin_partial(SIZE_PREFIX_BYTES + size, view[position:end])
+                return
+            self.frame_received(view[body:stop])
+            position = stop
+
+    def _size_accepted(self, size: int) -> bool:
+        if self._frame_bytes_min <= size <= self.frame_bytes_max:
+            return True
+        self._refused = True
+        self.frame_refused(f"frame of {size} bytes")
+        return False
+
+    def _begin_partial(self, target: int, start: memoryview) -> None:
+        held = len(start)
+        partial = self._pool.take(target, held)
+        partial[:held] = start
+        self._partial, self._filled, self._target = partial, held, target
+
+    def _partial_filled(self, partial: bytearray) -> None:
+        """What was asked for has arrived: the size field, a first piece, or the whole frame."""
+        target = self._target
+        if target == SIZE_PREFIX_BYTES:
+            size = int.from_bytes(partial, "big", signed=True)
+            self._partial = None
+            if self._size_accepted(size):
+                self._begin_partial(SIZE_PREFIX_BYTES + size, memoryview(partial))
+            return
+        if self._filled < target:
+            larger = self._pool.take(target, self._filled)
+            larger[: self._filled] = partial
+            self._partial = larger
+            self._pool.give_back(partial)
+            return
+        self._partial = None
+        with memoryview(partial) as view:
+            self.frame_received(view[SIZE_PREFIX_BYTES:target])
+        self._pool.give_back(partial)
+
+    # -- for subclasses
+
+    def write_frames(self, parts: Sequence[Buffer]) -> None:
+        """Send already framed bytes; the buffers now belong to the transport."""
+        if not self.transport.is_closing():
+            self.transport.writelines(parts)
+
+    def stop_cutting(self) -> None:
+        """Nothing that arrives from here on is looked at."""
+        self._refused = True
+
+    def opened(self) -> None:
+        """The connection is there."""
+
+    def frame_received(self, frame: memoryview) -> None:
+        """One whole frame, without its size field."""
+
+    def batch_received(self) -> None:
+        """All frames of one read were handed on."""
+
+    def frame_refused(self, reason: str) -> None:
+        """The size field is out of bounds; the stream cannot be followed any further."""
+        self.transport.abort()
+
+    def half_closed(self) -> bool:
+        """The other side sent its last byte; True keeps our side open."""
+        return False
+
+    def closed(self) -> None:
+        """The connection is gone."""

@@ -1,0 +1,327 @@
+"""Requests to other nodes, and to this one: `send(node, request) -> Pending[response]`.
+
+The node that is asked may be this process (then the request goes straight to the local handler,
+never through a socket) or another one, over one connection kept open for it. The broker half
+reaches the controller half in no other way.
+
+A connection starts with ApiVersions, as every Kafka client does; a request goes out at the highest
+version that both sides have, or at the one that was asked for. A connection that fails is opened
+anew at the next request after a back-off that doubles up to its bound; requests that were on it
+fail with NETWORK_EXCEPTION, since nobody knows whether they were executed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from kwire.clock import Random
+from kwire.network.buffers import BufferPool
+from kwire.network.connection import FrameConnection
+from kwire.pending import Pending
+from kwire.protocol import frame
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
+
+CONTROLLER = "controller"
+API_VERSIONS_KEY = 18
+API_VERSIONS_VERSION = 3
+FRAME_BYTES_MAX = 100 * 1024 * 1024
+QUEUED_REQUESTS_MAX = 1000
+
+LocalHandler = Callable[[int, int, Any], Pending[Any]]
+Resolver = Callable[[int], tuple[str, int] | None]
+
+
+class _Request:
+    """One request on its way to another node."""
+
+    __slots__ = ("api_key", "deadline_s", "message", "pending", "timer", "version")
+
+    def __init__(self, api_key: int, version: int | None, message: Any) -> None:
+        self.api_key = api_key
+        self.version = version
+        self.message = message
+        self.pending: Pending[Any] = Pending()
+        self.timer: asyncio.TimerHandle | None = None
+
+    def fail(self, code: ErrorCode, message: str) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        self.pending.fail(KafkaError(code, message))
+
+    def complete(self, response: Any) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        self.pending.complete(response)
+
+
+class _PeerConnection(FrameConnection):
+    """The frames of one outgoing connection."""
+
+    def __init__(self, link: _Link, pool: BufferPool) -> None:
+        super().__init__(pool, FRAME_BYTES_MAX, 4)
+        self._link = link
+
+    def opened(self) -> None:
+        self._link.connected(self)
+
+    def frame_received(self, frame: memoryview) -> None:
+        self._link.answered(frame)
+
+    def frame_refused(self, reason: str) -> None:
+        self._link.disconnected(self, reason)
+        self.transport.abort()
+
+    def closed(self) -> None:
+        self._link.disconnected(self, "connection closed")
+
+
+class _Link:
+    """The connection to one node, with what waits for it and what it waits for."""
+
+    def __init__(self, owner: PeerNetwork, node_id: int) -> None:
+        self._owner = owner
+        self._node_id = node_id
+        self._connection: _PeerConnection | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._versions: dict[int, tuple[int, int]] | None = None
+        self._waiting: deque[_Request] = deque()
+        self._sent: dict[int, _Request] = {}
+        self._correlation_id = 0
+        self._retry_at_s = 0.0
+        self._failures = 0
+        self._closed = False
+
+    def submit(self, request: _Request) -> None:
+        if len(self._waiting) >= QUEUED_REQUESTS_MAX:
+            request.fail(ErrorCode.NETWORK_EXCEPTION, f"too many requests queued for node {self._node_id}")
+            return
+        if self._versions is not None:
+            self._write(request)
+            return
+        self._waiting.append(request)
+        if self._connection is None and self._connecting is None:
+            self._connecting = self._owner.loop.create_task(self._connect())
+
+    async def _connect(self) -> None:
+        loop = self._owner.loop
+        try:
+            delay_s = self._retry_at_s - loop.time()
+            if delay_s > 0:
+                await asyncio.sleep(delay_s)
+            address = self._owner.resolve(self._node_id)
+            if address is None:
+                raise OSError(f"no address of node {self._node_id} is known")
+            await asyncio.wait_for(
+                loop.create_connection(
+                    lambda: _PeerConnection(self, self._owner.pool), address[0], address[1]
+                ),
+                self._owner.connect_timeout_ms / 1000,
+            )
+        except (OSError, asyncio.TimeoutError) as error:
+            self._connecting = None
+            self._failed(f"cannot connect to node {self._node_id}: {error}")
+        else:
+            self._connecting = None
+
+    def connected(self, connection: _PeerConnection) -> None:
+        if self._closed:
+            connection.transport.abort()
+            return
+        self._connection = connection
+        message = m.ApiVersionsRequest(
+            client_software_name="kwire", client_software_version=self._owner.software_version
+        )
+        probe = _Request(API_VERSIONS_KEY, API_VERSIONS_VERSION, message)
+        probe.pending.add_done_callback(self._negotiated)
+        self._owner.start_timer(probe)
+        self._write(probe)
+
+    def _negotiated(self, pending: Pending[Any]) -> None:
+        if pending.error() is not None or pending.result().error_code != 0:
+            if self._connection is not None:
+                self._connection.transport.abort()
+            return
+        self._failures = 0
+        self._versions = {
+            entry.api_key: (entry.min_version, entry.max_version)
+            for entry in pending.result().api_keys
+        }
+        waiting, self._waiting = self._waiting, deque()
+        for request in waiting:
+            if not request.pending.done:
+                self._write(request)
+
+    def _version_for(self, request: _Request) -> int | None:
+        if request.version is not None:
+            return request.version
+        theirs = (self._versions or {}).get(request.api_key)
+        if theirs is None:
+            return None
+        ours = type(request.message)
+        version = min(theirs[1], int(ours.MAX_VERSION))
+        return version if version >= max(theirs[0], int(ours.MIN_VERSION)) else None
+
+    def _write(self, request: _Request) -> None:
+        assert self._connection is not None
+        version = self._version_for(request)
+        if version is None:
+            request.fail(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"node {self._node_id} has no common version of API {request.api_key}",
+            )
+            return
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        request.version = version
+        self._sent[self._correlation_id] = request
+        self._connection.write_frames(
+            frame.encode_request(
+                request.api_key, version, self._correlation_id, self._owner.client_id, request.message
+            )
+        )
+
+    def answered(self, view: memoryview) -> None:
+        correlation_id = int.from_bytes(view[:4], "big", signed=True)
+        request = self._sent.pop(correlation_id, None)
+        try:
+            if request is None or request.version is None:
+                raise MalformedError(f"answer to no request ({correlation_id})")
+            _, response = frame.decode_response(request.api_key, request.version, view)
+        except MalformedError as error:
+            if request is not None:
+                request.fail(ErrorCode.NETWORK_EXCEPTION, str(error))
+            if self._connection is not None:
+                self._connection.stop_cutting()
+                self._connection.transport.abort()
+            return
+        request.complete(response)
+
+    def disconnected(self, connection: _PeerConnection, reason: str) -> None:
+        if connection is self._connection:
+            self._failed(f"node {self._node_id}: {reason}")
+
+    def _failed(self, reason: str) -> None:
+        self._connection = None
+        self._versions = None
+        backoff_ms = min(
+            self._owner.backoff_ms * 2 ** min(self._failures, 16), self._owner.backoff_max_ms
+        )
+        backoff_ms += self._owner.random.below(max(1, backoff_ms // 5))
+        self._failures += 1
+        self._retry_at_s = self._owner.loop.time() + backoff_ms / 1000
+        lost = [*self._sent.values(), *self._waiting]
+        self._sent.clear()
+        self._waiting.clear()
+        for request in lost:
+            request.fail(ErrorCode.NETWORK_EXCEPTION, reason)
+
+    def close(self) -> None:
+        self._closed = True
+        if self._connecting is not None:
+            self._connecting.cancel()
+            self._connecting = None
+        connection = self._connection
+        self._failed(f"node {self._node_id}: closed")
+        if connection is not None:
+            connection.transport.abort()
+
+
+class PeerNetwork:
+    """All links of one node.
+
+    `resolve(node_id)` gives the address of a node or None; `controller()` the id of the active
+    controller or None. Times in milliseconds.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        pool: BufferPool,
+        random: Random,
+        *,
+        resolve: Resolver,
+        controller: Callable[[], int | None],
+        client_id: str = "kwire",
+        software_version: str = "0",
+        request_timeout_ms: int = 30000,
+        connect_timeout_ms: int = 10000,
+        backoff_ms: int = 50,
+        backoff_max_ms: int = 1000,
+    ) -> None:
+        self.loop = loop
+        self.pool = pool
+        self.random = random
+        self.resolve = resolve
+        self.controller = controller
+        self.client_id = client_id
+        self.software_version = software_version
+        self.request_timeout_ms = request_timeout_ms
+        self.connect_timeout_ms = connect_timeout_ms
+        self.backoff_ms = backoff_ms
+        self.backoff_max_ms = backoff_max_ms
+        self._local: dict[int, LocalHandler] = {}
+        self._links: dict[int, _Link] = {}
+        self._closed = False
+
+    def bind_local(self, node_id: int, handler: LocalHandler) -> None:
+        """Requests for `node_id` go to `handler(api_key, version, request)` in this process."""
+        self._local[node_id] = handler
+
+    def send(
+        self,
+        node: int | str,
+        api_key: int,
+        request: Any,
+        *,
+        version: int | None = None,
+        timeout_ms: int | None = None,
+    ) -> Pending[Any]:
+        """Ask a node (an id, or `"controller"`); fails with a KafkaError.
+
+        NETWORK_EXCEPTION when the connection is lost or cannot be made, REQUEST_TIMED_OUT,
+        NOT_CONTROLLER while no active controller is known, UNSUPPORTED_VERSION.
+        """
+        if isinstance(node, str):
+            node_id = self.controller()
+            if node_id is None:
+                return Pending.failed(
+                    KafkaError(ErrorCode.NOT_CONTROLLER, "no active controller is known")
+                )
+        else:
+            node_id = node
+        if self._closed:
+            return Pending.failed(KafkaError(ErrorCode.NETWORK_EXCEPTION, "shutting down"))
+        local = self._local.get(node_id)
+        if local is not None:
+            at = type(request).MAX_VERSION if version is None else version
+            return local(api_key, at, request)
+        link = self._links.get(node_id)
+        if link is None:
+            link = self._links[node_id] = _Link(self, node_id)
+        outgoing = _Request(api_key, version, request)
+        self.start_timer(outgoing, timeout_ms)
+        link.submit(outgoing)
+        return outgoing.pending
+
+    def start_timer(self, request: _Request, timeout_ms: int | None = None) -> None:
+        """Fail `request` with REQUEST_TIMED_OUT when its time has passed."""
+        timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
+        request.timer = self.loop.call_later(
+            timeout_ms / 1000, request.fail, ErrorCode.REQUEST_TIMED_OUT, "no answer in time"
+        )
+
+    def disconnect(self, node_id: int) -> None:
+        """Forget a node: its address changed or it is gone."""
+        link = self._links.pop(node_id, None)
+        if link is not None:
+            link.close()
+
+    def close(self) -> None:
+        """Fail everything that waits and close every connection."""
+        self._closed = True
+        links, self._links = self._links, {}
+        for link in links.values():
+            link.close()

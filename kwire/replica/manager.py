@@ -1,0 +1,180 @@
+"""The partitions of this node: metadata in, logs and leaderships out.
+
+`apply(delta, image)` is called with every committed change of the metadata: it creates the logs of
+new replicas, makes them leader or follower, and deletes what left. Listeners hear about leaderships
+won and lost in the order of the changes (coordinators load and unload by them).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kwire.log.log_config import LogConfig
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.replica.partition import Partition
+from kwire.replica.state import (
+    AdvanceHighWatermark,
+    Assigned,
+    BecomeFollower,
+    BecomeLeader,
+    Effect,
+    ReplicaState,
+    StopReplica,
+)
+
+logger = logging.getLogger(__name__)
+
+TOPIC_RESOURCE = 2
+BROKER_RESOURCE = 4
+
+LeadershipListener = Callable[[Partition, int | None], None]
+"""`listener(partition, leader_epoch)`: we lead at this epoch, or no longer (None)."""
+
+
+class ReplicaManager:
+    """Hosted partitions by (topic id, index) and by (name, index).
+
+    `topic_config(name)` resolves a topic's LogConfig from the newest configs.
+    """
+
+    def __init__(
+        self,
+        broker_id: int,
+        log_manager: Any,
+        topic_config: Callable[[str], LogConfig],
+        now_ms: Callable[[], int],
+        lag_time_max_ms: int = 30_000,
+    ) -> None:
+        self.broker_id = broker_id
+        self.by_id: dict[tuple[bytes, int], Partition] = {}
+        self.by_name: dict[tuple[str, int], Partition] = {}
+        self._log_manager = log_manager
+        self._topic_config = topic_config
+        self._now_ms = now_ms
+        self._lag_time_max_ms = lag_time_max_ms
+        self._listeners: list[LeadershipListener] = []
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(self.by_id.values())
+
+    def add_listener(self, listener: LeadershipListener) -> None:
+        """Hear about leaderships from now on."""
+        self._listeners.append(listener)
+
+    def partition(self, topic: str, index: int) -> Partition | None:
+        """A hosted partition by its topic's name."""
+        return self.by_name.get((topic, index))
+
+    def partition_by_id(self, topic_id: bytes, index: int) -> Partition | None:
+        """A hosted partition by its topic's id."""
+        return self.by_id.get((topic_id, index))
+
+    # -- metadata
+
+    def apply(self, delta: Any, image: Any) -> None:
+        """A committed change of the metadata."""
+        changes = sorted(
+            delta.partitions.values(), key=lambda change: (change.topic_name, change.index)
+        )
+        for change in changes:
+            if change.new is None:
+                self._remove(change.topic_id, change.index)
+        for change in changes:
+            if change.new is not None:
+                self._assign(change.topic_name, change.topic_id, change.index, change.new)
+        for resource_type, name in delta.configs:
+            if resource_type == TOPIC_RESOURCE:
+                self.configure(name)
+            elif resource_type == BROKER_RESOURCE:
+                for topic in dict.fromkeys(partition.topic for partition in self):
+                    self.configure(topic)
+                break
+
+    def configure(self, topic: str) -> None:
+        """Hand the newest configs of a topic to the logs of its partitions."""
+        config = None
+        for partition in list(self):
+            if partition.topic == topic and partition.log is not None:
+                config = config or self._topic_config(topic)
+                partition.log.reconfigure(config)
+
+    def _assign(self, topic: str, topic_id: bytes, index: int, new: Any) -> None:
+        partition = self.by_id.get((topic_id, index))
+        if partition is None:
+            if self.broker_id not in new.replicas:
+                return
+            partition = Partition(
+                topic, topic_id, index, ReplicaState(self.broker_id, self._lag_time_max_ms)
+            )
+            self._open_log(partition)
+            self.by_id[topic_id, index] = partition
+            self.by_name[topic, index] = partition
+        log = partition.log
+        assigned = Assigned(
+            leader_id=new.leader,
+            leader_epoch=new.leader_epoch,
+            partition_epoch=new.partition_epoch,
+            replicas=new.replicas,
+            isr=new.isr,
+            log_end_offset=0 if log is None else log.log_end_offset,
+        )
+        was_leader = partition.is_leader
+        effects = partition.assign(assigned, self._now_ms())
+        self._perform(partition, effects, was_leader)
+
+    def _open_log(self, partition: Partition) -> None:
+        try:
+            log = self._log_manager.get(partition.topic, partition.index)
+            if log is None:
+                log = self._log_manager.create(
+                    partition.topic,
+                    partition.index,
+                    partition.topic_id,
+                    self._topic_config(partition.topic),
+                )
+        except (KafkaError, OSError) as error:
+            logger.error("no log for %s-%d: %s", partition.topic, partition.index, error)
+            return
+        partition.log = log
+        partition.state.high_watermark = log.high_watermark
+
+    def _perform(self, partition: Partition, effects: list[Effect], was_leader: bool) -> None:
+        for effect in effects:
+            match effect:
+                case BecomeLeader():
+                    if partition.log is not None:
+                        partition.log.assign_epoch(effect.leader_epoch)
+                    self._tell(partition, effect.leader_epoch)
+                case AdvanceHighWatermark():
+                    if partition.log is not None:
+                        partition.advance_high_watermark(effect.offset)
+                case BecomeFollower():
+                    if was_leader:
+                        self._tell(partition, None)
+                case StopReplica():
+                    self._remove(partition.topic_id, partition.index)
+
+    def _tell(self, partition: Partition, leader_epoch: int | None) -> None:
+        for listener in self._listeners:
+            listener(partition, leader_epoch)
+
+    def _remove(self, topic_id: bytes, index: int) -> None:
+        partition = self.by_id.pop((topic_id, index), None)
+        if partition is None:
+            return
+        if self.by_name.get((partition.topic, index)) is partition:
+            del self.by_name[partition.topic, index]
+        if partition.is_leader:
+            partition.state.leader_id = -1
+            self._tell(partition, None)
+        partition.drop_waiters(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if partition.log is not None:
+            self._log_manager.delete(partition.topic, index)
+            partition.log = None
+
+    def close(self) -> None:
+        """Nobody waits any more; the logs are closed by their manager."""
+        for partition in list(self):
+            partition.drop_waiters(ErrorCode.NOT_LEADER_OR_FOLLOWER)

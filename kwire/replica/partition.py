@@ -1,0 +1,260 @@
+"""A partition that this node hosts: its replica state, its log, and who waits at it.
+
+The leader's rules of reading and writing are here; which replica leads is decided by the metadata
+(`manager.py`), when the high watermark moves by `state.py`. Errors are KafkaError with Kafka's
+codes.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from kwire.log.types import AppendInfo, Isolation, Origin
+from kwire.pending import Pending
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.replica.state import (
+    AdvanceHighWatermark,
+    Assigned,
+    Effect,
+    LogEndMoved,
+    ReplicaState,
+)
+
+NO_EPOCH = -1
+
+
+class FetchWaiter(Protocol):
+    """Someone who waits for data."""
+
+    def data_arrived(self, partition: Partition, size_bytes: int) -> None:
+        """`size_bytes` more can be read (0 when only a position moved)."""
+        ...
+
+    def partition_changed(self, partition: Partition) -> None:
+        """The partition is led by somebody else, went offline or was deleted."""
+        ...
+
+
+class AckWaiter:
+    """Someone who waits for the high watermark to reach `offset` (exclusive end)."""
+
+    __slots__ = ("callback", "leader_epoch", "offset", "order")
+
+    def __init__(
+        self,
+        offset: int,
+        leader_epoch: int,
+        order: int,
+        callback: Callable[[ErrorCode], None] | None,
+    ) -> None:
+        self.offset = offset
+        self.leader_epoch = leader_epoch
+        self.order = order
+        self.callback = callback
+
+    def __lt__(self, other: AckWaiter) -> bool:
+        return (self.offset, self.order) < (other.offset, other.order)
+
+    def cancel(self) -> None:
+        """The callback will not run."""
+        self.callback = None
+
+    def fire(self, code: ErrorCode) -> None:
+        callback, self.callback = self.callback, None
+        if callback is not None:
+            callback(code)
+
+
+class Partition:
+    """One hosted partition. `log` is None only while its directory is offline."""
+
+    __slots__ = (
+        "_ack_order",
+        "_ack_waiters",
+        "fetch_waiters",
+        "index",
+        "log",
+        "on_effects",
+        "on_high_watermark",
+        "state",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(self, topic: str, topic_id: bytes, index: int, state: ReplicaState) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.state = state
+        self.log: Any = None
+        self.fetch_waiters: dict[FetchWaiter, None] = {}
+        self.on_high_watermark: Callable[[int, int], None] | None = None
+        self.on_effects: Callable[[Partition, list[Effect]], None] | None = None
+        self._ack_waiters: list[AckWaiter] = []
+        self._ack_order = 0
+
+    def __repr__(self) -> str:
+        return f"Partition({self.topic}-{self.index})"
+
+    @property
+    def is_leader(self) -> bool:
+        return self.state.leader_id == self.state.broker_id
+
+    @property
+    def leader_epoch(self) -> int:
+        return self.state.leader_epoch
+
+    # -- who may ask
+
+    def check_epoch(self, current_leader_epoch: int) -> None:
+        """FENCED_LEADER_EPOCH for an older epoch, UNKNOWN_LEADER_EPOCH for a newer one; -1 is
+        not checked (KIP-320)."""
+        if current_leader_epoch != NO_EPOCH and current_leader_epoch != self.state.leader_epoch:
+            code = (
+                ErrorCode.FENCED_LEADER_EPOCH
+                if current_leader_epoch < self.state.leader_epoch
+                else ErrorCode.UNKNOWN_LEADER_EPOCH
+            )
+            raise KafkaError(code)
+
+    def leader_log(self, current_leader_epoch: int = NO_EPOCH) -> Any:
+        """The log, when we lead at this epoch; NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR."""
+        if current_leader_epoch != NO_EPOCH:
+            self.check_epoch(current_leader_epoch)
+        if not self.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if self.log is None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        return self.log
+
+    # -- writing
+
+    def append(
+        self,
+        batches: Any,
+        *,
+        acks: int,
+        wall_ms: int,
+        origin: Origin = Origin.CLIENT,
+        guard: Any = None,
+        transaction_version: int = 0,
+        leader_epoch: int = NO_EPOCH,
+    ) -> AppendInfo:
+        """Append as leader. NOT_ENOUGH_REPLICAS when acks=-1 cannot be met from the start."""
+        log = self.leader_log(leader_epoch)
+        state = self.state
+        if acks == -1 and len(state.isr) < self.effective_min_isr():
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{len(state.isr)} in-sync replicas of {self.topic}-{self.index}, "
+                f"{self.effective_min_isr()} needed",
+            )
+        info: AppendInfo = log.append_as_leader(
+            batches,
+            leader_epoch=state.leader_epoch,
+            origin=origin,
+            guard=guard,
+            transaction_version=transaction_version,
+            wall_ms=wall_ms,
+        )
+        if not info.duplicate:
+            written = info.written
+            if written.done:
+                if written.error() is None:
+                    self._written(info.last_offset + 1, info.size_bytes)
+            else:
+                end, size_bytes = info.last_offset + 1, info.size_bytes
+                written.add_done_callback(lambda done: self._write_done(done, end, size_bytes))
+        return info
+
+    def effective_min_isr(self) -> int:
+        """min.insync.replicas, never more than there are replicas (KIP-966)."""
+        return min(int(self.log.config.min_insync_replicas), len(self.state.replicas))
+
+    def _write_done(self, done: Pending[None], end: int, size_bytes: int) -> None:
+        if done.error() is None:
+            self._written(end, size_bytes)
+
+    def _written(self, end: int, size_bytes: int) -> None:
+        """Our log is written up to `end`; on a partition alone that is the high watermark."""
+        state = self.state
+        if not self.is_leader:
+            return
+        effects = state.step(LogEndMoved(end), 0)
+        for effect in effects:
+            if type(effect) is AdvanceHighWatermark:
+                self.advance_high_watermark(effect.offset, size_bytes)
+        if self.on_effects is not None and effects:
+            self.on_effects(self, effects)
+
+    def advance_high_watermark(self, offset: int, size_bytes: int = 0) -> None:
+        """Everything before `offset` is committed: tell the log, then whoever waited for it."""
+        self.log.update_high_watermark(offset)
+        waiters = self._ack_waiters
+        while waiters and waiters[0].offset <= offset:
+            heapq.heappop(waiters).fire(ErrorCode.NONE)
+        if self.on_high_watermark is not None:
+            self.on_high_watermark(self.index, offset)
+        self.wake_fetches(size_bytes)
+
+    def wake_fetches(self, size_bytes: int) -> None:
+        """More can be read, or a position moved."""
+        if self.fetch_waiters:
+            for waiter in list(self.fetch_waiters):
+                waiter.data_arrived(self, size_bytes)
+
+    def wait_for_commit(
+        self, offset: int, callback: Callable[[ErrorCode], None]
+    ) -> AckWaiter | None:
+        """Run `callback(code)` when the high watermark reaches `offset`, or we lead no more.
+
+        None when it already has; the callback then was not and will not be called.
+        """
+        if self.state.high_watermark >= offset:
+            return None
+        self._ack_order += 1
+        waiter = AckWaiter(offset, self.state.leader_epoch, self._ack_order, callback)
+        heapq.heappush(self._ack_waiters, waiter)
+        return waiter
+
+    def enough_replicas(self) -> bool:
+        """Whether the ISR still meets min.insync.replicas (asked after a commit)."""
+        return len(self.state.isr) >= self.effective_min_isr()
+
+    # -- reading
+
+    def read(
+        self,
+        offset: int,
+        bytes_max: int,
+        *,
+        isolation: Isolation,
+        min_one: bool,
+    ) -> Any:
+        """FetchSlices, or a Pending of it. The caller has checked leadership."""
+        return self.log.read(offset, bytes_max, isolation=isolation, min_one=min_one)
+
+    # -- changing roles
+
+    def assign(self, assigned: Assigned, now_ms: int) -> list[Effect]:
+        """Take committed metadata in; waiters of an older leadership are told."""
+        was_leader, old_epoch = self.is_leader, self.state.leader_epoch
+        effects = self.state.step(assigned, now_ms)
+        if was_leader and not self.is_leader:
+            self.drop_waiters(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        elif was_leader and self.state.leader_epoch != old_epoch:
+            self._tell_fetches()
+        return effects
+
+    def drop_waiters(self, code: ErrorCode) -> None:
+        """Everybody who waits here is answered with `code`."""
+        waiters, self._ack_waiters = self._ack_waiters, []
+        for waiter in sorted(waiters):
+            waiter.fire(code)
+        self._tell_fetches()
+
+    def _tell_fetches(self) -> None:
+        for waiter in list(self.fetch_waiters):
+            waiter.partition_changed(self)
