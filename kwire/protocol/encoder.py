@@ -1,0 +1,286 @@
+"""Writes the encoder of one message at one version: straight-line Python that packs runs.
+
+The function takes the message and a list, and appends buffers to the list. Fields of fixed size
+that follow one another, and the length that ends such a run, are one `Struct.pack`. Small pieces
+are joined; `records` are appended as they are, never copied. In the generated code:
+
+    parts     the list of buffers that the caller gets
+    w, ap     pieces to be joined, and its append (wN, apN inside a tagged field)
+    oN, nN    objects and lengths
+"""
+
+from __future__ import annotations
+
+from struct import Struct as PackStruct
+from struct import error as PackError
+from struct import pack
+from typing import Any
+
+from kwire.protocol import budget, schema
+from kwire.protocol.errors import EncodeError, UnsupportedVersionError
+from kwire.protocol.source import FORMATS, Writer, is_flexible
+from kwire.protocol.varint import ONE_BYTE, encode_uvarint
+
+__all__ = ["build_encoder"]
+
+
+def build_encoder(message: schema.Message, version: int, classes: dict[str, Any]) -> Any:
+    """The encoder of `message` at `version`; `classes` by struct name, the root's included."""
+    return _EncoderWriter(message, version, classes).build()
+
+
+def write_tags(append: Any, tags: list[tuple[int, bytes]]) -> None:
+    """The tag section of a struct, in ascending order; EncodeError for a tag twice."""
+    tags.sort(key=lambda item: item[0])
+    append(encode_uvarint(len(tags)))
+    last = -1
+    for tag, data in tags:
+        if tag <= last:
+            raise EncodeError(f"tag {tag} is negative or twice in one struct")
+        last = tag
+        append(encode_uvarint(tag))
+        append(encode_uvarint(len(data)))
+        append(data)
+
+
+def records_size_bytes(records: Any) -> int:
+    """Size of a `records` value: one buffer or a list of buffers."""
+    if type(records) is list:
+        return sum([len(buffer) for buffer in records])
+    return len(records)
+
+
+class _EncoderWriter(Writer):
+    def __init__(self, message: schema.Message, version: int, classes: dict[str, Any]) -> None:
+        super().__init__()
+        self._message = message
+        self._version = version
+        self._flexible = is_flexible(message, version)
+        self._classes = classes
+        self._run: list[tuple[str, str]] = []
+        self._append = "ap"
+        self.label = f"{message.name} v{version}"
+
+    def build(self) -> Any:
+        self.constants.update(
+            BYTES=ONE_BYTE,
+            EncodeError=EncodeError,
+            PackError=PackError,
+            Unsupported=UnsupportedVersionError,
+            pack=pack,
+            size_of=records_size_bytes,
+            uvarint=encode_uvarint,
+            write_tags=write_tags,
+        )
+        self.line("w = []")
+        self.line("ap = w.append")
+        with self.block("try:"):
+            self._struct(self._message.root, "o")
+            self._flush()
+        with self.block("except (PackError, TypeError, AttributeError, UnicodeError) as error:"):
+            self.line(f"raise EncodeError(f'{self.label}: {{error}}') from error")
+        with self.block("if w:"):
+            self.line("parts.append(b''.join(w))")
+        return self.function("encode", "o, parts", f"encoder of {self.label}")
+
+    # Runs of fields of fixed size
+
+    def _put(self, characters: str, expression: str) -> None:
+        self._run.append((characters, expression))
+
+    def _flush(self) -> None:
+        run, self._run = self._run, []
+        self._emit(run)
+
+    def _emit(self, run: list[tuple[str, str]]) -> None:
+        if not run:
+            return
+        characters = "".join(item[0] for item in run)
+        if characters == "B" and run[0][1].isdigit():
+            self.line(f"{self._append}({bytes([int(run[0][1])])!r})")
+            return
+        if characters == "B":
+            self.line(f"{self._append}(BYTES[{run[0][1]}])")
+            return
+        packer = PackStruct(">" + characters).pack
+        name = self.constant("P_" + characters.replace("?", "t"), packer)
+        self.line(f"{self._append}({name}({', '.join(item[1] for item in run)}))")
+
+    def _length(self, characters: str, length: str) -> None:
+        """End the run with a length; in compact encoding `length` already has its one more."""
+        if characters != "B":
+            self._put(characters, length)
+            self._flush()
+            return
+        run, self._run = self._run, []
+        with self.block(f"if {length} < 128:"):
+            self._emit([*run, ("B", length)])
+        with self.block("else:"):
+            self._emit(run)
+            self.line(f"{self._append}(uvarint({length}))")
+
+    # Structs
+
+    def _struct(self, struct: schema.Struct, name: str) -> None:
+        tagged = []
+        for field in struct.fields:
+            if not schema.within(self._version, field.versions):
+                if not field.ignorable:
+                    self._refuse(field, f"{name}.{field.name}")
+            elif self._flexible and schema.within(self._version, field.tagged):
+                tagged.append(field)
+            else:
+                self._field(field, f"{name}.{field.name}", in_tag=False)
+        if self._flexible:
+            self._tags(name, tagged)
+        else:
+            with self.block(f"if {name}.unknown_tags:"):
+                self.line(f"raise Unsupported('{self.label}: no tagged fields in this version')")
+
+    def _refuse(self, field: schema.Field, value: str) -> None:
+        with self.block(f"if {self._differs(field, value)}:"):
+            self.line(
+                f"raise Unsupported('{self.label}: {field.name} is set, and this version lacks it')"
+            )
+
+    def _differs(self, field: schema.Field, value: str) -> str:
+        """The condition that a field does not have its default."""
+        if field.default is None:
+            return f"{value} is not None"
+        if field.is_array:
+            return f"({value} is None or len({value}))"
+        if field.default is ...:
+            cls = self._classes[field.type]
+            if cls.FROZEN is None:
+                return f"{value} != {self.constant('C_' + field.type, cls)}()"
+            default = self.constant("F_" + field.type, cls.FROZEN)
+            return f"({value} is not {default} and {value} != {default})"
+        if field.default == 0 and field.type not in ("string", "bytes", "uuid", "records"):
+            return value
+        return f"{value} != {field.default!r}"
+
+    def _tags(self, owner: str, fields: list[schema.Field]) -> None:
+        run, self._run = self._run, []
+        conditions = [f"{owner}.unknown_tags"]
+        conditions += [self._differs(field, f"{owner}.{field.name}") for field in fields]
+        with self.block(f"if {' or '.join(conditions)}:"):
+            self._emit(run)
+            tags = self.fresh("t")
+            self.line(f"{tags} = list({owner}.unknown_tags)")
+            outer = self._append
+            for field in fields:
+                pieces, self._append = self.fresh("w"), self.fresh("ap")
+                with self.block(f"if {self._differs(field, f'{owner}.{field.name}')}:"):
+                    self.line(f"{pieces} = []")
+                    self.line(f"{self._append} = {pieces}.append")
+                    self._field(field, f"{owner}.{field.name}", in_tag=True)
+                    self._flush()
+                    self.line(f"{tags}.append(({field.tag}, b''.join({pieces})))")
+            self._append = outer
+            self.line(f"write_tags({outer}, {tags})")
+        with self.block("else:"):
+            self._emit([*run, ("B", "0")])
+
+    # Fields
+
+    def _field(self, field: schema.Field, value: str, *, in_tag: bool) -> None:
+        nullable = schema.within(self._version, field.nullable)
+        if field.is_array:
+            self._array(field, value, nullable)
+        elif field.struct is not None:
+            name = self.fresh("o")
+            self.line(f"{name} = {value}")
+            if nullable:
+                self._nullable_struct(field.struct, name, in_tag)
+            else:
+                self._check_present(name, field)
+                self._struct(field.struct, name)
+        elif field.type in FORMATS:
+            if field.type == "uuid":
+                name = self.fresh("u")
+                self.line(f"{name} = {value}")
+                with self.block(f"if len({name}) != 16:"):
+                    self.line(f"raise EncodeError('{self.label}: {field.name} is not 16 bytes')")
+                value = name
+            self._put(FORMATS[field.type], value)
+        else:
+            compact = self._flexible and not field.never_compact
+            name = self.fresh("s")
+            self.line(f"{name} = {value}")
+            self._sized(field, name, nullable, compact)
+
+    def _check_present(self, name: str, field: schema.Field) -> None:
+        with self.block(f"if {name} is None:"):
+            self.line(f"raise EncodeError('{self.label}: {field.name} must not be null')")
+
+    def _nullable_struct(self, struct: schema.Struct, name: str, in_tag: bool) -> None:
+        run, self._run = self._run, []
+        with self.block(f"if {name} is None:"):
+            self._emit([*run, ("b", "0" if in_tag else "-1")])
+        with self.block("else:"):
+            self._run = [*run, ("b", "1")]
+            self._struct(struct, name)
+            self._flush()
+
+    def _sized(self, field: schema.Field, name: str, nullable: bool, compact: bool) -> None:
+        """A string, bytes or records: a length, then that many bytes."""
+        length = self.fresh("n")
+        more = " + 1" if compact else ""
+        size = f"size_of({name})" if field.type == "records" else f"len({name})"
+        if nullable:
+            with self.block(f"if {name} is None:"):
+                self.line(f"{length} = {0 if compact else -1}")
+                if field.type != "records":
+                    self.line(f"{name} = b''")
+            with self.block("else:"):
+                if field.type == "string":
+                    self.line(f"{name} = {name}.encode()")
+                self.line(f"{length} = {size}{more}")
+        else:
+            self._check_present(name, field)
+            if field.type == "string":
+                self.line(f"{name} = {name}.encode()")
+            self.line(f"{length} = {size}{more}")
+        if field.type == "string":
+            with self.block(f"if {length} > {budget.STRING_SIZE_BYTES_MAX + compact}:"):
+                self.line(f"raise EncodeError('{self.label}: {field.name} is too long')")
+        self._length("B" if compact else "h" if field.type == "string" else "i", length)
+        if field.type != "records":
+            self.line(f"{self._append}({name})")
+            return
+        with self.block(f"if {length} > {int(compact)}:"):
+            self.line("parts.append(b''.join(w))")
+            self.line("w.clear()")
+            with self.block(f"if type({name}) is list:"):
+                self.line(f"parts.extend({name})")
+            with self.block("else:"):
+                self.line(f"parts.append({name})")
+
+    def _array(self, field: schema.Field, value: str, nullable: bool) -> None:
+        name, count = self.fresh("a"), self.fresh("n")
+        self.line(f"{name} = {value}")
+        more = " + 1" if self._flexible else ""
+        if nullable:
+            with self.block(f"if {name} is None:"):
+                self.line(f"{count} = {0 if self._flexible else -1}")
+                self.line(f"{name} = ()")
+            with self.block("else:"):
+                self.line(f"{count} = len({name}){more}")
+        else:
+            self._check_present(name, field)
+            self.line(f"{count} = len({name}){more}")
+        self._length("B" if self._flexible else "i", count)
+        if field.type in FORMATS and field.type != "uuid":
+            with self.block(f"if {name}:"):
+                form = "f'>{len(" + name + ")}" + FORMATS[field.type] + "'"
+                self.line(f"{self._append}(pack({form}, *{name}))")
+            return
+        item = self.fresh("o")
+        with self.block(f"for {item} in {name}:"):
+            if field.struct is not None:
+                self._struct(field.struct, item)
+            elif field.type == "uuid":
+                self._put("16s", item)
+            else:
+                self._sized(field, item, False, self._flexible)
+            self._flush()

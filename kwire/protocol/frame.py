@@ -1,0 +1,178 @@
+"""Frames: a size, a header and a message, in both directions.
+
+| size | type            | field                                                              |
+|------|-----------------|--------------------------------------------------------------------|
+| 4    | int32           | size of what follows (of the frame without itself)                  |
+| 2    | int16           | API key            (requests)                                       |
+| 2    | int16           | API version        (requests)                                       |
+| 4    | int32           | correlation id                                                      |
+| 2+n  | nullable string | client id          (requests; int16 length, never compact)          |
+| 1+n  | tag section     | request header 2 and response header 1: in flexible versions        |
+|      |                 | (never in a response of ApiVersions, whatever its version)          |
+
+The parsers here get a frame without its size.
+"""
+
+from __future__ import annotations
+
+from struct import Struct as PackStruct
+from struct import error as PackError
+from typing import Any
+
+from kwire.protocol import messages
+from kwire.protocol.api_keys import API_KEYS, ApiKey
+from kwire.protocol.errors import EncodeError, MalformedError
+from kwire.protocol.varint import read_uvarint
+
+__all__ = [
+    "RequestHeader",
+    "decode_response",
+    "encode_request",
+    "encode_response",
+    "has_flexible_request_header",
+    "has_flexible_response_header",
+    "parse_request_header",
+]
+
+Buffer = bytes | bytearray | memoryview
+
+_REQUEST = PackStruct(">hhih")
+_REQUEST_HEAD = PackStruct(">ihhih")
+_RESPONSE_HEAD = PackStruct(">ii")
+_FLEXIBLE_RESPONSE_HEAD = PackStruct(">iix")
+_CORRELATION = PackStruct(">i")
+_JOIN_SIZE_BYTES_MAX = 16384
+"""A header is joined with a first piece up to this size: one write less for one small copy."""
+
+_FLEXIBLE_FROM = {
+    int(key): info.flexible_from for key, info in API_KEYS.items() if info.flexible_from is not None
+}
+
+
+class RequestHeader:
+    """Header of a request; `body_offset` is where the message starts in the parsed buffer."""
+
+    __slots__ = ("api_key", "api_version", "body_offset", "client_id", "correlation_id")
+
+    def __init__(
+        self,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+        client_id: str | None,
+        body_offset: int,
+    ) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.body_offset = body_offset
+
+    def __repr__(self) -> str:
+        return (
+            f"RequestHeader(api_key={self.api_key}, api_version={self.api_version}, "
+            f"correlation_id={self.correlation_id}, client_id={self.client_id!r}, "
+            f"body_offset={self.body_offset})"
+        )
+
+
+def has_flexible_request_header(api_key: int, version: int) -> bool:
+    """Whether the request has header 2; also defined for versions that the API does not have."""
+    first = _FLEXIBLE_FROM.get(api_key)
+    return first is not None and version >= first
+
+
+def has_flexible_response_header(api_key: int, version: int) -> bool:
+    """Whether the response has header 1."""
+    return api_key != ApiKey.API_VERSIONS and has_flexible_request_header(api_key, version)
+
+
+def parse_request_header(buffer: Buffer, offset: int = 0) -> RequestHeader:
+    """The header of a request of any key and version; whether it is supported is not checked.
+
+    Raises MalformedError when the buffer does not hold a header.
+    """
+    try:
+        api_key, version, correlation_id, length = _REQUEST.unpack_from(buffer, offset)
+        position = offset + 10
+        if length < 0:
+            client_id = None
+        else:
+            end = position + length
+            if end > len(buffer):
+                raise MalformedError("the client id ends behind the request")
+            client_id = str(buffer[position:end], "utf-8")
+            position = end
+        first = _FLEXIBLE_FROM.get(api_key)
+        if first is not None and version >= first:
+            if buffer[position]:
+                position = _skip_tags(buffer, position)
+            else:
+                position += 1
+    except (PackError, IndexError):
+        raise MalformedError("the request ends inside its header") from None
+    except UnicodeDecodeError:
+        raise MalformedError("the client id is not UTF-8") from None
+    return RequestHeader(api_key, version, correlation_id, client_id, position)
+
+
+def encode_request(
+    api_key: int, version: int, correlation_id: int, client_id: str | None, request: Any
+) -> list[Any]:
+    """A whole frame, size included, as buffers to be written one after another."""
+    parts = request.encode_parts(version)
+    name = b"" if client_id is None else client_id.encode()
+    tail = name + b"\0" if has_flexible_request_header(api_key, version) else name
+    size = 10 + len(tail) + sum(map(len, parts))
+    length = -1 if client_id is None else len(name)
+    try:
+        head = _REQUEST_HEAD.pack(size, api_key, version, correlation_id, length) + tail
+    except PackError as error:
+        raise EncodeError(f"request header: {error}") from error
+    return _with_head(head, parts)
+
+
+def encode_response(api_key: int, version: int, correlation_id: int, response: Any) -> list[Any]:
+    """A whole frame, size included, as buffers to be written one after another."""
+    parts = response.encode_parts(version)
+    size = sum(map(len, parts))
+    if has_flexible_response_header(api_key, version):
+        head = _FLEXIBLE_RESPONSE_HEAD.pack(size + 5, correlation_id)
+    else:
+        head = _RESPONSE_HEAD.pack(size + 4, correlation_id)
+    return _with_head(head, parts)
+
+
+def decode_response(api_key: int, version: int, buffer: Buffer) -> tuple[int, Any]:
+    """(correlation id, response) of a frame without its size; raises MalformedError."""
+    try:
+        (correlation_id,) = _CORRELATION.unpack_from(buffer, 0)
+        position = 4
+        if has_flexible_response_header(api_key, version):
+            position = _skip_tags(buffer, position)
+    except (PackError, IndexError):
+        raise MalformedError("the response ends inside its header") from None
+    cls = messages.response_class(api_key)
+    return correlation_id, cls.decode(memoryview(buffer)[position:], version)
+
+
+def _with_head(head: bytes, parts: list[Any]) -> list[Any]:
+    if parts and type(parts[0]) is bytes and len(parts[0]) <= _JOIN_SIZE_BYTES_MAX:
+        parts[0] = head + parts[0]
+    else:
+        parts.insert(0, head)
+    return parts
+
+
+def _skip_tags(buffer: Buffer, position: int) -> int:
+    """The position after a tag section of fields that nobody here knows."""
+    count, position = read_uvarint(buffer, position)
+    if count * 2 > len(buffer) - position:
+        raise MalformedError("too many tagged fields in a header")
+    for _ in range(count):
+        _, position = read_uvarint(buffer, position)
+        size, position = read_uvarint(buffer, position)
+        if size < 0 or size > len(buffer) - position:
+            raise MalformedError("a tagged field of a header is too long")
+        position += size
+    return position

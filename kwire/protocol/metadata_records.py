@@ -1,0 +1,61 @@
+"""Records of the metadata log and of the remote-log metadata topic: a frame around a message.
+
+| type    | field                                                                    |
+|---------|--------------------------------------------------------------------------|
+| uvarint | frame version, always 1                                                  |
+| uvarint | record type                                                              |
+| uvarint | record version                                                           |
+|         | the message                                                              |
+
+Measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.protocol import messages
+from kwire.protocol.errors import MalformedError, UnsupportedRecordError
+from kwire.protocol.varint import encode_uvarint, read_uvarint
+
+__all__ = ["decode_record", "encode_record"]
+
+Buffer = bytes | bytearray | memoryview
+
+_FRAME_VERSION = 1
+
+
+def encode_record(message: Any, version: int) -> bytes:
+    """The value of the record that carries `message`; EncodeError as `Message.encode`."""
+    prefix = b"\x01" + encode_uvarint(message.API_KEY) + encode_uvarint(version)
+    return prefix + b"".join(message.encode_parts(version))
+
+
+def decode_record(buffer: Buffer, module: str = "metadata") -> tuple[Any, int]:
+    """(message, its version); `module` is `metadata`, or `storage` for the remote-log metadata.
+
+    Raises UnsupportedRecordError for a frame, a type or a version of a later Kafka: whoever
+    replays must stop there. MalformedError for bytes that are no such record.
+    """
+    try:
+        frame_version, position = read_uvarint(buffer, 0)
+        record_type, position = read_uvarint(buffer, position)
+        version, position = read_uvarint(buffer, position)
+    except IndexError:
+        raise MalformedError("a metadata record ends inside its frame") from None
+    if frame_version != _FRAME_VERSION:
+        raise UnsupportedRecordError(f"metadata record with frame version {frame_version}")
+    try:
+        cls = messages.metadata_record_class(record_type, module)
+    except KeyError:
+        raise UnsupportedRecordError(
+            f"metadata record of unknown type {record_type} (version {version})"
+        ) from None
+    if not cls.MIN_VERSION <= version <= cls.MAX_VERSION:
+        raise UnsupportedRecordError(
+            f"{cls.NAME} has version {version}, this broker knows up to {cls.MAX_VERSION}"
+        )
+    message, end = cls.decode_from(buffer, position, version)
+    if end != len(buffer):
+        raise MalformedError(f"{cls.NAME}: {len(buffer) - end} bytes behind the record")
+    return message, version
