@@ -1,0 +1,299 @@
+"""The codecs of record batches in the forms that Kafka writes and reads.
+
+| codec  | written                                                                        |
+|--------|--------------------------------------------------------------------------------|
+| gzip   | one member                                                                     |
+| snappy | xerial framing: `82 53 4e 41 50 50 59 00`, int32 1, int32 1, then blocks of at |
+|        | most 32 KB of text, each with its compressed size as int32 in front            |
+| lz4    | one frame, FLG 0x60, BD 0x40: independent 64 KB blocks, no content checksum    |
+| zstd   | one frame without content size and checksum                                    |
+
+Read is more: several gzip members or zstd frames, bare snappy blocks, lz4 frames of any block
+size whose blocks are independent, and the header checksum of magic-0 lz4 (computed over the
+frame's magic number as well). Decompression never yields, or reserves memory for, more than
+`size_max` bytes. The libraries are imported when a codec is used first.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records.header import Buffer, Codec
+
+MAX_DECOMPRESSED_BYTES = 128 * 1024 * 1024
+CHUNK_BYTES = 1024 * 1024
+
+GZIP_LEVEL_DEFAULT = -1
+LZ4_LEVEL_DEFAULT = 9
+ZSTD_LEVEL_DEFAULT = 3
+
+# topic config -> lowest, highest, default; gzip takes -1 besides
+LEVELS = {Codec.GZIP: (1, 9, -1), Codec.LZ4: (1, 17, 9), Codec.ZSTD: (-131072, 22, 3)}
+
+CODEC_NAMES = {
+    "none": Codec.NONE,
+    "uncompressed": Codec.NONE,
+    "gzip": Codec.GZIP,
+    "snappy": Codec.SNAPPY,
+    "lz4": Codec.LZ4,
+    "zstd": Codec.ZSTD,
+}
+
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
+_XERIAL_BLOCK_BYTES = 32 * 1024
+_LZ4_MAGIC = b"\x04\x22\x4d\x18"
+
+
+def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
+    """`data` in the codec's form; `level` is the codec's own scale, None its default."""
+    return _COMPRESS[codec](data, level)
+
+
+def decompress(
+    codec: Codec,
+    data: Buffer,
+    size_max: int = MAX_DECOMPRESSED_BYTES,
+    *,
+    legacy_lz4: bool = False,
+) -> Buffer:
+    """The text of `data`. For Codec.NONE `data` itself.
+
+    `legacy_lz4` ignores the lz4 header checksum, as Kafka does for magic 0. Raises
+    KafkaError(CORRUPT_MESSAGE) for what is not the codec's form, and
+    KafkaError(RECORD_LIST_TOO_LARGE) when the text would have more than `size_max` bytes.
+    """
+    if codec is Codec.NONE:
+        return data
+    if codec is Codec.LZ4 and legacy_lz4:
+        data = _with_lz4_header_checksum(data)
+    return _collect(codec, _DECOMPRESS[codec](data, size_max), size_max)
+
+
+def _collect(codec: Codec, chunks: Iterator[bytes], size_max: int) -> bytes:
+    """The chunks in one piece, counted before the next one is made."""
+    parts: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        size += len(chunk)
+        if size > size_max:
+            raise _too_large(codec, size_max)
+        parts.append(chunk)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _corrupt(codec: Codec, reason: object) -> KafkaError:
+    return KafkaError(
+        ErrorCode.CORRUPT_MESSAGE, f"Records cannot be decompressed as {codec.name.lower()}: {reason}"
+    )
+
+
+def _too_large(codec: Codec, size_max: int) -> KafkaError:
+    return KafkaError(
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        f"Records compressed as {codec.name.lower()} have more than {size_max} bytes",
+    )
+
+
+def _compress_none(data: Buffer, level: int | None) -> bytes:
+    return bytes(data)
+
+
+def _compress_gzip(data: Buffer, level: int | None) -> bytes:
+    compressor = zlib.compressobj(GZIP_LEVEL_DEFAULT if level is None else level, zlib.DEFLATED, 31)
+    return compressor.compress(data) + compressor.flush()
+
+
+def _decompress_gzip(data: Buffer, size_max: int) -> Iterator[bytes]:
+    rest: Buffer = data
+    if not len(rest):
+        raise _corrupt(Codec.GZIP, "no bytes")
+    try:
+        while len(rest):
+            member = zlib.decompressobj(31)
+            while not member.eof:
+                chunk = member.decompress(rest, CHUNK_BYTES)
+                rest = member.unconsumed_tail
+                if chunk:
+                    yield chunk
+                elif not rest and not member.eof:
+                    raise _corrupt(Codec.GZIP, "it ends early")
+            rest = member.unused_data
+            if rest[:2] != b"\x1f\x8b":  # what follows a member and is none is ignored, as in Java
+                return
+    except zlib.error as error:
+        raise _corrupt(Codec.GZIP, error) from None
+
+
+def _snappy() -> Any:
+    import snappy
+
+    return snappy
+
+
+def _compress_snappy(data: Buffer, level: int | None) -> bytes:
+    compress_block = _snappy().compress
+    parts = [_XERIAL_HEADER]
+    with memoryview(data) as view:
+        for start in range(0, len(view), _XERIAL_BLOCK_BYTES):
+            block = compress_block(bytes(view[start : start + _XERIAL_BLOCK_BYTES]))
+            parts.append(len(block).to_bytes(4, "big"))
+            parts.append(block)
+    return b"".join(parts)
+
+
+def _decompress_snappy(data: Buffer, size_max: int) -> Iterator[bytes]:
+    raw = bytes(data)
+    if not raw.startswith(_XERIAL_MAGIC):
+        yield _snappy_block(raw, size_max)
+        return
+    position = len(_XERIAL_HEADER)
+    if len(raw) < position:
+        raise _corrupt(Codec.SNAPPY, "it ends in the header")
+    size = 0
+    while position < len(raw):
+        if raw.startswith(_XERIAL_MAGIC, position):  # streams one after another
+            position += len(_XERIAL_HEADER)
+            continue
+        block_size = int.from_bytes(raw[position : position + 4], "big", signed=True)
+        position += 4
+        if block_size < 0 or block_size > len(raw) - position:
+            raise _corrupt(Codec.SNAPPY, f"a block of {block_size} bytes at {position}")
+        chunk = _snappy_block(raw[position : position + block_size], size_max - size)
+        size += len(chunk)
+        yield chunk
+        position += block_size
+
+
+def _snappy_block(block: bytes, size_max: int) -> bytes:
+    """One bare snappy block, whose text length (unsigned varint in front) is checked first."""
+    length = shift = 0
+    for byte in block[:5]:
+        length |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    else:
+        raise _corrupt(Codec.SNAPPY, "no length")
+    # A snappy element of 3 bytes copies 64 bytes at most: a length beyond that is a lie.
+    if length > size_max or length > len(block) * 22 + 64:
+        if length > len(block) * 22 + 64:
+            raise _corrupt(Codec.SNAPPY, f"{len(block)} bytes cannot hold {length}")
+        raise _too_large(Codec.SNAPPY, size_max)
+    try:
+        text: bytes = _snappy().decompress(block)
+    except Exception as error:  # the library raises errors of its own and of its backend
+        raise _corrupt(Codec.SNAPPY, error) from None
+    return text
+
+
+def _compress_lz4(data: Buffer, level: int | None) -> bytes:
+    import lz4.frame
+
+    # Level 9 is Kafka's default and means its fast compressor, every other one the high one.
+    level = 0 if level in (None, LZ4_LEVEL_DEFAULT) else max(3, min(level or 0, 16))
+    frame: bytes = lz4.frame.compress(
+        data,
+        compression_level=level,
+        block_size=lz4.frame.BLOCKSIZE_MAX64KB,
+        block_linked=False,
+        content_checksum=False,
+        block_checksum=False,
+        store_size=False,
+    )
+    return frame
+
+
+def _decompress_lz4(data: Buffer, size_max: int) -> Iterator[bytes]:
+    import lz4.frame
+
+    if len(data) < 7 or bytes(data[:4]) != _LZ4_MAGIC:
+        raise _corrupt(Codec.LZ4, "no frame")
+    if not data[4] & 0x20:
+        raise _corrupt(Codec.LZ4, "blocks that depend on each other")
+    decompressor = lz4.frame.LZ4FrameDecompressor()
+    rest: Buffer = data
+    try:
+        while not decompressor.eof:
+            chunk = decompressor.decompress(rest, CHUNK_BYTES)
+            rest = b""
+            if chunk:
+                yield chunk
+            elif decompressor.needs_input and not decompressor.eof:
+                raise _corrupt(Codec.LZ4, "it ends early")
+    except (RuntimeError, EOFError) as error:
+        raise _corrupt(Codec.LZ4, error) from None
+
+
+def _with_lz4_header_checksum(data: Buffer) -> bytes:
+    """The frame with the header checksum that a strict reader expects."""
+    raw = bytearray(data)
+    if len(raw) >= 7 and raw[:4] == _LZ4_MAGIC:
+        descriptor_end = 6 + (8 if raw[4] & 0x08 else 0) + (4 if raw[4] & 0x01 else 0)
+        if len(raw) > descriptor_end:
+            raw[descriptor_end] = (_xxh32_short(bytes(raw[4:descriptor_end])) >> 8) & 0xFF
+    return bytes(raw)
+
+
+def _xxh32_short(data: bytes) -> int:
+    """XXH32, seed 0, of fewer than 16 bytes."""
+    prime1, prime2, prime3 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D
+    prime4, prime5, mask = 0x27D4EB2F, 0x165667B1, 0xFFFFFFFF
+    digest = (prime5 + len(data)) & mask
+    position = 0
+    while position + 4 <= len(data):
+        word = int.from_bytes(data[position : position + 4], "little")
+        digest = (digest + word * prime3) & mask
+        digest = (((digest << 17) | (digest >> 15)) & mask) * prime4 & mask
+        position += 4
+    for byte in data[position:]:
+        digest = (digest + byte * prime5) & mask
+        digest = (((digest << 11) | (digest >> 21)) & mask) * prime1 & mask
+    digest = (digest ^ (digest >> 15)) * prime2 & mask
+    digest = (digest ^ (digest >> 13)) * prime3 & mask
+    return digest ^ (digest >> 16)
+
+
+def _compress_zstd(data: Buffer, level: int | None) -> bytes:
+    import zstandard
+
+    compressor = zstandard.ZstdCompressor(
+        level=ZSTD_LEVEL_DEFAULT if level is None else level,
+        write_content_size=False,
+        write_checksum=False,
+    )
+    return compressor.compress(data)
+
+
+def _decompress_zstd(data: Buffer, size_max: int) -> Iterator[bytes]:
+    import zstandard
+
+    if not len(data):
+        raise _corrupt(Codec.ZSTD, "no bytes")
+    try:
+        if zstandard.frame_content_size(data) > size_max:
+            raise _too_large(Codec.ZSTD, size_max)
+        # A frame that ends early ends the text early: the walk of the records notices.
+        reader = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True)
+        while chunk := reader.read(CHUNK_BYTES):
+            yield chunk
+    except zstandard.ZstdError as error:
+        raise _corrupt(Codec.ZSTD, error) from None
+
+
+_COMPRESS = {
+    Codec.NONE: _compress_none,
+    Codec.GZIP: _compress_gzip,
+    Codec.SNAPPY: _compress_snappy,
+    Codec.LZ4: _compress_lz4,
+    Codec.ZSTD: _compress_zstd,
+}
+_DECOMPRESS = {
+    Codec.GZIP: _decompress_gzip,
+    Codec.SNAPPY: _decompress_snappy,
+    Codec.LZ4: _decompress_lz4,
+    Codec.ZSTD: _decompress_zstd,
+}

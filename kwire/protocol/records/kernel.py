@@ -1,0 +1,579 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+# cython: cdivision=True
+"""The record kernel: what goes record by record through a batch of magic 2.
+
+One source, two lives: compiled by Cython (`setup.py`; the loops then run without the interpreter
+lock) or imported as it is. Either way a walk is a step function: `validate(limit)` and its like
+handle at most `limit` records, keep their place in the object and return RUNNING when there is
+more, so that uncompiled work can be cut into slices that do not hold up an event loop.
+
+A record (varints are zigzag; lengths of -1 and below are null, as Kafka reads them):
+
+| varint  | length of what follows               |
+| int8    | attributes, unused                   |
+| varlong | timestamp delta to the base timestamp|
+| varint  | offset delta to the base offset      |
+| varint  | key length, key                      |
+| varint  | value length, value                  |
+| varint  | header count                         |
+| varint  | header key length (not null), key    | repeated
+| varint  | header value length, value           |
+
+Statuses: DONE (all records read and nothing left), RUNNING (limit reached), NULL_KEY and
+TIMESTAMP (record `index - 1` offends; stepping on continues behind it), MAP_FULL (record `index`
+found no place in the offset map), and the failures, below 0: SHORT (the payload ends before
+`count` records), STRUCTURE (record `index` is malformed), REMAINING (bytes after the last one).
+"""
+
+from __future__ import annotations
+
+try:
+    import cython
+except ImportError:  # the installation has neither a compiled kernel nor Cython
+    from kwire.protocol.records import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.cpython.buffer import (
+        PyBUF_SIMPLE,
+        PyBUF_WRITABLE,
+        PyBuffer_Release,
+        PyObject_GetBuffer,
+    )
+    from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
+    from cython.cimports.libc.string import memcpy
+else:
+    from hashlib import blake2b
+
+COMPILED: bool = cython.compiled
+
+DONE = 1
+RUNNING = 0
+NULL_KEY = 2
+TIMESTAMP = 3
+MAP_FULL = 4
+SHORT = -1
+STRUCTURE = -2
+REMAINING = -3
+
+# Below this many bytes a step keeps the interpreter lock: giving it up and taking it back would
+# cost more than the walk.
+UNLOCKED_BYTES_MIN = 65536
+
+_TIMESTAMP_MAX = 0x7FFFFFFFFFFFFFFF
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _varint_size(
+    p: cython.pointer[cython.const[cython.uchar]],
+    position: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    size_max: cython.int,
+) -> cython.int:
+    """Bytes of the varint at `position`; 0 when it runs into `end` or over `size_max`."""
+    size: cython.int = 0
+    while size < size_max and position < end:
+        size += 1
+        if p[position] < 0x80:
+            return size
+        position += 1
+    return 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _varint(
+    p: cython.pointer[cython.const[cython.uchar]],
+    position: cython.Py_ssize_t,
+    size: cython.int,
+) -> cython.longlong:
+    """The zigzag value of the varint of `size` bytes; bits that int32 or int64 lack are lost."""
+    value: cython.ulonglong = 0
+    byte: cython.ulonglong
+    i: cython.int
+    for i in range(size):
+        byte = p[position + i]
+        value |= (byte & 0x7F) << (7 * i)
+    if not cython.compiled:
+        value &= 0xFFFFFFFFFFFFFFFF
+    if size <= 5:
+        value &= 0xFFFFFFFF
+    if cython.compiled:
+        return cython.cast(cython.longlong, (value >> 1) ^ (0 - (value & 1)))
+    return (value >> 1) ^ -(value & 1)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _varlong(
+    p: cython.pointer[cython.const[cython.uchar]],
+    position: cython.Py_ssize_t,
+    size: cython.int,
+) -> cython.longlong:
+    """Like `_varint` for a value of 64 bits, whose 5-byte form has 35 of them."""
+    value: cython.ulonglong = 0
+    byte: cython.ulonglong
+    i: cython.int
+    for i in range(size):
+        byte = p[position + i]
+        value |= (byte & 0x7F) << (7 * i)
+    if cython.compiled:
+        return cython.cast(cython.longlong, (value >> 1) ^ (0 - (value & 1)))
+    value &= 0xFFFFFFFFFFFFFFFF
+    return (value >> 1) ^ -(value & 1)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _add(left: cython.longlong, right: cython.longlong) -> cython.longlong:
+    """Sum of two int64 that wraps, as Kafka's timestamps do."""
+    if cython.compiled:
+        return cython.cast(
+            cython.longlong,
+            cython.cast(cython.ulonglong, left) + cython.cast(cython.ulonglong, right),
+        )
+    total = left + right
+    if -0x8000000000000000 <= total <= 0x7FFFFFFFFFFFFFFF:
+        return total
+    return ((total + 0x8000000000000000) & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
+
+
+@cython.final
+@cython.cclass
+class Source:
+    """A readable buffer, pinned as long as this object lives."""
+
+    if cython.compiled:
+        view: Py_buffer  # noqa: F821
+        p: cython.pointer[cython.const[cython.uchar]]
+    held: cython.bint
+    size: cython.Py_ssize_t
+
+    def __init__(self, data):
+        if cython.compiled:
+            if self.held:
+                raise RuntimeError("a source is bound once")
+            PyObject_GetBuffer(data, cython.address(self.view), PyBUF_SIMPLE)
+            self.p = cython.cast(cython.pointer[cython.const[cython.uchar]], self.view.buf)
+            self.size = self.view.len
+        else:
+            self.p = data
+            self.size = len(data)
+        self.held = True
+
+    def __dealloc__(self):
+        if cython.compiled:
+            if self.held:
+                PyBuffer_Release(cython.address(self.view))
+
+
+@cython.final
+@cython.cclass
+class RecordWalk:
+    """A place in the uncompressed records of one batch: bytes `position` to `end` of `data`.
+
+    `count` records are expected; `append_time` (else None) replaces every record's timestamp.
+    Positions below are positions in `data`. `data` must not be resized or released meanwhile.
+    """
+
+    source: Source
+    if cython.compiled:
+        _p: cython.pointer[cython.const[cython.uchar]]
+    position = cython.declare(cython.Py_ssize_t, visibility="public")
+    end = cython.declare(cython.Py_ssize_t, visibility="public")
+    index = cython.declare(cython.longlong, visibility="public")
+    count = cython.declare(cython.longlong, visibility="public")
+    base_offset = cython.declare(cython.longlong, visibility="public")
+    base_timestamp = cython.declare(cython.longlong, visibility="public")
+    # what `validate` gathers
+    max_timestamp = cython.declare(cython.longlong, visibility="public")
+    max_timestamp_index = cython.declare(cython.longlong, visibility="public")
+    consecutive = cython.declare(cython.bint, visibility="public")
+    # the record read last
+    timestamp = cython.declare(cython.longlong, visibility="public")
+    offset_delta = cython.declare(cython.longlong, visibility="public")
+    record_start = cython.declare(cython.Py_ssize_t, visibility="public")
+    offset_start = cython.declare(cython.Py_ssize_t, visibility="public")
+    key_start = cython.declare(cython.Py_ssize_t, visibility="public")
+    key_size = cython.declare(cython.longlong, visibility="public")
+    value_start = cython.declare(cython.Py_ssize_t, visibility="public")
+    value_size = cython.declare(cython.longlong, visibility="public")
+    header_count = cython.declare(cython.longlong, visibility="public")
+    headers_start = cython.declare(cython.Py_ssize_t, visibility="public")
+    # what `select` gathers
+    retained_count = cython.declare(cython.longlong, visibility="public")
+    retained_bytes = cython.declare(cython.longlong, visibility="public")
+    retained_first_timestamp = cython.declare(cython.longlong, visibility="public")
+    retained_last_delta = cython.declare(cython.longlong, visibility="public")
+    retained_tombstones = cython.declare(cython.longlong, visibility="public")
+    _append_time: cython.longlong
+    _has_append_time: cython.bint
+
+    def __init__(
+        self, data, position, end, count, base_offset=0, base_timestamp=0, append_time=None
+    ):
+        self.source = Source(data)
+        if not 0 <= position <= end <= self.source.size:
+            raise ValueError(f"records at {position} to {end} of {self.source.size} bytes")
+        self._p = self.source.p
+        self.position = position
+        self.end = end
+        self.index = 0
+        self.count = count
+        self.base_offset = base_offset
+        self.base_timestamp = base_timestamp
+        self._has_append_time = append_time is not None
+        self._append_time = 0 if append_time is None else append_time
+        self.max_timestamp = -1
+        self.max_timestamp_index = -1
+        self.consecutive = True
+        self.timestamp = -1
+        self.offset_delta = 0
+        self.record_start = self.offset_start = position
+        self.key_start = self.value_start = self.headers_start = position
+        self.key_size = self.value_size = -1
+        self.header_count = 0
+        self.retained_count = self.retained_bytes = self.retained_tombstones = 0
+        self.retained_first_timestamp = self.retained_last_delta = -1
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _next(self) -> cython.int:
+        """Read the record at `position` into the fields: RUNNING, DONE or a failure."""
+        p = self._p
+        position: cython.Py_ssize_t = self.position
+        end: cython.Py_ssize_t = self.end
+        record_end: cython.Py_ssize_t
+        size: cython.int
+        byte: cython.longlong
+        value: cython.longlong
+        if self.index >= self.count:
+            return DONE if position == end or self.count <= 0 else REMAINING
+        if position >= end:
+            return SHORT
+        self.record_start = position
+
+        byte = p[position]
+        if byte < 0x80:
+            position += 1
+            value = (byte >> 1) ^ -(byte & 1)
+        else:
+            size = _varint_size(p, position, end, 5)
+            if size == 0:
+                return STRUCTURE
+            value = _varint(p, position, size)
+            position += size
+        if value < 6 or value > end - position:
+            return STRUCTURE
+        record_end = position + value
+        position += 1  # attributes: no bit of them has a meaning
+
+        byte = p[position]
+        if byte < 0x80:
+            position += 1
+            value = (byte >> 1) ^ -(byte & 1)
+        else:
+            size = _varint_size(p, position, record_end, 10)
+            if size == 0:
+                return STRUCTURE
+            value = _varlong(p, position, size)
+            position += size
+        self.timestamp = (
+            self._append_time if self._has_append_time else _add(self.base_timestamp, value)
+        )
+
+        if position >= record_end:
+            return STRUCTURE
+        self.offset_start = position
+        byte = p[position]
+        if byte < 0x80:
+            position += 1
+            self.offset_delta = (byte >> 1) ^ -(byte & 1)
+        else:
+            size = _varint_size(p, position, record_end, 5)
+            if size == 0:
+                return STRUCTURE
+            self.offset_delta = _varint(p, position, size)
+            position += size
+
+        if position >= record_end:
+            return STRUCTURE
+        byte = p[position]
+        if byte < 0x80:
+            position += 1
+            value = (byte >> 1) ^ -(byte & 1)
+        else:
+            size = _varint_size(p, position, record_end, 5)
+            if size == 0:
+                return STRUCTURE
+            value = _varint(p, position, size)
+            position += size
+        self.key_start = position
+        if value < 0:
+            self.key_size = -1
+        else:
+            self.key_size = value
+            if value > record_end - position:
+                return STRUCTURE
+            position += value
+
+        if position >= record_end:
+            return STRUCTURE
+        byte = p[position]
+        if byte < 0x80:
+            position += 1
+            value = (byte >> 1) ^ -(byte & 1)
+        else:
+            size = _varint_size(p, position, record_end, 5)
+            if size == 0:
+                return STRUCTURE
+            value = _varint(p, position, size)
+            position += size
+        self.value_start = position
+        if value < 0:
+            self.value_size = -1
+        else:
+            self.value_size = value
+            if value > record_end - position:
+                return STRUCTURE
+            position += value
+
+        if position >= record_end:
+            return STRUCTURE
+        byte = p[position]
+        if byte < 0x80:
+            position += 1
+            value = (byte >> 1) ^ -(byte & 1)
+        else:
+            size = _varint_size(p, position, record_end, 5)
+            if size == 0:
+                return STRUCTURE
+            value = _varint(p, position, size)
+            position += size
+        self.headers_start = position
+        self.header_count = value
+        if value != 0:
+            position = self._skip_headers(position, record_end)
+        if position != record_end:
+            return STRUCTURE
+        self.position = position
+        self.index += 1
+        return RUNNING
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _skip_headers(
+        self, position: cython.Py_ssize_t, end: cython.Py_ssize_t
+    ) -> cython.Py_ssize_t:
+        """Where the `header_count` headers at `position` end; -1 when they are malformed."""
+        p = self._p
+        remaining: cython.longlong = self.header_count
+        size: cython.int
+        value: cython.longlong
+        if remaining < 0 or remaining > end - position:
+            return -1
+        while remaining > 0:
+            remaining -= 1
+            size = _varint_size(p, position, end, 5)
+            if size == 0:
+                return -1
+            value = _varint(p, position, size)
+            position += size
+            if value < 0 or value > end - position:
+                return -1
+            position += value
+            size = _varint_size(p, position, end, 5)
+            if size == 0:
+                return -1
+            value = _varint(p, position, size)
+            position += size
+            if value > end - position:
+                return -1
+            if value > 0:
+                position += value
+        return position
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _validate(
+        self,
+        limit: cython.longlong,
+        key_required: cython.bint,
+        timestamp_min: cython.longlong,
+        timestamp_max: cython.longlong,
+    ) -> cython.int:
+        status: cython.int
+        while limit > 0:
+            limit -= 1
+            status = self._next()
+            if status != RUNNING:
+                return status
+            if self.offset_delta != self.index - 1:
+                self.consecutive = False
+            if key_required and self.key_size < 0:
+                return NULL_KEY
+            if self.timestamp > self.max_timestamp:
+                self.max_timestamp = self.timestamp
+                self.max_timestamp_index = self.index - 1
+            if (
+                self.timestamp < timestamp_min or self.timestamp > timestamp_max
+            ) and self.timestamp != -1:
+                return TIMESTAMP
+        return RUNNING if self.index < self.count else self._next()
+
+    def validate(
+        self,
+        limit,
+        key_required=False,
+        timestamp_min=-0x8000000000000000,
+        timestamp_max=_TIMESTAMP_MAX,
+    ):
+        """Walk up to `limit` records; a timestamp outside of min..max and not -1 is reported.
+
+        Afterwards `max_timestamp` (-1 without any above) and `max_timestamp_index` say which
+        record is the first with the largest timestamp, and `consecutive` whether offset deltas
+        were 0, 1, 2, ...
+        """
+        limit_: cython.longlong = limit
+        required: cython.bint = key_required
+        low: cython.longlong = timestamp_min
+        high: cython.longlong = timestamp_max
+        status: cython.int
+        if self.end - self.position < UNLOCKED_BYTES_MIN:
+            return self._validate(limit_, required, low, high)
+        with cython.nogil:
+            status = self._validate(limit_, required, low, high)
+        return status
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _find(
+        self, limit: cython.longlong, target: cython.longlong, offset_min: cython.longlong
+    ) -> cython.int:
+        status: cython.int
+        while limit > 0:
+            limit -= 1
+            status = self._next()
+            if status != RUNNING:
+                return status
+            if self.timestamp >= target and self.base_offset + self.offset_delta >= offset_min:
+                return TIMESTAMP
+        return RUNNING
+
+    def find_timestamp(self, limit, target, offset_min):
+        """Walk to the first record of timestamp >= `target` and offset >= `offset_min`.
+
+        TIMESTAMP when it is found: `timestamp` and `offset_delta` are its own.
+        """
+        limit_: cython.longlong = limit
+        target_: cython.longlong = target
+        offset_min_: cython.longlong = offset_min
+        status: cython.int
+        if self.end - self.position < UNLOCKED_BYTES_MIN:
+            return self._find(limit_, target_, offset_min_)
+        with cython.nogil:
+            status = self._find(limit_, target_, offset_min_)
+        return status
+
+    def read(self, limit):
+        """(status, [(offset, timestamp, key, value, headers), ...]) of up to `limit` records.
+
+        Keys and values are bytes or None, headers a list of (bytes, bytes or None).
+        """
+        records: list = []
+        remaining: cython.longlong = limit
+        status: cython.int = RUNNING
+        while remaining > 0:
+            remaining -= 1
+            status = self._next()
+            if status != RUNNING:
+                break
+            records.append(
+                (
+                    self.base_offset + self.offset_delta,
+                    self.timestamp,
+                    self._bytes(self.key_start, self.key_size),
+                    self._bytes(self.value_start, self.value_size),
+                    self.headers() if self.header_count else [],
+                )
+            )
+        else:
+            if self.index >= self.count:
+                status = self._next()
+        return status, records
+
+    def locate(self, limit):
+        """(status, rows) of up to `limit` records, without copying any of them.
+
+        A row is (offset, timestamp, record start, record end, key start, key size, value start,
+        value size, header count); a size of -1 is null.
+        """
+        rows: list = []
+        remaining: cython.longlong = limit
+        status: cython.int = RUNNING
+        while remaining > 0:
+            remaining -= 1
+            status = self._next()
+            if status != RUNNING:
+                break
+            rows.append(
+                (
+                    self.base_offset + self.offset_delta,
+                    self.timestamp,
+                    self.record_start,
+                    self.position,
+                    self.key_start,
+                    self.key_size,
+                    self.value_start,
+                    self.value_size,
+                    self.header_count,
+                )
+            )
+        else:
+            if self.index >= self.count:
+                status = self._next()
+        return status, rows
+
+    @cython.cfunc
+    def _bytes(self, start: cython.Py_ssize_t, size: cython.longlong):
+        if size < 0:
+            return None
+        if cython.compiled:
+            return PyBytes_FromStringAndSize(
+                cython.cast(cython.p_char, cython.address(self._p[start])), size
+            )
+        return bytes(self._p[start : start + size])
+
+    def headers(self):
+        """The headers of the record read last: [(key bytes, value bytes or None), ...]."""
+        found: list = []
+        p = self._p
+        position: cython.Py_ssize_t = self.headers_start
+        size: cython.int
+        length: cython.longlong
+        i: cython.longlong
+        for i in range(self.header_count):
+            size = _varint_size(p, position, self.end, 5)
+            length = _varint(p, position, size)
+            position += size
+            key = self._bytes(position, length)
+            position += length
+            size = _varint_size(p, position, self.end, 5)
+            length = _varint(p, position, size)
+            position += size
+            found.append((key, self._bytes(position, length)))
+            if length > 0:
+                position += length
+        return found
