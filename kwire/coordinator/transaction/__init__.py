@@ -1,0 +1,1 @@
+"""The transaction coordinator: shards over `__transaction_state`, and the markers they owe."""

@@ -1,0 +1,201 @@
+"""Markers: telling every partition of a transaction how it ended.
+
+The coordinator owes a prepared transaction one marker per partition. They are sent to the
+partitions' leaders, those of one turn of the loop and one leader in one request; what fails in a
+way that may pass is sent again to whoever leads then; a partition that no longer exists owes
+nothing. When all are written `on_complete` is called; when this coordinator has been replaced
+(TRANSACTION_COORDINATOR_FENCED, INVALID_PRODUCER_EPOCH) nothing more is sent and `on_fenced` is.
+Writing a marker twice is harmless, so a coordinator that starts anew sends all of them again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from kwire.coordinator.seam import Loop
+from kwire.coordinator.transaction.shard import Prepared
+from kwire.pending import Pending
+from kwire.protocol import messages as m
+from kwire.protocol.api_keys import ApiKey
+from kwire.protocol.errors import ErrorCode
+
+log = logging.getLogger(__name__)
+
+RETRY_MS = 20
+RETRY_MAX_MS = 1000
+
+#: Errors after which the marker is as good as written: nothing of the transaction is left there.
+_SETTLED = (ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)
+#: Errors that say that another coordinator has taken over.
+_FENCED = (ErrorCode.TRANSACTION_COORDINATOR_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
+
+Partition = tuple[str, int]
+
+
+class Leaders(Protocol):
+    """What the metadata says of a partition's leader."""
+
+    def leader_of(self, topic: str, partition: int) -> int | None:
+        """The leader's node id, None while there is none."""
+        ...
+
+    def exists(self, topic: str, partition: int) -> bool: ...
+
+
+class _Job:
+    """The markers of one transaction that are not written yet."""
+
+    __slots__ = ("coordinator_epoch", "done", "prepared", "remaining", "retry_ms")
+
+    def __init__(self, prepared: Prepared, coordinator_epoch: int) -> None:
+        self.prepared = prepared
+        self.coordinator_epoch = coordinator_epoch
+        self.remaining: dict[Partition, None] = dict.fromkeys(prepared.partitions)
+        self.retry_ms = RETRY_MS
+        self.done = False
+
+
+class MarkerSender:
+    """Sends what prepared transactions owe. `send(node_id, api_key, request)` reaches a broker."""
+
+    def __init__(
+        self,
+        *,
+        loop: Loop,
+        leaders: Leaders,
+        send: Callable[[int, int, Any], Pending[Any]],
+        on_complete: Callable[[Prepared], None],
+        on_fenced: Callable[[Prepared], None],
+    ) -> None:
+        self._loop = loop
+        self._leaders = leaders
+        self._send = send
+        self._on_complete = on_complete
+        self._on_fenced = on_fenced
+        self._outgoing: dict[int, list[tuple[_Job, list[Partition]]]] = {}
+        self._flush_due = False
+        self._jobs: dict[str, _Job] = {}
+        self._closed = False
+
+    def start(self, prepared: Prepared, coordinator_epoch: int) -> None:
+        """Send the markers of `prepared` in the name of the coordinator of that epoch."""
+        job = _Job(prepared, coordinator_epoch)
+        previous = self._jobs.get(prepared.transactional_id)
+        if previous is not None:
+            previous.done = True
+        self._jobs[prepared.transactional_id] = job
+        if job.remaining:
+            self._dispatch(job, list(job.remaining))
+        else:
+            self._finish(job)
+
+    def close(self) -> None:
+        """Forget everything; the next coordinator will send it."""
+        self._closed = True
+        self._jobs.clear()
+        self._outgoing.clear()
+
+    def forget(self, transactional_id: str) -> None:
+        """This coordinator no longer leads the transactional id."""
+        job = self._jobs.pop(transactional_id, None)
+        if job is not None:
+            job.done = True
+
+    def _dispatch(self, job: _Job, partitions: list[Partition]) -> None:
+        by_leader: dict[int, list[Partition]] = {}
+        leaderless = False
+        for topic, partition in partitions:
+            if not self._leaders.exists(topic, partition):
+                job.remaining.pop((topic, partition), None)
+                continue
+            leader = self._leaders.leader_of(topic, partition)
+            if leader is None:
+                leaderless = True
+            else:
+                by_leader.setdefault(leader, []).append((topic, partition))
+        for leader, owed in by_leader.items():
+            self._outgoing.setdefault(leader, []).append((job, owed))
+        if by_leader and not self._flush_due:
+            self._flush_due = True
+            self._loop.call_soon(self._flush)
+        if leaderless:
+            self._retry_later(job)
+        elif not job.remaining:
+            self._finish(job)
+
+    def _flush(self) -> None:
+        self._flush_due = False
+        outgoing, self._outgoing = self._outgoing, {}
+        for leader, batch in outgoing.items():
+            request = m.WriteTxnMarkersRequest(markers=[_marker(job, owed) for job, owed in batch])
+            pending = self._send(leader, int(ApiKey.WRITE_TXN_MARKERS), request)
+            pending.add_done_callback(lambda done, sent=batch: self._answered(done, sent))  # type: ignore[misc]
+
+    def _answered(self, done: Pending[Any], sent: list[tuple[_Job, list[Partition]]]) -> None:
+        if self._closed:
+            return
+        error = done.error()
+        if error is not None:
+            log.debug("markers were not taken: %s", error)
+            for job, _ in sent:
+                self._retry_later(job)
+            return
+        answers = done.result().markers
+        for (job, _), marker in zip(sent, answers):
+            if not job.done:
+                self._settle(job, marker)
+
+    def _settle(self, job: _Job, marker: Any) -> None:
+        retry = False
+        for topic in marker.topics:
+            for partition in topic.partitions:
+                code = partition.error_code
+                if code in _FENCED:
+                    job.done = True
+                    self._jobs.pop(job.prepared.transactional_id, None)
+                    self._on_fenced(job.prepared)
+                    return
+                if code in _SETTLED:
+                    job.remaining.pop((topic.name, partition.partition_index), None)
+                else:
+                    retry = True
+        if retry:
+            self._retry_later(job)
+        elif not job.remaining:
+            self._finish(job)
+
+    def _retry_later(self, job: _Job) -> None:
+        if job.done:
+            return
+        delay_ms, job.retry_ms = job.retry_ms, min(job.retry_ms * 2, RETRY_MAX_MS)
+        self._loop.call_at(self._loop.time() + delay_ms / 1000, lambda: self._retry(job))
+
+    def _retry(self, job: _Job) -> None:
+        if not job.done and not self._closed:
+            self._dispatch(job, list(job.remaining))
+
+    def _finish(self, job: _Job) -> None:
+        if not job.done:
+            job.done = True
+            self._jobs.pop(job.prepared.transactional_id, None)
+            self._on_complete(job.prepared)
+
+
+def _marker(job: _Job, owed: list[Partition]) -> Any:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in owed:
+        topics.setdefault(topic, []).append(partition)
+    prepared = job.prepared
+    return m.WriteTxnMarkersRequest.WritableTxnMarker(
+        producer_id=prepared.producer_id,
+        producer_epoch=prepared.producer_epoch,
+        transaction_result=prepared.commit,
+        topics=[
+            m.WriteTxnMarkersRequest.WritableTxnMarkerTopic(name=topic, partition_indexes=indexes)
+            for topic, indexes in topics.items()
+        ],
+        coordinator_epoch=job.coordinator_epoch,
+        transaction_version=prepared.transaction_version,
+    )

@@ -1,0 +1,117 @@
+"""What the coordinator knows of one transactional id: an immutable value, made from its record.
+
+`TransactionMetadata` corresponds to TransactionLogValue field by field. Every change is a new
+value, turned into a record by `to_record`, and becomes the state only when the record is replayed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kwire.coordinator.transaction.states import TransactionState, may_follow
+from kwire.protocol import messages as m
+
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+#: A producer id has to be replaced once its epoch has reached this (one bump is left for a fence).
+EXHAUSTED_EPOCH = 32766
+
+Partitions = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionMetadata:
+    """One transactional id. Times are wall-clock milliseconds; -1 is none."""
+
+    producer_id: int
+    previous_producer_id: int
+    next_producer_id: int
+    producer_epoch: int
+    next_producer_epoch: int
+    timeout_ms: int
+    state: TransactionState
+    partitions: Partitions
+    start_ms: int
+    last_update_ms: int
+    client_transaction_version: int
+
+    @property
+    def is_epoch_exhausted(self) -> bool:
+        return self.producer_epoch >= EXHAUSTED_EPOCH
+
+    def moved(self, state: TransactionState, **changes: Any) -> TransactionMetadata:
+        """This transaction in another state; checks that the move is legal."""
+        check(may_follow(self.state, state), f"{self.state.name} may not become {state.name}")
+        return replace(self, state=state, **changes)
+
+
+def check(condition: bool, message: str) -> None:
+    """An invariant that stays on in production."""
+    if not condition:
+        raise AssertionError(message)
+
+
+def fresh(producer_id: int, timeout_ms: int, now_ms: int) -> TransactionMetadata:
+    """A transactional id's first value."""
+    return TransactionMetadata(
+        producer_id=producer_id,
+        previous_producer_id=producer_id,
+        next_producer_id=NO_PRODUCER_ID,
+        producer_epoch=0,
+        next_producer_epoch=NO_PRODUCER_EPOCH,
+        timeout_ms=timeout_ms,
+        state=TransactionState.EMPTY,
+        partitions=(),
+        start_ms=-1,
+        last_update_ms=now_ms,
+        client_transaction_version=0,
+    )
+
+
+def from_record(value: Any) -> TransactionMetadata:
+    """The value that a TransactionLogValue message says."""
+    partitions = tuple(
+        (topic.topic, partition)
+        for topic in value.transaction_partitions or ()
+        for partition in topic.partition_ids
+    )
+    return TransactionMetadata(
+        producer_id=value.producer_id,
+        previous_producer_id=value.previous_producer_id,
+        next_producer_id=value.next_producer_id,
+        producer_epoch=value.producer_epoch,
+        next_producer_epoch=value.next_producer_epoch,
+        timeout_ms=value.transaction_timeout_ms,
+        state=TransactionState(value.transaction_status),
+        partitions=partitions,
+        start_ms=value.transaction_start_timestamp_ms,
+        last_update_ms=value.transaction_last_update_timestamp_ms,
+        client_transaction_version=value.client_transaction_version,
+    )
+
+
+def to_record(metadata: TransactionMetadata) -> Any:
+    """The TransactionLogValue message of a value. An empty transaction has null partitions."""
+    topics: dict[str, list[int]] = {}
+    for topic, partition in metadata.partitions:
+        topics.setdefault(topic, []).append(partition)
+    partitions = None
+    if metadata.state != TransactionState.EMPTY:
+        partitions = [
+            m.TransactionLogValue.PartitionsSchema(topic=topic, partition_ids=ids)
+            for topic, ids in topics.items()
+        ]
+    return m.TransactionLogValue(
+        producer_id=metadata.producer_id,
+        previous_producer_id=metadata.previous_producer_id,
+        next_producer_id=metadata.next_producer_id,
+        producer_epoch=metadata.producer_epoch,
+        next_producer_epoch=metadata.next_producer_epoch,
+        transaction_timeout_ms=metadata.timeout_ms,
+        transaction_status=int(metadata.state),
+        transaction_partitions=partitions,
+        transaction_last_update_timestamp_ms=metadata.last_update_ms,
+        transaction_start_timestamp_ms=metadata.start_ms,
+        client_transaction_version=metadata.client_transaction_version,
+    )

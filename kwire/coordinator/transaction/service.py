@@ -1,0 +1,254 @@
+"""The transaction coordinator of a broker: its shards, their producer ids, their markers.
+
+API handlers call this; everything returns a `Pending`. Errors come as KafkaError: those of the
+operations, NOT_COORDINATOR and COORDINATOR_LOAD_IN_PROGRESS of the runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kwire.clock import Clock
+from kwire.coordinator.partitioner import partition_for
+from kwire.coordinator.runtime import CoordinatorRuntime
+from kwire.coordinator.seam import CoordinatorLog, Loop, Moment, Result
+from kwire.coordinator.transaction import end, init_producer, partitions, queries
+from kwire.coordinator.transaction.end import EndAnswer, EndRequest
+from kwire.coordinator.transaction.init_producer import (
+    InitRequest,
+    ProducerIdentity,
+    ProducerIdNeededError,
+)
+from kwire.coordinator.transaction.markers import Leaders, MarkerSender
+from kwire.coordinator.transaction.queries import ListFilter
+from kwire.coordinator.transaction.shard import Prepared, TransactionSettings, TransactionShard
+from kwire.pending import Pending
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+Partition = tuple[str, int]
+
+
+class TransactionCoordinator:
+    """The transactional ids whose `__transaction_state` partition this broker leads."""
+
+    def __init__(
+        self,
+        *,
+        settings: TransactionSettings,
+        transaction_version: Callable[[], int],
+        partition_count: Callable[[], int],
+        partition_log: CoordinatorLog,
+        leaders: Leaders,
+        send: Callable[[int, int, Any], Pending[Any]],
+        allocate_producer_id: Callable[[], Pending[int]],
+        loop: Loop,
+        clock: Clock,
+    ) -> None:
+        self._partition_count = partition_count
+        self._transaction_version = transaction_version
+        self._allocate_producer_id = allocate_producer_id
+        self._epochs: dict[int, int] = {}
+        self.markers = MarkerSender(
+            loop=loop,
+            leaders=leaders,
+            send=send,
+            on_complete=self._markers_written,
+            on_fenced=self._markers_fenced,
+        )
+        self.runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
+            module="transaction-coordinator",
+            new_shard=lambda partition: TransactionShard(
+                settings, transaction_version, self._prepared
+            ),
+            partition_log=partition_log,
+            loop=loop,
+            clock=clock,
+        )
+
+    # --- leadership of the partitions of __transaction_state ---
+
+    def load(self, partition: int, leader_epoch: int) -> None:
+        self._epochs[partition] = leader_epoch
+        self.runtime.load(partition, leader_epoch)
+
+    def unload(self, partition: int, leader_epoch: int | None = None) -> None:
+        shard = self.runtime.shard(partition)
+        if shard is not None:
+            for transactional_id in shard.prepared:
+                self.markers.forget(transactional_id)
+        self.runtime.unload(partition, leader_epoch)
+
+    def close(self) -> None:
+        self.markers.close()
+        self.runtime.close()
+
+    def partition_of(self, transactional_id: str) -> int:
+        return partition_for(transactional_id, self._partition_count())
+
+    # --- requests ---
+
+    def init_producer_id(self, request: InitRequest) -> Pending[ProducerIdentity]:
+        """See `init_producer.init_producer_id`; an empty transactional id is INVALID_REQUEST."""
+        if not request.transactional_id:
+            return Pending.failed(KafkaError(ErrorCode.INVALID_REQUEST))
+        return self._with_producer_id(
+            request.transactional_id,
+            lambda shard, new_id, moment: init_producer.init_producer_id(
+                shard, request, new_id, moment
+            ),
+        )
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        wanted: list[Partition],
+        client_transaction_version: int,
+    ) -> Pending[None]:
+        """See `partitions.add_partitions`."""
+        if not transactional_id:
+            return Pending.failed(KafkaError(ErrorCode.INVALID_REQUEST))
+        return self.runtime.write(
+            self.partition_of(transactional_id),
+            lambda shard, moment: partitions.add_partitions(
+                shard,
+                transactional_id,
+                producer_id,
+                producer_epoch,
+                wanted,
+                client_transaction_version,
+                moment,
+            ),
+        )
+
+    def verify_partitions(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        asked: list[Partition],
+    ) -> Pending[dict[Partition, ErrorCode]]:
+        """See `partitions.verify_partitions`."""
+        if not transactional_id:
+            return Pending.failed(KafkaError(ErrorCode.INVALID_REQUEST))
+        return self.runtime.read(
+            self.partition_of(transactional_id),
+            lambda shard, moment: partitions.verify_partitions(
+                shard, transactional_id, producer_id, producer_epoch, asked
+            ),
+        )
+
+    def end_transaction(self, request: EndRequest) -> Pending[EndAnswer]:
+        """See `end.end_transaction`."""
+        if not request.transactional_id:
+            return Pending.failed(KafkaError(ErrorCode.INVALID_REQUEST))
+
+        def operation(shard: TransactionShard, new_id: int | None, moment: Moment) -> Result:
+            if new_id is None and end.needs_producer_id(shard, request):
+                raise ProducerIdNeededError
+            return end.end_transaction(shard, request, new_id, moment)
+
+        return self._with_producer_id(request.transactional_id, operation)
+
+    def describe(self, transactional_id: str) -> Pending[Any]:
+        """A DescribeTransactionsResponse.TransactionState."""
+        return self.runtime.read(
+            self.partition_of(transactional_id),
+            lambda shard, moment: queries.describe(shard, transactional_id),
+        )
+
+    def list_transactions(self, wanted: ListFilter) -> list[Pending[Any]]:
+        """Lists of ListTransactionsResponse.TransactionState, one per partition led here."""
+        return self.runtime.read_all(
+            lambda shard, moment: queries.list_transactions(shard, wanted, moment)
+        )
+
+    # --- producer ids ---
+
+    def _with_producer_id(
+        self,
+        transactional_id: str,
+        operation: Callable[[TransactionShard, int | None, Moment], Result],
+    ) -> Pending[Any]:
+        """Run an operation that may ask for a producer id, allocating one when it does."""
+        answer: Pending[Any] = Pending()
+        self._attempt(transactional_id, operation, None, answer)
+        return answer
+
+    def _attempt(
+        self,
+        transactional_id: str,
+        operation: Callable[[TransactionShard, int | None, Moment], Result],
+        new_producer_id: int | None,
+        answer: Pending[Any],
+    ) -> None:
+        def guarded(shard: TransactionShard, moment: Moment) -> Result:
+            try:
+                return operation(shard, new_producer_id, moment)
+            except ProducerIdNeededError:
+                return Result((), ProducerIdNeededError)
+
+        pending = self.runtime.write(self.partition_of(transactional_id), guarded)
+        pending.add_done_callback(
+            lambda done: self._attempted(transactional_id, operation, done, answer)
+        )
+
+    def _attempted(
+        self,
+        transactional_id: str,
+        operation: Callable[[TransactionShard, int | None, Moment], Result],
+        done: Pending[Any],
+        answer: Pending[Any],
+    ) -> None:
+        error = done.error()
+        if error is not None:
+            answer.fail(error)
+            return
+        response = done.result()
+        if response is ProducerIdNeededError:
+            self._allocate_producer_id().add_done_callback(
+                lambda got: self._allocated(transactional_id, operation, got, answer)
+            )
+            return
+        refused = end.refusal(response)
+        if refused is not None:
+            answer.fail(KafkaError(refused))
+        else:
+            answer.complete(response)
+
+    def _allocated(
+        self,
+        transactional_id: str,
+        operation: Callable[[TransactionShard, int | None, Moment], Result],
+        got: Pending[int],
+        answer: Pending[Any],
+    ) -> None:
+        if got.error() is not None:
+            answer.fail(KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+        else:
+            self._attempt(transactional_id, operation, got.result(), answer)
+
+    # --- markers ---
+
+    def _prepared(self, prepared: Prepared) -> None:
+        partition = self.partition_of(prepared.transactional_id)
+        self.markers.start(prepared, self._epochs.get(partition, 0))
+
+    def _markers_written(self, prepared: Prepared) -> None:
+        partition = self.partition_of(prepared.transactional_id)
+        pending = self.runtime.write(
+            partition, lambda shard, moment: end.complete(shard, prepared, moment)
+        )
+        pending.add_done_callback(lambda done: self._completed(prepared, done))
+
+    def _completed(self, prepared: Prepared, done: Pending[Any]) -> None:
+        """A completion that the log did not take is tried again by the shard's next scan."""
+        if done.error() is not None:
+            self._markers_fenced(prepared)
+
+    def _markers_fenced(self, prepared: Prepared) -> None:
+        shard = self.runtime.shard(self.partition_of(prepared.transactional_id))
+        if shard is not None:
+            shard.markers_given_up(prepared.transactional_id)

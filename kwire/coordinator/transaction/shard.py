@@ -1,0 +1,222 @@
+"""One partition of `__transaction_state`: the transactional ids whose hash falls on it.
+
+Hard state is `transactions`, a value per transactional id, changed by `replay` alone. Beside it
+the shard keeps, as soft state, the epochs that a producer may repeat an InitProducerId with and
+the transactions whose markers were announced. What an operation decides lives in the files
+beside this one: `init_producer.py`, `partitions.py`, `end.py`, `queries.py`.
+
+A transaction that is prepared owes markers. The shard announces it to `on_prepared` when the
+record is committed, and again at the next scan for as long as it stays prepared and nobody works
+on it. Sources: KIP-98, KIP-360, KIP-890; expiry and time-outs measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kwire.coordinator.seam import CoordinatorRecord, Moment, Result
+from kwire.coordinator.transaction.metadata import (
+    TransactionMetadata,
+    check,
+    from_record,
+    to_record,
+)
+from kwire.coordinator.transaction.states import (
+    COMPLETED_BY,
+    EXPIRABLE,
+    TransactionState,
+    may_follow,
+)
+from kwire.pending import Pending
+from kwire.protocol import messages as m
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionSettings:
+    """The configs that a shard obeys, by Kafka's names with dots as underscores."""
+
+    transaction_max_timeout_ms: int = 900_000
+    transactional_id_expiration_ms: int = 604_800_000
+    abort_timed_out_interval_ms: int = 10_000
+    remove_expired_interval_ms: int = 3_600_000
+    two_phase_commit_enable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Markers are owed: for which transaction, and what they say."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    commit: bool
+    partitions: tuple[tuple[str, int], ...]
+    transaction_version: int
+
+
+class TransactionShard:
+    """The state of one partition. `transaction_version` gives the finalized feature level."""
+
+    def __init__(
+        self,
+        settings: TransactionSettings,
+        transaction_version: Callable[[], int],
+        on_prepared: Callable[[Prepared], None],
+    ) -> None:
+        self.settings = settings
+        self.transaction_version = transaction_version
+        # hard state
+        self.transactions: dict[str, TransactionMetadata] = {}
+        # indexes of it, kept by replay
+        self.ongoing: dict[str, None] = {}
+        self.prepared: dict[str, None] = {}
+        # soft state
+        self.last_epochs: dict[str, int] = {}
+        self._announced: dict[str, Pending[Any]] = {}
+        self._in_flight: dict[str, None] = {}
+        self._on_prepared = on_prepared
+        self._replies: list[tuple[Pending[Any], Any]] = []
+        self._scan_at_ms: int | None = None
+        self._expire_at_ms: int | None = None
+        self._due: deque[str] = deque()
+
+    # --- the seam ---
+
+    def replay(
+        self, key: Any, value: Any, offset: int, producer_id: int, producer_epoch: int
+    ) -> None:
+        """Apply one record of the log."""
+        transactional_id: str = key.transactional_id
+        self.ongoing.pop(transactional_id, None)
+        self.prepared.pop(transactional_id, None)
+        if value is None:
+            self.transactions.pop(transactional_id, None)
+            return
+        after = from_record(value)
+        self.transactions[transactional_id] = after
+        if after.state == TransactionState.ONGOING:
+            self.ongoing[transactional_id] = None
+        elif after.state in COMPLETED_BY:
+            self.prepared[transactional_id] = None
+
+    def replay_marker(self, producer_id: int, producer_epoch: int, commit: bool) -> None:
+        """`__transaction_state` itself is not written in transactions."""
+
+    def loaded(self, moment: Moment) -> Result:
+        """Start the scans, and announce what is owed since before."""
+        self._scan_at_ms = moment.now_ms + self.settings.abort_timed_out_interval_ms
+        self._expire_at_ms = moment.now_ms + self.settings.remove_expired_interval_ms
+        for transactional_id in list(self.prepared):
+            self.announce(transactional_id)
+        return Result()
+
+    def timers(self) -> int | None:
+        deadlines = [at for at in (self._scan_at_ms, self._expire_at_ms) if at is not None]
+        if self._due:
+            return 0
+        return min(deadlines, default=None)
+
+    def expire(self, moment: Moment) -> Result | None:
+        """Abort one transaction that ran out of time, or forget ids that were idle too long."""
+        from kwire.coordinator.transaction.end import abort_timed_out
+
+        if self._scan_at_ms is not None and moment.now_ms >= self._scan_at_ms:
+            self._scan_at_ms = moment.now_ms + self.settings.abort_timed_out_interval_ms
+            self._due.extend(self.ongoing)
+            for transactional_id in list(self.prepared):
+                self.announce(transactional_id)
+        while self._due:
+            result = abort_timed_out(self, self._due.popleft(), moment)
+            if result is not None:
+                return result
+        if self._expire_at_ms is not None and moment.now_ms >= self._expire_at_ms:
+            self._expire_at_ms = moment.now_ms + self.settings.remove_expired_interval_ms
+            return self._forget_idle(moment)
+        return None
+
+    def take_replies(self) -> list[tuple[Pending[Any], Any]]:
+        replies, self._replies = self._replies, []
+        return replies
+
+    def discard(self) -> list[Pending[Any]]:
+        """The announcements that were not committed; who holds them is told of the failure."""
+        waiting = list(self._announced.values())
+        self._announced.clear()
+        self._in_flight.clear()
+        return waiting
+
+    # --- what operations use ---
+
+    def change(
+        self,
+        transactional_id: str,
+        after: TransactionMetadata,
+        response: Any,
+        *,
+        appended: Callable[[], None] | None = None,
+    ) -> Result:
+        """The result of an operation that moves one transaction to `after`."""
+        before = self.transactions.get(transactional_id)
+        before_state = None if before is None else before.state
+        check(
+            may_follow(before_state, after.state),
+            f"{transactional_id}: {before_state} may not become {after.state}",
+        )
+        version = 1 if self.transaction_version() >= 1 else 0
+        record = CoordinatorRecord(
+            m.TransactionLogKey(transactional_id=transactional_id), to_record(after), version
+        )
+
+        def after_append() -> None:
+            if after.state != TransactionState.EMPTY:
+                self.last_epochs.pop(transactional_id, None)
+            if after.state in COMPLETED_BY:
+                self.announce(transactional_id)
+            if appended is not None:
+                appended()
+
+        return Result((record,), response, appended=after_append)
+
+    def announce(self, transactional_id: str) -> None:
+        """Tell `on_prepared` of a prepared transaction once all that was appended is committed."""
+        if transactional_id in self._announced or transactional_id in self._in_flight:
+            return
+        pending: Pending[Any] = Pending()
+        self._announced[transactional_id] = pending
+        pending.add_done_callback(lambda done: self._committed(transactional_id, done))
+        self._replies.append((pending, None))
+
+    def markers_given_up(self, transactional_id: str) -> None:
+        """Nobody works on this transaction's markers any more; the next scan announces it."""
+        self._in_flight.pop(transactional_id, None)
+
+    def _committed(self, transactional_id: str, done: Pending[Any]) -> None:
+        if self._announced.get(transactional_id) is not done:
+            return
+        del self._announced[transactional_id]
+        metadata = self.transactions.get(transactional_id)
+        if done.error() is not None or metadata is None or transactional_id not in self.prepared:
+            return
+        self._in_flight[transactional_id] = None
+        self._on_prepared(
+            Prepared(
+                transactional_id=transactional_id,
+                producer_id=metadata.producer_id,
+                producer_epoch=metadata.producer_epoch,
+                commit=metadata.state == TransactionState.PREPARE_COMMIT,
+                partitions=metadata.partitions,
+                transaction_version=metadata.client_transaction_version,
+            )
+        )
+
+    def _forget_idle(self, moment: Moment) -> Result:
+        limit_ms = moment.wall_ms - self.settings.transactional_id_expiration_ms
+        records = [
+            CoordinatorRecord(m.TransactionLogKey(transactional_id=transactional_id), None)
+            for transactional_id, metadata in self.transactions.items()
+            if metadata.state in EXPIRABLE and metadata.last_update_ms <= limit_ms
+        ]
+        return Result(records, atomic=False)
