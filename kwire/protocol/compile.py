@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, TypeVar
 
 from kwire.protocol import schema
-from kwire.protocol.errors import MalformedError, UnsupportedVersionError
+from kwire.protocol.errors import UnsupportedVersionError
 
 __all__ = ["Message", "Struct", "build_class"]
 
@@ -123,10 +123,11 @@ class Message(Struct):
 
     @classmethod
     def decode(cls: type[SelfMessage], buffer: Buffer, version: int) -> SelfMessage:
-        """The message that `buffer` holds, and nothing behind it; raises as `decode_from`."""
-        message, end = cls.decode_from(buffer, 0, version)
-        if end != len(buffer):
-            raise MalformedError(f"{cls.NAME} v{version}: {len(buffer) - end} bytes too many")
+        """The message at the start of `buffer`; raises as `decode_from`.
+
+        Bytes behind it are ignored, as Kafka does with requests (measured on Apache Kafka 4.4).
+        """
+        message, _ = cls.decode_from(buffer, 0, version)
         return message
 
     def encode_parts(self, version: int) -> list[Any]:

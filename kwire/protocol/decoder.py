@@ -23,6 +23,7 @@ from typing import Any
 from kwire.protocol import budget, schema
 from kwire.protocol.errors import MalformedError
 from kwire.protocol.source import FORMATS, Writer, is_flexible, minimum_size_bytes
+from kwire.protocol.text import ERRORS
 from kwire.protocol.varint import finish_uvarint, read_uvarint
 
 __all__ = ["build_decoder"]
@@ -59,8 +60,6 @@ class _DecoderWriter(Writer):
             self._flush()
         with self.block("except (IndexError, PackError):"):
             self.line(f"raise Malformed('{label}: ends too early') from None")
-        with self.block("except UnicodeDecodeError:"):
-            self.line(f"raise Malformed('{label}: a string is not UTF-8') from None")
         self.line(f"return {root}, p")
         return self.function("decode", "v, p", f"decoder of {label}")
 
@@ -105,9 +104,11 @@ class _DecoderWriter(Writer):
         cls = self.constant(f"C_{struct.name}", self._classes[struct.name])
         name = self.fresh("o")
         self.line(f"{name} = new({cls})")
-        tagged = []
+        tagged, misplaced = [], []
         for field in struct.fields:
             target = f"{name}.{field.name}"
+            if field.tag is not None and not schema.within(self._version, field.tagged):
+                misplaced.append(field.tag)
             if not schema.within(self._version, field.versions):
                 self._default(field, target)
             elif self._flexible and schema.within(self._version, field.tagged):
@@ -117,7 +118,7 @@ class _DecoderWriter(Writer):
                 self._field(field, target, in_tag=False)
         self.line(f"{name}.unknown_tags = ()")
         if self._flexible:
-            self._tags(name, tagged)
+            self._tags(name, tagged, misplaced)
         return name
 
     def _default(self, field: schema.Field, target: str) -> None:
@@ -132,7 +133,7 @@ class _DecoderWriter(Writer):
             else:
                 self.line(f"{target} = {self.constant('F_' + field.type, cls.FROZEN)}")
 
-    def _tags(self, owner: str, fields: list[schema.Field]) -> None:
+    def _tags(self, owner: str, fields: list[schema.Field], misplaced: list[int]) -> None:
         count, tag, size = self.fresh("n"), self.fresh("t"), self.fresh("z")
         self._read("B", count)
         self._flush()
@@ -140,7 +141,7 @@ class _DecoderWriter(Writer):
             with self.block(f"if {count} > 127:"):
                 self.line(f"{count}, p = finish(v, p, {count})")
             self.line(f"left -= {count}")
-            self._fail(f"left < 0 or {count} * 2 > e - p", "too many tagged fields")
+            self._fail(f"{count} < 0 or left < 0 or {count} * 2 > e - p", "too many tagged fields")
             unknown = self.fresh("x")
             self.line(f"{unknown} = []")
             with self.block(f"for _ in range({count}):"):
@@ -151,9 +152,9 @@ class _DecoderWriter(Writer):
                         self._field(field, f"{owner}.{field.name}", in_tag=True)
                         self._flush()
                         self.line("continue")
-                self._fail(
-                    f"{tag} < 0 or {size} < 0 or {size} > e - p", "a tagged field is too long"
-                )
+                for number in misplaced:
+                    self._fail(f"{tag} == {number}", f"tag {number} is not of this version")
+                self._fail(f"{size} < 0 or {size} > e - p", "a tagged field is too long")
                 self.line(f"{unknown}.append(({tag}, v[p:p + {size}].tobytes()))")
                 self.line(f"p += {size}")
             with self.block(f"if {unknown}:"):
@@ -203,7 +204,7 @@ class _DecoderWriter(Writer):
             self._fail(too_long, f"{name} is too long")
             value = f"v[p:{end}]"
             if kind == "string":
-                value = f"str({value}, 'utf-8')"
+                value = f"str({value}, 'utf-8', '{ERRORS}')"
             elif kind == "bytes":
                 value += ".tobytes()"
             self.line(f"{target} = {value}")

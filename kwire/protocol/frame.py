@@ -22,6 +22,7 @@ from typing import Any
 from kwire.protocol import messages
 from kwire.protocol.api_keys import API_KEYS, ApiKey
 from kwire.protocol.errors import EncodeError, MalformedError
+from kwire.protocol.text import decode_text
 from kwire.protocol.varint import read_uvarint
 
 __all__ = [
@@ -101,7 +102,7 @@ def parse_request_header(buffer: Buffer, offset: int = 0) -> RequestHeader:
             end = position + length
             if end > len(buffer):
                 raise MalformedError("the client id ends behind the request")
-            client_id = str(buffer[position:end], "utf-8")
+            client_id = decode_text(buffer[position:end])
             position = end
         first = _FLEXIBLE_FROM.get(api_key)
         if first is not None and version >= first:
@@ -111,8 +112,6 @@ def parse_request_header(buffer: Buffer, offset: int = 0) -> RequestHeader:
                 position += 1
     except (PackError, IndexError):
         raise MalformedError("the request ends inside its header") from None
-    except UnicodeDecodeError:
-        raise MalformedError("the client id is not UTF-8") from None
     return RequestHeader(api_key, version, correlation_id, client_id, position)
 
 

@@ -26,8 +26,10 @@ def encode_uvarint(value: int) -> bytes:
 
 
 def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
-    """(value, position after it), the value as Java's int: negative from 2**31.
+    """(value, position after it), the value as Java's int: negative beyond 2**31.
 
+    2**31 itself stays positive: what is read is a length plus one, and Java's subtraction
+    overflows to a length that no buffer has.
     Raises MalformedError for a sixth byte, IndexError at the end of the buffer.
     """
     value = buffer[position]
@@ -45,5 +47,5 @@ def finish_uvarint(buffer: Buffer, position: int, first: int) -> tuple[int, int]
         value |= (byte & 127) << shift
         if byte < 128:
             value &= 0xFFFFFFFF
-            return (value if value < 0x80000000 else value - 0x100000000), position
+            return (value if value <= 0x80000000 else value - 0x100000000), position
     raise MalformedError("an unsigned varint is longer than five bytes")
