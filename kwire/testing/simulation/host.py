@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kwire.clock import SeededRandom
+from kwire.testing.simulation.disk import SimulatedDisk
 from kwire.testing.simulation.loop import SimulatedLoop
 from kwire.testing.simulation.scheduler import START_WALL_MS
 
@@ -26,8 +27,8 @@ class SimulatedClock:
 class SimulatedHost:
     """A host. `crash` ends its current life; `restart` begins another with the same disk.
 
-    `disk` is whatever implements the file layer for this host (see `disk.py`); it must have
-    `crash()`, which drops what was not synced. `disk_delay_s` slows executor jobs down.
+    `disk` implements the log's file layer and keeps its content over crashes as a disk does;
+    `disk_delay_s` slows executor jobs down.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class SimulatedHost:
         self.disk_delay_s = 0.0
         self.clock = SimulatedClock(self)
         self.random = SeededRandom(simulation.random.below(1 << 62))
-        self.disk: Any = None
+        self.disk = SimulatedDisk(SeededRandom(simulation.random.below(1 << 62)))
         self.up = True
         self.loop = SimulatedLoop(self)  # type: ignore[abstract]
 
@@ -54,9 +55,9 @@ class SimulatedHost:
         self.up = False
         self.loop.kill()
         self.simulation.network.host_crashed(self, silently=power_loss)
-        if power_loss and self.disk is not None:
+        if power_loss:
             self.disk.crash()
-        if not power_loss and self.disk is not None:
+        else:
             self.disk.process_killed()
 
     def restart(self) -> SimulatedLoop:
