@@ -87,7 +87,8 @@ def _collect(codec: Codec, chunks: Iterator[bytes], size_max: int) -> bytes:
 
 def _corrupt(codec: Codec, reason: object) -> KafkaError:
     return KafkaError(
-        ErrorCode.CORRUPT_MESSAGE, f"Records cannot be decompressed as {codec.name.lower()}: {reason}"
+        ErrorCode.CORRUPT_MESSAGE,
+        f"Records cannot be decompressed as {codec.name.lower()}: {reason}",
     )
 
 

@@ -42,8 +42,8 @@ def exceptval(*_: Any, **__: Any) -> Callable[[T], T]:
     return _same
 
 
-def declare(*_: Any, **__: Any) -> Any:
-    return None
+def declare(kind: Any = None, value: Any = None, **_: Any) -> Any:
+    return value
 
 
 longlong = ulonglong = int = Py_ssize_t = bint = uchar = uint = None

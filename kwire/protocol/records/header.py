@@ -1,22 +1,22 @@
-"""The header of a record batch, as Kafka writes it (magic 2; magic 0 and 1 as far as they share it).
+"""The header of a record batch of magic 2, and what magic 0 and 1 share of it.
 
-| offset | size | type   | field                                                                    |
-|--------|------|--------|--------------------------------------------------------------------------|
-| 0      | 8    | int64  | base offset (magic 0 and 1: offset of the message, the last one inside)   |
-| 8      | 4    | int32  | length of all that follows                                               |
-| 12     | 4    | int32  | partition leader epoch (magic 0 and 1: CRC-32)                           |
-| 16     | 1    | int8   | magic                                                                    |
-| 17     | 4    | uint32 | CRC-32C of everything from byte 21 on (magic 0 and 1: attributes, ...)   |
-| 21     | 2    | int16  | attributes: bits 0-2 codec, 3 append time, 4 transactional, 5 control,   |
-|        |      |        | 6 the base timestamp field holds the delete horizon                      |
-| 23     | 4    | int32  | last offset delta                                                        |
-| 27     | 8    | int64  | base timestamp (ms), or the delete horizon                               |
-| 35     | 8    | int64  | max timestamp (ms), or the append time                                   |
-| 43     | 8    | int64  | producer id, -1 without one                                              |
-| 51     | 2    | int16  | producer epoch                                                           |
-| 53     | 4    | int32  | base sequence                                                            |
-| 57     | 4    | int32  | record count                                                             |
-| 61     |      |        | records, compressed as a whole when there is a codec                     |
+| offset | size | type   | field                                                                  |
+|--------|------|--------|------------------------------------------------------------------------|
+| 0      | 8    | int64  | base offset (magic 0 and 1: offset of the message, the last one inside) |
+| 8      | 4    | int32  | length of all that follows                                             |
+| 12     | 4    | int32  | partition leader epoch (magic 0 and 1: CRC-32)                         |
+| 16     | 1    | int8   | magic                                                                  |
+| 17     | 4    | uint32 | CRC-32C of everything from byte 21 on (magic 0 and 1: attributes, ...) |
+| 21     | 2    | int16  | attributes: bits 0-2 codec, 3 append time, 4 transactional, 5 control, |
+|        |      |        | 6 the base timestamp field holds the delete horizon                    |
+| 23     | 4    | int32  | last offset delta                                                      |
+| 27     | 8    | int64  | base timestamp (ms), or the delete horizon                             |
+| 35     | 8    | int64  | max timestamp (ms), or the append time                                 |
+| 43     | 8    | int64  | producer id, -1 without one                                            |
+| 51     | 2    | int16  | producer epoch                                                         |
+| 53     | 4    | int32  | base sequence                                                          |
+| 57     | 4    | int32  | record count                                                           |
+| 61     |      |        | records, compressed as a whole when there is a codec                   |
 
 Base offset and leader epoch are outside the checksum: a broker stamps them in place.
 """

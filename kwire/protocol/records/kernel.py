@@ -35,17 +35,24 @@ except ImportError:  # the installation has neither a compiled kernel nor Cython
 if cython.compiled:
     from cython.cimports.cpython.buffer import (
         PyBUF_SIMPLE,
-        PyBUF_WRITABLE,
         PyBuffer_Release,
         PyObject_GetBuffer,
     )
     from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
-    from cython.cimports.libc.string import memcpy
 else:
-    from hashlib import blake2b
+    pass
 
 COMPILED: bool = cython.compiled
 
+# Twice: C integers for the loops, Python ones for whoever asks.
+_DONE = cython.declare(cython.int, 1)
+_RUNNING = cython.declare(cython.int, 0)
+_NULL_KEY = cython.declare(cython.int, 2)
+_TIMESTAMP = cython.declare(cython.int, 3)
+_MAP_FULL = cython.declare(cython.int, 4)
+_SHORT = cython.declare(cython.int, -1)
+_STRUCTURE = cython.declare(cython.int, -2)
+_REMAINING = cython.declare(cython.int, -3)
 DONE = 1
 RUNNING = 0
 NULL_KEY = 2
@@ -91,20 +98,19 @@ def _varint(
     position: cython.Py_ssize_t,
     size: cython.int,
 ) -> cython.longlong:
-    """The zigzag value of the varint of `size` bytes; bits that int32 or int64 lack are lost."""
+    """The zigzag value of the varint of `size` bytes, an int32: bits beyond are lost."""
     value: cython.ulonglong = 0
     byte: cython.ulonglong
     i: cython.int
     for i in range(size):
         byte = p[position + i]
         value |= (byte & 0x7F) << (7 * i)
-    if not cython.compiled:
-        value &= 0xFFFFFFFFFFFFFFFF
-    if size <= 5:
-        value &= 0xFFFFFFFF
     if cython.compiled:
+        value = cython.cast(cython.uint, value)
         return cython.cast(cython.longlong, (value >> 1) ^ (0 - (value & 1)))
-    return (value >> 1) ^ -(value & 1)
+    else:
+        value &= 0xFFFFFFFF
+        return (value >> 1) ^ -(value & 1)
 
 
 @cython.cfunc
@@ -116,7 +122,7 @@ def _varlong(
     position: cython.Py_ssize_t,
     size: cython.int,
 ) -> cython.longlong:
-    """Like `_varint` for a value of 64 bits, whose 5-byte form has 35 of them."""
+    """The zigzag value of the varint of `size` bytes, an int64: bits beyond are lost."""
     value: cython.ulonglong = 0
     byte: cython.ulonglong
     i: cython.int
@@ -125,8 +131,9 @@ def _varlong(
         value |= (byte & 0x7F) << (7 * i)
     if cython.compiled:
         return cython.cast(cython.longlong, (value >> 1) ^ (0 - (value & 1)))
-    value &= 0xFFFFFFFFFFFFFFFF
-    return (value >> 1) ^ -(value & 1)
+    else:
+        value &= 0xFFFFFFFFFFFFFFFF
+        return (value >> 1) ^ -(value & 1)
 
 
 @cython.cfunc
@@ -140,10 +147,11 @@ def _add(left: cython.longlong, right: cython.longlong) -> cython.longlong:
             cython.longlong,
             cython.cast(cython.ulonglong, left) + cython.cast(cython.ulonglong, right),
         )
-    total = left + right
-    if -0x8000000000000000 <= total <= 0x7FFFFFFFFFFFFFFF:
-        return total
-    return ((total + 0x8000000000000000) & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
+    else:
+        total = left + right
+        if -0x8000000000000000 <= total <= 0x7FFFFFFFFFFFFFFF:
+            return total
+        return ((total + 0x8000000000000000) & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
 
 
 @cython.final
@@ -151,9 +159,8 @@ def _add(left: cython.longlong, right: cython.longlong) -> cython.longlong:
 class Source:
     """A readable buffer, pinned as long as this object lives."""
 
-    if cython.compiled:
-        view: Py_buffer  # noqa: F821
-        p: cython.pointer[cython.const[cython.uchar]]
+    view: Py_buffer  # noqa: F821
+    p: cython.pointer[cython.const[cython.uchar]]
     held: cython.bint
     size: cython.Py_ssize_t
 
@@ -170,7 +177,7 @@ class Source:
         self.held = True
 
     def __dealloc__(self):
-        if cython.compiled:
+        if cython.compiled:  # noqa: SIM102 (decided when it is compiled)
             if self.held:
                 PyBuffer_Release(cython.address(self.view))
 
@@ -185,8 +192,7 @@ class RecordWalk:
     """
 
     source: Source
-    if cython.compiled:
-        _p: cython.pointer[cython.const[cython.uchar]]
+    _p: cython.pointer[cython.const[cython.uchar]]
     position = cython.declare(cython.Py_ssize_t, visibility="public")
     end = cython.declare(cython.Py_ssize_t, visibility="public")
     index = cython.declare(cython.longlong, visibility="public")
@@ -257,9 +263,9 @@ class RecordWalk:
         byte: cython.longlong
         value: cython.longlong
         if self.index >= self.count:
-            return DONE if position == end or self.count <= 0 else REMAINING
+            return _DONE if position == end or self.count <= 0 else _REMAINING
         if position >= end:
-            return SHORT
+            return _SHORT
         self.record_start = position
 
         byte = p[position]
@@ -269,11 +275,11 @@ class RecordWalk:
         else:
             size = _varint_size(p, position, end, 5)
             if size == 0:
-                return STRUCTURE
+                return _STRUCTURE
             value = _varint(p, position, size)
             position += size
         if value < 6 or value > end - position:
-            return STRUCTURE
+            return _STRUCTURE
         record_end = position + value
         position += 1  # attributes: no bit of them has a meaning
 
@@ -284,7 +290,7 @@ class RecordWalk:
         else:
             size = _varint_size(p, position, record_end, 10)
             if size == 0:
-                return STRUCTURE
+                return _STRUCTURE
             value = _varlong(p, position, size)
             position += size
         self.timestamp = (
@@ -292,7 +298,7 @@ class RecordWalk:
         )
 
         if position >= record_end:
-            return STRUCTURE
+            return _STRUCTURE
         self.offset_start = position
         byte = p[position]
         if byte < 0x80:
@@ -301,12 +307,12 @@ class RecordWalk:
         else:
             size = _varint_size(p, position, record_end, 5)
             if size == 0:
-                return STRUCTURE
+                return _STRUCTURE
             self.offset_delta = _varint(p, position, size)
             position += size
 
         if position >= record_end:
-            return STRUCTURE
+            return _STRUCTURE
         byte = p[position]
         if byte < 0x80:
             position += 1
@@ -314,7 +320,7 @@ class RecordWalk:
         else:
             size = _varint_size(p, position, record_end, 5)
             if size == 0:
-                return STRUCTURE
+                return _STRUCTURE
             value = _varint(p, position, size)
             position += size
         self.key_start = position
@@ -323,11 +329,11 @@ class RecordWalk:
         else:
             self.key_size = value
             if value > record_end - position:
-                return STRUCTURE
+                return _STRUCTURE
             position += value
 
         if position >= record_end:
-            return STRUCTURE
+            return _STRUCTURE
         byte = p[position]
         if byte < 0x80:
             position += 1
@@ -335,7 +341,7 @@ class RecordWalk:
         else:
             size = _varint_size(p, position, record_end, 5)
             if size == 0:
-                return STRUCTURE
+                return _STRUCTURE
             value = _varint(p, position, size)
             position += size
         self.value_start = position
@@ -344,11 +350,11 @@ class RecordWalk:
         else:
             self.value_size = value
             if value > record_end - position:
-                return STRUCTURE
+                return _STRUCTURE
             position += value
 
         if position >= record_end:
-            return STRUCTURE
+            return _STRUCTURE
         byte = p[position]
         if byte < 0x80:
             position += 1
@@ -356,7 +362,7 @@ class RecordWalk:
         else:
             size = _varint_size(p, position, record_end, 5)
             if size == 0:
-                return STRUCTURE
+                return _STRUCTURE
             value = _varint(p, position, size)
             position += size
         self.headers_start = position
@@ -364,10 +370,10 @@ class RecordWalk:
         if value != 0:
             position = self._skip_headers(position, record_end)
         if position != record_end:
-            return STRUCTURE
+            return _STRUCTURE
         self.position = position
         self.index += 1
-        return RUNNING
+        return _RUNNING
 
     @cython.cfunc
     @cython.nogil
@@ -417,20 +423,20 @@ class RecordWalk:
         while limit > 0:
             limit -= 1
             status = self._next()
-            if status != RUNNING:
+            if status != _RUNNING:
                 return status
             if self.offset_delta != self.index - 1:
                 self.consecutive = False
             if key_required and self.key_size < 0:
-                return NULL_KEY
+                return _NULL_KEY
             if self.timestamp > self.max_timestamp:
                 self.max_timestamp = self.timestamp
                 self.max_timestamp_index = self.index - 1
             if (
                 self.timestamp < timestamp_min or self.timestamp > timestamp_max
             ) and self.timestamp != -1:
-                return TIMESTAMP
-        return RUNNING if self.index < self.count else self._next()
+                return _TIMESTAMP
+        return _RUNNING if self.index < self.count else self._next()
 
     def validate(
         self,
@@ -466,11 +472,11 @@ class RecordWalk:
         while limit > 0:
             limit -= 1
             status = self._next()
-            if status != RUNNING:
+            if status != _RUNNING:
                 return status
             if self.timestamp >= target and self.base_offset + self.offset_delta >= offset_min:
-                return TIMESTAMP
-        return RUNNING
+                return _TIMESTAMP
+        return _RUNNING
 
     def find_timestamp(self, limit, target, offset_min):
         """Walk to the first record of timestamp >= `target` and offset >= `offset_min`.
@@ -494,11 +500,11 @@ class RecordWalk:
         """
         records: list = []
         remaining: cython.longlong = limit
-        status: cython.int = RUNNING
+        status: cython.int = _RUNNING
         while remaining > 0:
             remaining -= 1
             status = self._next()
-            if status != RUNNING:
+            if status != _RUNNING:
                 break
             records.append(
                 (
@@ -522,11 +528,11 @@ class RecordWalk:
         """
         rows: list = []
         remaining: cython.longlong = limit
-        status: cython.int = RUNNING
+        status: cython.int = _RUNNING
         while remaining > 0:
             remaining -= 1
             status = self._next()
-            if status != RUNNING:
+            if status != _RUNNING:
                 break
             rows.append(
                 (
@@ -554,7 +560,8 @@ class RecordWalk:
             return PyBytes_FromStringAndSize(
                 cython.cast(cython.p_char, cython.address(self._p[start])), size
             )
-        return bytes(self._p[start : start + size])
+        else:
+            return bytes(self._p[start : start + size])
 
     def headers(self):
         """The headers of the record read last: [(key bytes, value bytes or None), ...]."""
@@ -563,8 +570,8 @@ class RecordWalk:
         position: cython.Py_ssize_t = self.headers_start
         size: cython.int
         length: cython.longlong
-        i: cython.longlong
-        for i in range(self.header_count):
+        _i: cython.longlong
+        for _i in range(self.header_count):
             size = _varint_size(p, position, self.end, 5)
             length = _varint(p, position, size)
             position += size

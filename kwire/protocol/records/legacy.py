@@ -86,9 +86,7 @@ def _read_inner(text: Buffer, outer: BatchHeader) -> list[Record]:
     return [record._replace(offset=record.offset + shift) for record in records]
 
 
-def _fields(
-    buffer: Buffer, offset: int, header: BatchHeader
-) -> tuple[bytes | None, bytes | None]:
+def _fields(buffer: Buffer, offset: int, header: BatchHeader) -> tuple[bytes | None, bytes | None]:
     end = offset + header.size_bytes
     if end > len(buffer):
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"The message at {offset} is not whole")

@@ -1,4 +1,4 @@
-"""Reading the records of batches: for coordinators, raft, tools and tests, not for the data path."""
+"""Reading the records of batches: for coordinators, raft and tools, not for the data path."""
 
 from __future__ import annotations
 

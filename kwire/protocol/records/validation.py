@@ -1,0 +1,403 @@
+"""What a leader checks before it appends a batch, and how the batch changes on the way in.
+
+The order and the error codes are those of Apache Kafka 4.4 (measured): the shape of a produce
+request's records (`check_produced`), size, checksum and base offset (`check_batch`), the header,
+then the records in the kernel, whose faults are listed by record (`InvalidRecordsError`).
+A valid batch keeps its bytes: base offset and leader epoch are stamped in place, the checksum is
+computed again only when the header's max timestamp or timestamp type was not what it has to be.
+Only another codec than the producer's makes a new batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import NamedTuple, TypeVar
+
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records import kernel
+from kwire.protocol.records.build import assemble, build_batch
+from kwire.protocol.records.compression import MAX_DECOMPRESSED_BYTES, compress
+from kwire.protocol.records.header import (
+    CODEC_MASK,
+    CREATE_TIME,
+    LOG_APPEND_TIME,
+    MAGIC_CURRENT,
+    BatchHeader,
+    Buffer,
+    Codec,
+    check_crc,
+    next_batch_size,
+    parse_header,
+    stamp,
+    stamp_timestamp,
+)
+from kwire.protocol.records.reading import (
+    SLICE_RECORDS,
+    failure,
+    read_batch,
+    records_payload,
+)
+
+T = TypeVar("T")
+
+_INT64_MIN = -(2**63)
+_INT64_MAX = 2**63 - 1
+
+
+class RecordError(NamedTuple):
+    """A record that is at fault: its index in the batch, and why."""
+
+    batch_index: int
+    message: str
+
+
+class InvalidRecordsError(KafkaError):
+    """INVALID_RECORD or INVALID_TIMESTAMP, with the records that are at fault."""
+
+    def __init__(self, code: ErrorCode, message: str, record_errors: list[RecordError]) -> None:
+        super().__init__(code, message)
+        self.record_errors = record_errors
+
+
+class AppendRules(NamedTuple):
+    """What a topic's configs ask of a batch. `codec` None is compression.type=producer."""
+
+    timestamp_type: int = CREATE_TIME
+    timestamp_before_max_ms: int = _INT64_MAX
+    timestamp_after_max_ms: int = _INT64_MAX
+    key_required: bool = False
+    codec: Codec | None = None
+    level: int | None = None
+    size_max: int = MAX_DECOMPRESSED_BYTES
+
+
+class BatchInfo(NamedTuple):
+    """What the walk found. The offset is the first record's with the largest timestamp."""
+
+    max_timestamp: int
+    offset_of_max_timestamp: int
+    record_count: int
+
+
+class ValidatedBatch(NamedTuple):
+    """A batch ready to be written: `buffer[position : position + header.size_bytes]`.
+
+    `buffer` is the caller's own unless the batch had to be made anew; `header` is as stamped.
+    """
+
+    buffer: Buffer
+    position: int
+    header: BatchHeader
+    info: BatchInfo
+
+
+def check_produced(records: Buffer | None, api_version: int) -> BatchHeader:
+    """The header of the one batch that a produce request may carry for a partition.
+
+    Bytes behind it that are no whole batch are ignored, as Kafka does. Raises KafkaError:
+    INVALID_RECORD without a batch, with more than one, or with magic below 2;
+    UNSUPPORTED_COMPRESSION_TYPE for zstd before version 7; CORRUPT_MESSAGE.
+    """
+    end = 0 if records is None else len(records)
+    if records is None or not (size_bytes := next_batch_size(records, 0, end)):
+        raise _invalid(
+            f"Produce requests with version {api_version} must have at least one record batch per "
+            "partition"
+        )
+    if records[16] != MAGIC_CURRENT:
+        raise _invalid(
+            f"Produce requests with version {api_version} are only allowed to contain record "
+            "batches with magic version 2"
+        )
+    header = parse_header(records)
+    if api_version < 7 and header.attributes & CODEC_MASK == Codec.ZSTD:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            f"Produce requests with version {api_version} are not allowed to use ZStandard "
+            "compression",
+        )
+    if next_batch_size(records, size_bytes, end):
+        raise _invalid(
+            f"Produce requests with version {api_version} are only allowed to contain exactly one "
+            "record batch per partition"
+        )
+    return header
+
+
+def check_batch(
+    buffer: Buffer, offset: int, header: BatchHeader, *, max_message_bytes: int, client: bool
+) -> None:
+    """What Kafka looks at before it takes the partition's lock.
+
+    Raises KafkaError: INVALID_RECORD when a client sends a base offset other than 0,
+    MESSAGE_TOO_LARGE, CORRUPT_MESSAGE for a wrong checksum.
+    """
+    if client and header.base_offset != 0:
+        raise _invalid(
+            f"The baseOffset of the record batch should be 0, but it is {header.base_offset}"
+        )
+    if header.size_bytes > max_message_bytes:
+        raise KafkaError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"The record batch size is {header.size_bytes} bytes which exceeds the maximum "
+            f"configured value of {max_message_bytes}",
+        )
+    if offset + header.size_bytes > len(buffer) or not check_crc(buffer, offset, header):
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"Record is corrupt (stored crc = {header.crc})"
+        )
+
+
+def check_header(header: BatchHeader, *, client: bool) -> None:
+    """The header's own consistency. Raises KafkaError(INVALID_RECORD)."""
+    if not client:
+        return
+    count = header.last_offset_delta + 1
+    if count <= 0:
+        raise _invalid(
+            f"Batch has an invalid offset range: [{header.base_offset}, {header.last_offset}]"
+        )
+    if header.record_count <= 0:
+        raise _invalid(f"Invalid reported count for record batch: {header.record_count}")
+    if header.record_count != count:
+        raise _invalid(
+            f"Inconsistent batch offset range [{header.base_offset}, {header.last_offset}] and "
+            f"count of records {header.record_count}"
+        )
+    if header.is_control:
+        raise _invalid("Clients are not allowed to write control records")
+    if header.has_producer_id and header.base_sequence < 0:
+        raise _invalid(
+            f"Invalid sequence number {header.base_sequence} in record batch with producerId "
+            f"{header.producer_id}"
+        )
+
+
+def validate_batch(
+    buffer: Buffer,
+    offset: int,
+    header: BatchHeader,
+    *,
+    verify_crc: bool = True,
+    key_required: bool = False,
+    timestamp_min: int = _INT64_MIN,
+    timestamp_max: int = _INT64_MAX,
+    size_max: int = MAX_DECOMPRESSED_BYTES,
+) -> BatchInfo:
+    """Checksum and records of a magic-2 batch (the header's consistency is `check_header`'s).
+
+    Raises KafkaError: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, RECORD_LIST_TOO_LARGE,
+    UNSUPPORTED_COMPRESSION_TYPE; InvalidRecordsError where single records are at fault.
+    """
+    if offset + header.size_bytes > len(buffer) or (
+        verify_crc and not check_crc(buffer, offset, header)
+    ):
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"Record is corrupt (stored crc = {header.crc})"
+        )
+    text, start, end = records_payload(buffer, offset, header, size_max)
+    walk = _walk(text, start, end, header)
+    return _finish(_walk_steps(walk, key_required, timestamp_min, timestamp_max))
+
+
+def validate_for_append(
+    buffer: Buffer,
+    offset: int,
+    header: BatchHeader,
+    rules: AppendRules,
+    *,
+    client: bool,
+    wall_ms: int,
+    base_offset: int,
+    leader_epoch: int,
+) -> ValidatedBatch:
+    """Check the batch at `offset` (after `check_batch`) and make it ready to be appended.
+
+    Stamps base offset, leader epoch and where needed timestamps into `buffer`, in place, or
+    returns a new one when the batch had to be compressed anew. `client` tells a produce request
+    from what the broker itself writes (control batches, coordinators). Raises KafkaError:
+    INVALID_RECORD, CORRUPT_MESSAGE, RECORD_LIST_TOO_LARGE, UNSUPPORTED_COMPRESSION_TYPE, and
+    InvalidRecordsError (INVALID_RECORD, INVALID_TIMESTAMP) naming the records at fault; nothing
+    is changed then.
+    """
+    return _finish(
+        validation_steps(
+            buffer,
+            offset,
+            header,
+            rules,
+            client=client,
+            wall_ms=wall_ms,
+            base_offset=base_offset,
+            leader_epoch=leader_epoch,
+        )
+    )
+
+
+def validation_steps(
+    buffer: Buffer,
+    offset: int,
+    header: BatchHeader,
+    rules: AppendRules,
+    *,
+    client: bool,
+    wall_ms: int,
+    base_offset: int,
+    leader_epoch: int,
+) -> Generator[None, None, ValidatedBatch]:
+    """`validate_for_append` in slices: yields after every 1,500 records of an uncompiled walk."""
+    check_header(header, client=client)
+    text, start, end = records_payload(buffer, offset, header, rules.size_max)
+    walk = _walk(text, start, end, header)
+    low, high = _INT64_MIN, _INT64_MAX
+    if rules.timestamp_type == CREATE_TIME:
+        low = max(_INT64_MIN, wall_ms - rules.timestamp_before_max_ms)
+        high = min(_INT64_MAX, wall_ms + rules.timestamp_after_max_ms)
+        if header.is_log_append_time:
+            _refuse_append_time(header)
+    info = yield from _walk_steps(walk, rules.key_required, low, high)
+    if rules.timestamp_type == LOG_APPEND_TIME:
+        info = BatchInfo(wall_ms, header.base_offset, info.record_count)
+    codec = header.codec if rules.codec is None else rules.codec
+    if header.is_control and header.codec is Codec.NONE:
+        codec = Codec.NONE
+    in_place = codec == header.codec and (codec is Codec.NONE or walk.consecutive)
+    if in_place:
+        buffer, offset = _writable(buffer, offset, header)
+    else:
+        buffer = _remake(buffer, offset, header, text[start:end], walk, codec, rules.level)
+        offset = 0
+    stamp_timestamp(buffer, offset, rules.timestamp_type, info.max_timestamp)
+    stamp(buffer, offset, base_offset, leader_epoch)
+    shift = base_offset - header.base_offset
+    info = info._replace(offset_of_max_timestamp=info.offset_of_max_timestamp + shift)
+    return ValidatedBatch(buffer, offset, parse_header(buffer, offset), info)
+
+
+def _finish(steps: Generator[None, None, T]) -> T:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+
+def _walk(text: Buffer, start: int, end: int, header: BatchHeader) -> kernel.RecordWalk:
+    if header.record_count < 0:
+        raise _invalid(f"Found invalid record count {header.record_count} in a batch of magic 2")
+    return kernel.RecordWalk(
+        text,
+        start,
+        end,
+        header.record_count,
+        header.base_offset,
+        header.base_timestamp,
+        header.max_timestamp if header.is_log_append_time else None,
+    )
+
+
+def _walk_steps(
+    walk: kernel.RecordWalk, key_required: bool, low: int, high: int
+) -> Generator[None, None, BatchInfo]:
+    limit = walk.count + 1 if kernel.COMPILED else SLICE_RECORDS
+    errors: list[RecordError] = []
+    code = ErrorCode.INVALID_RECORD
+    while True:
+        status = walk.validate(limit, key_required, low, high)
+        if status == kernel.DONE:
+            break
+        if status < 0:
+            raise failure(status, walk.index)
+        if status == kernel.RUNNING:
+            yield
+            continue
+        index = walk.index - 1
+        if status == kernel.NULL_KEY:
+            message = "Compacted topic cannot accept message without key"
+        else:
+            code = ErrorCode.INVALID_TIMESTAMP
+            message = (
+                f"Timestamp {walk.timestamp} of message with offset "
+                f"{walk.base_offset + walk.offset_delta} is out of range. The timestamp should be "
+                f"within [{low}, {high}]"
+            )
+        errors.append(RecordError(index, message))
+    if errors:
+        raise _record_errors(code, errors)
+    return BatchInfo(
+        walk.max_timestamp, walk.base_offset + max(0, walk.max_timestamp_index), walk.count
+    )
+
+
+def _record_errors(code: ErrorCode, errors: list[RecordError]) -> InvalidRecordsError:
+    if code is ErrorCode.INVALID_TIMESTAMP:
+        message = "One or more records have been rejected due to invalid timestamp"
+    else:
+        shown = "; ".join(f"record {index}: {reason}" for index, reason in errors[:3])
+        message = (
+            f"One or more records have been rejected due to {len(errors)} record errors in total, "
+            f"and only showing the first three errors at most: {shown}"
+        )
+    return InvalidRecordsError(code, message, errors)
+
+
+def _refuse_append_time(header: BatchHeader) -> None:
+    message = (
+        "Invalid timestamp type in message. Producer should not set timestamp type to "
+        "LogAppendTime."
+    )
+    errors = [RecordError(index, message) for index in range(max(0, header.record_count))]
+    raise _record_errors(ErrorCode.INVALID_TIMESTAMP, errors)
+
+
+def _writable(
+    buffer: Buffer, offset: int, header: BatchHeader
+) -> tuple[bytearray | memoryview, int]:
+    """The batch where it can be stamped: where it is, or a copy if that memory is read-only."""
+    if isinstance(buffer, bytearray) or (isinstance(buffer, memoryview) and not buffer.readonly):
+        return buffer, offset
+    return bytearray(buffer[offset : offset + header.size_bytes]), 0
+
+
+def _remake(
+    buffer: Buffer,
+    offset: int,
+    header: BatchHeader,
+    text: Buffer,
+    walk: kernel.RecordWalk,
+    codec: Codec,
+    level: int | None,
+) -> bytearray:
+    """The batch compressed with another codec; rewritten where its offsets were not in order."""
+    if walk.consecutive:
+        return assemble(
+            compress(codec, text, level),
+            base_offset=header.base_offset,
+            leader_epoch=header.partition_leader_epoch,
+            attributes=(header.attributes & 0x7F & ~CODEC_MASK) | codec,
+            last_offset_delta=header.last_offset_delta,
+            base_timestamp=header.base_timestamp,
+            max_timestamp=header.max_timestamp,
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            base_sequence=header.base_sequence,
+            record_count=header.record_count,
+        )
+    records = [record._replace(offset=-1) for record in read_batch(buffer, offset, header)]
+    return build_batch(
+        records,
+        base_offset=header.base_offset,
+        codec=codec,
+        level=level,
+        leader_epoch=header.partition_leader_epoch,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        transactional=header.is_transactional,
+        control=header.is_control,
+    )
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_RECORD, message)
