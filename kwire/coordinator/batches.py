@@ -1,0 +1,119 @@
+"""Coordinator records to batches and back.
+
+Kafka's coordinators write uncompressed batches with several records, producer id -1 but base
+sequence 0; a transaction's offset commits carry the transaction's producer id and epoch
+(measured on Apache Kafka 4.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kwire.coordinator.seam import CoordinatorRecord, Producer, Shard
+from kwire.protocol import coordinator_records
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records import Record, build_batch, iterate_headers, read_batch
+from kwire.protocol.records.control import parse_control
+
+ABORT_MARKER = 0
+COMMIT_MARKER = 1
+
+# Bytes of a record's framing at most: varints of length, timestamp, offset, key and value lengths.
+_RECORD_OVERHEAD_BYTES = 32
+_BATCH_OVERHEAD_BYTES = 61
+
+
+def encode(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
+    """Key and value as they stand in the log."""
+    key = coordinator_records.encode_key(record.key)
+    if record.value is None:
+        return key, None
+    return key, coordinator_records.encode_value(record.value, record.value_version)
+
+
+def build(
+    encoded: Sequence[tuple[bytes, bytes | None]], wall_ms: int, producer: Producer | None
+) -> bytearray:
+    """One batch of encoded records, all with timestamp `wall_ms`."""
+    records = [
+        Record(offset=i, timestamp=wall_ms, key=key, value=value, headers=[])
+        for i, (key, value) in enumerate(encoded)
+    ]
+    if producer is None:
+        return build_batch(records, base_sequence=0)
+    return build_batch(
+        records,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        base_sequence=0,
+        transactional=True,
+    )
+
+
+def split(
+    records: Sequence[CoordinatorRecord],
+    wall_ms: int,
+    producer: Producer | None,
+    bytes_max: int,
+    atomic: bool,
+) -> list[tuple[bytearray, Sequence[CoordinatorRecord]]]:
+    """The batches for `records`, none larger than `bytes_max`: one if `atomic`, else as many as
+    it takes. Raises KafkaError(MESSAGE_TOO_LARGE)."""
+    encoded = [encode(record) for record in records]
+    sizes = [len(key) + len(value or b"") + _RECORD_OVERHEAD_BYTES for key, value in encoded]
+    if atomic or sum(sizes) + _BATCH_OVERHEAD_BYTES <= bytes_max:
+        bounds = [(0, len(encoded))]
+    else:
+        bounds = list(_cut(sizes, bytes_max))
+    batches: list[tuple[bytearray, Sequence[CoordinatorRecord]]] = []
+    for start, end in bounds:
+        batch = build(encoded[start:end], wall_ms, producer)
+        if len(batch) > bytes_max:
+            raise KafkaError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"a batch of {len(batch)} bytes exceeds the largest allowed, {bytes_max}",
+            )
+        batches.append((batch, records[start:end]))
+    return batches
+
+
+def _cut(sizes: list[int], bytes_max: int) -> Iterator[tuple[int, int]]:
+    start, total = 0, _BATCH_OVERHEAD_BYTES
+    for i, size in enumerate(sizes):
+        if i > start and total + size > bytes_max:
+            yield start, i
+            start, total = i, _BATCH_OVERHEAD_BYTES
+        total += size
+    yield start, len(sizes)
+
+
+def replay_steps(shard: Shard, module: str, buffer: memoryview, offset: int) -> Iterator[int]:
+    """Replay the batches of `buffer` from `offset` on into `shard`, a record a step; yields the
+    next offset after each record and each batch, so that the caller can pause in between.
+
+    Raises what decoding raises: a record of an unknown type or a higher version must not be
+    dropped, so the shard is not loaded (decision 11)."""
+    for position, header in iterate_headers(buffer):
+        if header.next_offset <= offset:
+            continue
+        if header.is_control:
+            for record in read_batch(buffer, position):
+                control = parse_control(record)
+                if control.type in (ABORT_MARKER, COMMIT_MARKER):
+                    shard.replay_marker(
+                        header.producer_id, header.producer_epoch, control.type == COMMIT_MARKER
+                    )
+            yield header.next_offset
+            continue
+        producer_id = header.producer_id if header.is_transactional else -1
+        epoch = header.producer_epoch if header.is_transactional else -1
+        for record in read_batch(buffer, position):
+            if record.offset < offset or record.key is None:
+                continue
+            key = coordinator_records.decode_key(module, record.key)
+            value = None
+            if record.value is not None:
+                value = coordinator_records.decode_value(module, key.API_KEY, record.value)
+            shard.replay(key, value, record.offset, producer_id, epoch)
+            yield record.offset + 1
+        yield header.next_offset

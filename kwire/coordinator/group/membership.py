@@ -1,0 +1,165 @@
+"""SyncGroup, Heartbeat and LeaveGroup of classic groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.coordinator.group import records
+from kwire.coordinator.group.classic_group import ClassicGroup
+from kwire.coordinator.group.join import refusal
+from kwire.coordinator.group.rebalance import SYNC_TIMER, ClassicGroups
+from kwire.coordinator.group.states import HEARTBEAT_BY_STATE, ClassicState
+from kwire.coordinator.seam import Moment, Result
+from kwire.pending import Pending
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+
+def sync_error(code: ErrorCode) -> Any:
+    """A SyncGroup answer that refuses."""
+    return m.SyncGroupResponse(error_code=code)
+
+
+class Membership:
+    """What members of a generation send."""
+
+    def __init__(self, groups: ClassicGroups) -> None:
+        self._groups = groups
+
+    def _find(self, group_id: str) -> ClassicGroup:
+        """The classic group; raises UNKNOWN_MEMBER_ID when there is none of that name."""
+        group = None if self._groups.is_foreign(group_id) else self._groups.find(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        return group
+
+    # ------------------------------------------------------------------ SyncGroup
+
+    def sync(self, request: Any, moment: Moment) -> Result:
+        """One SyncGroup (v0-5): the leader's carries the assignments, which are stored and then
+        handed to all that wait; in Stable anybody gets theirs again."""
+        try:
+            group = self._find(request.group_id)
+            self._check_sync(group, request)
+        except KafkaError as error:
+            return Result((), sync_error(ErrorCode(error.code)))
+        member = group.members[request.member_id]
+        if group.state is ClassicState.PREPARING_REBALANCE:
+            return Result((), sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
+        self._synced(group, request.member_id)
+        if group.state is ClassicState.STABLE:
+            response = m.SyncGroupResponse(
+                protocol_type=group.protocol_type,
+                protocol_name=group.protocol,
+                assignment=member.assignment,
+            )
+            return Result((), response)
+        reply: Pending[Any] = Pending()
+        member.awaiting_sync = reply
+        if not group.is_leader(request.member_id):
+            return Result((), reply)
+        return self._leader_synced(group, request, reply, moment)
+
+    def _check_sync(self, group: ClassicGroup, request: Any) -> None:
+        group.check_member(request.member_id, request.group_instance_id)
+        if request.generation_id != group.generation:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        if _differs(request.protocol_type, group.protocol_type) or _differs(
+            request.protocol_name, group.protocol
+        ):
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+
+    def _synced(self, group: ClassicGroup, member_id: str) -> None:
+        group.pending_syncs.pop(member_id, None)
+        if not group.pending_syncs:
+            self._groups.deadlines.cancel((SYNC_TIMER, group.group_id))
+
+    def _leader_synced(
+        self, group: ClassicGroup, request: Any, reply: Pending[Any], moment: Moment
+    ) -> Result:
+        given = {x.member_id: bytes(x.assignment) for x in request.assignments}
+        assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
+        record = records.group_metadata(group.group_id, group.to_stored(assignments))
+
+        def appended() -> None:
+            for member in group.members.values():
+                member.assignment = assignments[member.member_id]
+            group.move_to(ClassicState.STABLE, moment.wall_ms)
+            self._groups.propagate(group, ErrorCode.NONE, moment)
+
+        def refused(error: KafkaError) -> Any:
+            for member in group.members.values():
+                member.assignment = b""
+            self._groups.propagate(group, refusal(error), moment)
+            self._groups.prepare(group, moment)
+            return reply
+
+        return Result([record], reply, appended, refused)
+
+    # ------------------------------------------------------------------ Heartbeat
+
+    def heartbeat(self, request: Any, moment: Moment) -> Result:
+        """One Heartbeat (v0-4): extends the session, and tells of a rebalance."""
+        group = self._find(request.group_id)
+        group.check_member(request.member_id, request.group_instance_id)
+        if request.generation_id != group.generation:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        verdict = HEARTBEAT_BY_STATE[group.state]
+        if verdict not in ("ok", "REBALANCE_IN_PROGRESS"):
+            raise KafkaError(ErrorCode[verdict])
+        self._groups.extend_session(group, group.members[request.member_id], moment)
+        code = ErrorCode.NONE if verdict == "ok" else ErrorCode[verdict]
+        return Result((), m.HeartbeatResponse(error_code=code))
+
+    # ------------------------------------------------------------------ LeaveGroup
+
+    def leave(self, request: Any, moment: Moment) -> Result:
+        """One LeaveGroup in the form of v3-5 (a list of members, also by instance id alone);
+        raises UNKNOWN_MEMBER_ID for a group that does not exist."""
+        group = self._find(request.group_id)
+        results = []
+        left = False
+        for identity in request.members:
+            code = self._leave_one(group, identity)
+            left = left or code == ErrorCode.NONE
+            results.append(
+                m.LeaveGroupResponse.MemberResponse(
+                    member_id=identity.member_id,
+                    group_instance_id=identity.group_instance_id,
+                    error_code=code,
+                )
+            )
+        made = []
+        if left and group.state is ClassicState.PREPARING_REBALANCE:
+            made = self._groups.complete_if_joined(group, moment)
+        elif left:
+            made = self._groups.after_removal(group, moment)
+        return Result(
+            made,
+            m.LeaveGroupResponse(members=results),
+            appended=lambda: self._groups.rest(group),
+            refused=lambda error: m.LeaveGroupResponse(members=results),
+        )
+
+    def _leave_one(self, group: ClassicGroup, identity: Any) -> ErrorCode:
+        member_id, instance_id = identity.member_id, identity.group_instance_id
+        if not member_id:
+            # Removal by an administrator, who knows the instance id only.
+            member_id = group.static_members.get(instance_id, "") if instance_id else ""
+            if not member_id:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+        elif member_id in group.pending_joins:
+            group.remove(member_id)
+            self._groups.cancel_session(group, member_id)
+            return ErrorCode.NONE
+        else:
+            try:
+                group.check_member(member_id, instance_id)
+            except KafkaError as error:
+                return ErrorCode(error.code)
+        self._groups.remove_member(group, group.members[member_id])
+        return ErrorCode.NONE
+
+
+def _differs(asked: str | None, has: str | None) -> bool:
+    return asked is not None and has is not None and asked != has

@@ -1,0 +1,119 @@
+"""One partition of a coordinator's topic, while this broker leads it.
+
+Decision 9: an operation sees the newest state, its reply waits until everything that was
+appended before it is committed. Replies therefore leave in the order in which they were held.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+from kwire.coordinator.seam import Shard, TimerHandle
+from kwire.pending import Pending
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+S = TypeVar("S", bound=Shard)
+
+
+class ShardState(Enum):
+    """LOADING -> ACTIVE or FAILED; either may go back to LOADING. A partition that this broker
+    does not lead has no PartitionShard at all."""
+
+    LOADING = "loading"
+    ACTIVE = "active"
+    FAILED = "failed"
+
+
+class Held:
+    """A reply or an error that waits for `offset` to be committed."""
+
+    __slots__ = ("deadline_ms", "error", "offset", "pending", "response")
+
+    def __init__(
+        self,
+        offset: int,
+        deadline_ms: int,
+        pending: Pending[Any],
+        response: Any,
+        error: Exception | None,
+    ) -> None:
+        self.offset = offset
+        self.deadline_ms = deadline_ms
+        self.pending = pending
+        self.response = response
+        self.error = error
+
+    def release(self) -> None:
+        if self.error is not None:
+            self.pending.fail(self.error)
+        else:
+            self.pending.complete(self.response)
+
+
+class PartitionShard(Generic[S]):
+    """A shard with what the runtime keeps about it. Offsets are exclusive ends."""
+
+    __slots__ = (
+        "busy",
+        "committed",
+        "generation",
+        "held",
+        "held_timer",
+        "last_written",
+        "leader_epoch",
+        "partition",
+        "shard",
+        "shard_timer",
+        "shard_timer_ms",
+        "state",
+    )
+
+    def __init__(self, partition: int, leader_epoch: int, shard: S, generation: int) -> None:
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+        self.shard = shard
+        # Tells callbacks of an earlier shard of this partition from ours.
+        self.generation = generation
+        self.state = ShardState.LOADING
+        self.last_written = 0
+        self.committed = 0
+        self.held: deque[Held] = deque()
+        self.held_timer: TimerHandle | None = None
+        self.shard_timer: TimerHandle | None = None
+        self.shard_timer_ms = 0
+        # An operation is running: a high watermark that moves now releases nothing yet.
+        self.busy = False
+
+    def unavailable(self) -> KafkaError | None:
+        """Why requests cannot be served, None when they can."""
+        if self.state is ShardState.ACTIVE:
+            return None
+        if self.state is ShardState.LOADING:
+            return KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return KafkaError(ErrorCode.NOT_COORDINATOR)
+
+    def release_committed(self) -> None:
+        """Give out the replies whose offset is committed, in order."""
+        while self.held and self.held[0].offset <= self.committed:
+            self.held.popleft().release()
+
+    def release_overdue(self, now_ms: int) -> None:
+        """Fail the replies that have waited too long; what they wait for still happens."""
+        while self.held and self.held[0].deadline_ms <= now_ms:
+            self.held.popleft().pending.fail(KafkaError(ErrorCode.REQUEST_TIMED_OUT))
+
+    def cancel_timers(self) -> None:
+        for handle in (self.held_timer, self.shard_timer):
+            if handle is not None:
+                handle.cancel()
+        self.held_timer = self.shard_timer = None
+
+    def give_up(self) -> list[Pending[Any]]:
+        """Detach everything that waits for this shard, oldest first."""
+        self.cancel_timers()
+        waiting = [held.pending for held in self.held]
+        self.held.clear()
+        waiting += self.shard.discard()
+        return waiting

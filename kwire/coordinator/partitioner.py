@@ -1,0 +1,19 @@
+"""Which partition of an internal topic a group or a transactional id belongs to."""
+
+from __future__ import annotations
+
+
+def java_hash(text: str) -> int:
+    """Java's String.hashCode, signed 32 bits: over UTF-16 code units."""
+    units = text.encode("utf-16-le", "surrogatepass")
+    value = 0
+    for low, high in zip(units[0::2], units[1::2]):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    return value - (1 << 32) if value & 0x80000000 else value
+
+
+def partition_for(key: str, partition_count: int) -> int:
+    """Kafka's partition of `key`: the absolute hash modulo the count, where the absolute value
+    of the smallest integer is 0."""
+    value = java_hash(key)
+    return 0 if value == -(1 << 31) else abs(value) % partition_count

@@ -1,0 +1,501 @@
+"""Runs coordinator shards: loads them from their log, appends what they decide, releases replies.
+
+One runtime serves one internal topic. A shard exists per partition that this broker leads, from
+`load` to `unload`. For each operation the runtime appends the records, replays them into the
+shard at once, and holds the reply until the high watermark has passed everything pending
+(DESIGN.md, decision 9; docs/adr/0006-coordinator-runtime.md). The log, the loop and the clock are
+injected, so a test drives a runtime with a high watermark that lags as it likes.
+
+Errors that callers see on the returned `Pending`: NOT_COORDINATOR (not led, unloaded, discarded),
+COORDINATOR_LOAD_IN_PROGRESS, REQUEST_TIMED_OUT (not committed in time), what the operation raised,
+and what the log refused an append with.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
+
+from kwire.clock import Clock
+from kwire.coordinator import batches
+from kwire.coordinator.partition import Held, PartitionShard, ShardState
+from kwire.coordinator.seam import CoordinatorLog, Loop, Moment, Result, Shard
+from kwire.pending import Pending
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+log = logging.getLogger(__name__)
+
+S = TypeVar("S", bound=Shard)
+Operation = Callable[[S, Moment], Result]
+
+# A slice of loading, or of timers that fire, ends after this long or this many steps (time does
+# not pass within a callback of a simulated loop).
+SLICE_MS = 5
+SLICE_STEPS_MAX = 2000
+STEPS_PER_CLOCK_LOOK = 32
+# Append errors that say that somebody else leads the partition by now: `load` or `unload` follows.
+LOST_LEADERSHIP = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+
+
+class CoordinatorRuntime(Generic[S]):
+    """The shards of one internal topic on this broker.
+
+    `module` names Kafka's record definitions ("group-coordinator"). `write_timeout_ms` bounds how
+    long a reply waits for its records to be committed.
+    """
+
+    def __init__(
+        self,
+        *,
+        module: str,
+        new_shard: Callable[[int], S],
+        partition_log: CoordinatorLog,
+        loop: Loop,
+        clock: Clock,
+        write_timeout_ms: int = 5000,
+        load_bytes: int = 1 << 20,
+    ) -> None:
+        self._module = module
+        self._new_shard = new_shard
+        self._log = partition_log
+        self._loop = loop
+        self._clock = clock
+        self._write_timeout_ms = write_timeout_ms
+        self._load_bytes = load_bytes
+        self._partitions: dict[int, PartitionShard[S]] = {}
+        self._generation = 0
+
+    # ------------------------------------------------------------------ leadership
+
+    def load(self, partition: int, leader_epoch: int) -> None:
+        """This broker leads `partition` from `leader_epoch` on: build its shard from the log.
+        Repeating the current epoch, or an older one, does nothing unless loading had failed."""
+        current = self._partitions.get(partition)
+        if current is not None:
+            stale = leader_epoch < current.leader_epoch
+            if stale or (
+                leader_epoch == current.leader_epoch and current.state is not ShardState.FAILED
+            ):
+                return
+            if current.state is ShardState.ACTIVE and leader_epoch > current.leader_epoch:
+                # Still the leader: what the log holds has not changed, nor has the shard.
+                current.leader_epoch = leader_epoch
+                return
+            self._discard(current)
+        self._start_loading(partition, leader_epoch)
+
+    def unload(self, partition: int, leader_epoch: int | None = None) -> None:
+        """This broker no longer leads `partition` (or was told so at `leader_epoch`, which is
+        ignored when it is older than the one we lead at)."""
+        current = self._partitions.get(partition)
+        if current is None:
+            return
+        if leader_epoch is not None and leader_epoch < current.leader_epoch:
+            return
+        self._discard(current)
+
+    def close(self) -> None:
+        """Unload everything."""
+        for partition in list(self._partitions):
+            self.unload(partition)
+
+    def partitions(self) -> list[int]:
+        """The partitions that are loaded or being loaded, ascending."""
+        return sorted(self._partitions)
+
+    def state(self, partition: int) -> ShardState | None:
+        """None for a partition that this broker does not lead."""
+        current = self._partitions.get(partition)
+        return None if current is None else current.state
+
+    def shard(self, partition: int) -> S | None:
+        """The shard itself, for metrics and tests; None unless it is active."""
+        current = self._partitions.get(partition)
+        if current is None or current.state is not ShardState.ACTIVE:
+            return None
+        return current.shard
+
+    # ------------------------------------------------------------------ operations
+
+    def write(self, partition: int, operation: Operation[S]) -> Pending[Any]:
+        """Run `operation` on the newest state; the reply comes once everything pending is
+        committed, also when it wrote nothing."""
+        current = self._partitions.get(partition)
+        if current is None:
+            return Pending.failed(KafkaError(ErrorCode.NOT_COORDINATOR))
+        unavailable = current.unavailable()
+        if unavailable is not None:
+            return Pending.failed(unavailable)
+        return self._run(current, operation)
+
+    def read(self, partition: int, query: Callable[[S, Moment], Any]) -> Pending[Any]:
+        """Ask the newest state; the answer comes once what it rests on is committed."""
+        return self.write(partition, lambda shard, moment: Result((), query(shard, moment)))
+
+    def write_all(self, operation: Operation[S]) -> list[Pending[Any]]:
+        """`write` to every partition led here, ascending."""
+        return [self.write(partition, operation) for partition in self.partitions()]
+
+    def read_all(self, query: Callable[[S, Moment], Any]) -> list[Pending[Any]]:
+        """`read` from every partition led here, ascending."""
+        return [self.read(partition, query) for partition in self.partitions()]
+
+    def write_marker(
+        self,
+        partition: int,
+        batch: bytearray,
+        producer_id: int,
+        producer_epoch: int,
+        commit: bool,
+    ) -> Pending[Any]:
+        """Append the marker that ends a producer's transaction and apply it; the reply (None)
+        comes when it is committed."""
+        current = self._partitions.get(partition)
+        unavailable = (
+            KafkaError(ErrorCode.NOT_COORDINATOR) if current is None else current.unavailable()
+        )
+        if unavailable is not None or current is None:
+            return Pending.failed(unavailable or KafkaError(ErrorCode.NOT_COORDINATOR))
+        pending: Pending[Any] = Pending()
+        current.busy = True
+        try:
+            self._append(current, batch)
+            current.shard.replay_marker(producer_id, producer_epoch, commit)
+        except KafkaError as error:
+            self._hold(current, pending, None, error)
+            self._lost(current, error)
+        except Exception as error:
+            self._broken(current, pending, error)
+        else:
+            self._hold(current, pending, None, None)
+        finally:
+            current.busy = False
+        self._settle(current)
+        return pending
+
+    def high_watermark_advanced(self, partition: int, offset: int) -> None:
+        """The log's high watermark of `partition` is now `offset`."""
+        current = self._partitions.get(partition)
+        if current is None or offset <= current.committed:
+            return
+        current.committed = offset
+        if not current.busy:
+            self._settle(current)
+
+    # ------------------------------------------------------------------ running
+
+    def _moment(self) -> Moment:
+        return Moment(int(self._loop.time() * 1000), self._clock.wall_ms())
+
+    def _run(self, current: PartitionShard[S], operation: Operation[S]) -> Pending[Any]:
+        pending: Pending[Any] = Pending()
+        moment = self._moment()
+        current.busy = True
+        try:
+            try:
+                result = operation(current.shard, moment)
+            except KafkaError as error:
+                self._hold(current, pending, None, error)
+            else:
+                pending = self._apply(current, result, moment, pending)
+        except Exception as error:
+            # A bug: the shard may have changed half-way, so its state cannot be trusted.
+            self._broken(current, pending, error)
+        finally:
+            current.busy = False
+        self._settle(current)
+        return pending
+
+    def _apply(
+        self, current: PartitionShard[S], result: Result, moment: Moment, pending: Pending[Any]
+    ) -> Pending[Any]:
+        """Append and replay the records of `result`, then answer with its response."""
+        response: Any = result.response
+        error: KafkaError | None = None
+        if result.records:
+            error = self._append_records(current, result, moment)
+        if error is None:
+            if result.appended is not None:
+                result.appended()
+        elif self._lost(current, error):
+            pending = response if isinstance(response, Pending) else pending
+            pending.fail(KafkaError(ErrorCode.NOT_COORDINATOR))
+            return pending
+        elif result.refused is not None:
+            response = result.refused(error)
+            if response is not None:
+                error = None
+        if isinstance(response, Pending) and error is None:
+            pending = response
+        elif isinstance(response, Pending):
+            self._hold(current, response, None, error)
+            pending = response
+        else:
+            self._hold(current, pending, response, error)
+        for parked, answer in current.shard.take_replies():
+            self._hold(current, parked, answer, None)
+        return pending
+
+    def _append_records(
+        self, current: PartitionShard[S], result: Result, moment: Moment
+    ) -> KafkaError | None:
+        """Append and replay; the error with which the log refused all, or the rest, of it."""
+        shard = current.shard
+        producer = result.producer
+        producer_id = -1 if producer is None else producer.producer_id
+        epoch = -1 if producer is None else producer.producer_epoch
+        guard = None if producer is None else producer.guard
+        try:
+            cut = batches.split(
+                result.records,
+                moment.wall_ms,
+                producer,
+                self._log.batch_bytes_max(current.partition),
+                result.atomic,
+            )
+            for batch, records in cut:
+                offset = self._append(current, batch, guard)
+                for i, record in enumerate(records):
+                    shard.replay(record.key, record.value, offset + i, producer_id, epoch)
+        except KafkaError as error:
+            return error
+        return None
+
+    def _append(self, current: PartitionShard[S], batch: bytearray, guard: object = None) -> int:
+        """Append one batch; returns its base offset."""
+        info = self._log.append(current.partition, batch, current.leader_epoch, guard)
+        current.last_written = info.last_offset + 1
+        written = info.written
+        if written is not None and not (written.done and written.error() is None):
+            generation = current.generation
+
+            def check(done: Pending[Any]) -> None:
+                if done.error() is not None and current.generation == generation:
+                    self._restart(current)
+
+            written.add_done_callback(check)
+        return int(info.base_offset)
+
+    def _hold(
+        self,
+        current: PartitionShard[S],
+        pending: Pending[Any],
+        response: Any,
+        error: Exception | None,
+    ) -> None:
+        deadline_ms = int(self._loop.time() * 1000) + self._write_timeout_ms
+        current.held.append(Held(current.last_written, deadline_ms, pending, response, error))
+
+    def _settle(self, current: PartitionShard[S]) -> None:
+        """After an operation or a move of the high watermark: release, then set the timers."""
+        if self._partitions.get(current.partition) is not current:
+            return
+        current.release_committed()
+        if self._partitions.get(current.partition) is not current:
+            return  # a callback of a released reply unloaded us
+        if current.held and current.held_timer is None:
+            generation = current.generation
+            current.held_timer = self._loop.call_at(
+                current.held[0].deadline_ms / 1000, lambda: self._held_due(current, generation)
+            )
+        self._arm(current)
+
+    def _held_due(self, current: PartitionShard[S], generation: int) -> None:
+        if current.generation != generation:
+            return
+        current.held_timer = None
+        current.release_overdue(int(self._loop.time() * 1000 + 0.5))
+        self._settle(current)
+
+    # ------------------------------------------------------------------ timers
+
+    def _arm(self, current: PartitionShard[S]) -> None:
+        if current.state is not ShardState.ACTIVE:
+            return
+        deadline_ms = current.shard.timers()
+        if current.shard_timer is not None:
+            if deadline_ms is not None and current.shard_timer_ms <= deadline_ms:
+                return  # fires early at worst, and then sets itself anew
+            current.shard_timer.cancel()
+            current.shard_timer = None
+        if deadline_ms is not None:
+            generation = current.generation
+            current.shard_timer_ms = deadline_ms
+            current.shard_timer = self._loop.call_at(
+                deadline_ms / 1000, lambda: self._shard_due(current, generation)
+            )
+
+    def _shard_due(self, current: PartitionShard[S], generation: int) -> None:
+        if current.generation != generation or current.state is not ShardState.ACTIVE:
+            return
+        current.shard_timer = None
+        ends_at = self._loop.time() + SLICE_MS / 1000
+        for _ in range(SLICE_STEPS_MAX):
+            # Rounding up by half a millisecond: a loop may call a little before the deadline.
+            moment = Moment(int(self._loop.time() * 1000 + 0.5), self._clock.wall_ms())
+            if not self._expire_one(current, moment) or self._loop.time() >= ends_at:
+                break
+            if current.generation != generation:
+                return
+        self._settle(current)
+
+    def _expire_one(self, current: PartitionShard[S], moment: Moment) -> bool:
+        unheard: Pending[Any] = Pending()
+        current.busy = True
+        try:
+            result = current.shard.expire(moment)
+            if result is None:
+                return False
+            self._apply(current, result, moment, unheard)
+        except Exception as error:
+            self._broken(current, unheard, error)
+            return False
+        finally:
+            current.busy = False
+        return self._partitions.get(current.partition) is current
+
+    # ------------------------------------------------------------------ loading
+
+    def _start_loading(self, partition: int, leader_epoch: int) -> None:
+        self._generation += 1
+        current = PartitionShard(
+            partition, leader_epoch, self._new_shard(partition), self._generation
+        )
+        self._partitions[partition] = current
+        generation = current.generation
+        self._loop.call_soon(lambda: self._load_from(current, generation, None))
+
+    def _load_from(self, current: PartitionShard[S], generation: int, offset: int | None) -> None:
+        if current.generation != generation:
+            return
+        try:
+            if offset is None:
+                offset = self._log.start_offset(current.partition)
+            if offset >= self._log.end_offset(current.partition):
+                self._finish_loading(current, offset)
+                return
+            answer = self._log.read(current.partition, offset, self._load_bytes)
+        except Exception as error:
+            self._loading_failed(current, error)
+            return
+        start = offset
+        if isinstance(answer, Pending):
+            answer.add_done_callback(lambda done: self._load_read(current, generation, start, done))
+        else:
+            self._load_buffers(current, generation, start, answer)
+
+    def _load_read(
+        self, current: PartitionShard[S], generation: int, offset: int, done: Pending[Any]
+    ) -> None:
+        if current.generation != generation:
+            return
+        failure = done.error()
+        if failure is not None:
+            self._loading_failed(current, failure)
+        else:
+            self._load_buffers(current, generation, offset, done.result())
+
+    def _load_buffers(
+        self, current: PartitionShard[S], generation: int, offset: int, buffers: list[Any]
+    ) -> None:
+        data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
+        steps = batches.replay_steps(current.shard, self._module, memoryview(data), offset)
+        self._load_slice(current, generation, steps, offset, offset)
+
+    def _load_slice(
+        self,
+        current: PartitionShard[S],
+        generation: int,
+        steps: Iterator[int],
+        start: int,
+        reached: int,
+    ) -> None:
+        """Replay for SLICE_MS, then let the loop turn."""
+        if current.generation != generation:
+            return
+        ends_at = self._loop.time() + SLICE_MS / 1000
+        paused = False
+        try:
+            for count, next_offset in enumerate(steps, 1):
+                reached = next_offset
+                late = count % STEPS_PER_CLOCK_LOOK == 0 and self._loop.time() >= ends_at
+                if late or count >= SLICE_STEPS_MAX:
+                    paused = True
+                    break
+        except Exception as error:
+            self._loading_failed(current, error)
+            return
+        if paused:
+            self._loop.call_soon(
+                lambda: self._load_slice(current, generation, steps, start, reached)
+            )
+            return
+        if reached == start:
+            self._loading_failed(current, ValueError(f"no batch at offset {start}"))
+            return
+        self._loop.call_soon(lambda: self._load_from(current, generation, reached))
+
+    def _finish_loading(self, current: PartitionShard[S], end_offset: int) -> None:
+        current.last_written = end_offset
+        current.committed = max(current.committed, self._log.high_watermark(current.partition))
+        current.state = ShardState.ACTIVE
+        moment = self._moment()
+        current.busy = True
+        try:
+            result = current.shard.loaded(moment)
+            self._apply(current, result, moment, Pending())
+        except Exception as error:
+            self._broken(current, Pending(), error)
+        finally:
+            current.busy = False
+        self._settle(current)
+
+    def _loading_failed(self, current: PartitionShard[S], error: Exception) -> None:
+        log.error(
+            "partition %d of the %s at epoch %d cannot be loaded: %s",
+            current.partition,
+            self._module,
+            current.leader_epoch,
+            error,
+        )
+        current.state = ShardState.FAILED
+        current.cancel_timers()
+
+    # ------------------------------------------------------------------ giving up
+
+    def _broken(self, current: PartitionShard[S], pending: Pending[Any], error: Exception) -> None:
+        """An operation failed in a way that no Kafka error describes: a bug of ours. Its caller
+        is told so, the shard is built anew from what the log says."""
+        log.error(
+            "an operation on partition %d of the %s failed; loading it anew",
+            current.partition,
+            self._module,
+            exc_info=error,
+        )
+        pending.fail(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, repr(error)))
+        self._restart(current)
+
+    def _lost(self, current: PartitionShard[S], error: KafkaError) -> bool:
+        """Give the shard up if `error` says that its log is not ours any more."""
+        if error.code in LOST_LEADERSHIP:
+            self._discard(current)
+        elif error.code == ErrorCode.KAFKA_STORAGE_ERROR:
+            self._restart(current)
+        else:
+            return False
+        return True
+
+    def _restart(self, current: PartitionShard[S]) -> None:
+        """Give the shard up and load it again at the same epoch."""
+        if self._partitions.get(current.partition) is not current:
+            return
+        self._discard(current)
+        self._start_loading(current.partition, current.leader_epoch)
+
+    def _discard(self, current: PartitionShard[S]) -> None:
+        del self._partitions[current.partition]
+        current.generation = -1
+        current.state = ShardState.FAILED
+        for pending in current.give_up():
+            pending.fail(KafkaError(ErrorCode.NOT_COORDINATOR))

@@ -1,0 +1,138 @@
+"""What a coordinator shard and the runtime say to each other.
+
+An operation is a function `(shard, moment) -> Result`. It reads the shard's newest state and
+returns the records that make its decision durable; `Shard.replay` is the only place that changes
+what those records describe. Whatever a shard keeps beside its records (members that wait for a
+join to complete, session deadlines) is soft state: it is gone with the shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from kwire.pending import Pending
+from kwire.protocol.errors import KafkaError
+
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+
+
+class Moment(NamedTuple):
+    """The time of an operation: `now_ms` of the loop for deadlines, `wall_ms` for timestamps."""
+
+    now_ms: int
+    wall_ms: int
+
+
+class CoordinatorRecord(NamedTuple):
+    """A record to append: the key message, and the value message with the version to write it
+    in; a value of None is a tombstone."""
+
+    key: Any
+    value: Any
+    value_version: int = 0
+
+
+class Producer(NamedTuple):
+    """Whose transaction the records of an operation belong to."""
+
+    producer_id: int
+    producer_epoch: int
+    guard: object = None
+
+
+class Result(NamedTuple):
+    """What an operation decided.
+
+    `response` is the reply, given to the caller once everything pending is committed; or a
+    `Pending` that the shard answers later (see `Shard.take_replies`). `appended` runs after the
+    records were replayed, for the soft state that follows from them. `refused` runs instead when
+    the log took none of them (too large, too few replicas in sync): it undoes soft state and
+    returns the response, or None to fail the operation with that error. With `atomic` false the
+    records may go into several batches.
+    """
+
+    records: Sequence[CoordinatorRecord] = ()
+    response: Any = None
+    appended: Callable[[], None] | None = None
+    refused: Callable[[KafkaError], Any] | None = None
+    atomic: bool = True
+    producer: Producer | None = None
+
+
+class Shard(Protocol):
+    """The state of one partition of a coordinator's topic."""
+
+    def replay(
+        self, key: Any, value: Any, offset: int, producer_id: int, producer_epoch: int
+    ) -> None:
+        """Apply one record; the only mutator of hard state. `value` None is a tombstone;
+        `producer_id` is -1 outside of a transaction."""
+        ...
+
+    def replay_marker(self, producer_id: int, producer_epoch: int, commit: bool) -> None:
+        """Apply the end of a producer's transaction."""
+        ...
+
+    def loaded(self, moment: Moment) -> Result:
+        """The log was replayed and requests are about to come: set up soft state."""
+        ...
+
+    def timers(self) -> int | None:
+        """`now_ms` of the next deadline, None when there is none."""
+        ...
+
+    def expire(self, moment: Moment) -> Result | None:
+        """Act on one deadline that has passed, None when none has."""
+        ...
+
+    def take_replies(self) -> list[tuple[Pending[Any], Any]]:
+        """The parked replies that the last operation answered, in order; forgets them."""
+        ...
+
+    def discard(self) -> list[Pending[Any]]:
+        """The shard is given up: every reply that is still parked."""
+        ...
+
+
+class CoordinatorLog(Protocol):
+    """The partitions of one internal topic; end offset and high watermark are exclusive."""
+
+    def append(
+        self, partition: int, batch: bytearray, leader_epoch: int, guard: object = None
+    ) -> Any:
+        """Append one batch; returns the log's AppendInfo. Raises KafkaError before any offset
+        was assigned; a failure after that comes by `AppendInfo.written`."""
+        ...
+
+    def read(self, partition: int, offset: int, bytes_max: int) -> Any:
+        """Whole batches from `offset` to the log end as a list of buffers, or a Pending of it;
+        at least one batch when there is one."""
+        ...
+
+    def start_offset(self, partition: int) -> int: ...
+
+    def end_offset(self, partition: int) -> int: ...
+
+    def high_watermark(self, partition: int) -> int: ...
+
+    def batch_bytes_max(self, partition: int) -> int:
+        """max.message.bytes of the topic."""
+        ...
+
+
+class TimerHandle(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Loop(Protocol):
+    """The part of an event loop that the runtime uses; asyncio's has it."""
+
+    def time(self) -> float:
+        """Seconds, monotonic."""
+        ...
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> TimerHandle: ...
+
+    def call_soon(self, callback: Callable[[], None]) -> TimerHandle: ...
