@@ -66,11 +66,10 @@ class BrokerConfig(Mapping[str, Any]):
         ]
         for source, layer in layers:
             for name, text in layer.items():
-                if name == "broker.id" and source is not Source.DEVELOPER:
-                    sources.pop("node.id", None)
-                    texts.pop("node.id", None)
                 texts[name] = text
                 sources[name] = source
+        if "broker.id" in texts and sources.get("node.id") is Source.DEVELOPER:
+            del texts["node.id"], sources["node.id"]
         config = cls(texts, sources, developer)
         for name, text in texts.items():
             try:
@@ -207,6 +206,16 @@ def definition_of(name: str) -> ConfigDefinition | None:
                 return BROKER[rest]
             _, _, rest = rest.partition(".")
     return None
+
+
+def synonyms_of(name: str) -> tuple[str, ...]:
+    """A setting's synonyms in order: with a listener prefix, the setting and its bare form."""
+    definition = definition_of(name)
+    if definition is None:
+        return (name,)
+    if definition.name != name:
+        return (name, *definition.synonyms)
+    return definition.synonyms
 
 
 def _unknown(name: str, text: str) -> str:

@@ -9,8 +9,9 @@ order within a level, so that a dynamic `log.retention.ms` wins over a static
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from kwire.config.broker_config import BrokerConfig, definition_of
+from kwire.config.broker_config import BrokerConfig, definition_of, synonyms_of
 from kwire.config.definitions import BROKER, GROUP
 from kwire.config.errors import ConfigError
 from kwire.config.topics import apply_overrides, topic_defaults
@@ -41,12 +42,11 @@ class DynamicConfig:
         if image_configs is not None:
             self.update(image_configs)
 
-    def __getitem__(self, name: str) -> Value:
+    def __getitem__(self, name: str) -> Any:
         """The typed effective value of a broker setting; KeyError for an unknown one."""
         if name in self._effective:
             return self._effective[name]
-        value: Value = self.static[name]
-        return value
+        return self.static[name]
 
     def add_listener(self, listener: Listener) -> None:
         """Call `listener(changed name -> new effective value)` after every change."""
@@ -73,18 +73,39 @@ class DynamicConfig:
                 listener(changed)
         return changed
 
-    def broker_level_value(self, name: str) -> Value:
-        """The value with which `name` stands behind a topic config.
+    def effective_texts(self) -> dict[str, str]:
+        """What is set, at whichever level, as text.
 
-        A synonym that follows another in precedence is hidden only by one that is set, at any
-        level; Kafka resolves them in this order, so that defaults come last.
+        A dynamic setting takes the static ones it is a synonym of out of effect: with a dynamic
+        `log.retention.ms`, `log.retention.hours` has its default (measured on Kafka 4.4).
         """
-        return self[name]
+        texts = dict(self.static.texts)
+        for level in (self.cluster_default, self.per_broker):
+            for name, text in level.items():
+                for synonym in synonyms_of(name):
+                    if synonym in BROKER:
+                        texts.pop(synonym, None)
+                texts[name] = text
+        return texts
+
+    def effective_value(self, name: str) -> Value:
+        """The typed value of `name` by itself, static synonyms that are out of effect removed."""
+        if name in self._effective:
+            return self._effective[name]
+        if name in self.static.texts and name not in self.effective_texts():
+            definition = definition_of(name)
+            return None if definition is None else definition.default
+        value: Value = self.static[name]
+        return value
+
+    def group_overrides(self, group: str) -> Mapping[str, str]:
+        """What the image holds for `group`."""
+        return self.configs.get((RESOURCE_GROUP, group), {})
 
     def topic_values(self, overrides: Mapping[str, str]) -> dict[str, Value]:
         """Typed values of every topic config of a topic with these overrides."""
         if self._topic_defaults is None:
-            self._topic_defaults = topic_defaults(self.broker_level_value)
+            self._topic_defaults = topic_defaults(self.effective_value)
         return apply_overrides(self._topic_defaults, overrides)
 
     def topic_values_of(self, topic: str) -> dict[str, Value]:
@@ -93,11 +114,15 @@ class DynamicConfig:
 
     def group_values(self, group: str) -> dict[str, Value]:
         """Typed values of every group config of `group`: its own, the broker's, Kafka's."""
-        overrides = self.configs.get((RESOURCE_GROUP, group), {})
+        overrides = self.group_overrides(group)
         values: dict[str, Value] = {}
         for name, definition in GROUP.items():
             synonym = definition.broker_synonyms
-            values[name] = self[synonym[0][0]] if synonym else definition.default
+            value = self[synonym[0][0]] if synonym else definition.default
+            # `streams.assignor.name` is the first of the broker's assignors.
+            if isinstance(value, list) and definition.type != "list":
+                value = value[0] if value else None
+            values[name] = value
             if name in overrides:
                 try:
                     values[name] = definition.parse(overrides[name])

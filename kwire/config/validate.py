@@ -1,0 +1,363 @@
+"""What clients may set: Kafka's checks, codes and texts for altered configs (measured on 4.4).
+
+Each function takes the configs a resource would have afterwards (name -> text; for brokers the
+changed ones) and raises `KafkaError`. Topics, groups and client metrics are checked by the
+controller, brokers and loggers by the broker that the request reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from kwire.config.broker_config import BrokerConfig, definition_of
+from kwire.config.definitions import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigTable
+from kwire.config.dynamic import DynamicConfig
+from kwire.config.errors import ConfigError
+from kwire.config.values import Value, split_list
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+CLIENT_METRICS_INTERVAL_MIN_MS = 100
+CLIENT_METRICS_INTERVAL_MAX_MS = 3_600_000
+CLIENT_METRICS_MATCH_KEYS = (
+    "client_instance_id",
+    "client_id",
+    "client_software_name",
+    "client_software_version",
+    "client_source_address",
+    "client_source_port",
+)
+# Group config -> broker settings that bound it (least, most).
+GROUP_BOUNDS: dict[str, tuple[str, str]] = {
+    "consumer.heartbeat.interval.ms": (
+        "group.consumer.min.heartbeat.interval.ms",
+        "group.consumer.max.heartbeat.interval.ms",
+    ),
+    "consumer.session.timeout.ms": (
+        "group.consumer.min.session.timeout.ms",
+        "group.consumer.max.session.timeout.ms",
+    ),
+    "consumer.assignment.interval.ms": (
+        "group.consumer.min.assignment.interval.ms",
+        "group.consumer.max.assignment.interval.ms",
+    ),
+    "share.heartbeat.interval.ms": (
+        "group.share.min.heartbeat.interval.ms",
+        "group.share.max.heartbeat.interval.ms",
+    ),
+    "share.session.timeout.ms": (
+        "group.share.min.session.timeout.ms",
+        "group.share.max.session.timeout.ms",
+    ),
+    "share.assignment.interval.ms": (
+        "group.share.min.assignment.interval.ms",
+        "group.share.max.assignment.interval.ms",
+    ),
+    "share.record.lock.duration.ms": (
+        "group.share.min.record.lock.duration.ms",
+        "group.share.max.record.lock.duration.ms",
+    ),
+    "share.delivery.count.limit": (
+        "group.share.min.delivery.count.limit",
+        "group.share.max.delivery.count.limit",
+    ),
+    "share.partition.max.record.locks": (
+        "group.share.min.partition.max.record.locks",
+        "group.share.max.partition.max.record.locks",
+    ),
+    "streams.heartbeat.interval.ms": (
+        "group.streams.min.heartbeat.interval.ms",
+        "group.streams.max.heartbeat.interval.ms",
+    ),
+    "streams.session.timeout.ms": (
+        "group.streams.min.session.timeout.ms",
+        "group.streams.max.session.timeout.ms",
+    ),
+    "streams.assignment.interval.ms": (
+        "group.streams.min.assignment.interval.ms",
+        "group.streams.max.assignment.interval.ms",
+    ),
+}
+GROUP_AT_MOST = {
+    "streams.num.standby.replicas": "group.streams.max.standby.replicas",
+    "streams.num.warmup.replicas": "group.streams.max.warmup.replicas",
+}
+GROUP_AT_LEAST = {"streams.task.offset.interval.ms": "group.streams.min.task.offset.interval.ms"}
+# Dynamic thread counts may at most double and at least halve in one step.
+THREAD_SETTINGS = (
+    "background.threads",
+    "num.io.threads",
+    "num.network.threads",
+    "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+)
+BROKER_AT_MOST = {
+    "group.consumer.assignment.interval.ms": "group.consumer.max.assignment.interval.ms",
+    "group.share.assignment.interval.ms": "group.share.max.assignment.interval.ms",
+    "group.streams.assignment.interval.ms": "group.streams.max.assignment.interval.ms",
+}
+BROKER_AT_LEAST = {
+    "group.consumer.assignment.interval.ms": "group.consumer.min.assignment.interval.ms",
+    "group.share.assignment.interval.ms": "group.share.min.assignment.interval.ms",
+    "group.streams.assignment.interval.ms": "group.streams.min.assignment.interval.ms",
+}
+
+
+def _invalid_config(message: str) -> NoReturn:
+    raise KafkaError(ErrorCode.INVALID_CONFIG, message)
+
+
+def _invalid_request(message: str) -> NoReturn:
+    raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+
+def validate_topic(name: str, value: str) -> Value:
+    """Check one topic config alone; returns its typed value, raises INVALID_CONFIG."""
+    definition = TOPIC.get(name)
+    if definition is None:
+        _invalid_config(f"Unknown topic config name: {name}")
+    try:
+        parsed = definition.parse(value)
+    except ConfigError as error:
+        _invalid_config(str(error))
+    if definition.support == "refused" and parsed != definition.default:
+        _invalid_config(_refusal(name, definition.note))
+    return parsed
+
+
+def _refusal(name: str, note: str) -> str:
+    if name == "remote.storage.enable":
+        return (
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage."
+        )
+    return f"{name} is refused: {note}"
+
+
+def validate_topic_configs(configs: Mapping[str, str | None]) -> dict[str, Any]:
+    """Check all configs that a topic is to have; returns the typed ones, raises INVALID_CONFIG."""
+    nulls = [name for name, value in configs.items() if value is None]
+    if nulls:
+        _invalid_config(f"Null value not supported for topic configs: {','.join(nulls)}")
+    for name in configs:
+        if name not in TOPIC:
+            _invalid_config(f"Unknown topic config name: {name}")
+    values: dict[str, Any] = {
+        name: validate_topic(name, value) for name, value in configs.items() if value is not None
+    }
+    least: Any = values.get("min.compaction.lag.ms", TOPIC["min.compaction.lag.ms"].default)
+    most: Any = values.get("max.compaction.lag.ms", TOPIC["max.compaction.lag.ms"].default)
+    if least > most:
+        _invalid_config(
+            f"conflict topic config setting min.compaction.lag.ms ({least}) > "
+            f"max.compaction.lag.ms ({most})"
+        )
+    return values
+
+
+def validate_group_configs(
+    group: str, configs: Mapping[str, str | None], broker: BrokerConfig | DynamicConfig
+) -> None:
+    """Check all configs that a group is to have; INVALID_REQUEST or INVALID_CONFIG."""
+    if not group:
+        _invalid_request("Default group resources are not allowed.")
+    nulls = [name for name, value in configs.items() if value is None]
+    if nulls:
+        _invalid_config(f"Null value not supported for group configs: {','.join(nulls)}")
+    for name in configs:
+        if name not in GROUP:
+            _invalid_config(f"Unknown group config name: {name}")
+    values = _parse_all(GROUP, configs)
+    for name, value in values.items():
+        _check_group_value(name, value, broker)
+
+
+def _parse_all(table: ConfigTable, configs: Mapping[str, str | None]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, text in configs.items():
+        try:
+            values[name] = table[name].parse(text or "")
+        except ConfigError as error:
+            _invalid_config(str(error))
+    return values
+
+
+def _check_group_value(name: str, value: Any, broker: BrokerConfig | DynamicConfig) -> None:
+    if name in GROUP_BOUNDS:
+        least, most = (broker[bound] for bound in GROUP_BOUNDS[name])
+        if not least <= value <= most:
+            _invalid_config(f"{name} must be in the range {least} to {most} inclusive.")
+    elif name in GROUP_AT_MOST:
+        most = broker[GROUP_AT_MOST[name]]
+        if value > most:
+            _invalid_config(f"{name} must be less than or equal to {most}")
+    elif name in GROUP_AT_LEAST:
+        least = broker[GROUP_AT_LEAST[name]]
+        if value < least:
+            _invalid_config(f"{name} must be greater than or equal to {least}")
+    elif name == "streams.assignor.name":
+        assignors = broker["group.streams.assignors"]
+        if value not in assignors:
+            _invalid_config(
+                f"{name} '{value}' is not a registered task assignor. "
+                f"Registered assignors are: [{', '.join(assignors)}]."
+            )
+    elif name == "errors.deadletterqueue.topic.name" and str(value).startswith("__"):
+        _invalid_config(f"{name}: DLQ topic name must not start with '__'")
+
+
+def validate_client_metrics_configs(name: str, configs: Mapping[str, str | None]) -> None:
+    """Check all configs of a client metrics subscription; INVALID_REQUEST or INVALID_CONFIG."""
+    if not name:
+        _invalid_request("Subscription name can't be empty")
+    for key in configs:
+        if key not in CLIENT_METRICS:
+            _invalid_request(f"Unknown client metrics configuration: {key}")
+    values = _parse_all(CLIENT_METRICS, configs)
+    interval = values.get("interval.ms")
+    if isinstance(interval, int) and not (
+        CLIENT_METRICS_INTERVAL_MIN_MS <= interval <= CLIENT_METRICS_INTERVAL_MAX_MS
+    ):
+        _invalid_request(
+            f"Invalid value {interval} for interval.ms, interval must be between "
+            f"{CLIENT_METRICS_INTERVAL_MIN_MS} and {CLIENT_METRICS_INTERVAL_MAX_MS} (1 hour)"
+        )
+    patterns = values.get("match")
+    for pattern in patterns if isinstance(patterns, list) else []:
+        _check_match(pattern)
+
+
+def _check_match(pattern: str) -> None:
+    import re
+
+    key, equals, expression = pattern.partition("=")
+    if equals and key.strip() in CLIENT_METRICS_MATCH_KEYS:
+        try:
+            re.compile(expression.strip())
+            return
+        except re.error:
+            pass
+    _invalid_config(f"Illegal client matching pattern: {pattern}")
+
+
+def validate_broker_configs(
+    changed: Mapping[str, str], dynamic: DynamicConfig, *, per_broker: bool
+) -> None:
+    """Check the dynamic settings that a broker (or the cluster default) is to have.
+
+    Read-only settings, security settings without a listener prefix, per-broker settings at
+    cluster level and invalid values are INVALID_REQUEST in Kafka's words; unknown names pass.
+    A setting whose support is `refused` is INVALID_CONFIG.
+    """
+    _check_updatable(list(changed), per_broker)
+    for name, text in changed.items():
+        definition = definition_of(name)
+        if definition is None:
+            continue
+        try:
+            value = definition.parse(text)
+        except ConfigError as error:
+            _invalid_request(str(error))
+        _check_broker_value(name, value, dynamic)
+        if definition.support == "refused" and value != definition.default:
+            _invalid_config(f"{name} is refused: {definition.note}")
+
+
+def _check_updatable(names: list[str], per_broker: bool) -> None:
+    read_only = [
+        name for name in names if name in BROKER and BROKER[name].update_mode == "read-only"
+    ]
+    if read_only:
+        _invalid_request(f"Cannot update these configs dynamically: {_listed(read_only)}")
+    bare = [name for name in names if name in BROKER and _needs_listener_prefix(name)]
+    if bare:
+        _invalid_request(
+            "These security configs can be dynamically updated only per-listener using the "
+            f"listener prefix: {_listed(bare)}"
+        )
+    if not per_broker:
+        too_wide = [name for name in names if _is_per_broker(name)]
+        if too_wide:
+            _invalid_request(
+                "Cannot update these configs at default cluster level, broker id must be "
+                f"specified: {_listed(too_wide)}"
+            )
+
+
+def _listed(names: list[str]) -> str:
+    return f"[{', '.join(sorted(names))}]"
+
+
+def _needs_listener_prefix(name: str) -> bool:
+    return name.startswith("ssl.") and BROKER[name].update_mode == "per-broker"
+
+
+def _is_per_broker(name: str) -> bool:
+    definition = definition_of(name)
+    return definition is not None and definition.update_mode == "per-broker"
+
+
+def _check_broker_value(name: str, value: Any, dynamic: DynamicConfig) -> None:
+    if name in THREAD_SETTINGS:
+        _check_thread_count(name, value, dynamic)
+    elif name in BROKER_AT_MOST:
+        most, least = BROKER_AT_MOST[name], BROKER_AT_LEAST[name]
+        if value > dynamic[most]:
+            _invalid_request(f"{name} must be less than or equal to {most}")
+        if value < dynamic[least]:
+            _invalid_request(f"{name} must be greater than or equal to {least}")
+
+
+def _check_thread_count(name: str, value: Value, dynamic: DynamicConfig) -> None:
+    current = dynamic[name]
+    assert isinstance(value, int)
+    assert isinstance(current, int)
+    if value > current * 2:
+        why = f"value should not be greater than double the current value {current}"
+    elif value < current // 2:
+        why = f"value should be at least half the current value {current}"
+    else:
+        return
+    _invalid_request(
+        "Invalid value org.apache.kafka.common.config.ConfigException: Dynamic thread count "
+        f"update validation failed for {name}={value}, {why} for configuration "
+        "Invalid dynamic configuration"
+    )
+
+
+def is_list_config(resource_type: int, name: str) -> bool:
+    """Whether APPEND and SUBTRACT apply; not for client metrics and loggers, as in Kafka."""
+    table = {2: TOPIC, 4: BROKER, 32: GROUP}.get(resource_type)
+    if table is None:
+        return False
+    definition = definition_of(name) if table is BROKER else table.get(name)
+    return definition is not None and definition.type == "list"
+
+
+def apply_operation(
+    resource_type: int, name: str, operation: int, value: str | None, current: str | None
+) -> str | None:
+    """The text after one incremental operation; None removes the config.
+
+    APPEND and SUBTRACT take and give comma-separated entries, on top of `current` (which the
+    caller fills with the default where nothing is set). Errors as Kafka's: INVALID_REQUEST for a
+    missing value, INVALID_CONFIG for lists that are none.
+    """
+    if operation == DELETE:
+        return None
+    if value is None:
+        _invalid_request(f"Null value not supported for : {name}")
+    if operation == SET:
+        return value
+    verb = "APPEND" if operation == APPEND else "SUBTRACT"
+    if not is_list_config(resource_type, name):
+        _invalid_config(f"Can't {verb} to key {name} because its type is not LIST.")
+    entries = split_list(current or "")
+    given = split_list(value)
+    if operation == APPEND:
+        entries += [entry for entry in given if entry not in entries]
+    else:
+        entries = [entry for entry in entries if entry not in given]
+    return ",".join(entries)
