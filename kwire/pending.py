@@ -28,7 +28,7 @@ class Pending(Generic[T]):
         self.cancelled = False
         self._result: T | None = None
         self._error: Exception | None = None
-        self._callbacks: list[Callable[[Pending[T]], None]] = []
+        self._callbacks: list[Callable[[Pending[T]], object]] = []
         self._on_cancel = on_cancel
 
     @classmethod
@@ -75,7 +75,7 @@ class Pending(Generic[T]):
         if not self.done:
             self._on_cancel = on_cancel
 
-    def add_done_callback(self, callback: Callable[[Pending[T]], None]) -> None:
+    def add_done_callback(self, callback: Callable[[Pending[T]], object]) -> None:
         """Run `callback(self)` at completion or failure; at once when already done."""
         if not self.done:
             self._callbacks.append(callback)
