@@ -1,4 +1,4 @@
-"""A result that comes later, without a task: what API handlers, coordinators and the controller return.
+"""A result that comes later, without a task: what handlers, coordinators and the controller return.
 
 Unlike `asyncio.Future`, callbacks run at once, inside `complete` and in the order they were
 added, so that the order of effects is the order of causes and a simulation replays it exactly.
@@ -23,7 +23,7 @@ class Pending(Generic[T]):
 
     __slots__ = ("_callbacks", "_error", "_on_cancel", "_result", "cancelled", "done")
 
-    def __init__(self, on_cancel: Callable[[], None] | None = None) -> None:
+    def __init__(self, on_cancel: Callable[[], object] | None = None) -> None:
         self.done = False
         self.cancelled = False
         self._result: T | None = None
@@ -70,7 +70,7 @@ class Pending(Generic[T]):
             on_cancel()
         return True
 
-    def set_on_cancel(self, on_cancel: Callable[[], None]) -> None:
+    def set_on_cancel(self, on_cancel: Callable[[], object]) -> None:
         """Replace what runs when the waiting side cancels; does nothing once done."""
         if not self.done:
             self._on_cancel = on_cancel
@@ -89,7 +89,8 @@ class Pending(Generic[T]):
         """The result; raises the error of `fail`. Only for one that is done and not cancelled."""
         if self._error is not None:
             raise self._error
-        assert self.done and not self.cancelled, "result() of a Pending that has none"
+        if not self.done or self.cancelled:
+            raise AssertionError("result() of a Pending that has none")
         return self._result  # type: ignore[return-value]
 
     def _finish(self) -> None:
@@ -98,3 +99,49 @@ class Pending(Generic[T]):
         callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
             callback(self)
+
+
+U = TypeVar("U")
+
+
+def after(pending: Pending[T], transform: Callable[[Pending[T]], U]) -> Pending[U]:
+    """`transform(pending)` once it is done, as a Pending; cancelling it cancels `pending`.
+
+    `transform` reads `result()` or `error()`; a KafkaError or other exception that it raises
+    fails the returned Pending.
+    """
+    outcome: Pending[U] = Pending(pending.cancel)
+
+    def settle(done: Pending[T]) -> None:
+        try:
+            result = transform(done)
+        except Exception as error:
+            outcome.fail(error)
+        else:
+            outcome.complete(result)
+
+    pending.add_done_callback(settle)
+    return outcome
+
+
+def gather(pendings: list[Pending[T]]) -> Pending[list[Pending[T]]]:
+    """All of `pendings`, in their order, once every one is done (or failed)."""
+    outcome: Pending[list[Pending[T]]] = Pending(lambda: _cancel_all(pendings))
+    open_count = len(pendings)
+
+    def settle(_: Pending[T]) -> None:
+        nonlocal open_count
+        open_count -= 1
+        if open_count == 0:
+            outcome.complete(pendings)
+
+    if not pendings:
+        outcome.complete(pendings)
+    for pending in pendings:
+        pending.add_done_callback(settle)
+    return outcome
+
+
+def _cancel_all(pendings: list[Pending[T]]) -> None:
+    for pending in pendings:
+        pending.cancel()
