@@ -114,7 +114,9 @@ class BrokerConnection(FrameConnection):
     def close(self, reason: str) -> None:
         """Close from our side, with one line in the log; unsent replies are still sent."""
         if not self._closed and not self.transport.is_closing():
-            logger.info("closing the connection from %s:%d: %s", self.client_host, self.client_port, reason)
+            logger.info(
+                "closing the connection from %s:%d: %s", self.client_host, self.client_port, reason
+            )
             self.stop_cutting()
             self._send_output()
             self.transport.close()

@@ -158,9 +158,7 @@ class FetchSessionCache:
         """How many partitions all sessions hold."""
         return sum(len(session.partitions) for session in self._sessions.values())
 
-    def resume(
-        self, session_id: int, epoch: int, uses_topic_ids: bool
-    ) -> FetchSession | ErrorCode:
+    def resume(self, session_id: int, epoch: int, uses_topic_ids: bool) -> FetchSession | ErrorCode:
         """The session of an incremental fetch, or the error of the whole request."""
         session = self._sessions.get(session_id)
         if session is None:

@@ -97,7 +97,9 @@ class _Link:
 
     def submit(self, request: _Request) -> None:
         if len(self._waiting) >= QUEUED_REQUESTS_MAX:
-            request.fail(ErrorCode.NETWORK_EXCEPTION, f"too many requests queued for node {self._node_id}")
+            request.fail(
+                ErrorCode.NETWORK_EXCEPTION, f"too many requests queued for node {self._node_id}"
+            )
             return
         if self._versions is not None:
             self._write(request)
@@ -179,7 +181,11 @@ class _Link:
         self._sent[self._correlation_id] = request
         self._connection.write_frames(
             frame.encode_request(
-                request.api_key, version, self._correlation_id, self._owner.client_id, request.message
+                request.api_key,
+                version,
+                self._correlation_id,
+                self._owner.client_id,
+                request.message,
             )
         )
 

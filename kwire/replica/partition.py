@@ -176,6 +176,8 @@ class Partition:
     def _write_done(self, done: Pending[None], end: int, size_bytes: int) -> None:
         if done.error() is None:
             self._written(end, size_bytes)
+        else:
+            self.drop_waiters(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _written(self, end: int, size_bytes: int) -> None:
         """Our log is written up to `end`; on a partition alone that is the high watermark."""

@@ -128,9 +128,7 @@ class TruncateTo:
     offset: int
 
 
-Effect = (
-    BecomeLeader | BecomeFollower | StopReplica | AdvanceHighWatermark | AlterIsr | TruncateTo
-)
+Effect = BecomeLeader | BecomeFollower | StopReplica | AdvanceHighWatermark | AlterIsr | TruncateTo
 
 
 @dataclass(slots=True)

@@ -1,0 +1,55 @@
+"""DescribeLogDirs, versions 1-5: the log directories with the sizes of their partitions (KIP-113).
+
+A null topic list asks for all partitions. Total and usable bytes of the volume come with version 4
+(KIP-827). Source: KIP-113, KIP-827; measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.broker.context import RequestContext
+from kwire.broker.operations import CLUSTER, CLUSTER_NAME, DESCRIBE
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode
+
+VERSIONS = (1, 5)
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    response = m.DescribeLogDirsResponse()
+    response.results = []
+    if not context.authorize(DESCRIBE, CLUSTER, CLUSTER_NAME):
+        response.error_code = int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return response
+    wanted: dict[tuple[str, int], None] | None = None
+    if request.topics is not None:
+        wanted = {
+            (topic.topic, index): None for topic in request.topics for index in topic.partitions
+        }
+    for directory in context.node.log_manager.describe():
+        result = m.DescribeLogDirsResponse.DescribeLogDirsResult()
+        result.log_dir = directory.path
+        result.error_code = int(directory.error_code)
+        result.total_bytes = directory.total_bytes
+        result.usable_bytes = directory.usable_bytes
+        topics: dict[str, Any] = {}
+        for log in directory.logs:
+            if wanted is not None and (log.topic, log.partition) not in wanted:
+                continue
+            topic = topics.get(log.topic)
+            if topic is None:
+                topic = topics[log.topic] = m.DescribeLogDirsResponse.DescribeLogDirsTopic(
+                    name=log.topic, partitions=[]
+                )
+            topic.partitions.append(
+                m.DescribeLogDirsResponse.DescribeLogDirsPartition(
+                    partition_index=log.partition,
+                    partition_size=log.size_bytes,
+                    offset_lag=max(0, log.high_watermark - log.log_end_offset),
+                )
+            )
+        result.topics = list(topics.values())
+        response.results.append(result)
+    return response

@@ -1,0 +1,62 @@
+"""DescribeProducers, version 0: the producers that a partition's log remembers (KIP-664).
+
+Source: KIP-664; measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.broker.context import DISCONNECT, RequestContext
+from kwire.broker.leaders import missing_partition_error
+from kwire.broker.operations import READ, TOPIC
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+VERSIONS = (0, 0)
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    response = m.DescribeProducersResponse()
+    response.topics = []
+    for topic in request.topics:
+        entry = m.DescribeProducersResponse.TopicResponse()
+        entry.name = topic.name
+        entry.partitions = []
+        for index in topic.partition_indexes:
+            answer = m.DescribeProducersResponse.PartitionResponse()
+            answer.partition_index = index
+            try:
+                answer.active_producers = _producers(context, topic.name, index)
+            except KafkaError as error:
+                answer.error_code = int(error.code)
+                answer.error_message = error.message
+            entry.partitions.append(answer)
+        response.topics.append(entry)
+    return response
+
+
+def error_response(context: RequestContext, error: KafkaError) -> Any:
+    """Nothing in the response can carry an error of the whole request."""
+    return DISCONNECT
+
+
+def _producers(context: RequestContext, topic: str, index: int) -> list[Any]:
+    if not context.authorize(READ, TOPIC, topic):
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    partition = context.node.replicas.partition(topic, index)
+    if partition is None:
+        raise KafkaError(missing_partition_error(context.node, topic, index))
+    shape = m.DescribeProducersResponse.ProducerState
+    return [
+        shape(
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            last_sequence=producer.last_sequence,
+            last_timestamp=producer.last_timestamp,
+            coordinator_epoch=producer.coordinator_epoch,
+            current_txn_start_offset=producer.current_txn_start_offset,
+        )
+        for producer in partition.leader_log().active_producers()
+    ]

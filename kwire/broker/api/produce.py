@@ -1,0 +1,272 @@
+"""Produce, versions 3-13: append record batches.
+
+From version 13 topics are named by id. Every partition succeeds or fails on its own, with Kafka's
+code; a record that broke a rule is named in record_errors from version 8 (KIP-467). acks=1 answers
+when the batch is written, acks=-1 when the high watermark has passed it, within timeout_ms. acks=0
+is never answered; a failure then closes the connection. From version 10 an error of leadership
+names the current leader (KIP-951). Source: the protocol's message definitions, KIP-467, KIP-516,
+KIP-951; placement of errors measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.broker.context import DISCONNECT, NO_REPLY, RequestContext
+from kwire.broker.leaders import HINTED_ERRORS, LeaderHints, missing_partition_error
+from kwire.broker.operations import INTERNAL_TOPICS, TOPIC, TRANSACTIONAL_ID, WRITE
+from kwire.log.types import AppendInfo
+from kwire.pending import Pending
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.replica.partition import AckWaiter, Partition
+
+VERSIONS = (3, 13)
+TOPIC_IDS_FROM = 13
+LEADER_HINTS_FROM = 10
+ADMIN_CLIENT_ID = "__admin_client"
+ACKS_ALL = -1
+
+# Errors that carry neither the log's start offset nor a message (measured on Apache Kafka 4.4).
+BARE_ERRORS = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """Append every partition's batches; see the module."""
+    work = _Produce(context, request)
+    work.run()
+    return work.outcome()
+
+
+def error_response(context: RequestContext, error: KafkaError) -> Any:
+    """Nothing in a ProduceResponse can carry an error of the whole request."""
+    return DISCONNECT
+
+
+class _Produce:
+    """One request on its way: the response being filled, and what it still waits for."""
+
+    __slots__ = (
+        "_acks",
+        "_context",
+        "_count",
+        "_deadline",
+        "_failed",
+        "_open",
+        "_pending",
+        "_refused",
+        "_request",
+        "_response",
+        "_timeout_ms",
+        "_wall_ms",
+    )
+
+    def __init__(self, context: RequestContext, request: Any) -> None:
+        self._context = context
+        self._request = request
+        self._acks: int = request.acks
+        self._timeout_ms: int = max(0, request.timeout_ms)
+        self._response = m.ProduceResponse()
+        self._response.responses = []
+        self._wall_ms: int = context.node.clock.wall_ms()
+        self._failed = False
+        self._open: dict[int, tuple[Any, AckWaiter | None]] = {}  # what still waits
+        self._count = 0
+        self._pending: Pending[Any] | None = None
+        self._deadline: Any = None
+        self._refused: KafkaError | None = None
+
+    def run(self) -> None:
+        """Append everything that can be appended."""
+        self._refused = self._refusal()
+        by_id = self._context.api_version >= TOPIC_IDS_FROM
+        responses = self._response.responses
+        topic_class = m.ProduceResponse.TopicProduceResponse
+        for topic in self._request.topic_data:
+            name: str | None = topic.name
+            if by_id:
+                known = self._context.node.image.topics.by_id.get(topic.topic_id)
+                name = None if known is None else known.name
+            entry = topic_class()
+            entry.name = topic.name
+            entry.topic_id = topic.topic_id
+            entry.partition_responses = [
+                self._partition(name, topic.topic_id if by_id else None, data)
+                for data in topic.partition_data
+            ]
+            responses.append(entry)
+
+    def _refusal(self) -> KafkaError | None:
+        """The error that every partition gets, if there is one."""
+        if self._acks not in (-1, 0, 1):
+            return KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+        transactional_id = self._request.transactional_id
+        if transactional_id is not None and not self._context.authorize(
+            WRITE, TRANSACTIONAL_ID, transactional_id
+        ):
+            return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return None
+
+    def _partition(self, topic: str | None, topic_id: bytes | None, data: Any) -> Any:
+        answer = m.ProduceResponse.PartitionProduceResponse()
+        answer.index = data.index
+        answer.base_offset = -1
+        partition: Partition | None = None
+        try:
+            partition = self._find(topic, topic_id, data.index)
+            info = self._append(partition, data)
+            answer.base_offset = info.base_offset
+            answer.log_append_time_ms = info.log_append_time_ms
+            answer.log_start_offset = info.log_start_offset
+            self._wait(answer, partition, info)
+        except KafkaError as error:
+            self._fail(answer, partition, error)
+        return answer
+
+    def _find(self, topic: str | None, topic_id: bytes | None, index: int) -> Partition:
+        if self._refused is not None:
+            raise self._refused
+        if topic is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+        node = self._context.node
+        if node.authorizer is not None and not self._context.authorize(WRITE, TOPIC, topic):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if topic_id is None:
+            partition = node.replicas.partition(topic, index)
+        else:
+            partition = node.replicas.partition_by_id(topic_id, index)
+        if partition is None:
+            raise KafkaError(missing_partition_error(node, topic, index))
+        if topic in INTERNAL_TOPICS and self._context.client_id != ADMIN_CLIENT_ID:
+            raise KafkaError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic}"
+            )
+        found: Partition = partition
+        return found
+
+    def _append(self, partition: Partition, data: Any) -> AppendInfo:
+        return partition.append(
+            b"" if data.records is None else data.records,
+            acks=self._acks,
+            wall_ms=self._wall_ms,
+        )
+
+    def _fail(self, answer: Any, partition: Partition | None, error: KafkaError) -> None:
+        self._failed = True
+        answer.error_code = int(error.code)
+        record_errors = getattr(error, "record_errors", ())
+        if record_errors:
+            answer.record_errors = [
+                m.ProduceResponse.BatchIndexAndErrorMessage(
+                    batch_index=item.batch_index, batch_index_error_message=item.message
+                )
+                for item in record_errors
+            ]
+        if record_errors or error.code in (ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTAMP):
+            answer.error_message = error.message
+        if partition is not None and partition.log is not None and error.code not in BARE_ERRORS:
+            answer.log_start_offset = partition.log.log_start_offset
+
+    # -- waiting for acknowledgements
+
+    def _wait(self, answer: Any, partition: Partition, info: AppendInfo) -> None:
+        if self._acks == ACKS_ALL:
+            self._count += 1
+            key = self._count
+            waiter = partition.wait_for_commit(
+                info.last_offset + 1, lambda code: self._committed(key, partition, code)
+            )
+            if waiter is not None:
+                self._open[key] = answer, waiter
+        elif info.written.done:
+            if info.written.error() is not None:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        elif self._acks == 1:
+            self._count += 1
+            key = self._count
+            self._open[key] = answer, None
+            info.written.add_done_callback(lambda done: self._written(key, done))
+
+    def _written(self, key: int, done: Pending[None]) -> None:
+        entry = self._open.get(key)
+        if entry is not None and done.error() is not None:
+            entry[0].error_code = int(ErrorCode.KAFKA_STORAGE_ERROR)
+            entry[0].base_offset = -1
+        self._settled(key)
+
+    def _committed(self, key: int, partition: Partition, code: ErrorCode) -> None:
+        if code == ErrorCode.NONE and not partition.enough_replicas():
+            code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        entry = self._open.get(key)
+        if entry is not None and code != ErrorCode.NONE:
+            entry[0].error_code = int(code)
+            self._failed = True
+        self._settled(key)
+
+    def _settled(self, key: int) -> None:
+        if self._open.pop(key, None) is not None and not self._open:
+            self._answer()
+
+    def _answer(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self._pending is not None:
+            self._hint_leaders()
+            self._pending.complete(self._response)
+
+    def _timed_out(self) -> None:
+        self._deadline = None
+        for answer, _ in self._open.values():
+            answer.error_code = int(ErrorCode.REQUEST_TIMED_OUT)
+        self._forget()
+        self._answer()
+
+    def _forget(self) -> None:
+        """Nobody waits for the acknowledgements any more."""
+        for _, waiter in self._open.values():
+            if waiter is not None:
+                waiter.cancel()
+        self._open.clear()
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    def outcome(self) -> Any:
+        """The response, a Pending of it, or what acks=0 does."""
+        self._context.let_next_start()
+        self._request = None  # it holds the received bytes
+        if self._acks == 0:
+            return DISCONNECT if self._failed else NO_REPLY
+        if not self._open:
+            self._hint_leaders()
+            return self._response
+        self._pending = Pending(self._forget)
+        if self._acks == ACKS_ALL:
+            self._deadline = self._context.node.deadlines.add(self._timeout_ms, self._timed_out)
+        return self._pending
+
+    def _hint_leaders(self) -> None:
+        """KIP-951: who leads the partitions that we do not."""
+        if self._context.api_version < LEADER_HINTS_FROM or not self._failed:
+            return
+        hints = LeaderHints(self._context)
+        topics = self._context.node.image.topics
+        for topic in self._response.responses:
+            for answer in topic.partition_responses:
+                if answer.error_code in HINTED_ERRORS:
+                    known = topics.by_id.get(topic.topic_id) or topics.by_name.get(topic.name)
+                    if known is not None:
+                        leader_id, epoch = hints.leader_of(known.name, answer.index)
+                        answer.current_leader = m.ProduceResponse.LeaderIdAndEpoch(
+                            leader_id=leader_id, leader_epoch=epoch
+                        )
+        self._response.node_endpoints = hints.endpoints(m.ProduceResponse.NodeEndpoint)

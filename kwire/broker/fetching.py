@@ -1,0 +1,331 @@
+"""Reading for one Fetch request: within its limits, waiting until there is enough.
+
+The first read goes through the partitions in order until max_bytes is used up. With less than
+min_bytes the request is parked at every partition; each arrival of data is counted, and when
+enough has arrived, or the time is over, everything is read anew and answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kwire.broker.context import RequestContext
+from kwire.broker.fetch_sessions import Key, SessionPartition
+from kwire.log.types import FetchSlices, Isolation
+from kwire.pending import Pending
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.replica.partition import Partition
+
+NO_RECORDS: tuple[Any, ...] = ()
+
+
+class FetchLimits:
+    """What a request allows: bytes, time, how far it may see, and who asks."""
+
+    __slots__ = ("bytes_max", "bytes_min", "isolation", "replica_epoch", "replica_id", "wait_ms")
+
+    def __init__(
+        self,
+        bytes_min: int,
+        bytes_max: int,
+        wait_ms: int,
+        isolation: Isolation,
+        replica_id: int = -1,
+        replica_epoch: int = -1,
+    ) -> None:
+        self.bytes_min = bytes_min
+        self.bytes_max = bytes_max
+        self.wait_ms = wait_ms
+        self.isolation = isolation
+        self.replica_id = replica_id
+        self.replica_epoch = replica_epoch
+
+
+class FetchTarget:
+    """One partition of a request: what is asked, what was found there."""
+
+    __slots__ = ("answer", "asked", "failed", "key", "name", "partition", "records_bytes")
+
+    def __init__(self, key: Key, name: str | None, asked: SessionPartition) -> None:
+        self.key = key
+        self.name = name
+        self.asked = asked
+        self.partition: Partition | None = None
+        self.answer: Any = None
+        self.records_bytes = 0
+        self.failed = False
+
+    def refuse(self, code: int) -> None:
+        """Answer with an error: every offset -1, no records (measured on Apache Kafka 4.4)."""
+        answer = m.FetchResponse.PartitionData()
+        answer.partition_index = self.asked.index
+        answer.error_code = int(code)
+        answer.high_watermark = -1
+        answer.records = b""
+        self.answer = answer
+        self.records_bytes = 0
+        self.failed = True
+
+
+class FetchRead:
+    """Reads targets in order. `run()`; then `done(self)` is called, maybe before it returns.
+
+    `total_bytes` is what was found, `ends_wait` whether something must be answered at once.
+    """
+
+    __slots__ = (
+        "_at",
+        "_done",
+        "_left_bytes",
+        "_limits",
+        "_targets",
+        "_waiting",
+        "ends_wait",
+        "total_bytes",
+    )
+
+    def __init__(
+        self,
+        targets: list[FetchTarget],
+        limits: FetchLimits,
+        done: Callable[[FetchRead], None],
+    ) -> None:
+        self._targets = targets
+        self._limits = limits
+        self._done = done
+        self._at = 0
+        self._left_bytes = limits.bytes_max
+        self._waiting: Pending[Any] | None = None
+        self.total_bytes = 0
+        self.ends_wait = False
+
+    def run(self) -> None:
+        """Read until a read leaves the loop, or the end."""
+        targets = self._targets
+        while self._at < len(targets):
+            target = targets[self._at]
+            try:
+                found = self._read(target)
+                if isinstance(found, Pending):
+                    if not found.done:
+                        self._waiting = found
+                        found.add_done_callback(self._continue)
+                        return
+                    found = found.result()
+                if found is not None:
+                    self._fill(target, found)
+            except KafkaError as error:
+                self._refuse(target, error)
+            self._at += 1
+        self._done(self)
+
+    def cancel(self) -> None:
+        """Forget a read that is under way."""
+        if self._waiting is not None:
+            self._waiting.cancel()
+
+    def _continue(self, pending: Pending[Any]) -> None:
+        self._waiting = None
+        target = self._targets[self._at]
+        try:
+            self._fill(target, pending.result())
+        except KafkaError as error:
+            self._refuse(target, error)
+        self._at += 1
+        self.run()
+
+    def _refuse(self, target: FetchTarget, error: KafkaError) -> None:
+        target.refuse(error.code)
+        self.ends_wait = True
+
+    def _read(self, target: FetchTarget) -> Any:
+        partition, asked = target.partition, target.asked
+        assert partition is not None
+        target.failed = False
+        log = partition.leader_log(asked.current_leader_epoch)
+        if asked.last_fetched_epoch >= 0 and self._diverges(target, log):
+            return None
+        isolation = self._limits.isolation
+        bytes_max = min(asked.partition_bytes_max, self._left_bytes)
+        if isolation is not Isolation.LOG_END and asked.fetch_offset == log.high_watermark:
+            self._fill_empty(target, log, isolation)
+            return None
+        return log.read(
+            asked.fetch_offset,
+            max(0, bytes_max),
+            isolation=isolation,
+            min_one=self.total_bytes == 0,
+        )
+
+    def _fill_empty(self, target: FetchTarget, log: Any, isolation: Isolation) -> None:
+        """At the high watermark there is nothing: the common case, without touching a file."""
+        committed = isolation is Isolation.COMMITTED
+        high_watermark = log.high_watermark
+        slices = FetchSlices(
+            [],
+            0,
+            high_watermark,
+            high_watermark,
+            log.last_stable_offset,
+            log.log_start_offset,
+            [] if committed else None,
+        )
+        self._fill(target, slices)
+
+    def _fill(self, target: FetchTarget, slices: FetchSlices) -> None:
+        answer = m.FetchResponse.PartitionData()
+        answer.partition_index = target.asked.index
+        answer.high_watermark = slices.high_watermark
+        answer.last_stable_offset = slices.last_stable_offset
+        answer.log_start_offset = slices.log_start_offset
+        answer.records = slices.buffers or b""
+        if slices.aborted is None:
+            answer.aborted_transactions = None
+        else:
+            transaction = m.FetchResponse.AbortedTransaction
+            answer.aborted_transactions = [
+                transaction(producer_id=producer_id, first_offset=first_offset)
+                for producer_id, first_offset in slices.aborted
+            ]
+        target.answer = answer
+        target.records_bytes = slices.size_bytes
+        self.total_bytes += slices.size_bytes
+        self._left_bytes -= slices.size_bytes
+
+    def _diverges(self, target: FetchTarget, log: Any) -> bool:
+        """Whether the asker's last epoch ends elsewhere in our log (KIP-595): tell it where."""
+        asked = target.asked
+        epoch, end_offset = log.end_offset_for_epoch(asked.last_fetched_epoch)
+        if epoch < 0 or end_offset < 0:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if epoch >= asked.last_fetched_epoch and end_offset >= asked.fetch_offset:
+            return False
+        self._fill(
+            target,
+            FetchSlices(
+                [],
+                0,
+                asked.fetch_offset,
+                log.high_watermark,
+                log.last_stable_offset,
+                log.log_start_offset,
+                [] if self._limits.isolation is Isolation.COMMITTED else None,
+            ),
+        )
+        target.answer.diverging_epoch = m.FetchResponse.EpochEndOffset(
+            epoch=epoch, end_offset=end_offset
+        )
+        self.ends_wait = True
+        return True
+
+
+class DelayedFetch:
+    """A request on its way from the first read to the answer; parked in between.
+
+    `answer(targets)` makes the response. `start()` returns it, or a Pending of it.
+    """
+
+    __slots__ = (
+        "_answer",
+        "_arrived_bytes",
+        "_context",
+        "_deadline",
+        "_limits",
+        "_parked",
+        "_pending",
+        "_read",
+        "_response",
+        "_targets",
+    )
+
+    def __init__(
+        self,
+        context: RequestContext,
+        targets: list[FetchTarget],
+        limits: FetchLimits,
+        answer: Callable[[], Any],
+    ) -> None:
+        self._context = context
+        self._targets = targets
+        self._limits = limits
+        self._answer = answer
+        self._pending: Pending[Any] | None = None
+        self._response: Any = None
+        self._deadline: Any = None
+        self._read: FetchRead | None = None
+        self._arrived_bytes = 0
+        self._parked = False
+
+    def start(self) -> Any:
+        """Read once; the response if that is enough, else a Pending of it."""
+        self._read = FetchRead(self._targets, self._limits, self._first_read)
+        self._read.run()
+        if self._response is not None:
+            return self._response
+        self._pending = Pending(self._cancelled)
+        return self._pending
+
+    def _first_read(self, read: FetchRead) -> None:
+        self._read = None
+        limits = self._limits
+        self._arrived_bytes = read.total_bytes
+        if (
+            limits.wait_ms <= 0
+            or not self._targets
+            or read.ends_wait
+            or read.total_bytes >= limits.bytes_min
+        ):
+            self._finish()
+            return
+        self._parked = True
+        for target in self._targets:
+            assert target.partition is not None
+            target.partition.fetch_waiters[self] = None
+            target.answer = None
+        self._deadline = self._context.node.deadlines.add(limits.wait_ms, self._read_again)
+
+    # -- woken by a partition
+
+    def data_arrived(self, partition: Partition, size_bytes: int) -> None:
+        """See FetchWaiter. What the log counts as arrived is an estimate; the read decides."""
+        self._arrived_bytes += size_bytes
+        if self._arrived_bytes >= self._limits.bytes_min:
+            self._read_again()
+
+    def partition_changed(self, partition: Partition) -> None:
+        """See FetchWaiter."""
+        self._read_again()
+
+    def _unpark(self) -> None:
+        self._parked = False
+        for target in self._targets:
+            assert target.partition is not None
+            target.partition.fetch_waiters.pop(self, None)
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _read_again(self) -> None:
+        if self._parked:
+            self._unpark()
+            self._read = FetchRead(self._targets, self._limits, self._second_read)
+            self._read.run()
+
+    def _second_read(self, read: FetchRead) -> None:
+        self._read = None
+        self._finish()
+
+    def _finish(self) -> None:
+        self._response = self._answer()
+        if self._pending is not None:
+            self._pending.complete(self._response)
+
+    def _cancelled(self) -> None:
+        """The connection is gone."""
+        if self._parked:
+            self._unpark()
+        if self._read is not None:
+            self._read.cancel()
+            self._read = None
