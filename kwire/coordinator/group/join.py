@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from kwire.clock import Random
+from kwire.coordinator.errors import refusal
 from kwire.coordinator.group import records
 from kwire.coordinator.group.classic_group import ClassicGroup, ClassicMember, Protocols
 from kwire.coordinator.group.rebalance import MEMBER_TIMER, ClassicGroups, Records
@@ -35,26 +36,6 @@ class _Outcome(NamedTuple):
     records: Records
     response: Any = None
     refused: Any = None
-
-
-def refusal(error: KafkaError) -> ErrorCode:
-    """What a client is told when the log refuses the record of a group."""
-    code = ErrorCode(error.code)
-    if code in (
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.NOT_ENOUGH_REPLICAS,
-        ErrorCode.REQUEST_TIMED_OUT,
-    ):
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    if code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR):
-        return ErrorCode.NOT_COORDINATOR
-    if code in (
-        ErrorCode.MESSAGE_TOO_LARGE,
-        ErrorCode.RECORD_LIST_TOO_LARGE,
-        ErrorCode.INVALID_FETCH_SIZE,
-    ):
-        return ErrorCode.UNKNOWN_SERVER_ERROR
-    return code
 
 
 def join_error(code: ErrorCode, member_id: str = "", **fields: Any) -> Any:

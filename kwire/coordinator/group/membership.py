@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kwire.coordinator.errors import refusal
 from kwire.coordinator.group import records
 from kwire.coordinator.group.classic_group import ClassicGroup
-from kwire.coordinator.group.join import refusal
 from kwire.coordinator.group.rebalance import SYNC_TIMER, ClassicGroups
 from kwire.coordinator.group.states import HEARTBEAT_BY_STATE, ClassicState
 from kwire.coordinator.seam import Moment, Result

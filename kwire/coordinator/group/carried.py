@@ -1,0 +1,54 @@
+"""Groups of kinds that are not coordinated here: kept, listed and described from their records.
+
+A group exists as long as one of its records does. Its state is what the records say, as nobody
+can act as its member.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.coordinator.group.storage import CONSUMER, SHARE, STREAMS, GroupStorage
+
+# Per kind: record types of members, of the target assignment's epoch, of a member's assignment,
+# and of the group itself.
+_MEMBER_TYPES = {CONSUMER: 5, SHARE: 10, STREAMS: 19}
+_TARGET_TYPES = {CONSUMER: 6, SHARE: 12, STREAMS: 20}
+_CURRENT_TYPES = {CONSUMER: 8, SHARE: 14, STREAMS: 22}
+_GROUP_TYPES = {CONSUMER: 3, SHARE: 11, STREAMS: 17}
+PROTOCOL_TYPES = {CONSUMER: "consumer", SHARE: "share", STREAMS: "streams"}
+_STABLE_MEMBER = 0
+
+
+def values(storage: GroupStorage, kind: str, group_id: str, record_type: int) -> list[Any]:
+    """The values of a group's records of one type."""
+    records = storage.carried[kind].get(group_id, {})
+    return [value for (t, _), (_, value) in records.items() if t == record_type]
+
+
+def has_members(storage: GroupStorage, kind: str, group_id: str) -> bool:
+    """Whether the group has members on record."""
+    return bool(values(storage, kind, group_id, _MEMBER_TYPES[kind]))
+
+
+def state(storage: GroupStorage, kind: str, group_id: str) -> str:
+    """The state of the group by Kafka's name."""
+    if not has_members(storage, kind, group_id):
+        return "Empty"
+    if kind == SHARE:
+        return "Stable"
+    groups = values(storage, kind, group_id, _GROUP_TYPES[kind])
+    targets = values(storage, kind, group_id, _TARGET_TYPES[kind])
+    epoch = groups[0].epoch if groups else 0
+    target_epoch = targets[0].assignment_epoch if targets else -1
+    if epoch > target_epoch:
+        return "Assigning"
+    current = values(storage, kind, group_id, _CURRENT_TYPES[kind])
+    settled = all(x.state == _STABLE_MEMBER and x.member_epoch == target_epoch for x in current)
+    return "Stable" if settled else "Reconciling"
+
+
+def subscribes(storage: GroupStorage, kind: str, group_id: str, topic: str) -> bool:
+    """Whether a member on record names `topic` in its subscription."""
+    members = values(storage, kind, group_id, _MEMBER_TYPES[kind])
+    return any(topic in getattr(x, "subscribed_topic_names", ()) for x in members)

@@ -1,0 +1,314 @@
+"""The group coordinator as the broker sees it: requests in, answers or Pendings of them out.
+
+Finds the shard, runs the operation on it, and turns what went wrong into the response that Kafka
+gives. Topics are resolved and authorised by the API handlers before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kwire.clock import Clock, Random
+from kwire.coordinator.errors import refusal
+from kwire.coordinator.group.admin import not_described
+from kwire.coordinator.group.join import Caller, join_error
+from kwire.coordinator.group.membership import sync_error
+from kwire.coordinator.group.settings import GroupSettings
+from kwire.coordinator.group.shard import GroupShard
+from kwire.coordinator.partitioner import partition_for
+from kwire.coordinator.replies import Answer, convert, gather
+from kwire.coordinator.runtime import CoordinatorRuntime
+from kwire.coordinator.seam import CoordinatorLog, Loop
+from kwire.pending import Pending
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+TOPIC = "__consumer_offsets"
+MODULE = "group-coordinator"
+
+
+class GroupCoordinator:
+    """All group shards of this broker. `partition_count` gives the number of partitions of
+    `__consumer_offsets`, or the configured one while there is no such topic."""
+
+    def __init__(
+        self,
+        *,
+        settings: GroupSettings,
+        partition_log: CoordinatorLog,
+        loop: Loop,
+        clock: Clock,
+        random: Random,
+        partition_count: Callable[[], int] | None = None,
+    ) -> None:
+        self.settings = settings
+        self._partition_count = partition_count or (lambda: settings.offsets_topic_partitions)
+        self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
+            module=MODULE,
+            new_shard=lambda partition: GroupShard(settings, random),
+            partition_log=partition_log,
+            loop=loop,
+            clock=clock,
+            write_timeout_ms=settings.offset_commit_timeout_ms,
+            load_bytes=settings.load_bytes,
+        )
+
+    def partition_for(self, group_id: str) -> int:
+        """The partition of `__consumer_offsets` that keeps the group."""
+        return partition_for(group_id, self._partition_count())
+
+    # ------------------------------------------------------------------ membership
+
+    def join(self, request: Any, caller: Caller) -> Answer:
+        """JoinGroup -> JoinGroupResponse; held until the group's join phase completes."""
+        settings = self.settings
+        if not request.group_id:
+            return join_error(ErrorCode.INVALID_GROUP_ID, request.member_id)
+        timeout_ms = request.session_timeout_ms
+        if not settings.min_session_timeout_ms <= timeout_ms <= settings.max_session_timeout_ms:
+            return join_error(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
+        pending = self.runtime.write(
+            self.partition_for(request.group_id),
+            lambda shard, moment: shard.joining.join(request, caller, moment),
+        )
+        return convert(pending, on_error=lambda error: join_error(refusal(error)))
+
+    def sync(self, request: Any) -> Answer:
+        """SyncGroup -> SyncGroupResponse; held until the leader's assignments are committed."""
+        if not request.group_id:
+            return sync_error(ErrorCode.INVALID_GROUP_ID)
+        pending = self.runtime.write(
+            self.partition_for(request.group_id),
+            lambda shard, moment: shard.membership.sync(request, moment),
+        )
+        return convert(pending, on_error=lambda error: sync_error(refusal(error)))
+
+    def heartbeat(self, request: Any) -> Answer:
+        """Heartbeat -> HeartbeatResponse."""
+        if not request.group_id:
+            return m.HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+
+        def refused(error: KafkaError) -> Any:
+            code = refusal(error)
+            if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                # Members keep calm while their group is being loaded: it is still theirs.
+                code = ErrorCode.NONE
+            return m.HeartbeatResponse(error_code=code)
+
+        pending = self.runtime.write(
+            self.partition_for(request.group_id),
+            lambda shard, moment: shard.membership.heartbeat(request, moment),
+        )
+        return convert(pending, on_error=refused)
+
+    def leave(self, request: Any) -> Answer:
+        """LeaveGroup in the form of v3-5 -> LeaveGroupResponse with its members."""
+        if not request.group_id:
+            return m.LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+
+        def refused(error: KafkaError) -> Any:
+            code = refusal(error)
+            if code != ErrorCode.UNKNOWN_MEMBER_ID:
+                return m.LeaveGroupResponse(error_code=code)
+            members = [
+                m.LeaveGroupResponse.MemberResponse(
+                    member_id=x.member_id,
+                    group_instance_id=x.group_instance_id,
+                    error_code=code,
+                )
+                for x in request.members
+            ]
+            return m.LeaveGroupResponse(members=members)
+
+        pending = self.runtime.write(
+            self.partition_for(request.group_id),
+            lambda shard, moment: shard.membership.leave(request, moment),
+        )
+        return convert(pending, on_error=refused)
+
+    # ------------------------------------------------------------------ offsets
+
+    def commit_offsets(self, request: Any, api_version: int) -> Answer:
+        """OffsetCommit (topics with name and id) -> OffsetCommitResponse."""
+        pending = self.runtime.write(
+            self.partition_for(request.group_id),
+            lambda shard, moment: shard.offsets.commit(request, api_version, moment),
+        )
+        return convert(pending, on_error=lambda error: offset_commit_error(request, refusal(error)))
+
+    def commit_offsets_in_transaction(self, request: Any, guard: object = None) -> Answer:
+        """TxnOffsetCommit -> TxnOffsetCommitResponse; `guard` is the log's proof that the
+        transaction was verified (KIP-890)."""
+        if not request.group_id:
+            return txn_offset_commit_error(request, ErrorCode.INVALID_GROUP_ID)
+        pending = self.runtime.write(
+            self.partition_for(request.group_id),
+            lambda shard, moment: shard.offsets.commit_in_transaction(request, moment, guard),
+        )
+        return convert(
+            pending, on_error=lambda error: txn_offset_commit_error(request, refusal(error))
+        )
+
+    def fetch_offsets(self, group: Any, require_stable: bool) -> Answer:
+        """One OffsetFetchRequestGroup -> OffsetFetchResponseGroup."""
+
+        def refused(error: KafkaError) -> Any:
+            code = refusal(error)
+            if code == ErrorCode.COORDINATOR_NOT_AVAILABLE:
+                # Older consumers retry on NOT_COORDINATOR only (KAFKA-17796).
+                code = ErrorCode.NOT_COORDINATOR
+            return m.OffsetFetchResponse.OffsetFetchResponseGroup(
+                group_id=group.group_id, error_code=code
+            )
+
+        pending = self.runtime.read(
+            self.partition_for(group.group_id),
+            lambda shard, moment: shard.offsets.fetch(group, require_stable),
+        )
+        return convert(pending, on_error=refused)
+
+    def delete_offsets(self, request: Any) -> Answer:
+        """OffsetDelete -> OffsetDeleteResponse."""
+        if not request.group_id:
+            return m.OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+        pending = self.runtime.write(
+            self.partition_for(request.group_id),
+            lambda shard, moment: shard.offsets.delete(request),
+        )
+        return convert(
+            pending, on_error=lambda error: m.OffsetDeleteResponse(error_code=refusal(error))
+        )
+
+    def complete_transaction(
+        self,
+        partition: int,
+        batch: bytearray,
+        producer_id: int,
+        producer_epoch: int,
+        commit: bool,
+    ) -> Pending[Any]:
+        """Append the marker `batch` of a transaction to a partition of `__consumer_offsets` and
+        make its offsets visible, or drop them."""
+        return self.runtime.write_marker(partition, batch, producer_id, producer_epoch, commit)
+
+    def topics_deleted(self, topics: dict[str, bytes]) -> None:
+        """Topics (name -> id) are gone from the metadata: forget what was committed for them."""
+        self.runtime.write_all(lambda shard, moment: shard.expiry.topics_deleted(topics, moment))
+
+    # ------------------------------------------------------------------ administration
+
+    def list_groups(self, states: Sequence[str], types: Sequence[str]) -> Answer:
+        """-> ListGroupsResponse with the groups of every partition led here."""
+        pendings = self.runtime.read_all(
+            lambda shard, moment: shard.admin.list_groups(states, types)
+        )
+
+        def combine(results: list[Any]) -> Any:
+            listed: list[Any] = []
+            for result in results:
+                if not isinstance(result, KafkaError):
+                    listed += result
+                elif result.code != ErrorCode.NOT_COORDINATOR:
+                    return m.ListGroupsResponse(error_code=refusal(result))
+            return m.ListGroupsResponse(groups=listed)
+
+        return gather(pendings, combine)
+
+    def describe_groups(self, group_ids: Sequence[str]) -> Answer:
+        """-> a DescribedGroup for each id, in order."""
+
+        def ask(group_id: str) -> Pending[Any]:
+            return self.runtime.read(
+                self.partition_for(group_id),
+                lambda shard, moment: shard.admin.describe(group_id),
+            )
+
+        def combine(results: list[Any]) -> Any:
+            return [
+                described_group_error(group_id, result)
+                if isinstance(result, KafkaError)
+                else result
+                for group_id, result in zip(group_ids, results)
+            ]
+
+        return gather([ask(group_id) for group_id in group_ids], combine)
+
+    def delete_groups(self, group_ids: Sequence[str]) -> Answer:
+        """-> a DeletableGroupResult for each id, in the order of their partitions."""
+        by_partition: dict[int, list[str]] = {}
+        for group_id in dict.fromkeys(group_ids):
+            by_partition.setdefault(self.partition_for(group_id), []).append(group_id)
+
+        def ask(partition: int, ids: list[str]) -> Pending[Any]:
+            return self.runtime.write(
+                partition, lambda shard, moment: shard.admin.delete(ids, moment)
+            )
+
+        def combine(results: list[Any]) -> Any:
+            combined: list[Any] = []
+            for ids, result in zip(by_partition.values(), results):
+                if isinstance(result, KafkaError):
+                    code = refusal(result)
+                    combined += [deletable_group_error(x, code) for x in ids]
+                else:
+                    combined += result
+            return combined
+
+        pendings = [ask(partition, ids) for partition, ids in by_partition.items()]
+        return gather(pendings, combine)
+
+
+def described_group_error(group_id: str, error: KafkaError) -> Any:
+    """A DescribedGroup that refuses."""
+    code = refusal(error)
+    if code == ErrorCode.GROUP_ID_NOT_FOUND:
+        return not_described(group_id, error.message or "")
+    return m.DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=code)
+
+
+def deletable_group_error(group_id: str, code: ErrorCode, message: str | None = None) -> Any:
+    """A DeletableGroupResult that refuses."""
+    return m.DeleteGroupsResponse.DeletableGroupResult(
+        group_id=group_id, error_code=code, error_message=message
+    )
+
+
+def offset_commit_error(request: Any, code: ErrorCode) -> Any:
+    """An OffsetCommitResponse with `code` for every partition of the request."""
+    response = m.OffsetCommitResponse
+    return response(
+        topics=[
+            response.OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    response.OffsetCommitResponsePartition(
+                        partition_index=x.partition_index, error_code=code
+                    )
+                    for x in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def txn_offset_commit_error(request: Any, code: ErrorCode) -> Any:
+    """A TxnOffsetCommitResponse with `code` for every partition of the request."""
+    response = m.TxnOffsetCommitResponse
+    return response(
+        topics=[
+            response.TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    response.TxnOffsetCommitResponsePartition(
+                        partition_index=x.partition_index, error_code=code
+                    )
+                    for x in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

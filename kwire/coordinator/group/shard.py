@@ -1,0 +1,81 @@
+"""One partition of `__consumer_offsets`: storage, the operations on it, its timers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kwire.clock import Random
+from kwire.coordinator.deadlines import Deadlines
+from kwire.coordinator.group.admin import GroupAdmin
+from kwire.coordinator.group.expiry import DELETION_TIMER, EXPIRY_TIMER, Expiry
+from kwire.coordinator.group.join import Joining
+from kwire.coordinator.group.membership import Membership
+from kwire.coordinator.group.offsets import OffsetOperations
+from kwire.coordinator.group.rebalance import ClassicGroups, Records, TimerKey
+from kwire.coordinator.group.settings import GroupSettings
+from kwire.coordinator.group.storage import GroupStorage
+from kwire.coordinator.seam import Moment, Result
+from kwire.pending import Pending
+
+
+class GroupShard:
+    """A Shard of the group coordinator (see seam.py). The operations are on its parts: `joining`,
+    `membership`, `offsets`, `admin`, `expiry`."""
+
+    def __init__(self, settings: GroupSettings, random: Random) -> None:
+        self.storage = GroupStorage()
+        self.deadlines: Deadlines[TimerKey] = Deadlines()
+        self.groups = ClassicGroups(self.storage, settings, self.deadlines)
+        self.joining = Joining(self.groups, random)
+        self.membership = Membership(self.groups)
+        self.offsets = OffsetOperations(self.groups)
+        self.admin = GroupAdmin(self.groups, self.offsets)
+        self.expiry = Expiry(self.groups, self.offsets)
+        # First element of a timer's key -> what acts on it; classic groups' for the others.
+        self._timers: dict[str, Callable[[Moment], Result]] = {
+            EXPIRY_TIMER[0]: self.expiry.check,
+            DELETION_TIMER[0]: self.expiry.delete,
+        }
+
+    def replay(
+        self, key: Any, value: Any, offset: int, producer_id: int, producer_epoch: int
+    ) -> None:
+        self.storage.replay(key, value, offset, producer_id, producer_epoch)
+
+    def replay_marker(self, producer_id: int, producer_epoch: int, commit: bool) -> None:
+        self.storage.replay_marker(producer_id, producer_epoch, commit)
+
+    def loaded(self, moment: Moment) -> Result:
+        self.groups.load(moment)
+        self.expiry.start(moment)
+        return Result()
+
+    def timers(self) -> int | None:
+        return self.deadlines.next_deadline()
+
+    def expire(self, moment: Moment) -> Result | None:
+        key = self.deadlines.pop_due(moment.now_ms)
+        if key is None:
+            return None
+        act = self._timers.get(key[0])
+        if act is not None:
+            return act(moment)
+        records: Records = self.groups.expire(key, moment)
+        group = self.groups.live.get(key[1])
+        appended = None if group is None else lambda: self.groups.rest(group)
+        # A record of an Empty group that the log refuses is not missed: until the next one, a
+        # reload shows the members of before, whose sessions then end.
+        return Result(records, None, appended, refused=lambda _: True)
+
+    def take_replies(self) -> list[tuple[Pending[Any], Any]]:
+        replies = self.groups.replies
+        if replies:
+            self.groups.replies = []
+        return replies
+
+    def discard(self) -> list[Pending[Any]]:
+        waiting = self.groups.waiting()
+        self.groups.live.clear()
+        self.groups.replies = []
+        return waiting
