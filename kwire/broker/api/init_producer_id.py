@@ -1,4 +1,4 @@
-"""InitProducerId, versions 0-5: a producer id for an idempotent producer, or for a transactional one.
+"""InitProducerId, versions 0-5: a producer id, for an idempotent or a transactional producer.
 
 Without a transactional id: a new id with epoch 0 (any id and epoch that the client names are those
 it gave up). With one: the transaction coordinator answers (KIP-98, KIP-360, KIP-890). Naming only
@@ -18,11 +18,13 @@ from kwire.broker.operations import (
     TRANSACTIONAL_ID,
     WRITE,
 )
-from kwire.pending import Pending
+from kwire.coordinator.transaction.init_producer import InitRequest
+from kwire.pending import Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 VERSIONS = (0, 5)
+FENCED_CODE_FROM = 4
 
 
 def handle(context: RequestContext, request: Any) -> Any:
@@ -39,12 +41,27 @@ def handle(context: RequestContext, request: Any) -> Any:
         pending: Pending[Any] = Pending()
         context.node.producer_ids.take().add_done_callback(lambda taken: _answer(pending, taken))
         return pending.result() if pending.done else pending
-    if transactional_id == "":
-        return _error(ErrorCode.INVALID_REQUEST)
-    transactions = context.node.transactions
-    if transactions is None:
-        return _error(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    return transactions.init_producer_id(context, request)
+    pending = context.node.transactions.init_producer_id(
+        InitRequest(
+            transactional_id,
+            request.transaction_timeout_ms,
+            request.producer_id,
+            request.producer_epoch,
+        )
+    )
+    return after(pending, lambda done: _transactional_answer(context, done))
+
+
+def _transactional_answer(context: RequestContext, done: Pending[Any]) -> Any:
+    error = done.error()
+    if error is None:
+        producer_id, producer_epoch = done.result()
+        return m.InitProducerIdResponse(producer_id=producer_id, producer_epoch=producer_epoch)
+    if not isinstance(error, KafkaError):
+        raise error
+    if error.code == ErrorCode.PRODUCER_FENCED and context.api_version < FENCED_CODE_FROM:
+        return _error(ErrorCode.INVALID_PRODUCER_EPOCH)
+    return _error(error.code)
 
 
 def _error(code: ErrorCode) -> Any:
