@@ -63,7 +63,8 @@ def decompress(
     """The text of `data`. For Codec.NONE `data` itself.
 
     `legacy_lz4` ignores the lz4 header checksum, as Kafka does for magic 0. Raises
-    KafkaError(CORRUPT_MESSAGE) for what is not the codec's form, and
+    KafkaError(INVALID_RECORD) for what is not the codec's form (Kafka answers a produce of it with
+    UNKNOWN_SERVER_ERROR; sending it again cannot help, so it is no CORRUPT_MESSAGE), and
     KafkaError(RECORD_LIST_TOO_LARGE) when the text would have more than `size_max` bytes.
     """
     if codec is Codec.NONE:
@@ -85,9 +86,9 @@ def _collect(codec: Codec, chunks: Iterator[bytes], size_max: int) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _corrupt(codec: Codec, reason: object) -> KafkaError:
+def _undecodable(codec: Codec, reason: object) -> KafkaError:
     return KafkaError(
-        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.INVALID_RECORD,
         f"Records cannot be decompressed as {codec.name.lower()}: {reason}",
     )
 
@@ -111,7 +112,7 @@ def _compress_gzip(data: Buffer, level: int | None) -> bytes:
 def _decompress_gzip(data: Buffer, size_max: int) -> Iterator[bytes]:
     rest: Buffer = data
     if not len(rest):
-        raise _corrupt(Codec.GZIP, "no bytes")
+        raise _undecodable(Codec.GZIP, "no bytes")
     try:
         while len(rest):
             member = zlib.decompressobj(31)
@@ -121,12 +122,12 @@ def _decompress_gzip(data: Buffer, size_max: int) -> Iterator[bytes]:
                 if chunk:
                     yield chunk
                 elif not rest and not member.eof:
-                    raise _corrupt(Codec.GZIP, "it ends early")
+                    raise _undecodable(Codec.GZIP, "it ends early")
             rest = member.unused_data
             if rest[:2] != b"\x1f\x8b":  # what follows a member and is none is ignored, as in Java
                 return
     except zlib.error as error:
-        raise _corrupt(Codec.GZIP, error) from None
+        raise _undecodable(Codec.GZIP, error) from None
 
 
 def _snappy() -> Any:
@@ -153,7 +154,7 @@ def _decompress_snappy(data: Buffer, size_max: int) -> Iterator[bytes]:
         return
     position = len(_XERIAL_HEADER)
     if len(raw) < position:
-        raise _corrupt(Codec.SNAPPY, "it ends in the header")
+        raise _undecodable(Codec.SNAPPY, "it ends in the header")
     size = 0
     while position < len(raw):
         if raw.startswith(_XERIAL_MAGIC, position):  # streams one after another
@@ -162,7 +163,7 @@ def _decompress_snappy(data: Buffer, size_max: int) -> Iterator[bytes]:
         block_size = int.from_bytes(raw[position : position + 4], "big", signed=True)
         position += 4
         if block_size < 0 or block_size > len(raw) - position:
-            raise _corrupt(Codec.SNAPPY, f"a block of {block_size} bytes at {position}")
+            raise _undecodable(Codec.SNAPPY, f"a block of {block_size} bytes at {position}")
         chunk = _snappy_block(raw[position : position + block_size], size_max - size)
         size += len(chunk)
         yield chunk
@@ -178,16 +179,16 @@ def _snappy_block(block: bytes, size_max: int) -> bytes:
         if byte < 0x80:
             break
     else:
-        raise _corrupt(Codec.SNAPPY, "no length")
+        raise _undecodable(Codec.SNAPPY, "no length")
     # A snappy element of 3 bytes copies 64 bytes at most: a length beyond that is a lie.
     if length > size_max or length > len(block) * 22 + 64:
         if length > len(block) * 22 + 64:
-            raise _corrupt(Codec.SNAPPY, f"{len(block)} bytes cannot hold {length}")
+            raise _undecodable(Codec.SNAPPY, f"{len(block)} bytes cannot hold {length}")
         raise _too_large(Codec.SNAPPY, size_max)
     try:
         text: bytes = _snappy().decompress(block)
     except Exception as error:  # the library raises errors of its own and of its backend
-        raise _corrupt(Codec.SNAPPY, error) from None
+        raise _undecodable(Codec.SNAPPY, error) from None
     return text
 
 
@@ -212,9 +213,9 @@ def _decompress_lz4(data: Buffer, size_max: int) -> Iterator[bytes]:
     import lz4.frame
 
     if len(data) < 7 or bytes(data[:4]) != _LZ4_MAGIC:
-        raise _corrupt(Codec.LZ4, "no frame")
+        raise _undecodable(Codec.LZ4, "no frame")
     if not data[4] & 0x20:
-        raise _corrupt(Codec.LZ4, "blocks that depend on each other")
+        raise _undecodable(Codec.LZ4, "blocks that depend on each other")
     decompressor = lz4.frame.LZ4FrameDecompressor()
     rest: Buffer = data
     try:
@@ -224,9 +225,9 @@ def _decompress_lz4(data: Buffer, size_max: int) -> Iterator[bytes]:
             if chunk:
                 yield chunk
             elif decompressor.needs_input and not decompressor.eof:
-                raise _corrupt(Codec.LZ4, "it ends early")
+                raise _undecodable(Codec.LZ4, "it ends early")
     except (RuntimeError, EOFError) as error:
-        raise _corrupt(Codec.LZ4, error) from None
+        raise _undecodable(Codec.LZ4, error) from None
 
 
 def _with_lz4_header_checksum(data: Buffer) -> bytes:
@@ -273,7 +274,7 @@ def _decompress_zstd(data: Buffer, size_max: int) -> Iterator[bytes]:
     import zstandard
 
     if not len(data):
-        raise _corrupt(Codec.ZSTD, "no bytes")
+        raise _undecodable(Codec.ZSTD, "no bytes")
     try:
         if zstandard.frame_content_size(data) > size_max:
             raise _too_large(Codec.ZSTD, size_max)
@@ -282,7 +283,7 @@ def _decompress_zstd(data: Buffer, size_max: int) -> Iterator[bytes]:
         while chunk := reader.read(CHUNK_BYTES):
             yield chunk
     except zstandard.ZstdError as error:
-        raise _corrupt(Codec.ZSTD, error) from None
+        raise _undecodable(Codec.ZSTD, error) from None
 
 
 _COMPRESS = {

@@ -22,7 +22,8 @@ A record (varints are zigzag; lengths of -1 and below are null, as Kafka reads t
 Statuses: DONE (all records read and nothing left), RUNNING (limit reached), NULL_KEY and
 TIMESTAMP (record `index - 1` offends; stepping on continues behind it), MAP_FULL (record `index`
 found no place in the offset map), and the failures, below 0: SHORT (the payload ends before
-`count` records), STRUCTURE (record `index` is malformed), REMAINING (bytes after the last one).
+`count` records), STRUCTURE (record `index` is malformed), REMAINING (bytes after the last one),
+TOO_LARGE (record `index - 1` is larger than allowed).
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ _MAP_FULL = cython.declare(cython.int, 4)
 _SHORT = cython.declare(cython.int, -1)
 _STRUCTURE = cython.declare(cython.int, -2)
 _REMAINING = cython.declare(cython.int, -3)
+_TOO_LARGE = cython.declare(cython.int, -4)
 DONE = 1
 RUNNING = 0
 NULL_KEY = 2
@@ -61,10 +63,11 @@ MAP_FULL = 4
 SHORT = -1
 STRUCTURE = -2
 REMAINING = -3
+TOO_LARGE = -4
 
 # Below this many bytes a step keeps the interpreter lock: giving it up and taking it back would
 # cost more than the walk.
-UNLOCKED_BYTES_MIN = 65536
+_UNLOCKED_BYTES_MIN = cython.declare(cython.Py_ssize_t, 65536)
 
 _TIMESTAMP_MAX = 0x7FFFFFFFFFFFFFFF
 
@@ -207,6 +210,7 @@ class RecordWalk:
     timestamp = cython.declare(cython.longlong, visibility="public")
     offset_delta = cython.declare(cython.longlong, visibility="public")
     record_start = cython.declare(cython.Py_ssize_t, visibility="public")
+    body_start = cython.declare(cython.Py_ssize_t, visibility="public")
     offset_start = cython.declare(cython.Py_ssize_t, visibility="public")
     key_start = cython.declare(cython.Py_ssize_t, visibility="public")
     key_size = cython.declare(cython.longlong, visibility="public")
@@ -243,7 +247,7 @@ class RecordWalk:
         self.consecutive = True
         self.timestamp = -1
         self.offset_delta = 0
-        self.record_start = self.offset_start = position
+        self.record_start = self.body_start = self.offset_start = position
         self.key_start = self.value_start = self.headers_start = position
         self.key_size = self.value_size = -1
         self.header_count = 0
@@ -281,6 +285,7 @@ class RecordWalk:
         if value < 6 or value > end - position:
             return _STRUCTURE
         record_end = position + value
+        self.body_start = position
         position += 1  # attributes: no bit of them has a meaning
 
         byte = p[position]
@@ -418,6 +423,8 @@ class RecordWalk:
         key_required: cython.bint,
         timestamp_min: cython.longlong,
         timestamp_max: cython.longlong,
+        refuse_all: cython.bint,
+        body_size_max: cython.longlong,
     ) -> cython.int:
         status: cython.int
         while limit > 0:
@@ -425,6 +432,8 @@ class RecordWalk:
             status = self._next()
             if status != _RUNNING:
                 return status
+            if self.position - self.body_start > body_size_max:
+                return _TOO_LARGE
             if self.offset_delta != self.index - 1:
                 self.consecutive = False
             if key_required and self.key_size < 0:
@@ -432,9 +441,10 @@ class RecordWalk:
             if self.timestamp > self.max_timestamp:
                 self.max_timestamp = self.timestamp
                 self.max_timestamp_index = self.index - 1
-            if (
-                self.timestamp < timestamp_min or self.timestamp > timestamp_max
-            ) and self.timestamp != -1:
+            if refuse_all or (
+                (self.timestamp < timestamp_min or self.timestamp > timestamp_max)
+                and self.timestamp != -1
+            ):
                 return _TIMESTAMP
         return _RUNNING if self.index < self.count else self._next()
 
@@ -444,8 +454,13 @@ class RecordWalk:
         key_required=False,
         timestamp_min=-0x8000000000000000,
         timestamp_max=_TIMESTAMP_MAX,
+        refuse_all=False,
+        body_size_max=_TIMESTAMP_MAX,
     ):
         """Walk up to `limit` records; a timestamp outside of min..max and not -1 is reported.
+
+        With `refuse_all` every timestamp is (TIMESTAMP). A record of more than `body_size_max`
+        bytes behind its length ends the walk with TOO_LARGE.
 
         Afterwards `max_timestamp` (-1 without any above) and `max_timestamp_index` say which
         record is the first with the largest timestamp, and `consecutive` whether offset deltas
@@ -455,11 +470,13 @@ class RecordWalk:
         required: cython.bint = key_required
         low: cython.longlong = timestamp_min
         high: cython.longlong = timestamp_max
+        refuse: cython.bint = refuse_all
+        size_max: cython.longlong = body_size_max
         status: cython.int
-        if self.end - self.position < UNLOCKED_BYTES_MIN:
-            return self._validate(limit_, required, low, high)
+        if self.end - self.position < _UNLOCKED_BYTES_MIN:
+            return self._validate(limit_, required, low, high, refuse, size_max)
         with cython.nogil:
-            status = self._validate(limit_, required, low, high)
+            status = self._validate(limit_, required, low, high, refuse, size_max)
         return status
 
     @cython.cfunc
@@ -487,7 +504,7 @@ class RecordWalk:
         target_: cython.longlong = target
         offset_min_: cython.longlong = offset_min
         status: cython.int
-        if self.end - self.position < UNLOCKED_BYTES_MIN:
+        if self.end - self.position < _UNLOCKED_BYTES_MIN:
             return self._find(limit_, target_, offset_min_)
         with cython.nogil:
             status = self._find(limit_, target_, offset_min_)

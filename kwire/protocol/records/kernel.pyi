@@ -13,6 +13,7 @@ MAP_FULL: Final[int]
 SHORT: Final[int]
 STRUCTURE: Final[int]
 REMAINING: Final[int]
+TOO_LARGE: Final[int]
 
 Row = tuple[int, int, bytes | None, bytes | None, list[tuple[bytes, bytes | None]]]
 Place = tuple[int, int, int, int, int, int, int, int, int]
@@ -30,6 +31,7 @@ class RecordWalk:
     timestamp: int
     offset_delta: int
     record_start: int
+    body_start: int
     offset_start: int
     key_start: int
     key_size: int
@@ -58,6 +60,8 @@ class RecordWalk:
         key_required: bool = False,
         timestamp_min: int = ...,
         timestamp_max: int = ...,
+        refuse_all: bool = False,
+        body_size_max: int = ...,
     ) -> int: ...
     def find_timestamp(self, limit: int, target: int, offset_min: int) -> int: ...
     def read(self, limit: int) -> tuple[int, list[Row]]: ...

@@ -90,6 +90,7 @@ def failure(status: int, index: int) -> KafkaError:
     reason = {
         kernel.SHORT: "Incorrect declared batch size, premature EOF reached",
         kernel.REMAINING: "Incorrect declared batch size, records still remaining",
+        kernel.TOO_LARGE: "A record is larger than max.decompressed.message.bytes",
     }.get(status, "Found invalid record structure")
     return KafkaError(ErrorCode.INVALID_RECORD, f"{reason} (record {index})")
 

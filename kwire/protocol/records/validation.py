@@ -22,6 +22,7 @@ from kwire.protocol.records.header import (
     CREATE_TIME,
     LOG_APPEND_TIME,
     MAGIC_CURRENT,
+    NO_TIMESTAMP,
     BatchHeader,
     Buffer,
     Codec,
@@ -60,7 +61,12 @@ class InvalidRecordsError(KafkaError):
 
 
 class AppendRules(NamedTuple):
-    """What a topic's configs ask of a batch. `codec` None is compression.type=producer."""
+    """What a topic's configs ask of a batch.
+
+    `codec` None is compression.type=producer; `record_bytes_max` is
+    max.decompressed.message.bytes, which bounds each record of a compressed batch; `size_max`
+    bounds all records of it together.
+    """
 
     timestamp_type: int = CREATE_TIME
     timestamp_before_max_ms: int = _INT64_MAX
@@ -69,6 +75,7 @@ class AppendRules(NamedTuple):
     codec: Codec | None = None
     level: int | None = None
     size_max: int = MAX_DECOMPRESSED_BYTES
+    record_bytes_max: int = _INT64_MAX
 
 
 class BatchInfo(NamedTuple):
@@ -150,7 +157,11 @@ def check_batch(
 
 def check_header(header: BatchHeader, *, client: bool) -> None:
     """The header's own consistency. Raises KafkaError(INVALID_RECORD)."""
+    if header.magic != MAGIC_CURRENT:
+        raise _invalid(f"A batch of magic {header.magic} cannot be appended")
     if not client:
+        if header.record_count <= 0:
+            raise _invalid(f"Invalid reported count for record batch: {header.record_count}")
         return
     count = header.last_offset_delta + 1
     if count <= 0:
@@ -250,19 +261,23 @@ def validation_steps(
     text, start, end = records_payload(buffer, offset, header, rules.size_max)
     walk = _walk(text, start, end, header)
     low, high = _INT64_MIN, _INT64_MAX
+    refused = header.is_log_append_time
     if rules.timestamp_type == CREATE_TIME:
         low = max(_INT64_MIN, wall_ms - rules.timestamp_before_max_ms)
         high = min(_INT64_MAX, wall_ms + rules.timestamp_after_max_ms)
-        if header.is_log_append_time:
-            _refuse_append_time(header)
-    info = yield from _walk_steps(walk, rules.key_required, low, high)
+        # Measured: a client's LogAppendTime passes where the topic keeps the client's times.
+        refused = refused and header.max_timestamp == NO_TIMESTAMP
+    body_max = rules.record_bytes_max if header.is_compressed else _INT64_MAX
+    info = yield from _walk_steps(walk, rules.key_required, low, high, refused, body_max)
     if rules.timestamp_type == LOG_APPEND_TIME:
         info = BatchInfo(wall_ms, header.base_offset, info.record_count)
     codec = header.codec if rules.codec is None else rules.codec
     if header.is_control and header.codec is Codec.NONE:
         codec = Codec.NONE
-    in_place = codec == header.codec and (codec is Codec.NONE or walk.consecutive)
-    if in_place:
+    if codec == header.codec:
+        if codec is not Codec.NONE and not walk.consecutive:
+            # Kafka means to write such a batch anew and fails with UNKNOWN_SERVER_ERROR.
+            raise _invalid("Inner records of the compressed batch have offsets out of order")
         buffer, offset = _writable(buffer, offset, header)
     else:
         buffer = _remake(buffer, offset, header, text[start:end], walk, codec, rules.level)
@@ -298,13 +313,18 @@ def _walk(text: Buffer, start: int, end: int, header: BatchHeader) -> kernel.Rec
 
 
 def _walk_steps(
-    walk: kernel.RecordWalk, key_required: bool, low: int, high: int
+    walk: kernel.RecordWalk,
+    key_required: bool,
+    low: int,
+    high: int,
+    refused: bool = False,
+    body_size_max: int = _INT64_MAX,
 ) -> Generator[None, None, BatchInfo]:
     limit = walk.count + 1 if kernel.COMPILED else SLICE_RECORDS
     errors: list[RecordError] = []
     code = ErrorCode.INVALID_RECORD
     while True:
-        status = walk.validate(limit, key_required, low, high)
+        status = walk.validate(limit, key_required, low, high, refused, body_size_max)
         if status == kernel.DONE:
             break
         if status < 0:
@@ -315,6 +335,12 @@ def _walk_steps(
         index = walk.index - 1
         if status == kernel.NULL_KEY:
             message = "Compacted topic cannot accept message without key"
+        elif refused:
+            code = ErrorCode.INVALID_TIMESTAMP
+            message = (
+                "Invalid timestamp type in message. Producer should not set timestamp type to "
+                "LogAppendTime."
+            )
         else:
             code = ErrorCode.INVALID_TIMESTAMP
             message = (
@@ -342,15 +368,6 @@ def _record_errors(code: ErrorCode, errors: list[RecordError]) -> InvalidRecords
     return InvalidRecordsError(code, message, errors)
 
 
-def _refuse_append_time(header: BatchHeader) -> None:
-    message = (
-        "Invalid timestamp type in message. Producer should not set timestamp type to "
-        "LogAppendTime."
-    )
-    errors = [RecordError(index, message) for index in range(max(0, header.record_count))]
-    raise _record_errors(ErrorCode.INVALID_TIMESTAMP, errors)
-
-
 def _writable(
     buffer: Buffer, offset: int, header: BatchHeader
 ) -> tuple[bytearray | memoryview, int]:
@@ -369,13 +386,23 @@ def _remake(
     codec: Codec,
     level: int | None,
 ) -> bytearray:
-    """The batch compressed with another codec; rewritten where its offsets were not in order."""
-    if walk.consecutive:
+    """The batch compressed with another codec.
+
+    Its records are taken as they are if their offsets are in order and their timestamps count
+    from the first one, as every producer writes them; otherwise they are written anew.
+    """
+    first = _walk(text, 0, len(text), header)
+    first.locate(1)
+    if (
+        walk.consecutive
+        and first.timestamp == header.base_timestamp
+        and not header.attributes & ~0x37
+    ):
         return assemble(
             compress(codec, text, level),
             base_offset=header.base_offset,
             leader_epoch=header.partition_leader_epoch,
-            attributes=(header.attributes & 0x7F & ~CODEC_MASK) | codec,
+            attributes=(header.attributes & ~CODEC_MASK) | codec,
             last_offset_delta=header.last_offset_delta,
             base_timestamp=header.base_timestamp,
             max_timestamp=header.max_timestamp,
