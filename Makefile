@@ -1,0 +1,75 @@
+# kwire: `make run` serves a broker on 127.0.0.1:9092, `make test` runs every test that gates a change.
+# Both set up what they need. Caches (Kafka's jars, client builds) are in KWIRE_CACHE.
+
+PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3; do \
+	  command -v $$p >/dev/null 2>&1 && $$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	  && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+export KWIRE_CACHE ?= $(HOME)/.cache/kwire
+SEED ?= 1
+ARGS ?=
+
+.PHONY: run test compat-gate lint format unit stress sim chaos bench differential docs setup setup-test peers clean
+
+run: setup
+	$(BIN)/kwire serve --listen 127.0.0.1:9092 $(ARGS)
+
+test: setup-test peers
+	$(BIN)/python -m tests.run test
+
+compat-gate: setup-test peers
+	$(BIN)/python -m tests.run gate
+
+setup: $(VENV)/.ready
+setup-test: $(VENV)/.ready-test
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "kwire needs Python 3.11 or newer with venv"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready: pyproject.toml $(wildcard setup.py) | $(BIN)/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e .
+	@touch $@
+
+# PySpark is only of use with Java.
+$(VENV)/.ready-test: pyproject.toml $(wildcard setup.py) | $(BIN)/python
+	extras=test; if command -v java >/dev/null && command -v mvn >/dev/null; then extras=test,spark; fi; \
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[$$extras]"
+	@touch $(VENV)/.ready $@
+
+# Apache Kafka's own jars, to be asked what is right. Without Java and Maven their tests are skipped.
+peers:
+	@if command -v java >/dev/null && command -v mvn >/dev/null; then \
+	  compat_tests/peers/fetch-kafka.sh "$(KWIRE_CACHE)/kafka" >/dev/null || echo "Kafka's jars could not be fetched"; fi
+
+lint: setup-test
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy --strict kwire/
+
+format: setup-test
+	$(BIN)/ruff check --fix -q . ; $(BIN)/ruff format .
+
+unit: setup-test
+	$(BIN)/python -m pytest -q -n 2 tests/unit tests/bugs $(ARGS)
+
+# Longer runs of the same tests: more seeds, more examples.
+stress: setup-test
+	KWIRE_STRESS=1 $(BIN)/python -m pytest -q tests/hostile tests/sim tests/system $(ARGS)
+
+sim: setup-test
+	KWIRE_SIM_SEED=$(SEED) $(BIN)/python -m pytest -q tests/sim $(ARGS)
+
+chaos: setup-test
+	KWIRE_SIM_SEED=$(SEED) KWIRE_STRESS=1 $(BIN)/python -m pytest -q tests/sim tests/system -k "crash or kill or fault" $(ARGS)
+
+differential: setup-test peers
+	$(BIN)/python -m pytest -q tests/differential $(ARGS)
+
+bench: setup-test peers
+	$(BIN)/python bench/run.py $(ARGS)
+
+docs: setup
+	$(BIN)/python tools/generate_docs.py
+
+clean:
+	rm -rf build dist .cache .mypy_cache .ruff_cache .pytest_cache *.egg-info

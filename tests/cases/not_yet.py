@@ -1,0 +1,33 @@
+"""`not_yet.tsv`: which cases need what isn't built yet, and why.
+
+A line is `file`, `file::test` or `file::test[parameters]`, a tab, the reason. The list shrinks as
+the work goes on; `tests/unit/test_not_yet.py` sees to it that every line names a case.
+"""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+
+LIST = pathlib.Path(__file__).parent / "not_yet.tsv"
+
+
+@functools.cache
+def entries():
+    """Name -> reason."""
+    found = {}
+    for line in LIST.read_text().splitlines():
+        if line and not line.startswith("#"):
+            name, _, reason = line.partition("\t")
+            assert reason.strip(), f"{name} has no reason"
+            found[name] = reason.strip()
+    return found
+
+
+def reason(item):
+    """Why this test is left out, or None."""
+    name = item.nodeid.rsplit("/", 1)[-1]
+    for candidate in (name, name.split("[", 1)[0], name.split("::", 1)[0]):
+        if candidate in entries():
+            return entries()[candidate]
+    return None

@@ -1,0 +1,98 @@
+"""Idempotent producers: sequence numbers, duplicates, producer epochs."""
+
+import pytest
+import wire
+from wire import batch, fetch_all, init_producer, latest, produce, values
+
+
+@pytest.mark.case("IDEM-1")
+def test_idem_1_last_five_batches_are_recognised_as_duplicates(conn, topic):
+    """A resend of any of the last five batches is answered with its first offset and writes nothing; an older one and
+    a gap are out of order.
+
+    SOURCES: redpanda-data/redpanda#3038, #3039, #3826
+    """
+    pid = init_producer(conn).producer_id
+
+    def send(seq):
+        return produce(conn, topic, 0, batch([f"v{seq}"], producer_id=pid, epoch=0, seq=seq))
+
+    for seq in range(7):
+        r = send(seq)
+        assert (r.error_code, r.base_offset) == (0, seq)
+    for seq in (6, 5, 4, 3, 2, 4, 6):
+        r = send(seq)
+        assert (r.error_code, r.base_offset) == (0, seq), f"resend of sequence {seq}"
+    for seq in (1, 0, 9, 8):
+        r = send(seq)
+        assert (r.error_code, r.base_offset) == (45, -1), f"sequence {seq}"
+    assert latest(conn, topic) == 7
+    r = send(7)
+    assert (r.error_code, r.base_offset) == (0, 7)
+    assert values(fetch_all(conn, topic)) == [b"v%d" % i for i in range(8)]
+
+
+@pytest.mark.case("IDEM-1")
+def test_idem_1_duplicates_are_counted_per_partition(conn, topics):
+    """Sequence memory belongs to one partition: the same sequence on another partition is a new record.
+
+    SOURCES: redpanda-data/redpanda#3038
+    """
+    t = topics(2)
+    pid = init_producer(conn).producer_id
+    for p in (0, 1):
+        for seq in (0, 1):
+            r = produce(conn, t, p, batch(["a"], producer_id=pid, epoch=0, seq=seq))
+            assert (r.error_code, r.base_offset) == (0, seq)
+    assert [latest(conn, t, p) for p in (0, 1)] == [2, 2]
+
+
+@pytest.mark.case("IDEM-1")
+@pytest.mark.restart
+@pytest.mark.timeout(150)
+def test_idem_1_duplicate_recognised_after_restart(conn, topic, restart_broker, conns):
+    """The last batch of a producer is still recognised after an orderly restart of the broker.
+
+    SOURCES: redpanda-data/redpanda#3038
+    """
+    pid = init_producer(conn).producer_id
+    for seq in range(7):
+        assert (
+            produce(conn, topic, 0, batch(["v"], producer_id=pid, epoch=0, seq=seq)).error_code == 0
+        )
+    restart_broker(conn.bootstrap)
+    c = conns()
+    wire.wait_topic(c, topic)
+    r = produce(c, topic, 0, batch(["v"], producer_id=pid, epoch=0, seq=6))
+    assert (r.error_code, r.base_offset) == (0, 6)
+    assert produce(c, topic, 0, batch(["v"], producer_id=pid, epoch=0, seq=8)).error_code == 45
+    r = produce(c, topic, 0, batch(["v"], producer_id=pid, epoch=0, seq=7))
+    assert (r.error_code, r.base_offset) == (0, 7)
+    assert latest(c, topic) == 8
+
+
+@pytest.mark.case("IDEM-3")
+def test_idem_3_sequence_wraps_to_zero(conn, topic):
+    """After sequence 2147483647 comes 0, also inside one batch; negative sequences are invalid.
+
+    SOURCES: redpanda-data/redpanda#4854
+    """
+    top = 2**31 - 1
+
+    def send(pid, seq, n=1):
+        r = produce(conn, topic, 0, batch(["v"] * n, producer_id=pid, epoch=0, seq=seq))
+        return r.error_code, r.base_offset
+
+    p1 = init_producer(conn).producer_id
+    assert send(p1, top) == (0, 0)
+    assert send(p1, 0) == (0, 1)
+    assert send(p1, top) == (0, 0), "resend of the batch before the wrap"
+    assert send(p1, 2) == (45, -1)
+    p2 = init_producer(conn).producer_id
+    assert p2 != p1
+    assert send(p2, top - 1, 4) == (0, 2)
+    assert send(p2, 3) == (45, -1)
+    assert send(p2, 2) == (0, 6)
+    assert send(p2, -(2**31))[0] == 87
+    assert send(p2, -1)[0] == 87
+    assert latest(conn, topic) == 7

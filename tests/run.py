@@ -1,0 +1,93 @@
+"""Run groups of tests one after the other and print what came of them.
+
+    python -m tests.run test            every group that gates a change (`make test`)
+    python -m tests.run gate            the other clients and the longer runs (`make compat-gate`)
+    python -m tests.run unit golden     some groups by name
+
+Prints a table with minutes a group, the failures, what was skipped and why, and as the last line
+`N passed, N failed, N skipped`. Exit status 1 when something failed. Logs: `.cache/test-logs`.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+import time
+
+from tests.runner.groups import GATE, TEST, Context, Group
+from tests.runner.model import ROOT, Paths, Result
+from tests.runner.served import BrokerDidNotStart, ServedBrokers
+
+
+def _selected(words: list[str]) -> list[Group]:
+    if words in ([], ["test"]):
+        return list(TEST)
+    if words == ["gate"]:
+        return list(GATE)
+    by_name = {group.name: group for group in (*TEST, *GATE)}
+    unknown = [word for word in words if word not in by_name]
+    if unknown:
+        raise SystemExit(f"no such group: {', '.join(unknown)}; there are {', '.join(by_name)}")
+    return [by_name[word] for word in words]
+
+
+def _run(group: Group, paths: Paths, brokers: ServedBrokers) -> Result:
+    missing = group.missing()
+    if missing is not None:
+        return Result.skip(missing)
+    try:
+        return group.run(Context(group.name, group.limit_s, paths, brokers))
+    except BrokerDidNotStart as error:
+        return Result.failure(f"{group.name}: {error}")
+
+
+def main(words: list[str]) -> int:
+    """Run the groups named (or `test`, `gate`); returns the exit status."""
+    cache = pathlib.Path(os.environ.get("KWIRE_CACHE") or pathlib.Path.home() / ".cache" / "kwire")
+    logs = ROOT / ".cache" / "test-logs"
+    for directory in (cache, logs):
+        directory.mkdir(parents=True, exist_ok=True)
+    os.chdir(ROOT)
+    paths = Paths(cache, logs, sys.executable)
+    brokers = ServedBrokers(paths.python, logs)
+    total = Result()
+    table: list[str] = []
+    began = time.monotonic()
+    try:
+        for group in _selected(words):
+            started = time.monotonic()
+            print(f"{group.name} ...", flush=True)
+            result = _run(group, paths, brokers)
+            minutes = (time.monotonic() - started) / 60
+            table.append(
+                f"{group.name:28} {result.passed:6} {result.failed:6} {result.skipped:7}"
+                f" {minutes:8.1f}"
+            )
+            print(f"    {table[-1]}", flush=True)
+            for note in result.notes:
+                if not note.startswith("skipped"):
+                    print(f"    {note}", flush=True)
+            total.add(result)
+    finally:
+        brokers.close()
+    print()
+    print(f"{'group':28} {'passed':>6} {'failed':>6} {'skipped':>7} {'minutes':>8}")
+    print("\n".join(table))
+    print(f"{'all':28} {'':6} {'':6} {'':7} {(time.monotonic() - began) / 60:8.1f}")
+    _print_notes("failed", [note for note in total.notes if not note.startswith("skipped")])
+    _print_notes("skipped", [note for note in total.notes if note.startswith("skipped")])
+    print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
+    return 1 if total.failed else 0
+
+
+def _print_notes(title: str, notes: list[str]) -> None:
+    if notes:
+        print(f"\n{title}:")
+        for note in notes:
+            print(f"  {note}")
+        print()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""What `make test` and `make compat-gate` run: groups of tests, shared brokers, the summary."""

@@ -1,0 +1,317 @@
+"""The groups of tests by name: what each needs, how long it may take, how it runs.
+
+`TEST` are the groups of `make test` in order, `GATE` those of `make compat-gate`. A group whose
+tool chain the machine lacks is skipped by name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import os
+import pathlib
+import shutil
+import xml.etree.ElementTree
+from collections.abc import Callable, Mapping
+
+from tests.runner.model import ROOT, Paths, Result, judge, read_allowed, run_program
+from tests.runner.served import SPECIAL, ServedBrokers
+
+
+@dataclasses.dataclass(frozen=True)
+class Context:
+    """What a group runs with."""
+
+    name: str
+    limit_s: float
+    paths: Paths
+    brokers: ServedBrokers
+
+    def log(self, suffix: str = ".log") -> pathlib.Path:
+        return self.paths.logs / f"{self.name.replace(' ', '-')}{suffix}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """One line of the summary. `tools` are commands and `modules` Python modules it needs."""
+
+    name: str
+    run: Callable[[Context], Result]
+    limit_s: float
+    tools: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+
+    def missing(self) -> str | None:
+        """What this machine lacks for the group, or None."""
+        lacking = [tool for tool in self.tools if shutil.which(tool) is None]
+        lacking += [name for name in self.modules if importlib.util.find_spec(name) is None]
+        return f"{self.name} needs {', '.join(lacking)}" if lacking else None
+
+
+def _module(context: Context, *arguments: str) -> Result:
+    """A Python tool whose exit status is its verdict."""
+    outcome = run_program(
+        [context.paths.python, "-m", *arguments],
+        log=context.log(),
+        environment=context.paths.environment(),
+        limit_s=context.limit_s,
+    )
+    if outcome.status == 0:
+        return Result(passed=1)
+    return Result.failure(f"{' '.join(arguments)}: {_tail(outcome.output)}")
+
+
+def _tail(output: str, lines: int = 15) -> str:
+    return "\n    ".join(output.strip().splitlines()[-lines:])
+
+
+def lint(context: Context) -> Result:
+    result = _module(context, "ruff", "check", ".")
+    result.add(_module(context, "ruff", "format", "--check", "."))
+    return result
+
+
+def types(context: Context) -> Result:
+    return _module(context, "mypy", "--strict", "kwire/")
+
+
+def pytest_group(
+    *paths: str, workers: int = 0, extra: tuple[str, ...] = ()
+) -> Callable[[Context], Result]:
+    """A group that pytest runs; a path that does not exist yet holds no tests."""
+
+    def run(context: Context) -> Result:
+        existing = [path for path in paths if (ROOT / path.split("::")[0]).exists()]
+        if not existing:
+            return Result.skip(f"{context.name}: no tests yet")
+        arguments = [*existing, *extra]
+        if workers:
+            arguments += ["-n", str(workers)]
+        return _pytest(context, arguments, {})
+
+    return run
+
+
+def _pytest(context: Context, arguments: list[str], environment: Mapping[str, str]) -> Result:
+    report = context.log(".xml")
+    report.unlink(missing_ok=True)
+    outcome = run_program(
+        [context.paths.python, "-m", "pytest", "-q", f"--junitxml={report}", *arguments],
+        log=context.log(),
+        environment=context.paths.environment(**environment),
+        limit_s=context.limit_s,
+    )
+    if not report.exists():
+        why = "over its time limit" if outcome.status is None else f"status {outcome.status}"
+        return Result.failure(f"{context.name}: {why}: {_tail(outcome.output)}")
+    result = _read_junit(report)
+    if outcome.status not in (0, 1, 5) or (outcome.status == 1 and not result.failed):
+        result.failed += 1
+        result.notes.append(f"{context.name}: pytest ended with {outcome.status}")
+    return result
+
+
+def _read_junit(report: pathlib.Path) -> Result:
+    result = Result()
+    for case in xml.etree.ElementTree.parse(report).iter("testcase"):
+        name = f"{case.get('classname')}::{case.get('name')}"
+        problems = case.findall("failure") + case.findall("error")
+        skip = case.find("skipped")
+        if problems:
+            result.failed += 1
+            result.notes.append(f"{name}: {(problems[0].get('message') or '').splitlines()[0:1]}")
+        elif skip is not None:
+            result.skipped += 1
+            result.notes.append(f"skipped: {name}: {skip.get('message')}")
+        else:
+            result.passed += 1
+    return result
+
+
+def cases(context: Context) -> Result:
+    """tests/cases against the shared broker, and against brokers with special settings."""
+    arguments = ["tests/cases", "--bootstrap", context.brokers.bootstrap()]
+    for name in SPECIAL:
+        arguments += ["--special", f"{name}={context.brokers.bootstrap(name)}"]
+    arguments += ["--admin-restart", context.brokers.restart_command()]
+    environment = {"CHECKS_BROKER_PID": str(context.brokers.pid())}
+    libs = context.paths.cache / "kafka" / "libs"
+    if libs.is_dir():
+        environment["CHECKS_KAFKA_LIBS"] = str(libs)
+    return _pytest(context, arguments, environment)
+
+
+def program(
+    folder: str, program_name: str, *arguments: str, out: str, only: str = ""
+) -> Callable[[Context], Result]:
+    """A conformance program of compat_tests that writes name, outcome and seconds as TSV."""
+
+    def run(context: Context) -> Result:
+        here = ROOT / "compat_tests" / folder
+        results = context.paths.logs / out
+        results.unlink(missing_ok=True)
+        command: list[str | os.PathLike[str]] = [
+            here / "run.sh",
+            context.brokers.bootstrap(),
+            *(str(results) if part == "OUT" else part for part in arguments),
+        ]
+        outcome = run_program(
+            command,
+            log=context.log(),
+            environment=context.paths.environment(
+                OUT=str(context.paths.logs), LIMIT=str(int(context.limit_s) - 10), ONLY=only
+            ),
+            limit_s=context.limit_s,
+        )
+        if outcome.status == 3:
+            return Result.skip(f"{context.name}: could not be set up: {_tail(outcome.output, 3)}")
+        rows = results.read_text().splitlines() if results.exists() else []
+        outcomes = dict(line.split("\t")[:2] for line in rows)
+        if not outcomes:
+            why = "over its time limit" if outcome.status is None else f"status {outcome.status}"
+            return Result.failure(f"{context.name}: {why}: {_tail(outcome.output)}")
+        result = judge(program_name, outcomes, read_allowed(here / "allowed.tsv"))
+        if result.failed:
+            failures = [line for line in outcome.output.splitlines() if line.startswith("FAIL")]
+            result.notes += failures
+        return result
+
+    return run
+
+
+def smoke(folder: str) -> Callable[[Context], Result]:
+    """A smoke program that prints `ok STEP` a step and stops at the first that does not hold."""
+
+    def run(context: Context) -> Result:
+        here = ROOT / "compat_tests" / folder
+        allowed = read_allowed(here / "allowed.tsv")
+        result, crashed = _smoke_once(context, here, folder, allowed)
+        if crashed:
+            # A crash of the client's own native code is run again once, and told.
+            again, _ = _smoke_once(context, here, folder, allowed)
+            again.notes.append(f"{folder}: the client itself crashed once and was run again")
+            return again
+        return result
+
+    return run
+
+
+def _smoke_once(
+    context: Context, here: pathlib.Path, folder: str, allowed: Mapping[str, str]
+) -> tuple[Result, bool]:
+    outcome = run_program(
+        [here / "run.sh", context.brokers.bootstrap()],
+        log=context.log(),
+        environment=context.paths.environment(LIMIT=str(int(context.limit_s) - 10)),
+        limit_s=context.limit_s,
+    )
+    steps: dict[str, str] = {}
+    for line in outcome.output.splitlines():
+        if line.startswith("ok "):
+            steps[line[3:].rsplit(maxsplit=2)[0].strip()] = "pass"
+        elif line.startswith("FAIL "):
+            steps[line[5:].split(":", 1)[0].strip()] = "fail"
+    if not steps:
+        return Result.skip(f"{folder}: could not be built: {_tail(outcome.output, 3)}"), False
+    if outcome.status != 0 and "fail" not in steps.values():
+        steps[f"ends in order (status {outcome.status})"] = "fail"
+    crashed = outcome.status is not None and outcome.status in (2, 134, 139)
+    result = judge(folder, steps, allowed)
+    if result.failed:
+        result.notes.append(f"{folder}: {_tail(outcome.output, 4)}")
+    return result, crashed
+
+
+TEST: tuple[Group, ...] = (
+    Group("lint", lint, 120, modules=("ruff",)),
+    Group("types", types, 300, modules=("mypy",)),
+    Group("import rules", pytest_group("tests/unit/test_architecture.py"), 60),
+    Group(
+        "unit",
+        pytest_group(
+            "tests/unit",
+            "tests/bugs",
+            workers=2,
+            extra=("--deselect", "tests/unit/test_architecture.py"),
+        ),
+        420,
+    ),
+    Group("golden", pytest_group("tests/golden", workers=2), 300),
+    Group("hostile", pytest_group("tests/hostile", workers=2), 240),
+    Group("sim", pytest_group("tests/sim"), 300),
+    Group("system", pytest_group("tests/system"), 420),
+    Group("cases", cases, 600, modules=("kio",)),
+    Group(
+        "kafka-python",
+        program("python", "kafka-python", "kafka-python", out="python-kafka-python.tsv"),
+        240,
+        modules=("kafka",),
+    ),
+    Group(
+        "confluent-kafka",
+        program("python", "confluent", "confluent", out="python-confluent.tsv"),
+        240,
+        modules=("confluent_kafka",),
+    ),
+    Group(
+        "aiokafka",
+        program("python", "aiokafka", "aiokafka", out="python-aiokafka.tsv"),
+        180,
+        modules=("aiokafka",),
+    ),
+    Group("kcat", program("kcat", "kcat", "OUT", out="kcat.tsv"), 180, tools=("kcat",)),
+    Group(
+        "java clients",
+        program("java", "clients", "clients", out="java-clients.tsv"),
+        400,
+        tools=("java", "javac", "mvn"),
+    ),
+    Group(
+        "spark smoke",
+        program("spark", "spark", out="spark.tsv", only="batch_write_and_read"),
+        300,
+        tools=("java", "mvn"),
+        modules=("pyspark",),
+    ),
+)
+
+GATE: tuple[Group, ...] = (
+    Group("spark", program("spark", "spark", out="spark.tsv"), 900, ("java", "mvn"), ("pyspark",)),
+    Group(
+        "java share",
+        program("java", "share", "share", out="java-share.tsv"),
+        400,
+        tools=("java", "javac", "mvn"),
+    ),
+    Group(
+        "java streams",
+        program("java", "streams", "streams", out="java-streams.tsv"),
+        400,
+        tools=("java", "javac", "mvn"),
+    ),
+    Group(
+        "java connect",
+        program("java", "connect", "connect", out="java-connect.tsv"),
+        900,
+        tools=("java", "javac", "mvn"),
+    ),
+    Group("franz-go", smoke("go/franz-go"), 400, tools=("go",)),
+    Group("sarama", smoke("go/sarama"), 400, tools=("go",)),
+    Group("kafka-go", smoke("go/kafka-go"), 400, tools=("go",)),
+    Group("confluent-kafka-go", smoke("go/confluent-kafka-go"), 500, tools=("go", "gcc")),
+    Group("kafkajs", smoke("node/kafkajs"), 300, tools=("node", "npm")),
+    Group(
+        "confluent-kafka-javascript",
+        smoke("node/confluent-kafka-javascript"),
+        900,
+        tools=("node", "npm"),
+    ),
+    Group("platformatic-kafka", smoke("node/platformatic-kafka"), 400, tools=("node", "npm")),
+    Group("rdkafka (rust)", smoke("rust/rdkafka"), 900, tools=("cargo", "gcc")),
+    Group(
+        "differential",
+        pytest_group("tests/differential"),
+        600,
+        tools=("java", "mvn"),
+    ),
+)
