@@ -1,0 +1,1 @@
+"""One file per group of requests: what is answered, and what our own one's response does."""

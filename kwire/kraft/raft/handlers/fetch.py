@@ -1,0 +1,333 @@
+"""Fetch on the metadata partition, versions 4-18 (KIP-595, KIP-630, KIP-853, KIP-1166).
+
+A replica's fetch position acknowledges everything before it. The leader answers with records, with
+the point up to which the logs can agree at most (the follower truncates and asks again), or with a
+snapshot to load. With nothing to send it waits up to MaxWaitMs for a record or, from version 18
+on, for a high watermark above the one in the request.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kwire.kraft.raft import effects as fx
+from kwire.kraft.raft import messages as msg
+from kwire.kraft.raft.control_records import batch_shapes
+from kwire.kraft.raft.handlers import append, common
+from kwire.kraft.raft.log_state import Position, Validated
+from kwire.kraft.raft.roles.base import FOREVER_MS
+from kwire.kraft.raft.roles.follower import Follower, SnapshotFetch
+from kwire.kraft.raft.types import (
+    METADATA_PARTITION,
+    METADATA_TOPIC,
+    METADATA_TOPIC_ID,
+    OffsetAndEpoch,
+    ReplicaKey,
+    check,
+)
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kwire.kraft.raft.state import RaftState
+
+WAITING_FETCHES_MAX = 10_000
+TOPIC_ID_VERSION = 13
+NODE_ENDPOINTS_VERSION = 16
+KRAFT_NODE_ENDPOINTS_VERSION = 17
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingFetch:
+    """A Fetch that found nothing to send yet."""
+
+    message: msg.Request
+    partition: Any
+    until_ms: int
+
+
+def handle(raft: RaftState, message: msg.Request, now_ms: int) -> None:
+    request = message.request
+    if not common.has_valid_cluster_id(raft, request.cluster_id):
+        _fail(raft, message, ErrorCode.INCONSISTENT_CLUSTER_ID)
+        return
+    partition = _only_partition(request.topics, message.version, "partition")
+    if partition is None:
+        _fail(raft, message, ErrorCode.INVALID_REQUEST)
+        return
+    if (
+        request.max_wait_ms < 0
+        or partition.fetch_offset < 0
+        or partition.last_fetched_epoch < 0
+        or partition.current_leader_epoch < 0
+    ):
+        response = _response(raft, message, ErrorCode.INVALID_REQUEST, None)
+        common.reply(raft, message, response)
+        return
+    if len(raft.waiting_fetches) >= WAITING_FETCHES_MAX:
+        _answer(raft, message, partition, now_ms, until_ms=now_ms)
+        return
+    _answer(raft, message, partition, now_ms, until_ms=now_ms + request.max_wait_ms)
+
+
+def _fail(raft: RaftState, message: msg.Request, error: ErrorCode) -> None:
+    common.reply(raft, message, m.FetchResponse(error_code=error))
+
+
+def _only_partition(topics: Any, version: int, index_field: str) -> Any | None:
+    """The only partition of a Fetch request or response, if it is the metadata partition."""
+    if len(topics) != 1 or len(topics[0].partitions) != 1:
+        return None
+    topic, partition = topics[0], topics[0].partitions[0]
+    by_name = version < TOPIC_ID_VERSION and topic.topic == METADATA_TOPIC
+    if not by_name and topic.topic_id != METADATA_TOPIC_ID:
+        return None
+    return partition if getattr(partition, index_field) == METADATA_PARTITION else None
+
+
+def _answer(
+    raft: RaftState, message: msg.Request, partition: Any, now_ms: int, until_ms: int
+) -> None:
+    """Answer a Fetch now or let it wait until `until_ms`."""
+    error = common.leader_only_error(raft, partition.current_leader_epoch)
+    if error:
+        common.reply(raft, message, _response(raft, message, error, None))
+        return
+    leader = raft.leader()
+    assert leader is not None
+    offset = partition.fetch_offset
+    validated = raft.log.validate(offset, partition.last_fetched_epoch)
+    if validated.position is not Position.VALID:
+        common.reply(raft, message, _response(raft, message, ErrorCode.NONE, validated))
+        return
+    key = _replica_key(message.request, partition)
+    if key.id != raft.config.node_id and leader.replica_fetched(
+        key, offset, raft.log.end_offset, now_ms
+    ):
+        append.leader_committed(raft, leader)
+    has_records = offset < raft.log.end_offset
+    high_watermark = -1 if leader.high_watermark is None else leader.high_watermark
+    if has_records:
+        raft.emit(
+            fx.ReplyRecords(
+                message.reply_to,
+                _response(raft, message, ErrorCode.NONE, None),
+                offset,
+                max(1, min(partition.partition_max_bytes, message.request.max_bytes)),
+            )
+        )
+    elif high_watermark > partition.high_watermark or now_ms >= until_ms:
+        common.reply(raft, message, _response(raft, message, ErrorCode.NONE, None))
+    else:
+        raft.waiting_fetches[message.reply_to] = WaitingFetch(message, partition, until_ms)
+
+
+def _replica_key(request: Any, partition: Any) -> ReplicaKey:
+    replica_id = request.replica_id if request.replica_id >= 0 else request.replica_state.replica_id
+    return ReplicaKey.of(replica_id, partition.replica_directory_id)
+
+
+def _response(
+    raft: RaftState, message: msg.Request, error: ErrorCode, validated: Validated | None
+) -> Any:
+    response = m.FetchResponse
+    leader = raft.leader()
+    partition = response.PartitionData(
+        partition_index=METADATA_PARTITION,
+        error_code=error,
+        log_start_offset=raft.log.start_offset,
+        high_watermark=-1
+        if leader is None or leader.high_watermark is None
+        else leader.high_watermark,
+        current_leader=response.LeaderIdAndEpoch(
+            leader_id=common.leader_or_unknown(raft), leader_epoch=raft.epoch
+        ),
+        records=b"",
+    )
+    if validated is not None and validated.position is Position.DIVERGING:
+        partition.diverging_epoch = response.EpochEndOffset(
+            epoch=validated.at.epoch, end_offset=validated.at.offset
+        )
+    elif validated is not None:
+        partition.snapshot_id = response.SnapshotId(
+            end_offset=validated.at.offset, epoch=validated.at.epoch
+        )
+    endpoints = []
+    if message.version >= KRAFT_NODE_ENDPOINTS_VERSION:
+        endpoints = common.node_endpoints(raft, message, response)
+    return response(
+        responses=[
+            response.FetchableTopicResponse(
+                topic=METADATA_TOPIC if message.version < TOPIC_ID_VERSION else "",
+                topic_id=METADATA_TOPIC_ID if message.version >= TOPIC_ID_VERSION else bytes(16),
+                partitions=[partition],
+            )
+        ],
+        node_endpoints=endpoints,
+    )
+
+
+# ---- fetches that wait
+
+
+def wake(raft: RaftState) -> None:
+    """Log end, high watermark or role are new: `poll_waiting` looks at every waiting fetch."""
+    raft.wake_fetches = True
+
+
+def role_changed(raft: RaftState) -> None:
+    raft.wake_fetches = True
+
+
+def poll_waiting(raft: RaftState, now_ms: int) -> int:
+    """Answer what can be answered; when the next one's time is over."""
+    waiting = raft.waiting_fetches
+    while raft.wake_fetches:
+        raft.wake_fetches = False
+        for reply_to, entry in list(waiting.items()):
+            del waiting[reply_to]
+            _answer(raft, entry.message, entry.partition, now_ms, entry.until_ms)
+    deadline_ms = FOREVER_MS
+    for reply_to, entry in list(waiting.items()):
+        if entry.until_ms <= now_ms:
+            del waiting[reply_to]
+            _answer(raft, entry.message, entry.partition, now_ms, entry.until_ms)
+        else:
+            deadline_ms = min(deadline_ms, entry.until_ms)
+    return deadline_ms
+
+
+def cancel(raft: RaftState, reply_to: Any) -> None:
+    raft.waiting_fetches.pop(reply_to, None)
+
+
+# ---- the follower's side
+
+
+def build_request(raft: RaftState) -> Any:
+    """A Fetch from the end of this replica's log."""
+    request = m.FetchRequest
+    config, log = raft.config, raft.log
+    return request(
+        cluster_id=config.cluster_id,
+        replica_state=request.ReplicaState(replica_id=config.node_id),
+        max_wait_ms=config.fetch_wait_max_ms,
+        max_bytes=config.fetch_bytes_max,
+        topics=[
+            request.FetchTopic(
+                topic=METADATA_TOPIC,
+                topic_id=METADATA_TOPIC_ID,
+                partitions=[
+                    request.FetchPartition(
+                        partition=METADATA_PARTITION,
+                        current_leader_epoch=raft.epoch,
+                        fetch_offset=log.end_offset,
+                        last_fetched_epoch=log.last_epoch,
+                        partition_max_bytes=config.fetch_bytes_max,
+                        replica_directory_id=config.directory_id,
+                        high_watermark=log.high_watermark,
+                    )
+                ],
+            )
+        ],
+    )
+
+
+def send_to_bootstrap(raft: RaftState, now_ms: int) -> int:
+    """Ask any bootstrap server for the leader; when to look again."""
+    node = raft.requests.ready_bootstrap(now_ms)
+    if node is not None:
+        raft.send(node, lambda: build_request(raft), now_ms)
+    return raft.requests.bootstrap_ready_at_ms(now_ms)
+
+
+def send_to_leader(raft: RaftState, follower: Follower, now_ms: int) -> int:
+    """The next Fetch: to the leader, or to a bootstrap server while the leader does not answer.
+
+    A voter's fetch acknowledges its log, so it goes out only once the log is durable.
+    """
+    node = raft.node_of(follower.leader_id, follower.leader_endpoints)
+    if node is None:
+        return send_to_bootstrap(raft, now_ms)
+    if raft.requests.has_timed_out(node, now_ms):
+        raft.requests.reset(node.id)
+        raft.requests.back_off(node, now_ms)
+        return send_to_bootstrap(raft, now_ms)
+    if raft.requests.is_backing_off(node, now_ms):
+        retry_at_ms = raft.requests.ready_at_ms(node, now_ms)
+        return min(retry_at_ms, send_to_bootstrap(raft, now_ms))
+    if raft.is_voter and raft.log.flushed_offset < raft.log.end_offset:
+        append.request_flush(raft)
+        return FOREVER_MS
+    return raft.send(node, lambda: build_request(raft), now_ms)[1]
+
+
+def handle_response(raft: RaftState, node_id: int, sent: Any, response: Any, now_ms: int) -> bool:
+    if not common.top_level_ok(response.error_code):
+        return False
+    partition = _only_partition(response.responses, 0, "partition_index")
+    if partition is None:
+        return False
+    current = partition.current_leader
+    leader_id = common.optional_id(current.leader_id)
+    endpoints = raft.endpoints_from(leader_id, response.node_endpoints)
+    done = common.handled(
+        raft, partition.error_code, leader_id, current.leader_epoch, endpoints, now_ms
+    )
+    if done is not None:
+        return done
+    role = raft.role
+    if partition.error_code != ErrorCode.NONE or not isinstance(role, Follower):
+        return False
+    asked = sent.topics[0].partitions[0]
+    if node_id != role.leader_id or asked.fetch_offset != raft.log.end_offset:
+        # From a bootstrap server that happens to lead, or an answer that time has overtaken.
+        return True
+    accepted = _apply(raft, role, partition)
+    if accepted:
+        role.has_fetched = True
+        role.heard_of_leader(raft, now_ms)
+    return accepted
+
+
+def _apply(raft: RaftState, follower: Follower, partition: Any) -> bool:
+    """What the leader says of this replica's position: truncate, load a snapshot, or go on."""
+    diverging, snapshot = partition.diverging_epoch, partition.snapshot_id
+    if diverging.epoch >= 0:
+        if diverging.end_offset < 0:
+            return False
+        truncate(raft, OffsetAndEpoch(diverging.end_offset, diverging.epoch))
+        return True
+    if snapshot.epoch >= 0 or snapshot.end_offset >= 0:
+        if snapshot.epoch < 0 or snapshot.end_offset < 0:
+            return False
+        wanted = OffsetAndEpoch(snapshot.end_offset, snapshot.epoch)
+        if wanted not in raft.log.snapshots:
+            follower.fetching = SnapshotFetch(wanted)
+        return True
+    records = partition.records
+    if records is not None and len(records):
+        shapes, size_bytes = batch_shapes(
+            records, next_offset=raft.log.end_offset, epoch_max=raft.epoch
+        )
+        if not shapes or shapes[0].epoch < raft.log.last_epoch:
+            return False
+        append.append_fetched(raft, shapes, bytes(memoryview(records)[:size_bytes]))
+    if partition.high_watermark >= 0:
+        append.commit(raft, min(partition.high_watermark, raft.log.end_offset))
+    return True
+
+
+def truncate(raft: RaftState, diverging: OffsetAndEpoch) -> None:
+    """Cut the log to where it may agree with the leader's; never below what is committed."""
+    offset = raft.log.truncation_offset(diverging)
+    check(
+        offset >= raft.log.high_watermark,
+        f"the leader wants the log cut to {offset}, committed is {raft.log.high_watermark}",
+    )
+    append.forget_flush(raft)
+    raft.log.truncate_to(offset)
+    raft.voters.truncate_to(offset)
+    raft.emit(fx.TruncateTo(offset))
+    raft.voters_changed()

@@ -1,0 +1,135 @@
+"""What goes into `RaftState.step`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kwire.kraft.raft.types import OffsetAndEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request of another node or a client.
+
+    `reply_to` comes back in the effect that answers; `listener` is the name of the listener the
+    request came in by; `wall_ms` the wall clock, for the timestamps in DescribeQuorum.
+    """
+
+    request: Any
+    version: int
+    reply_to: Any
+    listener: str = "CONTROLLER"
+    wall_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Whoever sent the request with this `reply_to` no longer waits."""
+
+    reply_to: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """The response to the request of a `Send` effect."""
+
+    correlation: int
+    response: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The request of a `Send` effect got no response; `code` is Kafka's error code for why."""
+
+    correlation: int
+    code: int
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """The leader's state machine appends one batch of `record_count` records.
+
+    Only for the leader of `epoch`; else the step raises KafkaError NOT_LEADER_OR_FOLLOWER.
+    """
+
+    batch: bytes | bytearray
+    record_count: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flushed:
+    """The `Flush` effect with this token is done: what it covered is durable."""
+
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotCreated:
+    """The state machine has written a snapshot of its committed state."""
+
+    snapshot: OffsetAndEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotStored:
+    """A snapshot fetched from the leader is complete and durable (after `FreezeSnapshot`).
+
+    `voters` and `kraft_version` are what its control records say, None if they say nothing.
+    """
+
+    snapshot: OffsetAndEpoch
+    voters: Any | None
+    kraft_version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePrefix:
+    """Retention asks that the log starts at this snapshot."""
+
+    snapshot: OffsetAndEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class Resign:
+    """The state machine gives up leadership of `epoch` (it cannot go on)."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shutdown:
+    """The node stops: a leader resigns, nothing new is started."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeVersion:
+    """Raise kraft.version to `level` (UpdateFeatures); answered with an `Upgraded` effect."""
+
+    epoch: int
+    level: int
+    validate_only: bool
+    reply_to: Any
+
+
+Message = (
+    Tick
+    | Request
+    | Cancel
+    | Response
+    | Failed
+    | Append
+    | Flushed
+    | SnapshotCreated
+    | SnapshotStored
+    | DeletePrefix
+    | Resign
+    | Shutdown
+    | UpgradeVersion
+)

@@ -1,0 +1,55 @@
+"""Unattached: follows nobody. With a vote it is Kafka's former state "voted"."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kwire.kraft.raft.roles.base import FOREVER_MS, Role, grants_unless_decided
+from kwire.kraft.raft.transitions import RoleName
+from kwire.kraft.raft.types import ReplicaKey
+
+if TYPE_CHECKING:
+    from kwire.kraft.raft.state import RaftState
+
+
+class Unattached(Role):
+    """A replica that knows no leader it could fetch from.
+
+    It asks the bootstrap servers for one; a voter stands for election when `election_at_ms` has
+    come. It may know the id of a leader whose address it lacks.
+    """
+
+    name = RoleName.UNATTACHED
+
+    def __init__(
+        self,
+        epoch: int,
+        voter_ids: tuple[int, ...],
+        *,
+        leader_id: int | None,
+        voted: ReplicaKey | None,
+        election_at_ms: int,
+    ) -> None:
+        super().__init__(epoch, voter_ids)
+        self._leader_id = leader_id
+        self._voted = voted
+        self.election_at_ms = election_at_ms
+
+    @property
+    def leader_id(self) -> int | None:
+        return self._leader_id
+
+    @property
+    def voted(self) -> ReplicaKey | None:
+        return self._voted
+
+    def can_grant_vote(self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
+        return grants_unless_decided(self, candidate, up_to_date, pre_vote)
+
+    def poll(self, raft: RaftState, now_ms: int) -> int:
+        if raft.is_voter and not raft.shutting_down:
+            if now_ms >= self.election_at_ms:
+                raft.become_prospective(now_ms)
+                return now_ms
+            return min(self.election_at_ms, raft.fetch_from_bootstrap(now_ms))
+        return FOREVER_MS if raft.shutting_down else raft.fetch_from_bootstrap(now_ms)

@@ -1,0 +1,447 @@
+"""`RaftState`: one replica, from a message to effects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kwire.clock import Random
+from kwire.kraft.raft import effects as fx
+from kwire.kraft.raft import messages as msg
+from kwire.kraft.raft.config import RaftConfig
+from kwire.kraft.raft.election import ElectionState
+from kwire.kraft.raft.handlers import append, changes, dispatch, epochs, fetch, snapshot, vote
+from kwire.kraft.raft.log_state import LogState
+from kwire.kraft.raft.requests import Requests
+from kwire.kraft.raft.roles.base import FOREVER_MS, Role
+from kwire.kraft.raft.roles.follower import Follower
+from kwire.kraft.raft.roles.leader import Leader
+from kwire.kraft.raft.roles.nominee import Candidate, Nominee, Prospective
+from kwire.kraft.raft.roles.resigned import Resigned
+from kwire.kraft.raft.roles.unattached import Unattached
+from kwire.kraft.raft.transitions import ALLOWED, SAME_EPOCH, RoleName
+from kwire.kraft.raft.types import Endpoint, Endpoints, Node, check, find_endpoint
+from kwire.kraft.raft.voters import VoterHistory, VoterSet
+
+POLLS_MAX = 20
+"""More role changes than this in one step are a fault of ours."""
+
+FIRST_BOOTSTRAP_ID = -2
+
+
+class RaftState:
+    """One replica of the metadata log.
+
+    Feed it with `step`; read `role`, `leader_id`, `epoch`, `log`, `voters`, `deadline_ms`. A step
+    raises KafkaError only for `Append` (not the leader); a broken invariant is RaftInvariantError,
+    after which the replica must not go on.
+    """
+
+    def __init__(
+        self,
+        config: RaftConfig,
+        random: Random,
+        log: LogState,
+        voters: VoterHistory,
+        election: ElectionState | None,
+    ) -> None:
+        self.config = config
+        self.log = log
+        self.voters = voters
+        self.random = random
+        self.effects: list[fx.Effect] = []
+        self.deadline_ms = FOREVER_MS
+        self.shutting_down = False
+        self.changes: Any = changes
+        self.update_voter_period_ms = config.fetch_timeout_ms
+        self.waiting_fetches: dict[Any, fetch.WaitingFetch] = {}
+        self.wake_fetches = False
+        self.flush_token = 0
+        self.flushing: tuple[int, int] | None = None
+        self.requests = Requests(
+            self._bootstrap_nodes(),
+            random,
+            request_timeout_ms=config.request_timeout_ms,
+            retry_backoff_ms=config.retry_backoff_ms,
+        )
+        self._announced: tuple[int | None, int] | None = None
+        self.role: Role = self._initial_role(election or ElectionState(0))
+        self._started = False
+
+    # ---- what others may read
+
+    @property
+    def epoch(self) -> int:
+        return self.role.epoch
+
+    @property
+    def leader_id(self) -> int | None:
+        return self.role.leader_id
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether this replica is among the newest voters."""
+        return self.config.can_be_voter and self.voters.voters.is_voter(self.config.key)
+
+    @property
+    def is_leader(self) -> bool:
+        return isinstance(self.role, Leader)
+
+    def leader(self) -> Leader | None:
+        return self.role if isinstance(self.role, Leader) else None
+
+    # ---- the way in
+
+    def start(self, now_ms: int) -> list[fx.Effect]:
+        """The first step; to be called once, before any other."""
+        check(not self._started, "raft is started twice")
+        self._started = True
+        role = self.role
+        if isinstance(role, Unattached | Resigned | Candidate):
+            role.election_at_ms = now_ms + self.random_election_ms()
+        elif isinstance(role, Follower):
+            role.fetch_by_ms = now_ms + self.config.fetch_timeout_ms
+            role.update_voter_at_ms = now_ms + self.update_voter_period_ms
+        self._persist()
+        alone = self.voters.voters.is_only_voter(self.config.key) and self.is_voter
+        if alone and not isinstance(role, Candidate):
+            self.become_prospective(now_ms)
+        self._poll(now_ms)
+        return self._take()
+
+    def step(self, message: msg.Message, now_ms: int) -> list[fx.Effect]:
+        """React to one message at a time; see the package's contract."""
+        dispatch.handle(self, message, now_ms)
+        self._poll(now_ms)
+        return self._take()
+
+    def _take(self) -> list[fx.Effect]:
+        effects, self.effects = self.effects, []
+        return effects
+
+    def emit(self, effect: fx.Effect) -> None:
+        self.effects.append(effect)
+
+    def _poll(self, now_ms: int) -> None:
+        for _ in range(POLLS_MAX):
+            role = self.role
+            deadline_ms = role.poll(self, now_ms)
+            if self.role is role:
+                break
+        else:
+            check(False, f"the role changes without end ({self.role.name.value})")
+        self.deadline_ms = min(deadline_ms, fetch.poll_waiting(self, now_ms))
+        self._announce()
+
+    def _announce(self) -> None:
+        """Tell the state machine about leader and epoch; about itself once it is caught up."""
+        role = self.role
+        leader_id: int | None = role.leader_id
+        if isinstance(role, Leader) and role.high_watermark is None:
+            leader_id = None
+        if isinstance(role, Resigned):
+            leader_id = None
+        now = (leader_id, role.epoch)
+        if now != self._announced:
+            self._announced = now
+            self.emit(fx.LeaderChanged(*now))
+
+    # ---- transitions
+
+    def _initial_role(self, election: ElectionState) -> Role:
+        """The role after a restart, from `quorum-state` and the end of the log."""
+        voters = self.voters.voters
+        ids = tuple(voters.ids)
+        epoch, leader_id = election.epoch, election.leader_id
+        if epoch < self.log.last_epoch:
+            return Unattached(
+                self.log.last_epoch, ids, leader_id=None, voted=None, election_at_ms=FOREVER_MS
+            )
+        local = self.config.key
+        if leader_id == local.id:
+            return Resigned(
+                epoch,
+                ids,
+                local_id=local.id,
+                endpoints=self.config.endpoints,
+                successors=[],
+                election_at_ms=FOREVER_MS,
+            )
+        if leader_id is None and election.voted == local and self.is_voter:
+            return Candidate(epoch, ids, local, FOREVER_MS)
+        endpoints = voters.endpoints(leader_id) if leader_id is not None else ()
+        if leader_id is None or not endpoints:
+            return Unattached(
+                epoch,
+                ids,
+                leader_id=leader_id,
+                voted=election.voted,
+                election_at_ms=FOREVER_MS,
+            )
+        return Follower(
+            epoch,
+            ids,
+            leader_id=leader_id,
+            leader_endpoints=endpoints,
+            voted=election.voted,
+            fetch_by_ms=FOREVER_MS,
+            update_voter_at_ms=FOREVER_MS,
+        )
+
+    def random_election_ms(self) -> int:
+        """An election time-out between once and twice the configured one."""
+        timeout_ms = self.config.election_timeout_ms
+        return timeout_ms + (self.random.below(timeout_ms) if timeout_ms else 0)
+
+    def _become(self, role: Role, durable: bool = True) -> None:
+        before = self.role
+        check(
+            role.name in ALLOWED[before.name],
+            f"{before.name.value} cannot become {role.name.value}",
+        )
+        check(
+            role.epoch > before.epoch
+            or (role.epoch == before.epoch and role.name in SAME_EPOCH[before.name]),
+            f"{before.name.value} of epoch {before.epoch} cannot become {role.name.value} of "
+            f"epoch {role.epoch}",
+        )
+        if isinstance(before, Leader):
+            changes.fail_pending(self, before)
+        self.role = role
+        if durable:
+            self._persist()
+        fetch.role_changed(self)
+
+    def _persist(self) -> None:
+        self.emit(fx.PersistElection(self.role.election, self.voters.level))
+
+    @property
+    def _voter_ids(self) -> tuple[int, ...]:
+        return tuple(self.voters.voters.ids)
+
+    def become_unattached(self, epoch: int, leader_id: int | None, now_ms: int) -> None:
+        before = self.role
+        if not self.is_voter:
+            election_at_ms = FOREVER_MS
+        elif isinstance(before, Unattached | Resigned | Candidate) or (
+            isinstance(before, Prospective) and not before.tally.lost
+        ):
+            election_at_ms = before.election_at_ms
+        else:
+            election_at_ms = now_ms + self.random_election_ms()
+        if election_at_ms <= now_ms:
+            election_at_ms = now_ms + self.random_election_ms()
+        self._become(
+            Unattached(
+                epoch,
+                self._voter_ids,
+                leader_id=leader_id,
+                voted=before.voted if epoch == before.epoch else None,
+                election_at_ms=election_at_ms,
+            )
+        )
+
+    def become_follower(
+        self, epoch: int, leader_id: int, endpoints: Endpoints, now_ms: int
+    ) -> None:
+        check(leader_id != self.config.node_id, f"node {leader_id} cannot follow itself")
+        before = self.role
+        if isinstance(before, Follower) and before.epoch == epoch:
+            check(
+                before.leader_id == leader_id,
+                f"epoch {epoch} has the leaders {before.leader_id} and {leader_id}",
+            )
+        self._become(
+            Follower(
+                epoch,
+                self._voter_ids,
+                leader_id=leader_id,
+                leader_endpoints=endpoints,
+                voted=before.voted if epoch == before.epoch else None,
+                fetch_by_ms=now_ms + self.config.fetch_timeout_ms,
+                update_voter_at_ms=now_ms + self.update_voter_period_ms,
+            )
+        )
+        self.requests.reset_all()
+
+    def add_vote(self, role: Unattached | Prospective, candidate: Any) -> None:
+        """Vote in this epoch, durably before anybody hears of it."""
+        check(role.voted is None, f"second vote in epoch {role.epoch}")
+        role._voted = candidate
+        self._persist()
+
+    def become_prospective(self, now_ms: int) -> None:
+        before = self.role
+        check(self.is_voter, "an observer stands for no election")
+        self._become(
+            Prospective(
+                before.epoch,
+                self._voter_ids,
+                self.config.node_id,
+                leader_id=None if isinstance(before, Resigned) else before.leader_id,
+                leader_endpoints=() if isinstance(before, Resigned) else before.leader_endpoints,
+                voted=before.voted,
+                election_at_ms=now_ms + self.random_election_ms(),
+            ),
+            durable=isinstance(before, Resigned),
+        )
+        self.requests.reset_all()
+
+    def become_candidate(self, now_ms: int) -> None:
+        check(self.is_voter, "an observer stands for no election")
+        self._become(
+            Candidate(
+                self.role.epoch + 1,
+                self._voter_ids,
+                self.config.key,
+                now_ms + self.random_election_ms(),
+            )
+        )
+        self.requests.reset_all()
+
+    def give_up_pre_vote(self, role: Prospective, now_ms: int) -> None:
+        """No majority would vote: back to the leader of the epoch, if one is known."""
+        if role.leader_id is not None and role.leader_endpoints:
+            self.become_follower(role.epoch, role.leader_id, role.leader_endpoints, now_ms)
+        else:
+            self.become_unattached(role.epoch, role.leader_id, now_ms)
+
+    def become_leader(self, candidate: Candidate, now_ms: int) -> None:
+        leader = Leader(
+            candidate.epoch,
+            self.voters.voters,
+            local=self.config.key,
+            endpoints=self.config.endpoints,
+            start_offset=self.log.end_offset,
+            granting_voters=candidate.tally.granting(),
+            fetch_timeout_ms=self.config.fetch_timeout_ms,
+            now_ms=now_ms,
+        )
+        self._become(leader)
+        self.requests.reset_all()
+        append.start_of_epoch(self, leader)
+
+    def become_resigned(self, leader: Leader, now_ms: int) -> None:
+        self._become(
+            Resigned(
+                leader.epoch,
+                leader.voter_ids,
+                local_id=self.config.node_id,
+                endpoints=self.config.endpoints,
+                successors=leader.successors(),
+                election_at_ms=now_ms + self.random_election_ms(),
+            ),
+            durable=False,
+        )
+        self.requests.reset_all()
+
+    def voters_changed(self) -> None:
+        """The newest voter set of the log is another one."""
+        voters = self.voters.voters
+        role = self.role
+        if isinstance(role, Leader):
+            role.set_voters(voters)
+        elif not isinstance(role, Nominee):
+            role.voter_ids = tuple(voters.ids)
+
+    def follow_hint(
+        self, epoch: int, leader_id: int | None, endpoints: Endpoints, now_ms: int
+    ) -> None:
+        """What a request or response says about the leader; Kafka's rule for acting on it."""
+        role = self.role
+        if epoch > role.epoch:
+            if leader_id is None or leader_id == self.config.node_id:
+                self.become_unattached(epoch, None, now_ms)
+            elif not endpoints:
+                self.become_unattached(epoch, leader_id, now_ms)
+            else:
+                self.become_follower(epoch, leader_id, endpoints, now_ms)
+        elif epoch == role.epoch and leader_id is not None:
+            self._follow_in_epoch(leader_id, endpoints, now_ms)
+
+    def _follow_in_epoch(self, leader_id: int, endpoints: Endpoints, now_ms: int) -> None:
+        role = self.role
+        if leader_id == self.config.node_id or role.leader_id not in (None, leader_id):
+            return
+        knows = role.leader_id is not None and bool(role.leader_endpoints)
+        if endpoints and (not knows or len(endpoints) > len(role.leader_endpoints)):
+            self.become_follower(role.epoch, leader_id, endpoints, now_ms)
+
+    # ---- sending
+
+    def _bootstrap_nodes(self) -> tuple[Node, ...]:
+        own = {(endpoint.host, endpoint.port) for endpoint in self.config.endpoints}
+        addresses = dict.fromkeys(self.config.bootstrap_servers)
+        static = self.config.static_voters
+        for node in static.nodes if static is not None else ():
+            endpoint = find_endpoint(node.endpoints, self.config.listener_name)
+            if endpoint is not None and node.key.id != self.config.node_id:
+                addresses[(endpoint.host, endpoint.port)] = None
+        return tuple(
+            Node(FIRST_BOOTSTRAP_ID - index, host, port)
+            for index, (host, port) in enumerate(a for a in addresses if a not in own)
+        )
+
+    def node_of(self, node_id: int, endpoints: Endpoints) -> Node | None:
+        """Where a node is reached by this node's controller listener."""
+        endpoint = find_endpoint(endpoints, self.config.listener_name)
+        return None if endpoint is None else Node(node_id, endpoint.host, endpoint.port)
+
+    def endpoints_from(
+        self, leader_id: int | None, node_endpoints: Any, listener: str | None = None
+    ) -> Endpoints:
+        """The leader's endpoint in a response's NodeEndpoints, else that of the voter set."""
+        if leader_id is None:
+            return ()
+        for entry in node_endpoints or ():
+            if entry.node_id == leader_id:
+                name = listener or self.config.listener_name
+                return (Endpoint(name, entry.host, entry.port),)
+        return self.voters.voters.endpoints(leader_id)
+
+    def send(self, node: Node, build: Callable[[], Any], now_ms: int) -> tuple[bool, int]:
+        """Send a request unless one is out or the node is backed off: sent, and when next."""
+        ready_at_ms = self.requests.ready_at_ms(node, now_ms)
+        if ready_at_ms > now_ms:
+            return False, ready_at_ms
+        request = build()
+        correlation = self.requests.sent(node, request, now_ms)
+        self.emit(fx.Send(correlation, node, request))
+        return True, now_ms + self.config.request_timeout_ms
+
+    def send_to_voters(
+        self, voter_ids: list[int], voters: VoterSet, build: Callable[[Any], Any], now_ms: int
+    ) -> int:
+        """One request to each of these voters; when to try again."""
+        retry_at_ms = FOREVER_MS
+        for voter_id in voter_ids:
+            voter = voters.get(voter_id)
+            node = self.node_of(voter_id, voter.endpoints) if voter is not None else None
+            if voter is None or node is None:
+                continue
+            key = voter.key
+            _, at_ms = self.send(node, lambda key=key: build(key), now_ms)  # type: ignore[misc]
+            retry_at_ms = min(retry_at_ms, at_ms)
+        return retry_at_ms
+
+    def request_votes(self, nominee: Nominee, pre_vote: bool, now_ms: int) -> int:
+        return vote.send_requests(self, nominee, pre_vote, now_ms)
+
+    def begin_epoch(self, leader: Leader, now_ms: int) -> int:
+        return epochs.send_begin(self, leader, now_ms)
+
+    def end_epoch(self, resigned: Resigned, now_ms: int) -> int:
+        return epochs.send_end(self, resigned, now_ms)
+
+    def fetch_from_bootstrap(self, now_ms: int) -> int:
+        return fetch.send_to_bootstrap(self, now_ms)
+
+    def fetch_from_leader(self, follower: Follower, now_ms: int) -> int:
+        """The next Fetch or FetchSnapshot to the leader, or a Fetch to find a better one."""
+        if follower.fetching is not None:
+            return snapshot.send_fetch(self, follower, now_ms)
+        return fetch.send_to_leader(self, follower, now_ms)
+
+    @property
+    def role_name(self) -> RoleName:
+        return self.role.name

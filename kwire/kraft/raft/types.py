@@ -1,0 +1,80 @@
+"""The nouns of the quorum: replicas, endpoints, offsets with their epochs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+ZERO_UUID = bytes(16)
+METADATA_TOPIC = "__cluster_metadata"
+METADATA_TOPIC_ID = bytes(15) + b"\x01"
+METADATA_PARTITION = 0
+UNKNOWN_ID = -1
+
+
+class RaftInvariantError(AssertionError):
+    """Something that consensus excludes has happened; the node must stop."""
+
+
+def check(holds: bool, message: str) -> None:
+    """Stop at a broken invariant, in production too."""
+    if not holds:
+        raise RaftInvariantError(message)
+
+
+class OffsetAndEpoch(NamedTuple):
+    """An offset and the epoch of the record before it; snapshots are named by it."""
+
+    offset: int
+    epoch: int
+
+    def is_up_to_date(self, other: OffsetAndEpoch) -> bool:
+        """Whether a log that ends here is at least as complete as one that ends at `other`."""
+        return (self.epoch, self.offset) >= (other.epoch, other.offset)
+
+
+BOOTSTRAP_SNAPSHOT = OffsetAndEpoch(0, 0)
+"""The checkpoint that formatting writes; it is never sent to another node."""
+
+
+class ReplicaKey(NamedTuple):
+    """A replica: node id and the id of its metadata log directory, None where it is unknown."""
+
+    id: int
+    directory_id: bytes | None = None
+
+    @classmethod
+    def of(cls, replica_id: int, directory_id: bytes | None) -> ReplicaKey:
+        """From the wire, where the zero uuid stands for an unknown directory."""
+        return cls(replica_id, None if directory_id in (None, ZERO_UUID) else bytes(directory_id))
+
+    @property
+    def directory_or_zero(self) -> bytes:
+        return self.directory_id or ZERO_UUID
+
+
+class Endpoint(NamedTuple):
+    """Where a listener of a node is reached."""
+
+    name: str
+    host: str
+    port: int
+
+
+class Node(NamedTuple):
+    """The addressee of a request. Ids below -1 stand for bootstrap servers, whose id is unknown."""
+
+    id: int
+    host: str
+    port: int
+
+
+Endpoints = tuple[Endpoint, ...]
+
+
+def find_endpoint(endpoints: Endpoints, name: str) -> Endpoint | None:
+    """The endpoint of a listener name (compared without case, as Kafka normalises them)."""
+    wanted = name.upper()
+    for endpoint in endpoints:
+        if endpoint.name.upper() == wanted:
+            return endpoint
+    return None
