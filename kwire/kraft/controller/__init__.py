@@ -1,0 +1,8 @@
+"""The controller: requests and time in, metadata records and answers out; see controller.py."""
+
+from __future__ import annotations
+
+from kwire.kraft.controller.context import ControllerConfig, ControllerContext
+from kwire.kraft.controller.controller import HANDLED_REQUESTS, Controller
+
+__all__ = ["HANDLED_REQUESTS", "Controller", "ControllerConfig", "ControllerContext"]

@@ -1,0 +1,246 @@
+"""IncrementalAlterConfigs and AlterConfigs.
+
+All configs of a resource are altered or none of them; resources do not touch each other. What may
+be set is decided by the injected rules (kwire/config); the checks that need the metadata are here:
+that the resource exists, and what eligible leader replicas forbid (KIP-966). A change of
+min.insync.replicas is followed by a ClearElrRecord.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kwire.kraft.controller.context import ControllerContext
+from kwire.kraft.controller.results import put_error
+from kwire.kraft.controller.state import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    GROUP,
+    MIN_ISR,
+    TOPIC,
+    ControllerState,
+    Records,
+)
+from kwire.kraft.images.settings import config_record
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
+_OPERATIONS = {SET: "SET", DELETE: "DELETE", APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
+_TYPE_NAMES = {
+    TOPIC: "TOPIC",
+    BROKER: "BROKER",
+    BROKER_LOGGER: "BROKER_LOGGER",
+    CLIENT_METRICS: "CLIENT_METRICS",
+    GROUP: "GROUP",
+}
+ALTER_CONFIGS = 11
+_ACL_TOPIC, _ACL_GROUP, _ACL_CLUSTER = 2, 3, 4
+CLUSTER_NAME = "kafka-cluster"
+MAX_VALUE_LENGTH = 32767
+CORDONED = "cordoned.log.dirs"
+
+
+def incremental_alter_configs(
+    state: ControllerState, request: Any, context: ControllerContext
+) -> tuple[Records, Any]:
+    """Answer an IncrementalAlterConfigsRequest (versions 0-1)."""
+    return _alter(state, request, context, m.IncrementalAlterConfigsResponse, _incremental)
+
+
+def alter_configs(
+    state: ControllerState, request: Any, context: ControllerContext
+) -> tuple[Records, Any]:
+    """Answer an AlterConfigsRequest (versions 0-2): what is not named is deleted."""
+    return _alter(state, request, context, m.AlterConfigsResponse, _replacing)
+
+
+def records_for_new_topic(state: ControllerState, name: str, values: Mapping[str, str]) -> Records:
+    """ConfigRecords of a topic about to be created. Raises KafkaError(INVALID_CONFIG)."""
+    if not values:
+        return []
+    changes: dict[str, str | None] = dict(values)
+    _check(state, TOPIC, name, changes, exists=False)
+    records: Records = [(config_record(TOPIC, name, key, values[key]), 0) for key in values]
+    return records + _clear_elr(state, TOPIC, name, changes)
+
+
+def _alter(
+    state: ControllerState, request: Any, context: ControllerContext, answer: Any, changes_of: Any
+) -> tuple[Records, Any]:
+    counts: dict[tuple[int, str], int] = {}
+    for resource in request.resources:
+        key = (resource.resource_type, resource.resource_name)
+        counts[key] = counts.get(key, 0) + 1
+    records: Records = []
+    responses: list[Any] = []
+    doubled: dict[tuple[int, str], None] = {}
+    for resource in request.resources:
+        key = (resource.resource_type, resource.resource_name)
+        if counts[key] > 1 and key in doubled:
+            continue
+        result = answer.AlterConfigsResourceResponse(
+            resource_type=resource.resource_type, resource_name=resource.resource_name
+        )
+        try:
+            if resource.resource_type not in _TYPE_NAMES:
+                raise KafkaError(
+                    ErrorCode.UNSUPPORTED_VERSION,
+                    f"Unknown resource type {resource.resource_type}.",
+                )
+            if counts[key] > 1:
+                doubled[key] = None
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate resource.")
+            _authorize(resource, context)
+            changes = changes_of(state, resource)
+            _check(state, resource.resource_type, resource.resource_name, changes, exists=True)
+            records.extend(_records(state, resource, changes))
+        except KafkaError as error:
+            put_error(result, error)
+        responses.append(result)
+    return ([] if request.validate_only else records), answer(responses=responses)
+
+
+def _authorize(resource: Any, context: ControllerContext) -> None:
+    kind, name = resource.resource_type, resource.resource_name
+    if kind in (BROKER, CLIENT_METRICS):
+        if not context.authorize(ALTER_CONFIGS, _ACL_CLUSTER, CLUSTER_NAME):
+            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    elif kind == TOPIC:
+        if not context.authorize(ALTER_CONFIGS, _ACL_TOPIC, name):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    elif kind == GROUP:
+        if not context.authorize(ALTER_CONFIGS, _ACL_GROUP, name):
+            raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    else:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Unexpected resource type {_TYPE_NAMES[kind]}."
+        )
+
+
+def _incremental(state: ControllerState, resource: Any) -> dict[str, str | None]:
+    kind = resource.resource_type
+    current = state.image.config(kind, resource.resource_name)
+    changes: dict[str, str | None] = {}
+    for config in resource.configs:
+        key, operation = config.name, config.config_operation
+        if operation == SET:
+            changes[key] = config.value
+        elif operation == DELETE:
+            changes[key] = None
+        elif operation in (APPEND, SUBTRACT):
+            changes[key] = _edited(state, kind, key, current.get(key), operation, config.value)
+        else:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {operation}")
+    return changes
+
+
+def _edited(
+    state: ControllerState, kind: int, key: str, value: str | None, operation: int, edit: str
+) -> str:
+    if not state.config.rules.is_list(kind, key):
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            f"Can't {_OPERATIONS[operation]} to key {key} because its type is not LIST.",
+        )
+    if value is None:
+        value = state.config.rules.default(kind, key)
+    parts = [part for part in (value or "").split(",") if part]
+    for part in edit.split(","):
+        if operation == APPEND:
+            if part not in parts:
+                parts.append(part)
+        elif part in parts:
+            parts.remove(part)
+    return ",".join(parts)
+
+
+def _replacing(state: ControllerState, resource: Any) -> dict[str, str | None]:
+    changes: dict[str, str | None] = {c.name: c.value for c in resource.configs}
+    for key in sorted(state.image.config(resource.resource_type, resource.resource_name)):
+        changes.setdefault(key, None)
+    return changes
+
+
+def _check(
+    state: ControllerState,
+    kind: int,
+    name: str,
+    changes: Mapping[str, str | None],
+    exists: bool,
+) -> None:
+    old = state.image.config(kind, name)
+    new = dict(old)
+    for key, value in changes.items():
+        _check_one(state, kind, name, key, value)
+        if value is None:
+            new.pop(key, None)
+        else:
+            new[key] = value
+    state.config.rules.validate(kind, name, new, old)
+    if exists:
+        _check_exists(state, kind, name)
+
+
+def _check_one(state: ControllerState, kind: int, name: str, key: str, value: str | None) -> None:
+    if kind == BROKER and key == MIN_ISR and state.elr_enabled:
+        if name and value is not None:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                "Broker-level min.insync.replicas cannot be altered while ELR is enabled.",
+            )
+        if not name and value is None:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.",
+            )
+    if kind == BROKER and key == CORDONED and value and not state.gates.cordoned_log_dirs:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            "The cordoned.log.dirs configuration value cannot be set because it requires "
+            "metadata.version >= 4.3-IV0",
+        )
+    if value is not None and len(value) > MAX_VALUE_LENGTH:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            "The configuration value cannot be added because it exceeds the maximum value size "
+            f"of {MAX_VALUE_LENGTH} bytes.",
+        )
+
+
+def _check_exists(state: ControllerState, kind: int, name: str) -> None:
+    if kind == TOPIC:
+        if name not in state.image.topics.by_name:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
+            )
+    elif kind == BROKER and name:
+        node_id = int(name)
+        if node_id not in state.image.brokers and node_id not in state.image.controllers:
+            raise KafkaError(
+                ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {node_id} found."
+            )
+
+
+def _records(state: ControllerState, resource: Any, changes: Mapping[str, str | None]) -> Records:
+    kind, name = resource.resource_type, resource.resource_name
+    current = state.image.config(kind, name)
+    # A broker's configs are written again even when equal: brokers reload them then.
+    changed = {
+        key: value for key, value in changes.items() if kind == BROKER or current.get(key) != value
+    }
+    records: Records = [
+        (config_record(kind, name, key, value), 0) for key, value in changed.items()
+    ]
+    return records + _clear_elr(state, kind, name, changed)
+
+
+def _clear_elr(
+    state: ControllerState, kind: int, name: str, changes: Mapping[str, str | None]
+) -> Records:
+    if MIN_ISR not in changes or not state.elr_enabled:
+        return []
+    topic_name = name if kind == TOPIC else ""
+    return [(m.ClearElrRecord(topic_name=topic_name), 0)]

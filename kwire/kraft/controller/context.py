@@ -1,0 +1,113 @@
+"""What a controller is made with, and what comes with each request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+Authorize = Callable[[int, int, str], bool]
+"""(operation, resource type, resource name) -> allowed; Kafka's numbers of AclOperation etc."""
+
+
+def allow_all(operation: int, resource_type: int, resource_name: str) -> bool:
+    """The authorizer of a cluster without one."""
+    return True
+
+
+def no_quota(partitions: int) -> None:
+    """The controller mutation quota where none is set."""
+
+
+class ConfigRules(Protocol):
+    """What the controller must know about configs; kwire/kraft/controller/rules.py has it."""
+
+    def validate(
+        self, resource_type: int, name: str, new: Mapping[str, str], old: Mapping[str, str]
+    ) -> None:
+        """Raise KafkaError with Kafka's code and message when `new` may not be set."""
+        ...
+
+    def is_list(self, resource_type: int, key: str) -> bool:
+        """Whether APPEND and SUBTRACT apply to this config."""
+        ...
+
+    def default(self, resource_type: int, key: str) -> str | None:
+        """The default as text; None where there is none."""
+        ...
+
+    def topic_value(
+        self,
+        key: str,
+        topic: Mapping[str, str],
+        node: Mapping[str, str],
+        cluster: Mapping[str, str],
+    ) -> str:
+        """The effective value of a topic config: topic, node, cluster, static, default."""
+        ...
+
+    def topic_entries(
+        self, topic: Mapping[str, str], node: Mapping[str, str], cluster: Mapping[str, str]
+    ) -> list[TopicConfigEntry]:
+        """Every topic config with its effective value, sorted by name."""
+        ...
+
+    def quota_keys(self, is_ip: bool) -> Mapping[str, str]:
+        """Client quota keys and their types (DOUBLE, LONG, ...) for an entity kind."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfigEntry:
+    """One effective topic config as CreateTopics answers it; `value` None when sensitive."""
+
+    name: str
+    value: str | None
+    source: int
+    is_sensitive: bool = False
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerConfig:
+    """Settings of the controller, with Kafka's defaults; times in milliseconds."""
+
+    node_id: int
+    cluster_id: str
+    rules: ConfigRules
+    default_replication_factor: int = 1
+    num_partitions: int = 1
+    delete_topic_enable: bool = True
+    session_timeout_ms: int = 9000
+    leader_imbalance_check_interval_ms: int | None = 300_000
+    unclean_election_interval_ms: int = 300_000
+    max_idle_interval_ms: int = 500
+    static_min_insync_replicas: int = 1
+    supported_features: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    voter_ids: tuple[int, ...] = ()
+    token_secret: str | None = None
+    token_max_lifetime_ms: int = 604_800_000
+    token_expiry_ms: int = 86_400_000
+    token_expiry_check_interval_ms: int = 3_600_000
+
+
+@dataclass(slots=True)
+class ControllerContext:
+    """What accompanies one request.
+
+    `next_offset` is the offset that the first record of the answer will get: a new broker's epoch.
+    `apply_partition_quota` raises KafkaError(THROTTLING_QUOTA_EXCEEDED) when the controller
+    mutation quota does not allow that many partitions now.
+    """
+
+    api_version: int = 0
+    principal: str = "User:ANONYMOUS"
+    client_id: str | None = None
+    authorize: Authorize = allow_all
+    next_offset: int | None = None
+    wall_ms: int = 0
+    listener_name: str | None = None
+    token_authenticated: bool = False
+    forwarded: bool = True
+    security_protocol: int = 0
+    apply_partition_quota: Callable[[int], None] = no_quota

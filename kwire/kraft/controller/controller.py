@@ -1,0 +1,274 @@
+"""The controller: the state machine that owns a cluster's metadata.
+
+`handle` turns a request into records and the answer that may be given once they are committed;
+`replay` is the only thing that changes replicated state. No I/O, no clock, no chance but the
+injected one. The driver (kwire/kraft/driver.py) appends the records, calls `replay` at once
+(DESIGN.md, decision 9), holds the answer until they are committed, and calls `expire` when a
+deadline of `timers` has come. What belongs to one area is in the module of its name.
+
+Life of an active controller: replay the log -> `activate` -> `handle`/`expire`/`replay` ... ->
+`deactivate`; after a failed append or a lost epoch `discard`, then replay again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kwire.clock import Random
+from kwire.kraft.controller import (
+    acls,
+    alter_partition,
+    assign_dirs,
+    bootstrap,
+    brokers,
+    configs,
+    elect_leaders,
+    elections,
+    features,
+    partitions,
+    producer_ids,
+    quotas,
+    reassignment,
+    scram,
+    tokens,
+    topics,
+)
+from kwire.kraft.controller.context import ControllerConfig, ControllerContext
+from kwire.kraft.controller.errors import error_response
+from kwire.kraft.controller.index import PartitionIndex
+from kwire.kraft.controller.state import ControllerState, Records
+from kwire.kraft.image import MetadataImage
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+_ALTER, _ALTER_CONFIGS, _CLUSTER_ACTION, _DESCRIBE = 7, 11, 9, 8
+_CLUSTER_ACL, _CLUSTER_NAME = 4, "kafka-cluster"
+
+_Handler = Callable[[ControllerState, Any, ControllerContext, int], tuple[Records, Any]]
+
+# fmt: off
+_HANDLERS: dict[str, tuple[int | None, _Handler]] = {
+    # request: (operation on the cluster that it needs, handler)
+    "CreateTopicsRequest": (None, lambda s, r, x, n: topics.create_topics(s, r, x)),
+    "DeleteTopicsRequest": (None, lambda s, r, x, n: topics.delete_topics(s, r, x)),
+    "CreatePartitionsRequest":
+        (None, lambda s, r, x, n: partitions.create_partitions(s, r, x)),
+    "IncrementalAlterConfigsRequest":
+        (None, lambda s, r, x, n: configs.incremental_alter_configs(s, r, x)),
+    "AlterConfigsRequest": (None, lambda s, r, x, n: configs.alter_configs(s, r, x)),
+    "CreateAclsRequest": (_ALTER, lambda s, r, x, n: acls.create_acls(s, r)),
+    "DeleteAclsRequest": (_ALTER, lambda s, r, x, n: acls.delete_acls(s, r)),
+    "AlterClientQuotasRequest":
+        (_ALTER_CONFIGS, lambda s, r, x, n: quotas.alter_client_quotas(s, r)),
+    "AlterUserScramCredentialsRequest":
+        (_ALTER, lambda s, r, x, n: scram.alter_credentials(s, r)),
+    "UpdateFeaturesRequest": (_ALTER, lambda s, r, x, n: features.update_features(s, r, x)),
+    "ElectLeadersRequest": (_ALTER, lambda s, r, x, n: elect_leaders.elect_leaders(s, r, x)),
+    "AlterPartitionReassignmentsRequest":
+        (_ALTER, lambda s, r, x, n: reassignment.alter_partition_reassignments(s, r)),
+    "ListPartitionReassignmentsRequest":
+        (_DESCRIBE, lambda s, r, x, n: ([], reassignment.list_partition_reassignments(s, r))),
+    "UnregisterBrokerRequest": (_ALTER, lambda s, r, x, n: brokers.unregister_broker(s, r)),
+    "UnregisterControllerRequest":
+        (_ALTER, lambda s, r, x, n: brokers.unregister_controller(s, r)),
+    "AlterPartitionRequest":
+        (_CLUSTER_ACTION, lambda s, r, x, n: alter_partition.alter_partition(s, r, x)),
+    "BrokerRegistrationRequest":
+        (_CLUSTER_ACTION, lambda s, r, x, n: brokers.register_broker(s, r, x, n)),
+    "BrokerHeartbeatRequest": (_CLUSTER_ACTION, lambda s, r, x, n: brokers.heartbeat(s, r, x, n)),
+    "ControllerRegistrationRequest":
+        (_CLUSTER_ACTION, lambda s, r, x, n: brokers.register_controller(s, r)),
+    "AssignReplicasToDirsRequest":
+        (_CLUSTER_ACTION, lambda s, r, x, n: assign_dirs.assign_replicas_to_dirs(s, r)),
+    "AllocateProducerIdsRequest":
+        (_CLUSTER_ACTION, lambda s, r, x, n: producer_ids.allocate(s, r)),
+    "CreateDelegationTokenRequest": (None, lambda s, r, x, n: tokens.create(s, r, x)),
+    "RenewDelegationTokenRequest": (None, lambda s, r, x, n: tokens.renew(s, r, x)),
+    "ExpireDelegationTokenRequest": (None, lambda s, r, x, n: tokens.expire(s, r, x)),
+}
+# fmt: on
+
+HANDLED_REQUESTS = frozenset(_HANDLERS)
+"""Names of the requests that `Controller.handle` answers."""
+
+
+class Controller:
+    """One node's controller, active or following."""
+
+    def __init__(self, config: ControllerConfig, random: Random) -> None:
+        self.config = config
+        self._random = random
+        self.state = ControllerState(config, random)
+        self.is_active = False
+        self.epoch = -1
+        self._now_ms = 0
+        self._deadlines: dict[str, int] = {}
+
+    @property
+    def image(self) -> MetadataImage:
+        """The working state: appended records, committed or not."""
+        return self.state.image
+
+    @property
+    def index(self) -> PartitionIndex:
+        return self.state.index
+
+    # --- replicated state ------------------------------------------------------------------
+
+    def replay(self, record: Any, offset: int, epoch: int | None = None) -> None:
+        """Apply one record of the log. Raises ImageError when it cannot follow."""
+        state = self.state
+        name = type(record).NAME
+        held = state.image.in_transaction
+        state.image.replay(record, offset, epoch, state.index)
+        if name == "RegisterBrokerRecord" and not held:
+            self._registered(record, offset)
+        elif self.is_active and name in _SESSION_RECORDS:
+            self._session_changed(record, name)
+
+    def _registered(self, record: Any, offset: int) -> None:
+        self.state.index.registration_offsets[record.broker_id] = offset
+        if self.is_active:
+            self.state.heartbeats.remove(record.broker_id)
+            self.state.heartbeats.register(record.broker_id, record.fenced, self._now_ms)
+
+    def _session_changed(self, record: Any, name: str) -> None:
+        heartbeats = self.state.heartbeats
+        if name == "UnregisterBrokerRecord":
+            heartbeats.remove(record.broker_id)
+            return
+        is_change = name == "BrokerRegistrationChangeRecord"
+        broker_id = record.broker_id if is_change else record.id
+        broker = self.image.brokers[broker_id]
+        if heartbeats.is_fenced(broker_id) != broker.fenced:
+            heartbeats.register(broker_id, broker.fenced, self._now_ms)
+
+    def load(self, records: Iterable[Any], offset: int, epoch: int = 0) -> None:
+        """Become the content of a snapshot that ends with `offset` (inclusive)."""
+        self.discard()
+        for record in records:
+            self.replay(record, offset)
+        self.image.offset, self.image.epoch = offset, epoch
+
+    def discard(self) -> None:
+        """Forget everything: the log decides anew. The caller replays it."""
+        self.deactivate()
+        self.state = ControllerState(self.config, self._random)
+
+    # --- being active ----------------------------------------------------------------------
+
+    def activate(
+        self,
+        now_ms: int,
+        next_offset: int,
+        epoch: int,
+        bootstrap_records: Records | None = None,
+        is_empty: bool | None = None,
+    ) -> Records:
+        """Begin to serve; returns the records to append first.
+
+        Call it once the whole log is replayed. `bootstrap_records` is what the cluster was
+        formatted with (without it: a new cluster's defaults); it is used only while the log holds
+        no metadata record (`is_empty`, by default that nothing was replayed).
+        """
+        self.is_active = True
+        self.epoch = epoch
+        self._now_ms = now_ms
+        self.state.heartbeats.reset(self.image.brokers, now_ms)
+        config = self.config
+        self._deadlines = {"no_op": now_ms + config.max_idle_interval_ms}
+        if config.max_idle_interval_ms <= 0:
+            del self._deadlines["no_op"]
+        if config.leader_imbalance_check_interval_ms is not None:
+            self._deadlines["balance"] = now_ms + config.leader_imbalance_check_interval_ms
+        self._deadlines["unclean"] = now_ms + config.unclean_election_interval_ms
+        if config.token_secret is not None:
+            self._deadlines["tokens"] = now_ms + config.token_expiry_check_interval_ms
+        empty = self.image.offset < 0 if is_empty is None else is_empty
+        return bootstrap.activation_records(self.state, bootstrap_records, empty)
+
+    def deactivate(self) -> None:
+        """Stop serving: another controller was elected or this one resigned."""
+        self.is_active = False
+        self._deadlines = {}
+
+    def handle(self, request: Any, context: ControllerContext, now_ms: int) -> tuple[Records, Any]:
+        """(records to append, answer once they are committed).
+
+        Errors are answers, with Kafka's codes in Kafka's places; an inactive controller answers
+        NOT_CONTROLLER. Raises KeyError for a request that no controller answers.
+        """
+        self._now_ms = now_ms
+        operation, handler = _HANDLERS[type(request).NAME]
+        try:
+            if not self.is_active:
+                raise KafkaError(ErrorCode.NOT_CONTROLLER, "No controller appears to be active.")
+            if operation is not None and not context.authorize(
+                operation, _CLUSTER_ACL, _CLUSTER_NAME
+            ):
+                raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+            records, response = handler(self.state, request, context, now_ms)
+        except KafkaError as error:
+            return [], error_response(request, error, context.api_version)
+        if records:
+            self._wrote(now_ms)
+        return records, response
+
+    # --- time ------------------------------------------------------------------------------
+
+    def timers(self) -> list[tuple[str, int]]:
+        """(name, deadline in the driver's `now_ms`) of all that `expire` would do."""
+        if not self.is_active:
+            return []
+        timers = list(self._deadlines.items())
+        session = self.state.heartbeats.next_deadline_ms()
+        if session is not None:
+            timers.append(("session", session))
+        return timers
+
+    def expire(self, now_ms: int, wall_ms: int, next_offset: int | None = None) -> Records:
+        """Records for what is due: one stale broker, elections, expired tokens, a sign of life.
+
+        Call again at once while `timers` names a deadline that has passed: stale brokers are
+        fenced one by one, each after the last one's records were replayed.
+        """
+        if not self.is_active:
+            return []
+        self._now_ms = now_ms
+        config = self.config
+        records: Records = []
+        stale = self.state.heartbeats.stale_broker(now_ms)
+        if stale is not None:
+            records = elections.fence(self.state, stale)
+            self.state.heartbeats.fence(stale)
+        elif self._due("balance", now_ms, config.leader_imbalance_check_interval_ms or 0):
+            records = elections.balance_leaders(self.state)
+        elif self._due("unclean", now_ms, config.unclean_election_interval_ms):
+            records = elections.elect_unclean_leaders(self.state)
+        elif self._due("tokens", now_ms, config.token_expiry_check_interval_ms):
+            records = tokens.sweep(self.state, wall_ms)
+        elif self._due("no_op", now_ms, config.max_idle_interval_ms):
+            records = [bootstrap.no_op_record()]
+        if records:
+            self._wrote(now_ms)
+        return records
+
+    def _due(self, name: str, now_ms: int, interval_ms: int) -> bool:
+        deadline = self._deadlines.get(name)
+        if deadline is None or deadline > now_ms:
+            return False
+        self._deadlines[name] = now_ms + interval_ms
+        return True
+
+    def _wrote(self, now_ms: int) -> None:
+        """Any record is a sign of life."""
+        if "no_op" in self._deadlines:
+            self._deadlines["no_op"] = now_ms + self.config.max_idle_interval_ms
+
+
+_SESSION_RECORDS = (
+    "BrokerRegistrationChangeRecord",
+    "FenceBrokerRecord",
+    "UnfenceBrokerRecord",
+    "UnregisterBrokerRecord",
+)

@@ -1,0 +1,172 @@
+"""Leaders and in-sync replicas when brokers come, go or lose directories; timed elections.
+
+`leader_and_isr_updates` is used for every such event. What a change does to one partition is in
+partition_change.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kwire.kraft.controller.index import PartitionKey
+from kwire.kraft.controller.partition_change import Election, PartitionChange
+from kwire.kraft.controller.state import ControllerState, Records
+from kwire.kraft.images.cluster import ENTER_CONTROLLED_SHUTDOWN, FENCE, UNFENCE
+from kwire.kraft.images.topics import NO_LEADER
+from kwire.protocol import messages as m
+
+MAX_ELECTIONS_PER_ROUND = 1000
+
+
+def leader_and_isr_updates(
+    state: ControllerState,
+    partitions: Iterable[PartitionKey],
+    *,
+    remove: int = NO_LEADER,
+    add: int = NO_LEADER,
+    unclean_shutdown: int = NO_LEADER,
+) -> Records:
+    """Changes of `partitions` after an event of one broker.
+
+    `remove` leaves the ISR and may not lead; `add` may lead although it is still fenced in the
+    image (its unfencing is written with these records); `unclean_shutdown` leaves ISR and ELR.
+    """
+
+    def acceptable(broker_id: int) -> bool:
+        if broker_id in (remove, unclean_shutdown):
+            return False
+        return broker_id == add or state.is_active(broker_id)
+
+    records: Records = []
+    for topic_id, index in partitions:
+        topic = state.image.topics.by_id[topic_id]
+        partition = topic.partitions[index]
+        change = PartitionChange(state, topic.name, topic_id, index, partition, acceptable)
+        if state.unclean_election_enabled(topic.name):
+            change.election = Election.UNCLEAN
+        if unclean_shutdown != NO_LEADER:
+            change.unclean_shutdown_replicas = (unclean_shutdown,)
+        change.isr = [b for b in partition.isr if b not in (remove, unclean_shutdown)]
+        record = change.build()
+        if record is not None:
+            records.append(record)
+    return records
+
+
+def registration_change(broker_id: int, epoch: int, version: int, **fields: Any) -> Any:
+    """A BrokerRegistrationChangeRecord with its version."""
+    record = m.BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, **fields)
+    return record, version
+
+
+def fence(state: ControllerState, broker_id: int) -> Records:
+    """Records that fence a broker: first its partitions move, then it is fenced."""
+    broker = state.image.brokers[broker_id]
+    records = leader_and_isr_updates(state, state.index.in_isr(broker_id), remove=broker_id)
+    records.append(registration_change(broker_id, broker.epoch, 0, fenced=FENCE))
+    return records
+
+
+def unfence(state: ControllerState, broker_id: int) -> Records:
+    """Records that unfence a broker and give it partitions that have no leader."""
+    broker = state.image.brokers[broker_id]
+    records: Records = [registration_change(broker_id, broker.epoch, 0, fenced=UNFENCE)]
+    records += leader_and_isr_updates(state, state.index.without_leader(), add=broker_id)
+    return records
+
+
+def controlled_shutdown(state: ControllerState, broker_id: int) -> Records:
+    """Records that take a broker out of all ISRs while it still serves."""
+    broker = state.image.brokers[broker_id]
+    records: Records = []
+    if not broker.in_controlled_shutdown:
+        records.append(
+            registration_change(
+                broker_id, broker.epoch, 1, in_controlled_shutdown=ENTER_CONTROLLED_SHUTDOWN
+            )
+        )
+    records += leader_and_isr_updates(state, state.index.in_isr(broker_id), remove=broker_id)
+    return records
+
+
+def shut_down(state: ControllerState, broker_id: int, was_clean: bool) -> Records:
+    """What a new incarnation of a broker does to its partitions.
+
+    Without a clean stop it may have lost what it had acknowledged, so it leaves ISR and ELR.
+    """
+    if state.elr_enabled and not was_clean:
+        isr, elr = state.index.in_isr(broker_id), state.index.in_elr(broker_id)
+        return leader_and_isr_updates(
+            state, isr, unclean_shutdown=broker_id
+        ) + leader_and_isr_updates(state, elr, unclean_shutdown=broker_id)
+    return leader_and_isr_updates(state, state.index.in_isr(broker_id), remove=broker_id)
+
+
+def unregister(state: ControllerState, broker_id: int) -> Records:
+    """Records that forget a broker."""
+    broker = state.image.brokers[broker_id]
+    records = leader_and_isr_updates(state, state.index.in_isr(broker_id), remove=broker_id)
+    records += leader_and_isr_updates(state, state.index.in_elr(broker_id), remove=broker_id)
+    records.append((m.UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch), 0))
+    return records
+
+
+def directories_offline(state: ControllerState, broker_id: int, offline: list[bytes]) -> Records:
+    """Records for directories that a broker reports as failed."""
+    broker = state.image.brokers[broker_id]
+    lost = [directory for directory in broker.directories if directory in offline]
+    if not lost:
+        return []
+    records: Records = []
+    for directory in lost:
+        partitions = state.index.in_directory(directory)
+        records += leader_and_isr_updates(state, partitions, remove=broker_id)
+    online = [directory for directory in broker.directories if directory not in offline]
+    records.append(registration_change(broker_id, broker.epoch, 2, log_dirs=online))
+    return records
+
+
+def directories_cordoned(
+    state: ControllerState, broker_id: int, cordoned: list[bytes] | None
+) -> Records:
+    """A record when a broker's cordoned directories are others than before (KIP-1066)."""
+    broker = state.image.brokers[broker_id]
+    if cordoned is None:
+        return []
+    known = broker.cordoned_directories
+    if known is not None and sorted(set(known)) == sorted(set(cordoned)):
+        return []
+    return [registration_change(broker_id, broker.epoch, 3, cordoned_log_dirs=list(cordoned))]
+
+
+def balance_leaders(state: ControllerState) -> Records:
+    """Preferred leader elections for partitions that another replica leads."""
+    records: Records = []
+    for topic_id, index in sorted(state.index.imbalanced):
+        if len(records) >= MAX_ELECTIONS_PER_ROUND:
+            break
+        topic = state.image.topics.by_id[topic_id]
+        change = PartitionChange(state, topic.name, topic_id, index, topic.partitions[index])
+        change.election = Election.PREFERRED
+        record = change.build()
+        if record is not None:
+            records.append(record)
+    return records
+
+
+def elect_unclean_leaders(state: ControllerState) -> Records:
+    """Unclean elections for leaderless partitions whose topics allow them."""
+    records: Records = []
+    for topic_id, index in state.index.without_leader():
+        if len(records) >= MAX_ELECTIONS_PER_ROUND:
+            break
+        topic = state.image.topics.by_id[topic_id]
+        if not state.unclean_election_enabled(topic.name):
+            continue
+        change = PartitionChange(state, topic.name, topic_id, index, topic.partitions[index])
+        change.election = Election.UNCLEAN
+        record = change.build()
+        if record is not None:
+            records.append(record)
+    return records

@@ -1,0 +1,177 @@
+"""Broker sessions: who was heard of when, and what a heartbeat may ask for.
+
+This is the controller's only state that is not in the metadata log: contact times and how far a
+broker has read. A new active controller starts with every unfenced broker just heard of, as Kafka
+does, so nothing is lost when it is forgotten. What a heartbeat leads to:
+
+- FENCED: a wish to shut down gives SHUTDOWN_NOW; without a wish to stay fenced, a broker that has
+  read its own registration gets UNFENCED; else it stays FENCED.
+- UNFENCED: a wish for fencing gives FENCED, together with one to shut down SHUTDOWN_NOW; a wish to
+  shut down gives CONTROLLED_SHUTDOWN while the broker leads partitions, else SHUTDOWN_NOW.
+- CONTROLLED_SHUTDOWN: stays while the broker leads anything and until every active broker has read
+  the records that moved its partitions; then SHUTDOWN_NOW.
+
+Source: KIP-631; measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any
+
+from kwire.kraft.images.cluster import BrokerImage
+
+
+class BrokerState(IntEnum):
+    """What the controller thinks of a broker (BrokerControlState)."""
+
+    FENCED = 0
+    UNFENCED = 1
+    CONTROLLED_SHUTDOWN = 2
+    SHUTDOWN_NOW = 3
+
+    @property
+    def is_fenced(self) -> bool:
+        return self in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
+
+
+class _Session:
+    __slots__ = ("fenced", "last_contact_ms", "metadata_offset", "shutdown_offset")
+
+    def __init__(self) -> None:
+        self.fenced = True
+        self.last_contact_ms = 0
+        self.metadata_offset = -1
+        self.shutdown_offset = -1
+
+
+class Heartbeats:
+    """Sessions by broker id."""
+
+    def __init__(self, session_timeout_ms: int) -> None:
+        self.session_timeout_ms = session_timeout_ms
+        self._sessions: dict[int, _Session] = {}
+
+    def reset(self, brokers: dict[int, BrokerImage], now_ms: int) -> None:
+        """Start over with the registered brokers, each just heard of."""
+        self._sessions = {}
+        for broker in brokers.values():
+            self.register(broker.broker_id, broker.fenced, now_ms)
+
+    def register(self, broker_id: int, fenced: bool, now_ms: int) -> None:
+        """A registration or its change was replayed."""
+        session = self._sessions.setdefault(broker_id, _Session())
+        kept = session.metadata_offset if session.fenced != fenced else -1
+        self.touch(broker_id, fenced, kept, now_ms)
+
+    def remove(self, broker_id: int) -> None:
+        self._sessions.pop(broker_id, None)
+
+    def fence(self, broker_id: int) -> None:
+        """The broker's session is over."""
+        session = self._sessions.get(broker_id)
+        if session is not None:
+            session.fenced = True
+            session.shutdown_offset = -1
+
+    def is_fenced(self, broker_id: int) -> bool:
+        session = self._sessions.get(broker_id)
+        return session is None or session.fenced
+
+    def touch(self, broker_id: int, fenced: bool, metadata_offset: int, now_ms: int) -> None:
+        """A broker was heard of; a fenced one has left controlled shutdown."""
+        session = self._sessions.setdefault(broker_id, _Session())
+        session.fenced = fenced
+        session.last_contact_ms = now_ms
+        session.metadata_offset = metadata_offset
+        if fenced:
+            session.shutdown_offset = -1
+
+    def enter_controlled_shutdown(self, broker_id: int, offset: int) -> None:
+        """Remember the offset that all others must have read before the broker may go."""
+        session = self._sessions.get(broker_id)
+        if session is not None and not session.fenced and session.shutdown_offset < 0:
+            session.shutdown_offset = offset
+
+    def has_valid_session(self, broker_id: int, now_ms: int) -> bool:
+        session = self._sessions.get(broker_id)
+        if session is None or session.fenced:
+            return False
+        return session.last_contact_ms + self.session_timeout_ms >= now_ms
+
+    def state(self, broker_id: int) -> BrokerState:
+        session = self._sessions.get(broker_id)
+        if session is None or session.fenced:
+            return BrokerState.FENCED
+        if session.shutdown_offset >= 0:
+            return BrokerState.CONTROLLED_SHUTDOWN
+        return BrokerState.UNFENCED
+
+    def is_shutting_down(self, broker_id: int) -> bool:
+        return self.state(broker_id) == BrokerState.CONTROLLED_SHUTDOWN
+
+    def next_deadline_ms(self) -> int | None:
+        """When the next unfenced broker's session ends, or None."""
+        deadlines = [
+            session.last_contact_ms + self.session_timeout_ms
+            for session in self._sessions.values()
+            if not session.fenced
+        ]
+        return min(deadlines) + 1 if deadlines else None
+
+    def stale_broker(self, now_ms: int) -> int | None:
+        """The unfenced broker that was silent longest, if its session is over."""
+        stale = [
+            (session.last_contact_ms, broker_id)
+            for broker_id, session in self._sessions.items()
+            if not session.fenced and session.last_contact_ms + self.session_timeout_ms < now_ms
+        ]
+        return min(stale)[1] if stale else None
+
+    def next_state(
+        self,
+        broker_id: int,
+        request: Any,
+        registration_offset: int,
+        leads_any: Callable[[int], bool],
+    ) -> tuple[BrokerState, BrokerState]:
+        """(state now, state that a BrokerHeartbeatRequest leads to)."""
+        current = self.state(broker_id)
+        if current == BrokerState.FENCED:
+            return current, self._from_fenced(request, registration_offset)
+        if current == BrokerState.UNFENCED:
+            return current, self._from_unfenced(broker_id, request, leads_any)
+        if leads_any(broker_id):
+            return current, current
+        session = self._sessions[broker_id]
+        if session.shutdown_offset <= self._lowest_active_offset():
+            return current, BrokerState.SHUTDOWN_NOW
+        return current, current
+
+    def _from_fenced(self, request: Any, registration_offset: int) -> BrokerState:
+        if request.want_shut_down:
+            return BrokerState.SHUTDOWN_NOW
+        caught_up = request.current_metadata_offset >= registration_offset
+        if not request.want_fence and caught_up:
+            return BrokerState.UNFENCED
+        return BrokerState.FENCED
+
+    def _from_unfenced(
+        self, broker_id: int, request: Any, leads_any: Callable[[int], bool]
+    ) -> BrokerState:
+        if request.want_fence:
+            return BrokerState.SHUTDOWN_NOW if request.want_shut_down else BrokerState.FENCED
+        if request.want_shut_down:
+            if leads_any(broker_id):
+                return BrokerState.CONTROLLED_SHUTDOWN
+            return BrokerState.SHUTDOWN_NOW
+        return BrokerState.UNFENCED
+
+    def _lowest_active_offset(self) -> int:
+        offsets = [
+            session.metadata_offset
+            for session in self._sessions.values()
+            if not session.fenced and session.shutdown_offset < 0
+        ]
+        return min(offsets, default=1 << 63)

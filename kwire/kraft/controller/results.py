@@ -1,0 +1,36 @@
+"""Small helpers for answers: an error as a pair, several records bounded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+DEFAULT_TEXTS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
+    ErrorCode.UNKNOWN_TOPIC_ID: "This server does not host this topic ID.",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
+    ErrorCode.ELECTION_NOT_NEEDED: ("Leader election not needed for topic partition."),
+    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "The preferred leader was not available.",
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "Eligible topic partition leaders are not available.",
+    ErrorCode.NO_REASSIGNMENT_IN_PROGRESS: "No partition reassignment is in progress.",
+    ErrorCode.TOPIC_DELETION_DISABLED: "Topic deletion is disabled.",
+    ErrorCode.THROTTLING_QUOTA_EXCEEDED: "The throttling quota has been exceeded.",
+}
+"""Kafka's text of a code, used where an error carries no message of its own."""
+
+
+def text_of(error: KafkaError) -> str | None:
+    """The message that goes with an error: its own, or Kafka's text for its code."""
+    if error.message is not None:
+        return error.message
+    return DEFAULT_TEXTS.get(ErrorCode(error.code))
+
+
+def put_error(target: Any, error: KafkaError) -> Any:
+    """Set `error_code` and `error_message` of a response struct; returns it."""
+    target.error_code = int(error.code)
+    target.error_message = text_of(error)
+    return target

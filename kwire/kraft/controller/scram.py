@@ -1,0 +1,91 @@
+"""AlterUserScramCredentials (KIP-554, KIP-900)."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Any
+
+from kwire.kraft.controller.results import put_error
+from kwire.kraft.controller.state import ControllerState, Records
+from kwire.kraft.images.security import ScramCredential, scram_record
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+SHA_256, SHA_512 = 1, 2
+_HASHES = {SHA_256: "sha256", SHA_512: "sha512"}
+MIN_ITERATIONS = 4096
+MAX_ITERATIONS = 16384
+
+
+def alter_credentials(state: ControllerState, request: Any) -> tuple[Records, Any]:
+    """Answer an AlterUserScramCredentialsRequest (version 0).
+
+    A user may be named once; results are per user, the successful ones first.
+    """
+    deletions: dict[str, Any] = {}
+    upsertions: dict[str, Any] = {}
+    errors: dict[str, KafkaError] = {}
+    for chosen, items in ((deletions, request.deletions), (upsertions, request.upsertions)):
+        for item in items:
+            if item.name in errors:
+                continue
+            twice = deletions.pop(item.name, None) or upsertions.pop(item.name, None)
+            try:
+                if twice is not None:
+                    raise KafkaError(
+                        ErrorCode.DUPLICATE_RESOURCE,
+                        "A user credential cannot be altered twice in the same request",
+                    )
+                _check(state, item, is_upsertion=chosen is upsertions)
+                chosen[item.name] = item
+            except KafkaError as error:
+                errors[item.name] = error
+    records: Records = []
+    for name, item in deletions.items():
+        record = m.RemoveUserScramCredentialRecord(name=name, mechanism=item.mechanism)
+        records.append((record, 0))
+    for name, item in upsertions.items():
+        records.append((scram_record(name, item.mechanism, credential(item)), 0))
+    answer = m.AlterUserScramCredentialsResponse
+    results = [
+        answer.AlterUserScramCredentialsResult(user=name, error_message=None)
+        for name in (*deletions, *upsertions)
+    ]
+    for name, failure in errors.items():
+        results.append(put_error(answer.AlterUserScramCredentialsResult(user=name), failure))
+    return records, answer(results=results)
+
+
+def credential(item: Any) -> ScramCredential:
+    """What is stored for an upsertion: the keys derived from its salted password."""
+    algorithm = _HASHES[item.mechanism]
+    salted = bytes(item.salted_password)
+    client_key = hmac.new(salted, b"Client Key", algorithm).digest()
+    return ScramCredential(
+        salt=bytes(item.salt),
+        stored_key=hashlib.new(algorithm, client_key).digest(),
+        server_key=hmac.new(salted, b"Server Key", algorithm).digest(),
+        iterations=item.iterations,
+    )
+
+
+def _check(state: ControllerState, item: Any, is_upsertion: bool) -> None:
+    if not state.gates.scram:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION, "The current metadata.version does not support SCRAM"
+        )
+    if not item.name:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+    if item.mechanism not in _HASHES:
+        raise KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+    if not is_upsertion:
+        if (item.mechanism, item.name) not in state.image.scram:
+            raise KafkaError(
+                ErrorCode.RESOURCE_NOT_FOUND,
+                "Attempt to delete a user credential that does not exist",
+            )
+    elif item.iterations < MIN_ITERATIONS:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
+    elif item.iterations > MAX_ITERATIONS:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")

@@ -1,0 +1,256 @@
+"""Registered brokers and controllers of the metadata image.
+
+Replays RegisterBrokerRecord (versions 0-4), UnregisterBrokerRecord, FenceBrokerRecord,
+UnfenceBrokerRecord, BrokerRegistrationChangeRecord (0-3), RegisterControllerRecord and
+UnregisterControllerRecord as Kafka 4.4 does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kwire.kraft.images.errors import ImageError
+from kwire.protocol import messages as m
+
+if TYPE_CHECKING:
+    from kwire.kraft.images.delta import MetadataDelta
+    from kwire.kraft.metadata_version import MetadataVersion
+
+FENCE = 1
+UNFENCE = -1
+ENTER_CONTROLLED_SHUTDOWN = 1
+"""Values of BrokerRegistrationChangeRecord's two change fields; 0 is no change."""
+
+
+class Endpoint(NamedTuple):
+    """Where a node listens: `security_protocol` is Kafka's number (0 PLAINTEXT, 1 SSL, ...)."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: int
+
+
+class BrokerImage(NamedTuple):
+    """One registered broker. Its epoch is the offset of its registration record."""
+
+    broker_id: int
+    epoch: int
+    incarnation_id: bytes
+    endpoints: tuple[Endpoint, ...]
+    features: dict[str, tuple[int, int]]
+    rack: str | None
+    fenced: bool
+    in_controlled_shutdown: bool
+    directories: tuple[bytes, ...]
+    cordoned_directories: tuple[bytes, ...] | None
+    is_migrating_zk_broker: bool = False
+
+    @property
+    def is_active(self) -> bool:
+        """May lead and be in sync: neither fenced nor shutting down."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+    def endpoint(self, listener_name: str | None) -> Endpoint | None:
+        """The endpoint of a listener, or None."""
+        for endpoint in self.endpoints:
+            if endpoint.name == listener_name:
+                return endpoint
+        return None
+
+    def has_online_directory(self, directory: bytes) -> bool:
+        """Whether a replica in `directory` can be served: known, or not yet assigned."""
+        from kwire.kraft.images.topics import LOST_DIRECTORY, is_reserved_directory
+
+        if not self.directories or is_reserved_directory(directory):
+            return directory != LOST_DIRECTORY
+        return directory in self.directories
+
+
+class ControllerImage(NamedTuple):
+    """One registered controller."""
+
+    controller_id: int
+    incarnation_id: bytes
+    endpoints: tuple[Endpoint, ...]
+    features: dict[str, tuple[int, int]]
+    zk_migration_ready: bool = False
+
+    def endpoint(self, listener_name: str | None) -> Endpoint | None:
+        """The endpoint of a listener, or None."""
+        for endpoint in self.endpoints:
+            if endpoint.name == listener_name:
+                return endpoint
+        return None
+
+
+def endpoints_of(items: list[Any]) -> tuple[Endpoint, ...]:
+    """Endpoints of a registration request or record."""
+    return tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in items)
+
+
+def features_of(items: list[Any]) -> dict[str, tuple[int, int]]:
+    """Supported feature ranges of a registration request or record."""
+    return {f.name: (f.min_supported_version, f.max_supported_version) for f in items}
+
+
+class ClusterImage:
+    """Brokers and controllers by id."""
+
+    __slots__ = ("brokers", "controllers")
+
+    def __init__(self) -> None:
+        self.brokers: dict[int, BrokerImage] = {}
+        self.controllers: dict[int, ControllerImage] = {}
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, ClusterImage)
+            and self.brokers == other.brokers
+            and self.controllers == other.controllers
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def replay_register_broker(self, record: Any, delta: MetadataDelta | None) -> None:
+        cordoned = record.cordoned_log_dirs
+        broker = BrokerImage(
+            broker_id=record.broker_id,
+            epoch=record.broker_epoch,
+            incarnation_id=record.incarnation_id,
+            endpoints=endpoints_of(record.end_points),
+            features=features_of(record.features),
+            rack=record.rack,
+            fenced=record.fenced,
+            in_controlled_shutdown=record.in_controlled_shutdown,
+            directories=tuple(record.log_dirs or ()),
+            cordoned_directories=None if cordoned is None else tuple(cordoned),
+            is_migrating_zk_broker=record.is_migrating_zk_broker,
+        )
+        self._put_broker(broker, delta)
+
+    def replay_unregister_broker(self, record: Any, delta: MetadataDelta | None) -> None:
+        broker = self._broker(record.broker_id, record.broker_epoch)
+        del self.brokers[broker.broker_id]
+        if delta is not None:
+            delta.broker_changed(broker.broker_id, broker, None)
+
+    def replay_fence(self, record: Any, fenced: bool, delta: MetadataDelta | None) -> None:
+        broker = self._broker(record.id, record.epoch)
+        self._put_broker(broker._replace(fenced=fenced), delta)
+
+    def replay_registration_change(self, record: Any, delta: MetadataDelta | None) -> None:
+        broker = self._broker(record.broker_id, record.broker_epoch)
+        if record.fenced not in (0, FENCE, UNFENCE):
+            raise ImageError(f"BrokerRegistrationChangeRecord with fenced={record.fenced}")
+        if record.in_controlled_shutdown not in (0, ENTER_CONTROLLED_SHUTDOWN):
+            raise ImageError(
+                "BrokerRegistrationChangeRecord with in_controlled_shutdown="
+                f"{record.in_controlled_shutdown}"
+            )
+        if record.fenced:
+            broker = broker._replace(fenced=record.fenced == FENCE)
+        if record.in_controlled_shutdown:
+            broker = broker._replace(in_controlled_shutdown=True)
+        if record.log_dirs:
+            broker = broker._replace(directories=tuple(record.log_dirs))
+        if record.cordoned_log_dirs is not None:
+            broker = broker._replace(cordoned_directories=tuple(record.cordoned_log_dirs))
+        self._put_broker(broker, delta)
+
+    def replay_register_controller(self, record: Any, delta: MetadataDelta | None) -> None:
+        controller = ControllerImage(
+            controller_id=record.controller_id,
+            incarnation_id=record.incarnation_id,
+            endpoints=endpoints_of(record.end_points),
+            features=features_of(record.features),
+            zk_migration_ready=record.zk_migration_ready,
+        )
+        old = self.controllers.get(controller.controller_id)
+        self.controllers[controller.controller_id] = controller
+        if delta is not None:
+            delta.controller_changed(controller.controller_id, old, controller)
+
+    def replay_unregister_controller(self, record: Any, delta: MetadataDelta | None) -> None:
+        old = self.controllers.pop(record.controller_id, None)
+        if old is None:
+            raise ImageError(f"unregistration of unknown controller {record.controller_id}")
+        if delta is not None:
+            delta.controller_changed(record.controller_id, old, None)
+
+    def to_records(self, gates: MetadataVersion) -> Iterator[tuple[Any, int]]:
+        for broker_id in sorted(self.brokers):
+            yield broker_record(self.brokers[broker_id], gates), gates.register_broker_record
+        if gates.register_controller_record is not None:
+            for controller_id in sorted(self.controllers):
+                controller = self.controllers[controller_id]
+                yield controller_record(controller), gates.register_controller_record
+
+    def _put_broker(self, broker: BrokerImage, delta: MetadataDelta | None) -> None:
+        old = self.brokers.get(broker.broker_id)
+        self.brokers[broker.broker_id] = broker
+        if delta is not None:
+            delta.broker_changed(broker.broker_id, old, broker)
+
+    def _broker(self, broker_id: int, epoch: int) -> BrokerImage:
+        broker = self.brokers.get(broker_id)
+        if broker is None:
+            raise ImageError(f"change of broker {broker_id}, which is not registered")
+        if broker.epoch != epoch:
+            raise ImageError(
+                f"change of broker {broker_id} at epoch {epoch}, registered is {broker.epoch}"
+            )
+        return broker
+
+
+def broker_record(broker: BrokerImage, gates: MetadataVersion) -> Any:
+    """The RegisterBrokerRecord that recreates a registration at the version of `gates`."""
+    record = m.RegisterBrokerRecord(
+        broker_id=broker.broker_id,
+        incarnation_id=broker.incarnation_id,
+        broker_epoch=broker.epoch,
+        end_points=[
+            m.RegisterBrokerRecord.BrokerEndpoint(
+                name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol
+            )
+            for e in broker.endpoints
+        ],
+        features=[
+            m.RegisterBrokerRecord.BrokerFeature(
+                name=name, min_supported_version=low, max_supported_version=high
+            )
+            for name, (low, high) in broker.features.items()
+        ],
+        rack=broker.rack,
+        fenced=broker.fenced,
+        in_controlled_shutdown=broker.in_controlled_shutdown,
+    )
+    if gates.register_broker_record >= 2:
+        record.is_migrating_zk_broker = broker.is_migrating_zk_broker
+    if gates.directory_assignment:
+        record.log_dirs = list(broker.directories)
+    if gates.cordoned_log_dirs and broker.cordoned_directories is not None:
+        record.cordoned_log_dirs = list(broker.cordoned_directories)
+    return record
+
+
+def controller_record(controller: ControllerImage) -> Any:
+    """The RegisterControllerRecord that recreates a registration."""
+    return m.RegisterControllerRecord(
+        controller_id=controller.controller_id,
+        incarnation_id=controller.incarnation_id,
+        zk_migration_ready=controller.zk_migration_ready,
+        end_points=[
+            m.RegisterControllerRecord.ControllerEndpoint(
+                name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol
+            )
+            for e in controller.endpoints
+        ],
+        features=[
+            m.RegisterControllerRecord.ControllerFeature(
+                name=name, min_supported_version=low, max_supported_version=high
+            )
+            for name, (low, high) in controller.features.items()
+        ],
+    )
