@@ -1,0 +1,290 @@
+"""The rules that keep the house in order: who imports whom, what is pure, how long things are.
+
+Imports point one way (docs/DESIGN.md); pure packages know no clock, socket, randomness or files;
+time and chance come from `kwire/clock.py` alone; nothing iterates over a set where order may
+reach the outside; a file has at most 600 lines and a function at most 70.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import pathlib
+from collections.abc import Iterator
+from typing import TypeGuard
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "kwire"
+
+# Package (or module) -> what it may import besides itself. `clock` and `pending` are below all.
+BASE = ("clock", "pending")
+FACTS = (*BASE, "config", "protocol")
+LOW = (*FACTS, "network", "log", "security")
+MIDDLE = (*LOW, "replica", "kraft")
+HIGH = (*MIDDLE, "coordinator")
+MAY_IMPORT: dict[str, tuple[str, ...]] = {
+    "clock": (),
+    "pending": (),
+    "protocol": BASE,
+    "config": (*BASE, "protocol"),
+    "network": FACTS,
+    "log": FACTS,
+    "security": (*FACTS, "network"),
+    "tiered": (*FACTS, "log"),
+    "replica": LOW,
+    "kraft": LOW,
+    "coordinator": MIDDLE,
+    "broker": (*HIGH, "tiered"),
+    "spark": (*FACTS, "log"),
+    "http": (*HIGH, "broker"),
+    "testing": (*HIGH, "broker", "cli"),
+    "cli": (*HIGH, "broker", "http", "testing", "spark"),
+    "__main__": ("cli",),
+}
+IMPURE_MODULES = ("asyncio", "socket", "time", "random", "os")
+PURE = (
+    "protocol/",
+    "kraft/raft/",
+    "kraft/controller/",
+    "kraft/image.py",
+    "kraft/images/",
+    "replica/partition.py",
+    "replica/state.py",
+    "coordinator/group/",
+    "coordinator/transaction/",
+)
+# Inside of these, what loads its own data or drives a loop.
+NOT_PURE: tuple[str, ...] = ()
+TIME_AND_CHANCE = {
+    ("time", "time"),
+    ("time", "time_ns"),
+    ("uuid", "uuid1"),
+    ("uuid", "uuid4"),
+    ("os", "urandom"),
+}
+FSYNC = {("os", "fsync"), ("os", "fdatasync"), ("os", "sync_file_range")}
+ORDER_FREE = ("sorted", "min", "max", "sum", "any", "all", "len", "set", "frozenset")
+FILE_LINES_MAX = 600
+FUNCTION_LINES_MAX = 70
+
+
+@functools.cache
+def modules() -> dict[str, ast.Module]:
+    """Path below kwire/ -> syntax tree, of every module."""
+    return {
+        path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(), str(path))
+        for path in sorted(PACKAGE.rglob("*.py"))
+    }
+
+
+def is_type_checking(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def runtime_nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every node but what stands under `if TYPE_CHECKING`."""
+    for child in ast.iter_child_nodes(tree):
+        if isinstance(child, ast.stmt) and is_type_checking(child):
+            continue
+        yield child
+        yield from runtime_nodes(child)
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """(line, full module name) of every import that happens at run time."""
+    for node in runtime_nodes(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.lineno, node.module
+            for alias in node.names:
+                yield node.lineno, f"{node.module}.{alias.name}"
+
+
+def is_pure(path: str) -> bool:
+    return path.startswith(PURE) and path not in NOT_PURE
+
+
+def test_imports_point_one_way() -> None:
+    wrong = []
+    for path, tree in modules().items():
+        own = path.split("/")[0].removesuffix(".py")
+        if own == "__init__":
+            continue
+        for line, name in imports(tree):
+            parts = name.split(".")
+            if parts[0] != "kwire" or len(parts) < 2 or parts[1] == "__version__":
+                continue
+            if parts[1] != own and parts[1] not in MAY_IMPORT[own]:
+                wrong.append(f"kwire/{path}:{line} imports kwire.{parts[1]}")
+    assert not wrong, "\n".join(dict.fromkeys(wrong))
+
+
+def test_pure_packages_know_no_clock_socket_or_files() -> None:
+    wrong = [
+        f"kwire/{path}:{line} imports {name}"
+        for path, tree in modules().items()
+        if is_pure(path)
+        for line, name in imports(tree)
+        if name.split(".")[0] in IMPURE_MODULES
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def uses(tree: ast.Module, wanted: set[tuple[str, str]]) -> Iterator[tuple[int, str]]:
+    """Where a `module.name` of `wanted` is used or imported."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if (node.value.id, node.attr) in wanted:
+                yield node.lineno, f"{node.value.id}.{node.attr}"
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                if (node.module or "", alias.name) in wanted:
+                    yield node.lineno, f"{node.module}.{alias.name}"
+
+
+def test_time_and_chance_come_from_the_clock_module() -> None:
+    wrong = []
+    for path, tree in modules().items():
+        if path == "clock.py":
+            continue
+        wrong += [f"kwire/{path}:{line} uses {name}" for line, name in uses(tree, TIME_AND_CHANCE)]
+        wrong += [
+            f"kwire/{path}:{line} imports {name}"
+            for line, name in imports(tree)
+            if name in ("random", "secrets")
+        ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_identity_of_objects() -> None:
+    wrong = [
+        f"kwire/{path}:{node.lineno} uses id()"
+        for path, tree in modules().items()
+        for node in ast.walk(tree)
+        if calls(node, ("id",))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_only_one_file_syncs() -> None:
+    wrong = [
+        f"kwire/{path}:{line} uses {name}"
+        for path, tree in modules().items()
+        if path != "log/files.py"
+        for line, name in uses(tree, FSYNC)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("path", [*modules()])
+def test_files_and_functions_are_short(path: str) -> None:
+    lines = (PACKAGE / path).read_text().count("\n")
+    wrong = [f"kwire/{path}: {lines} lines"] if lines > FILE_LINES_MAX else []
+    for node in ast.walk(modules()[path]):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            if length > FUNCTION_LINES_MAX:
+                wrong.append(f"kwire/{path}:{node.lineno} {node.name}: {length} lines")
+    assert not wrong, "\n".join(wrong)
+
+
+def is_set(node: ast.expr | None) -> bool:
+    """A set display, comprehension, `set(...)`, `frozenset(...)` or a union of such."""
+    if isinstance(node, ast.Set | ast.SetComp):
+        return True
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return node.func.id in ("set", "frozenset")
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr | ast.BitAnd | ast.Sub):
+        return is_set(node.left) or is_set(node.right)
+    return False
+
+
+def is_set_type(annotation: ast.expr) -> bool:
+    return ast.unparse(annotation).split("[")[0] in ("set", "frozenset", "AbstractSet", "Set")
+
+
+def set_names(tree: ast.AST) -> set[str]:
+    """Names and attributes (as source text) that are assigned or annotated as sets."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AnnAssign) and is_set_type(node.annotation):
+            names.add(ast.unparse(node.target))
+        elif isinstance(node, ast.Assign) and is_set(node.value):
+            names.update(ast.unparse(target) for target in node.targets)
+        elif isinstance(node, ast.arg) and node.annotation and is_set_type(node.annotation):
+            names.add(node.arg)
+    return names
+
+
+def calls(node: ast.AST, names: tuple[str, ...]) -> TypeGuard[ast.Call]:
+    """Whether `node` calls one of these by its bare name."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
+
+
+def iterated(tree: ast.AST) -> Iterator[ast.expr]:
+    """Every expression whose order becomes the order of something else."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.For | ast.AsyncFor):
+            yield node.iter
+        elif isinstance(node, ast.ListComp | ast.GeneratorExp | ast.DictComp):
+            yield from (generator.iter for generator in node.generators)
+        elif calls(node, ("list", "tuple", "iter", "enumerate", "next")):
+            yield from node.args[:1]
+
+
+def unordered(tree: ast.Module) -> Iterator[int]:
+    """Lines that iterate over a set, as far as one can see without types."""
+    ordered_by = {
+        id(argument) for node in ast.walk(tree) if calls(node, ORDER_FREE) for argument in node.args
+    }
+    order_free = {
+        id(generator.iter)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.GeneratorExp | ast.ListComp) and id(node) in ordered_by
+        for generator in node.generators
+    }
+    for scope in ast.walk(tree):
+        if not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        names = set_names(scope)
+        if isinstance(scope, ast.ClassDef):
+            # Attributes are known by the whole class, local names only inside of their function.
+            names = {name for name in names if name.startswith("self.")}
+        for node in iterated(scope):
+            if id(node) not in order_free and (is_set(node) or ast.unparse(node) in names):
+                yield node.lineno
+
+
+def test_no_order_comes_from_a_set() -> None:
+    wrong = [
+        f"kwire/{path}:{line} iterates over a set"
+        for path, tree in modules().items()
+        if not path.startswith(("cli/", "http/"))
+        for line in dict.fromkeys(unordered(tree))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("def f():\n    for x in {1, 2}: pass", True),
+        ("def f(s: set[int]):\n    return [x for x in s]", True),
+        ("def f(s: set[int]):\n    return sorted(x for x in s)", False),
+        ("def f():\n    s = set()\n    return list(s)", True),
+        ("def f(s: set[int]):\n    return sorted(s)", False),
+        ("class A:\n    s: set[int]\n    def f(self):\n        self.s: set[int] = set()\n", False),
+        (
+            "class A:\n    def __init__(self):\n        self.s = set()\n"
+            "    def f(self):\n        for x in self.s: pass",
+            True,
+        ),
+        ("def f(d: dict[int, int]):\n    for x in d: pass", False),
+    ],
+)
+def test_the_rule_about_sets_sees_them(code: str, found: bool) -> None:
+    assert bool(list(unordered(ast.parse(code)))) is found
