@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from kwire.pending import Pending
+from kwire import pending as pendings_module
+from kwire.pending import Pending, after
 from kwire.protocol.errors import KafkaError
 
 # A response, or a Pending of one.
@@ -27,46 +28,22 @@ def convert(
         result = done.result()
         return result if on_result is None else on_result(result)
 
-    if pending.done:
-        return answer(pending)
-    converted: Pending[Any] = Pending(on_cancel=pending.cancel)  # type: ignore[arg-type]
-
-    def finish(done: Pending[Any]) -> None:
-        try:
-            converted.complete(answer(done))
-        except Exception as error:
-            converted.fail(error)
-
-    pending.add_done_callback(finish)
-    return converted
+    return answer(pending) if pending.done else after(pending, answer)
 
 
-def gather(pendings: Sequence[Pending[Any]], combine: Callable[[list[Any]], Any]) -> Answer:
+def gather(pendings: list[Pending[Any]], combine: Callable[[list[Any]], Any]) -> Answer:
     """`combine` of all results in order, a KafkaError standing for the result that failed."""
-    left = sum(not pending.done for pending in pendings)
 
-    def answer() -> Any:
-        return combine([x.error() or x.result() for x in pendings])
+    def answer(done: Pending[Any]) -> Any:
+        results = []
+        for pending in done.result():
+            error = pending.error()
+            results.append(error if isinstance(error, KafkaError) else pending.result())
+        return combine(results)
 
-    if not left:
-        return answer()
+    return convert_all(pendings_module.gather(pendings), answer)
 
-    def cancel() -> None:
-        for pending in pendings:
-            pending.cancel()
 
-    combined: Pending[Any] = Pending(on_cancel=cancel)
-
-    def count(_: Pending[Any]) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            try:
-                combined.complete(answer())
-            except Exception as error:
-                combined.fail(error)
-
-    for pending in pendings:
-        if not pending.done:
-            pending.add_done_callback(count)
-    return combined
+def convert_all(pending: Pending[Any], answer: Callable[[Pending[Any]], Any]) -> Answer:
+    """`answer(pending)` now if it is done, else a Pending of it."""
+    return answer(pending) if pending.done else after(pending, answer)
