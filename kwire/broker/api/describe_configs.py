@@ -1,0 +1,159 @@
+"""DescribeConfigs, versions 1-4: settings of brokers, topics, groups, subscriptions and loggers.
+
+A broker answers for itself by its id and for the cluster-wide defaults by the empty name. Groups
+and client metrics subscriptions are described whether they exist or not. Keys that are null or
+empty mean every config; unknown ones are left out. v3 has types and documentation, which is null.
+Resources that the principal may not see come last. Source: KIP-133, KIP-226, KIP-569, KIP-848;
+names, values, sources and synonyms measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kwire.broker.context import RequestContext
+from kwire.broker.operations import CLUSTER, CLUSTER_NAME, DESCRIBE_CONFIGS, GROUP, TOPIC
+from kwire.config import describe
+from kwire.config.dynamic import (
+    RESOURCE_BROKER,
+    RESOURCE_BROKER_LOGGER,
+    RESOURCE_CLIENT_METRICS,
+    RESOURCE_GROUP,
+    RESOURCE_TOPIC,
+)
+from kwire.kraft.controller.topic_names import check_name
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+VERSIONS = (1, 4)
+
+MALFORMED = (
+    "This most likely occurs because of a request being malformed by the client library or the "
+    "message was sent to an incompatible broker. See the broker logs for more details."
+)
+# Resource type -> (ACL resource type, error without DESCRIBE_CONFIGS on it).
+_ACL: dict[int, tuple[int, ErrorCode]] = {
+    RESOURCE_TOPIC: (TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+    RESOURCE_GROUP: (GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+}
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    described: list[Any] = []
+    hidden: list[Any] = []
+    for resource in request.resources:
+        result = m.DescribeConfigsResponse.DescribeConfigsResult(
+            resource_type=resource.resource_type, resource_name=resource.resource_name, configs=[]
+        )
+        refusal = _refusal(context, resource)
+        if refusal is not None:
+            result.error_code = int(refusal)
+            result.error_message = KafkaError(refusal).message
+            hidden.append(result)
+            continue
+        described.append(result)
+        try:
+            entries = _describe(context, resource)
+        except KafkaError as error:
+            result.error_code = int(error.code)
+            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                result.error_message = error.message
+            continue
+        result.configs = [_result(entry, request.include_synonyms) for entry in entries]
+    return m.DescribeConfigsResponse(results=described + hidden)
+
+
+def _refusal(context: RequestContext, resource: Any) -> ErrorCode | None:
+    """The error of a principal that may not describe this resource."""
+    kind, code = _ACL.get(resource.resource_type, (CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+    name = CLUSTER_NAME if kind == CLUSTER else resource.resource_name
+    return None if context.authorize(DESCRIBE_CONFIGS, kind, name) else code
+
+
+def _describe(context: RequestContext, resource: Any) -> list[describe.Entry]:
+    name, keys = resource.resource_name, resource.configuration_keys
+    describer = _DESCRIBERS.get(resource.resource_type)
+    if describer is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED)
+    return describer(context.node, name, keys)
+
+
+def _broker(node: Any, name: str, keys: Sequence[str] | None) -> list[describe.Entry]:
+    dynamic = node.dynamic_config
+    if not name:
+        return describe.describe_cluster_default(dynamic, keys)
+    _check_own_id(node, name, f"Unexpected broker id, expected {node.broker_id} or empty string, ")
+    return describe.describe_broker(dynamic, keys)
+
+
+def _check_own_id(node: Any, name: str, expected: str) -> None:
+    if not (name.isascii() and name.removeprefix("-").isdecimal()):
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}"
+        )
+    if int(name) != node.broker_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{expected}but received {name}")
+
+
+def _topic(node: Any, name: str, keys: Sequence[str] | None) -> list[describe.Entry]:
+    check_name(name)
+    if name not in node.image.topics.by_name:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    overrides = node.dynamic_config.configs.get((RESOURCE_TOPIC, name), {})
+    return describe.describe_topic(node.dynamic_config, overrides, keys)
+
+
+def _group(node: Any, name: str, keys: Sequence[str] | None) -> list[describe.Entry]:
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+    return describe.describe_group(node.dynamic_config, name, keys)
+
+
+def _client_metrics(node: Any, name: str, keys: Sequence[str] | None) -> list[describe.Entry]:
+    if not name:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty"
+        )
+    overrides = node.dynamic_config.configs.get((RESOURCE_CLIENT_METRICS, name), {})
+    return describe.describe_client_metrics(overrides, keys)
+
+
+def _loggers(node: Any, name: str, keys: Sequence[str] | None) -> list[describe.Entry]:
+    from kwire.config.loggers import levels
+
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+    _check_own_id(node, name, f"Unexpected broker id, expected {node.broker_id} ")
+    return describe.describe_loggers(levels(), keys)
+
+
+_DESCRIBERS = {
+    RESOURCE_BROKER: _broker,
+    RESOURCE_BROKER_LOGGER: _loggers,
+    RESOURCE_TOPIC: _topic,
+    RESOURCE_GROUP: _group,
+    RESOURCE_CLIENT_METRICS: _client_metrics,
+}
+
+
+def _result(entry: describe.Entry, include_synonyms: bool) -> Any:
+    result = m.DescribeConfigsResponse.DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.sensitive,
+        config_type=entry.type,
+        documentation=entry.documentation,
+        synonyms=[],
+    )
+    if include_synonyms:
+        result.synonyms = [
+            m.DescribeConfigsResponse.DescribeConfigsSynonym(
+                name=synonym.name, value=synonym.value, source=synonym.source
+            )
+            for synonym in entry.synonyms
+        ]
+    return result
