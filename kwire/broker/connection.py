@@ -87,6 +87,11 @@ class BrokerConnection(FrameConnection):
         self.last_active_s = self.node.loop.time()
         self.listener.opened(self)
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a request of this connection has not got its reply yet."""
+        return bool(self._slots or self._queue)
+
     def add_close_callback(self, callback: Any) -> None:
         """Run `callback()` once when the connection closes."""
         self._on_close.append(callback)

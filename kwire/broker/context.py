@@ -71,7 +71,9 @@ class RequestContext:
 
     @property
     def listener_name(self) -> str:
-        return self.node.listener_name if self.connection is None else self.connection.listener_name
+        if self.connection is None:
+            return str(self.node.listener_name)
+        return self.connection.listener_name
 
     @property
     def principal(self) -> str:

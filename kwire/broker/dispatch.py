@@ -61,8 +61,9 @@ class Dispatcher:
         if route is None:
             route = self._load(api_key)
         if not route.version_min <= api_version <= route.version_max:
-            if api_key == API_VERSIONS_KEY:
-                return _UNSUPPORTED_API_VERSIONS
+            if api_key == API_VERSIONS_KEY and api_version > route.version_max:
+                unsupported: Route = _UNSUPPORTED_API_VERSIONS
+                return unsupported
             raise MalformedError(f"{route.name} version {api_version} is not supported")
         return route
 

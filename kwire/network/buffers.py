@@ -13,7 +13,6 @@ SMALL_FRAME_BYTES = 16 * 1024
 FIRST_ALLOCATION_BYTES = 256 * 1024
 POOLED_SIZES = (64 * 1024, 256 * 1024, 1024 * 1024, 4 * 1024 * 1024, 16 * 1024 * 1024)
 POOLED_BYTES_MAX = 32 * 1024 * 1024
-POISON = 0xDB
 
 
 def is_kept(buffer: bytearray) -> bool:
@@ -29,26 +28,29 @@ def is_kept(buffer: bytearray) -> bool:
 class BufferPool:
     """The receive buffers of one event loop.
 
-    `shared` is what every connection without a partial frame receives into; call `used()` after
-    each use. `take`/`give_back` lend buffers to connections that hold a partial frame.
-    `poison=True` overwrites what is given back, so that a view kept without ownership shows up
-    (simulation and tests).
+    `shared()` is what every connection without a partial frame receives into; `take` and
+    `give_back` lend buffers to connections that hold a partial frame. Whether somebody has kept a
+    view is looked at when memory is about to be used again: during `buffer_updated` the loop
+    itself holds one.
     """
 
-    def __init__(self, *, poison: bool = False) -> None:
-        self.shared = bytearray(RECEIVE_BUFFER_BYTES)
-        self.poison = poison
+    def __init__(self) -> None:
         self.replaced = 0
+        self._shared = bytearray(RECEIVE_BUFFER_BYTES)
+        self._returned: list[bytearray] = []
         self._free: dict[int, list[bytearray]] = {size: [] for size in POOLED_SIZES}
         self._free_bytes = 0
 
-    def used(self, used_bytes: int) -> None:
-        """The callback that received `used_bytes` into `shared` is over."""
-        if is_kept(self.shared):
-            self.shared = bytearray(RECEIVE_BUFFER_BYTES)
+    def shared(self) -> bytearray:
+        """The buffer for the next read; another one when views of the last are alive."""
+        if is_kept(self._shared):
+            self._shared = bytearray(RECEIVE_BUFFER_BYTES)
             self.replaced += 1
-        elif self.poison:
-            self.shared[:used_bytes] = bytes((POISON,)) * used_bytes
+        return self._shared
+
+    def received(self) -> bytearray:
+        """The buffer that the last read went into."""
+        return self._shared
 
     def take(self, wanted_bytes: int, held_bytes: int = 0) -> bytearray:
         """A buffer for a frame of `wanted_bytes` of which `held_bytes` have arrived.
@@ -57,26 +59,30 @@ class BufferPool:
         """
         if wanted_bytes <= SMALL_FRAME_BYTES:
             return bytearray(wanted_bytes)
+        if self._returned:
+            self._sort_returned()
         for size in POOLED_SIZES:
             if size >= wanted_bytes and self._free[size]:
-                self._free_bytes -= size
-                return self._free[size].pop()
+                return self._pop(size)
         granted = min(wanted_bytes, max(FIRST_ALLOCATION_BYTES, 4 * held_bytes))
         for size in POOLED_SIZES:
             if size >= granted:
-                if self._free[size]:
-                    self._free_bytes -= size
-                    return self._free[size].pop()
-                return bytearray(size)
+                return self._pop(size) if self._free[size] else bytearray(size)
         return bytearray(granted)
 
     def give_back(self, buffer: bytearray) -> None:
-        """Return a buffer of `take`; it is dropped when a view of it is kept."""
-        size = len(buffer)
-        free = self._free.get(size)
-        if free is None or self._free_bytes + size > POOLED_BYTES_MAX or is_kept(buffer):
-            return
-        if self.poison:
-            buffer[:] = bytes((POISON,)) * size
-        free.append(buffer)
-        self._free_bytes += size
+        """Return a buffer of `take`; it is dropped if a view of it is still kept at the next one."""
+        if len(buffer) in self._free:
+            self._returned.append(buffer)
+
+    def _pop(self, size: int) -> bytearray:
+        self._free_bytes -= size
+        return self._free[size].pop()
+
+    def _sort_returned(self) -> None:
+        returned, self._returned = self._returned, []
+        for buffer in returned:
+            size = len(buffer)
+            if self._free_bytes + size <= POOLED_BYTES_MAX and not is_kept(buffer):
+                self._free[size].append(buffer)
+                self._free_bytes += size

@@ -47,7 +47,7 @@ class FrameConnection(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> bytearray | memoryview:
         partial = self._partial
         if partial is None:
-            return self._pool.shared
+            return self._pool.shared()
         end = min(self._target, len(partial))
         return memoryview(partial)[self._filled : end]
 
@@ -57,10 +57,8 @@ class FrameConnection(asyncio.BufferedProtocol):
             self._filled = 0  # whatever still arrives is dropped, in place
             return
         if partial is None:
-            pool = self._pool
-            with memoryview(pool.shared) as view:
+            with memoryview(self._pool.received()) as view:
                 self._cut(view, nbytes)
-            pool.used(nbytes)
         else:
             self._filled += nbytes
             if self._filled == self._target or self._filled == len(partial):

@@ -38,7 +38,7 @@ Resolver = Callable[[int], tuple[str, int] | None]
 class _Request:
     """One request on its way to another node."""
 
-    __slots__ = ("api_key", "deadline_s", "message", "pending", "timer", "version")
+    __slots__ = ("api_key", "message", "pending", "timer", "version")
 
     def __init__(self, api_key: int, version: int | None, message: Any) -> None:
         self.api_key = api_key
@@ -123,7 +123,7 @@ class _Link:
                 ),
                 self._owner.connect_timeout_ms / 1000,
             )
-        except (OSError, asyncio.TimeoutError) as error:
+        except (TimeoutError, OSError) as error:
             self._connecting = None
             self._failed(f"cannot connect to node {self._node_id}: {error}")
         else:

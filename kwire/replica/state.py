@@ -8,7 +8,7 @@ changes only when the controller's answer or the metadata says so (KIP-497). A f
 its leader and truncates where their epochs diverge (KIP-595).
 
     event                 role      effects
-    Assigned              any       BecomeLeader, BecomeFollower or StopReplica, AdvanceHighWatermark
+    Assigned              any       BecomeLeader, BecomeFollower, StopReplica, AdvanceHighWatermark
     LogEndMoved           leader    AdvanceHighWatermark
     FollowerFetched       leader    AdvanceHighWatermark, AlterIsr
     Tick                  leader    AlterIsr

@@ -321,9 +321,7 @@ class RaftNode:
         content = bytes(self.pieces.pop(effect.snapshot))
         source = self.find_snapshot(effect.snapshot, content)
         self.disk.snapshots[effect.snapshot] = source
-        self.step(
-            msg.SnapshotStored(effect.snapshot, source.voters, source.level or None), now_ms
-        )
+        self.step(msg.SnapshotStored(effect.snapshot, source.voters, source.level or None), now_ms)
 
     find_snapshot: Callable[[OffsetAndEpoch, bytes], Snapshot]
 
@@ -450,9 +448,7 @@ class RaftCluster:
                     self.client_replies.append((reply_to[1], response))
                     continue
                 source, correlation, version = reply_to
-                self.network.append(
-                    InFlight(node.id, source, correlation, response, True, version)
-                )
+                self.network.append(InFlight(node.id, source, correlation, response, True, version))
             node.replies.clear()
 
     def _target_of(self, send: fx.Send) -> int:
@@ -558,9 +554,7 @@ class RaftCluster:
         end_ms = self.now_ms + duration_ms
         self.settle()
         while True:
-            deadlines = [
-                node.raft.deadline_ms for node in self.running() if node.raft is not None
-            ]
+            deadlines = [node.raft.deadline_ms for node in self.running() if node.raft is not None]
             next_ms = min(deadlines, default=end_ms)
             if next_ms > end_ms:
                 break

@@ -49,9 +49,7 @@ def handle(context: RequestContext, request: Any) -> Any:
 
 def is_well_formed(text: str) -> bool:
     """Kafka's rule for software names and versions: letters and digits, inside also . and -."""
-    return (
-        bool(text) and text[0] in _EDGES and text[-1] in _EDGES and _INNER.issuperset(text)
-    )
+    return bool(text) and text[0] in _EDGES and text[-1] in _EDGES and _INNER.issuperset(text)
 
 
 def unsupported_version() -> Any:

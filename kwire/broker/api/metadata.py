@@ -110,7 +110,8 @@ class _MetadataReader:
             return -1
         if self._node.broker_id in self._alive and len(ids) == 1:
             return ids[0]
-        return ids[self._node.random.below(len(ids))]
+        at: int = self._node.random.below(len(ids))
+        return ids[at]
 
     def all_topics(self) -> list[Any]:
         return [

@@ -1,0 +1,121 @@
+"""Listeners: sockets that accept connections, and the connections they hold."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from kwire.broker.connection import BrokerConnection
+from kwire.broker.dispatch import Dispatcher
+
+logger = logging.getLogger(__name__)
+
+BACKLOG = 1024
+IDLE_CHECKS_PER_LIMIT = 10
+BOTH_FAMILIES = ("127.0.0.1", "::1")
+
+
+class Listener:
+    """One listener of a node: `name` is Kafka's listener name, `port` the bound one after `bind`.
+
+    `connections_max_idle_ms` closes connections on which nothing arrived for that long and
+    nothing is pending; -1 never does.
+    """
+
+    def __init__(
+        self,
+        node: Any,
+        name: str,
+        dispatcher: Dispatcher,
+        *,
+        request_bytes_max: int,
+        connections_max: int = 2**31 - 1,
+        connections_max_per_host: int = 2**31 - 1,
+        connections_max_idle_ms: int = 600_000,
+    ) -> None:
+        self.node = node
+        self.name = name
+        self.dispatcher = dispatcher
+        self.request_bytes_max = request_bytes_max
+        self.connections: dict[BrokerConnection, None] = {}
+        self.port = 0
+        self._connections_max = connections_max
+        self._connections_max_per_host = connections_max_per_host
+        self._idle_ms = connections_max_idle_ms
+        self._per_host: dict[str, int] = {}
+        self._servers: list[Any] = []
+        self._idle_timer: asyncio.TimerHandle | None = None
+
+    async def bind(self, host: str, port: int) -> None:
+        """Take the address; connections are accepted from `start` on. OSError when it is taken.
+
+        `localhost` means both families on one port, where the machine has both.
+        """
+        hosts = BOTH_FAMILIES if host == "localhost" else (host or None,)
+        for at, one in enumerate(hosts):
+            try:
+                server = await self.node.loop.create_server(
+                    self._accept, one, self.port or port, backlog=BACKLOG, start_serving=False
+                )
+            except OSError:
+                if at == 0:
+                    raise
+                continue  # no IPv6 on this machine, or the port is taken there
+            self._servers.append(server)
+            self.port = self.port or server.sockets[0].getsockname()[1]
+
+    async def start(self) -> None:
+        """Accept connections."""
+        for server in self._servers:
+            await server.start_serving()
+        self._arm_idle_check()
+
+    def _accept(self) -> BrokerConnection:
+        return BrokerConnection(self)
+
+    def opened(self, connection: BrokerConnection) -> None:
+        """A connection was accepted; one beyond a limit is closed at once."""
+        host = connection.client_host
+        held = self._per_host.get(host, 0) + 1
+        self._per_host[host] = held
+        self.connections[connection] = None
+        if held > self._connections_max_per_host or len(self.connections) > self._connections_max:
+            connection.close("too many connections")
+
+    def closed(self, connection: BrokerConnection) -> None:
+        """A connection is gone."""
+        if self.connections.pop(connection, self) is self:
+            return
+        held = self._per_host.get(connection.client_host, 0) - 1
+        if held > 0:
+            self._per_host[connection.client_host] = held
+        else:
+            self._per_host.pop(connection.client_host, None)
+
+    def _arm_idle_check(self) -> None:
+        if self._idle_ms > 0:
+            self._idle_timer = self.node.loop.call_later(
+                max(0.1, self._idle_ms / 1000 / IDLE_CHECKS_PER_LIMIT), self._close_idle
+            )
+
+    def _close_idle(self) -> None:
+        oldest_s = self.node.loop.time() - self._idle_ms / 1000
+        for connection in list(self.connections):
+            if connection.last_active_s < oldest_s and not connection.is_waiting:
+                connection.close("idle")
+        self._arm_idle_check()
+
+    def stop_accepting(self) -> None:
+        """Close the sockets; open connections stay."""
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
+
+    def close_connections(self) -> None:
+        """Close every connection; replies that are ready are still sent."""
+        for connection in list(self.connections):
+            connection.close("the broker is stopping")

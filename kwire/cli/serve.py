@@ -1,0 +1,158 @@
+"""`kwire serve`: settings, one node, signals."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+from kwire.cli.main import ServeArguments, UsageError
+from kwire.config.broker_config import BrokerConfig
+
+if TYPE_CHECKING:
+    from kwire.broker.node import Node
+
+EXIT_FAILED = 1
+PORT_MAX = 65535
+WILDCARDS = ("", "0.0.0.0", "::")
+
+
+def default_data_directory() -> str:
+    """The user's data directory of the platform, for kwire."""
+    home = os.path.expanduser("~")
+    if sys.platform == "darwin":
+        base = os.path.join(home, "Library", "Application Support")
+    elif sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local")
+    else:
+        base = os.environ.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share")
+    return os.path.join(base, "kwire")
+
+
+def split_address(option: str, text: str) -> tuple[str, int]:
+    """`HOST:PORT` or `[HOST]:PORT`; an empty host is every interface. UsageError."""
+    host, colon, port_text = text.rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    if (
+        not colon
+        or not port_text.isascii()
+        or not port_text.isdecimal()
+        or int(port_text) > PORT_MAX
+        or (":" in host and not bracketed)
+    ):
+        raise UsageError(f"{option} {text}: expected HOST:PORT, such as localhost:9092")
+    return (host[1:-1] if bracketed else host), int(port_text)
+
+
+def _listener(host: str, port: int) -> str:
+    return f"PLAINTEXT://[{host}]:{port}" if ":" in host else f"PLAINTEXT://{host}:{port}"
+
+
+def load_config(arguments: ServeArguments, ephemeral_directory: str | None) -> BrokerConfig:
+    """The node's settings out of command line, file and environment; ConfigError, UsageError."""
+    properties: dict[str, str] = {}
+    if arguments.config is not None:
+        from kwire.config.properties import read_properties
+
+        properties = read_properties(arguments.config)
+    overrides = dict(arguments.overrides)
+    if arguments.listen is not None:
+        host, port = split_address("--listen", arguments.listen)
+        own = [_listener(host, port)]
+        controller = properties.get("controller.listener.names", "")
+        for entry in properties.get("listeners", "").split(","):
+            if entry.strip() and entry.strip().partition("://")[0] in controller.split(","):
+                own.append(entry.strip())
+        overrides.setdefault("listeners", ",".join(own))
+    if arguments.advertise is not None:
+        host, port = split_address("--advertise", arguments.advertise)
+        if host in WILDCARDS:
+            raise UsageError(f"--advertise {arguments.advertise}: clients cannot connect to that")
+        overrides.setdefault("advertised.listeners", _listener(host, port))
+    directory = arguments.data_dir or ephemeral_directory
+    if directory is not None:
+        overrides["log.dirs"] = os.path.abspath(directory)
+    elif not (properties.keys() | overrides.keys()) & {"log.dirs", "log.dir"}:
+        environment_sets_it = {"KAFKA_LOG_DIRS", "KAFKA_LOG_DIR"} & os.environ.keys()
+        if arguments.config is None and not environment_sets_it:
+            overrides["log.dirs"] = default_data_directory()
+    return BrokerConfig.load(
+        properties=properties,
+        environment=dict(os.environ),
+        overrides=overrides,
+        developer=arguments.config is None,
+    )
+
+
+def serve(arguments: ServeArguments) -> int:
+    """Run a node until SIGTERM or SIGINT; returns the exit status."""
+    ephemeral_directory = None
+    if arguments.ephemeral:
+        import tempfile
+
+        ephemeral_directory = tempfile.mkdtemp(prefix="kwire-")
+    try:
+        config = load_config(arguments, ephemeral_directory)
+        return _run(config, arguments)
+    finally:
+        if ephemeral_directory is not None:
+            shutil.rmtree(ephemeral_directory, ignore_errors=True)
+
+
+def _run(config: BrokerConfig, arguments: ServeArguments) -> int:
+    from kwire.broker.node import Node, StartError
+    from kwire.cli.logs import start_logging
+    from kwire.network.loop import new_event_loop, tune_malloc
+
+    start_logging()
+    tune_malloc()
+    loop = new_event_loop()
+    node = Node(config, loop, features=arguments.features)
+    try:
+        return int(loop.run_until_complete(_serve_until_stopped(node, loop)))
+    except StartError as error:
+        sys.stderr.write(f"kwire: {error}\n")
+        return EXIT_FAILED
+    finally:
+        loop.close()
+
+
+async def _serve_until_stopped(node: Node, loop: Any) -> int:
+    stopped = loop.create_future()
+
+    def stop() -> None:
+        if not stopped.done():
+            stopped.set_result(0)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    node.on_fatal = lambda reason: None if stopped.done() else stopped.set_result(EXIT_FAILED)
+    starting = loop.create_task(node.start())
+    await _first_of(loop, starting, stopped)
+    if starting.done() and not stopped.done():
+        starting.result()
+        host, port = node.ready_address()
+        shown = f"[{host}]" if ":" in host else host
+        sys.stdout.write(f"kwire ready on {shown}:{port}\n")
+        sys.stdout.flush()
+        await stopped
+    elif not starting.done():
+        starting.cancel()
+    status: int = stopped.result() if stopped.done() else 0
+    await node.stop()
+    return status
+
+
+async def _first_of(loop: Any, task: Any, future: Any) -> None:
+    """Wait until one of them is done."""
+    either = loop.create_future()
+
+    def done(_: Any) -> None:
+        if not either.done():
+            either.set_result(None)
+
+    task.add_done_callback(done)
+    future.add_done_callback(done)
+    await either

@@ -1,0 +1,188 @@
+"""A broker connection without a network: a transport that records, handlers that wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.broker.connection import BrokerConnection
+from kwire.broker.context import RequestContext
+from kwire.network.buffers import BufferPool
+from kwire.pending import Pending
+from kwire.protocol import frame
+from kwire.protocol import messages as m
+from kwire.protocol.errors import MalformedError
+
+
+class RecordingTransport:
+    """Keeps what is written; reading and closing are flags."""
+
+    def __init__(self) -> None:
+        self.written = bytearray()
+        self.reading = True
+        self.closed = False
+        self.limits: tuple[int, int] = (0, 0)
+
+    def get_extra_info(self, name: str) -> Any:
+        return ("127.0.0.1", 12345) if name == "peername" else None
+
+    def set_write_buffer_limits(self, high: int, low: int) -> None:
+        self.limits = (high, low)
+
+    def writelines(self, parts: Any) -> None:
+        assert not self.closed
+        for part in parts:
+            self.written += part
+
+    def pause_reading(self) -> None:
+        assert self.reading
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        assert not self.reading
+        self.reading = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
+
+    abort = close
+
+
+class FakeLoop:
+    """A clock that stands."""
+
+    def time(self) -> float:
+        return 0.0
+
+
+class FakeRoute:
+    """One API whose requests are recorded; what a request gets is what `outcomes` says."""
+
+    def __init__(self, owner: FakeDispatcher, name: str, request_class: Any) -> None:
+        self.owner = owner
+        self.name = name
+        self.module = None
+        self.decode = request_class.decode_from
+
+    def execute(self, context: RequestContext, request: Any) -> Any:
+        return self.owner.execute(context, request)
+
+
+class FakeDispatcher:
+    """Answers by `answer(context, request)`, keeping the correlation ids of what was started."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self.started: list[int] = []
+
+    def route(self, api_key: int, api_version: int) -> FakeRoute:
+        if api_key not in (0, 3, 18):
+            raise MalformedError(f"unknown API key {api_key}")
+        return FakeRoute(self, f"api{api_key}", m.request_class(api_key))
+
+    def execute(self, context: RequestContext, request: Any) -> Any:
+        self.started.append(context.correlation_id)
+        return self.answer(context, request)
+
+    def failed(self, context: RequestContext, error: Exception) -> Any:
+        raise error
+
+
+class FakeListener:
+    """The part of a Listener that a connection uses; it is its own node."""
+
+    name = "PLAINTEXT"
+    request_bytes_max = 1 << 20
+
+    def __init__(self, answer: Any) -> None:
+        self.node = self
+        self.loop = FakeLoop()
+        self.buffer_pool = BufferPool()
+        self.dispatcher = FakeDispatcher(answer)
+        self.events: list[str] = []
+
+    def opened(self, connection: BrokerConnection) -> None:
+        self.events.append("opened")
+
+    def closed(self, connection: BrokerConnection) -> None:
+        self.events.append("closed")
+
+
+class ConnectionUnderTest:
+    """A connection with its transport; `receive` feeds bytes as a loop does."""
+
+    def __init__(self, answer: Any) -> None:
+        self.listener = FakeListener(answer)
+        self.transport = RecordingTransport()
+        self.connection = BrokerConnection(self.listener)  # type: ignore[arg-type]
+        self.connection.connection_made(self.transport)  # type: ignore[arg-type]
+
+    @property
+    def started(self) -> list[int]:
+        return self.listener.dispatcher.started
+
+    def receive(self, data: bytes) -> None:
+        """Feed bytes, in as many reads as the connection's buffers make of them."""
+        view = memoryview(data)
+        while view:
+            buffer = memoryview(self.connection.get_buffer(-1))
+            size = min(len(buffer), len(view))
+            buffer[:size] = view[:size]
+            del buffer
+            view = view[size:]
+            self.connection.buffer_updated(size)
+
+    def answered(self) -> list[int]:
+        """Correlation ids of the replies sent so far, in order."""
+        ids, position = [], 0
+        written = bytes(self.transport.written)
+        while position < len(written):
+            size = int.from_bytes(written[position : position + 4], "big")
+            ids.append(int.from_bytes(written[position + 4 : position + 8], "big"))
+            position += 4 + size
+        return ids
+
+
+def metadata_request(correlation_id: int) -> bytes:
+    """A small request of an ordinary API."""
+    request = m.MetadataRequest(topics=[])
+    return b"".join(frame.encode_request(3, 9, correlation_id, "test", request))
+
+
+def metadata_response() -> Any:
+    return m.MetadataResponse(brokers=[], topics=[])
+
+
+def produce_request(correlation_id: int, acks: int = -1) -> bytes:
+    """A Produce without topics."""
+    request = m.ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[])
+    return b"".join(frame.encode_request(0, 9, correlation_id, "test", request))
+
+
+def produce_response() -> Any:
+    return m.ProduceResponse(responses=[])
+
+
+class Waiting:
+    """Handlers whose replies come when the test says so."""
+
+    def __init__(self) -> None:
+        self.pendings: dict[int, Pending[Any]] = {}
+        self.cancelled: list[int] = []
+        self.immediate: dict[int, Any] = {}
+        self.effects_done: dict[int, bool] = {}
+
+    def __call__(self, context: RequestContext, request: Any) -> Any:
+        number = context.correlation_id
+        if number in self.immediate:
+            return self.immediate[number]
+        pending: Pending[Any] = Pending(lambda: self.cancelled.append(number))
+        self.pendings[number] = pending
+        if context.api_key == 0 and self.effects_done.get(number, True):
+            context.let_next_start()
+        return pending
+
+    def complete(self, number: int, response: Any) -> None:
+        self.pendings.pop(number).complete(response)
