@@ -59,4 +59,3 @@ class PartitionCoordinatorLog:
 
     def batch_bytes_max(self, partition: int) -> int:
         return int(self._partition(partition).leader_log().config.max_message_bytes)
-

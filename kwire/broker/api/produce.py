@@ -4,13 +4,15 @@ From version 13 topics are named by id. Every partition succeeds or fails on its
 code; a record that broke a rule is named in record_errors from version 8 (KIP-467). acks=1 answers
 when the batch is written, acks=-1 when the high watermark has passed it, within timeout_ms. acks=0
 is never answered; a failure then closes the connection. From version 10 an error of leadership
-names the current leader (KIP-951). Source: the protocol's message definitions, KIP-467, KIP-516,
-KIP-951; placement of errors measured on Apache Kafka 4.4.
+names the current leader (KIP-951). A transactional batch is appended once its transaction's
+coordinator has confirmed that the partition belongs to it, from version 12 on by adding it
+(KIP-890); the whole request waits for that. Source: KIP-467, KIP-516, KIP-890, KIP-951; placement
+of errors measured on Apache Kafka 4.4.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from kwire.broker.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.broker.leaders import HINTED_ERRORS, LeaderHints, missing_partition_error
@@ -18,12 +20,15 @@ from kwire.broker.operations import INTERNAL_TOPICS, TOPIC, TRANSACTIONAL_ID, WR
 from kwire.log.types import AppendInfo
 from kwire.pending import Pending
 from kwire.protocol import messages as m
-from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
+from kwire.protocol.records import parse_header
 from kwire.replica.partition import AckWaiter, Partition
 
 VERSIONS = (3, 13)
 TOPIC_IDS_FROM = 13
 LEADER_HINTS_FROM = 10
+ABORTABLE_ERROR_FROM = 11
+ADDS_PARTITIONS_FROM = 12
 ADMIN_CLIENT_ID = "__admin_client"
 ACKS_ALL = -1
 
@@ -44,13 +49,67 @@ BARE_ERRORS = frozenset(
 def handle(context: RequestContext, request: Any) -> Any:
     """Append every partition's batches; see the module."""
     work = _Produce(context, request)
-    work.run()
-    return work.outcome()
+    if request.transactional_id is None:
+        work.run()
+        return work.outcome()
+    questions = work.questions()
+    if not questions:
+        work.run()
+        return work.outcome()
+    return _verified(context, request, work, questions)
+
+
+def _verified(
+    context: RequestContext, request: Any, work: _Produce, questions: list[Question]
+) -> Pending[Any]:
+    """Ask the coordinator about the partitions, then append what it allows."""
+    from kwire.coordinator.transaction.verifier import Support
+
+    pending: Pending[Any] = Pending()
+    support = Support.OLDEST
+    if context.api_version >= ADDS_PARTITIONS_FROM:
+        support = Support.ADDS_PARTITIONS
+    elif context.api_version >= ABORTABLE_ERROR_FROM:
+        support = Support.ABORTABLE_ERROR
+    first = questions[0]
+    answer = context.node.transaction_verifier.ask(
+        request.transactional_id,
+        first.producer_id,
+        first.producer_epoch,
+        [(question.topic, question.partition) for question in questions],
+        support,
+    )
+    inner: list[Pending[Any]] = []
+
+    def verified(done: Pending[Any]) -> None:
+        work.verdicts = {key: code for key, code in done.result().items() if code != ErrorCode.NONE}
+        if pending.cancelled:
+            return  # nobody waits for the answer, and nothing has been promised
+        work.run()
+        outcome = work.outcome()
+        if isinstance(outcome, Pending):
+            inner.append(outcome)
+            outcome.add_done_callback(lambda settled: pending.complete(settled.result()))
+        else:
+            pending.complete(outcome)
+
+    pending.set_on_cancel(lambda: [outcome.cancel() for outcome in inner])
+    answer.add_done_callback(verified)
+    return pending
 
 
 def error_response(context: RequestContext, error: KafkaError) -> Any:
     """Nothing in a ProduceResponse can carry an error of the whole request."""
     return DISCONNECT
+
+
+class Question(NamedTuple):
+    """A partition about which the transaction's coordinator has to be asked."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
 
 
 class _Produce:
@@ -62,6 +121,7 @@ class _Produce:
         "_count",
         "_deadline",
         "_failed",
+        "_guards",
         "_open",
         "_pending",
         "_refused",
@@ -69,6 +129,7 @@ class _Produce:
         "_response",
         "_timeout_ms",
         "_wall_ms",
+        "verdicts",
     )
 
     def __init__(self, context: RequestContext, request: Any) -> None:
@@ -85,6 +146,48 @@ class _Produce:
         self._pending: Pending[Any] | None = None
         self._deadline: Any = None
         self._refused: KafkaError | None = None
+        self._guards: dict[tuple[str, int], Any] = {}
+        self.verdicts: dict[tuple[str, int], ErrorCode] = {}
+
+    def questions(self) -> list[Question]:
+        """Begin to verify the transactional batches; what has to be asked first."""
+        found: list[Question] = []
+        for topic in self._request.topic_data:
+            name = self._name(topic)
+            for data in topic.partition_data:
+                if name is not None and data.records is not None:
+                    question = self._question(name, data)
+                    if question is not None:
+                        found.append(question)
+        return found
+
+    def _question(self, topic: str, data: Any) -> Question | None:
+        partition = self._context.node.replicas.partition(topic, data.index)
+        if partition is None or not partition.is_leader or partition.log is None:
+            return None
+        try:
+            header = parse_header(data.records)
+        except (KafkaError, MalformedError):
+            return None  # the append says what is wrong with it
+        if not header.is_transactional:
+            return None
+        log = partition.log
+        guard = log.begin_verification(
+            header.producer_id,
+            header.producer_epoch,
+            sequence=header.base_sequence,
+            supports_epoch_bump=self._context.api_version >= ADDS_PARTITIONS_FROM,
+        )
+        self._guards[topic, data.index] = guard
+        if not log.needs_verification(guard):
+            return None
+        return Question(topic, data.index, header.producer_id, header.producer_epoch)
+
+    def _name(self, topic: Any) -> str | None:
+        if self._context.api_version < TOPIC_IDS_FROM:
+            return str(topic.name)
+        known = self._context.node.image.topics.by_id.get(topic.topic_id)
+        return None if known is None else str(known.name)
 
     def run(self) -> None:
         """Append everything that can be appended."""
@@ -93,10 +196,7 @@ class _Produce:
         responses = self._response.responses
         topic_class = m.ProduceResponse.TopicProduceResponse
         for topic in self._request.topic_data:
-            name: str | None = topic.name
-            if by_id:
-                known = self._context.node.image.topics.by_id.get(topic.topic_id)
-                name = None if known is None else known.name
+            name = self._name(topic)
             entry = topic_class()
             entry.name = topic.name
             entry.topic_id = topic.topic_id
@@ -155,10 +255,19 @@ class _Produce:
         return found
 
     def _append(self, partition: Partition, data: Any) -> AppendInfo:
+        guard = None
+        if self._guards or self.verdicts:
+            key = (partition.topic, partition.index)
+            verdict = self.verdicts.get(key)
+            if verdict is not None:
+                raise KafkaError(verdict)
+            guard = self._guards.get(key)
         return partition.append(
             b"" if data.records is None else data.records,
             acks=self._acks,
             wall_ms=self._wall_ms,
+            guard=guard,
+            transaction_version=2 if self._context.api_version >= ADDS_PARTITIONS_FROM else 0,
         )
 
     def _fail(self, answer: Any, partition: Partition | None, error: KafkaError) -> None:

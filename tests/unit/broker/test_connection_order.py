@@ -16,12 +16,12 @@ from tests.support.connections import (
 )
 
 
-@pytest.fixture()
+@pytest.fixture
 def waiting() -> Waiting:
     return Waiting()
 
 
-@pytest.fixture()
+@pytest.fixture
 def under_test(waiting: Waiting) -> ConnectionUnderTest:
     return ConnectionUnderTest(waiting)
 

@@ -51,7 +51,7 @@ def answer(**fields: Any) -> Any:
     return made
 
 
-@pytest.fixture()
+@pytest.fixture
 def cache() -> FetchSessionCache:
     return FetchSessionCache(3, SeededRandom(1))
 

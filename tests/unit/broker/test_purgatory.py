@@ -43,12 +43,12 @@ class Loop:
             due[0].callback()
 
 
-@pytest.fixture()
+@pytest.fixture
 def loop() -> Loop:
     return Loop()
 
 
-@pytest.fixture()
+@pytest.fixture
 def heap(loop: Any) -> DeadlineHeap:
     return DeadlineHeap(loop)
 
