@@ -1,0 +1,156 @@
+"""What a batch must fulfil before a leader or a follower appends it. No state, no files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kwire.log.files import Buffer
+from kwire.log.log_config import LogConfig
+from kwire.log.types import Origin
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records import (
+    CREATE_TIME,
+    LOG_APPEND_TIME,
+    BatchHeader,
+    Codec,
+    check_crc,
+    iterate_headers,
+)
+from kwire.protocol.records.control import ControlType, parse_control
+from kwire.protocol.records.reading import read_batch
+from kwire.protocol.records.validation import AppendRules, check_batch
+
+MAGIC_CURRENT = 2
+
+
+class Marker(NamedTuple):
+    """What a transaction marker says."""
+
+    coordinator_epoch: int
+    timestamp: int
+    aborted: bool
+
+
+_CODECS = {
+    "uncompressed": Codec.NONE,
+    "gzip": Codec.GZIP,
+    "snappy": Codec.SNAPPY,
+    "lz4": Codec.LZ4,
+    "zstd": Codec.ZSTD,
+}
+
+
+def rules_of(config: LogConfig) -> AppendRules:
+    """A topic's configs as the validation of batches takes them."""
+    codec = _CODECS.get(config.compression_type)
+    level = (
+        {
+            Codec.GZIP: config.compression_gzip_level,
+            Codec.LZ4: config.compression_lz4_level,
+            Codec.ZSTD: config.compression_zstd_level,
+        }.get(codec)
+        if codec is not None
+        else None
+    )
+    return AppendRules(
+        timestamp_type=LOG_APPEND_TIME if config.is_log_append_time else CREATE_TIME,
+        timestamp_before_max_ms=config.message_timestamp_before_max_ms,
+        timestamp_after_max_ms=config.message_timestamp_after_max_ms,
+        key_required=config.compacts,
+        codec=codec,
+        level=level,
+        size_max=config.max_decompressed_message_bytes,
+    )
+
+
+def check_leader_batches(
+    found: Sequence[tuple[BatchHeader, memoryview]], config: LogConfig, origin: Origin, name: str
+) -> None:
+    """What comes before the records: one batch from a client, sizes, checksum, base offset.
+
+    Raises KafkaError: INVALID_RECORD, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, CORRUPT_MESSAGE.
+    """
+    if origin == Origin.CLIENT and len(found) > 1:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD, "Compressed outer record has more than one batch"
+        )
+    size_max = 0x7FFFFFFF if origin == Origin.RAFT else config.max_message_bytes
+    total = 0
+    for header, view in found:
+        if header.magic != MAGIC_CURRENT:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, f"batch of magic {header.magic}"
+            )
+        check_batch(view, 0, header, max_message_bytes=size_max, client=origin == Origin.CLIENT)
+        total += header.size_bytes
+    if total > config.segment_bytes:
+        raise KafkaError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"Message batch size is {total} bytes in append to partition {name}, which exceeds the "
+            f"maximum configured segment size of {config.segment_bytes}.",
+        )
+
+
+def split(batches: Buffer | Sequence[Buffer]) -> list[tuple[BatchHeader, memoryview]]:
+    """Each batch of the buffers with its header; bytes behind the last whole one are an error."""
+    buffers = [batches] if isinstance(batches, (bytes, bytearray, memoryview)) else batches
+    found: list[tuple[BatchHeader, memoryview]] = []
+    for buffer in buffers:
+        view = memoryview(buffer)
+        end = 0
+        for position, header in iterate_headers(view):
+            end = position + header.size_bytes
+            found.append((header, view[position:end]))
+        if end != len(view):
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE,
+                f"{len(view) - end} bytes behind the last batch are no whole batch",
+            )
+    if not found:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "There is no batch in the records")
+    return found
+
+
+def check_follower_batches(
+    found: Sequence[tuple[BatchHeader, memoryview]], next_offset: int, latest_epoch: int, name: str
+) -> None:
+    """What a leader sent must follow on: checksums, ascending offsets, epochs that do not fall.
+
+    Raises KafkaError(CORRUPT_MESSAGE).
+    """
+    expected, epoch = next_offset, latest_epoch
+    for header, view in found:
+        if not check_crc(view, 0, header):
+            raise _corrupt(f"the batch at offset {header.base_offset} of {name} has a wrong CRC")
+        first = header.base_offset if header.magic >= MAGIC_CURRENT else header.last_offset
+        if first < expected or header.last_offset < first:
+            raise _corrupt(
+                f"a batch of offsets {first} to {header.last_offset} does not follow "
+                f"on {expected} in {name}"
+            )
+        if header.magic >= MAGIC_CURRENT:
+            if header.partition_leader_epoch < epoch:
+                raise _corrupt(
+                    f"the batch at offset {first} of {name} has leader epoch "
+                    f"{header.partition_leader_epoch} behind {epoch}"
+                )
+            epoch = header.partition_leader_epoch
+        expected = header.last_offset + 1
+
+
+def read_marker(data: Buffer) -> Marker | None:
+    """The marker in a control batch with a producer id; None for an empty one or another type."""
+    records = read_batch(data)
+    if not records:
+        return None
+    control = parse_control(records[0])
+    if control.type not in (ControlType.ABORT, ControlType.COMMIT):
+        return None
+    return Marker(
+        control.coordinator_epoch, records[0].timestamp, control.type == ControlType.ABORT
+    )
+
+
+def _corrupt(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, message)

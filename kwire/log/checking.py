@@ -1,0 +1,150 @@
+"""Checking a segment batch by batch, and what to do with damaged bytes."""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+from kwire.log.files import write_fully
+from kwire.log.segment import HEADER_SIZE_MIN, Segment
+from kwire.protocol.errors import KafkaError
+from kwire.protocol.records import BatchHeader, check_crc, parse_header
+
+logger = logging.getLogger(__name__)
+
+READ_BYTES = 4 << 20
+QUARANTINE_SUFFIX = ".quarantine"
+
+
+class Damage(NamedTuple):
+    """Bytes of a segment that are no valid batch; `next_offset` is the offset due there."""
+
+    position: int
+    size_bytes: int
+    next_offset: int
+    reason: str
+
+
+def check_segment(segment: Segment) -> list[Damage]:
+    """Check every batch of a segment: shape, checksum, ascending offsets. Reads it all."""
+    damage: list[Damage] = []
+    position, expected = 0, segment.base_offset
+    size_bytes = segment.size_bytes
+    chunk, chunk_at = memoryview(b""), 0
+    while position < size_bytes:
+        if (
+            position + HEADER_SIZE_MIN > chunk_at + len(chunk)
+            and chunk_at + len(chunk) < size_bytes
+        ):
+            chunk_at = position
+            chunk = memoryview(segment.pread(min(READ_BYTES, size_bytes - position), position))
+        header, reason = _header(chunk, position - chunk_at, size_bytes - position)
+        if header is not None and position + header.size_bytes > chunk_at + len(chunk):
+            chunk_at = position
+            wanted = max(READ_BYTES, header.size_bytes)
+            chunk = memoryview(segment.pread(min(wanted, size_bytes - position), position))
+            header, reason = _header(chunk, 0, size_bytes - position)
+        if header is not None:
+            reason = _fault(chunk, position - chunk_at, header, expected, segment.base_offset)
+            if not reason:
+                expected = header.next_offset
+                position += header.size_bytes
+                continue
+        resume = _resume(segment, position, header, expected)
+        damage.append(Damage(position, resume - position, expected, reason))
+        position = resume
+    return damage
+
+
+def _header(chunk: memoryview, at: int, remaining: int) -> tuple[BatchHeader | None, str]:
+    try:
+        header = parse_header(chunk, at)
+    except KafkaError as error:
+        return None, error.message or "no record batch"
+    if header.size_bytes > remaining:
+        return None, f"a batch of {header.size_bytes} bytes of which {remaining} are there"
+    return header, ""
+
+
+def _fault(chunk: memoryview, at: int, header: BatchHeader, expected: int, base_offset: int) -> str:
+    first = header.base_offset if header.magic >= 2 else header.last_offset
+    if header.last_offset_delta < 0 or first < expected:
+        return f"offset {first} where {expected} or more is due"
+    if header.last_offset - base_offset > 0x7FFFFFFF:
+        return f"offset {header.last_offset} is too far from the segment's base"
+    if not check_crc(chunk, at, header):
+        return f"the checksum of the batch at offset {first} does not hold"
+    return ""
+
+
+def _resume(segment: Segment, position: int, header: BatchHeader | None, expected: int) -> int:
+    """Where the next whole batch behind damage begins: by its length, else by the old index."""
+    candidates = []
+    if header is not None:
+        candidates.append(position + header.size_bytes)
+    try:
+        candidates += [p for p in segment.read_index_positions() if p > position]
+    except OSError:
+        pass
+    for candidate in candidates:
+        if candidate >= segment.size_bytes:
+            continue
+        head = segment.pread(61, candidate)
+        found, _ = _header(memoryview(head), 0, segment.size_bytes - candidate)
+        if found is None:
+            continue
+        data = memoryview(segment.pread(found.size_bytes, candidate))
+        if not _fault(data, 0, found, expected, segment.base_offset):
+            return candidate
+    return segment.size_bytes
+
+
+def quarantine(segment: Segment, damage: list[Damage]) -> None:
+    """Copy damaged bytes beside the segment before they are cut out, and name them."""
+    for item in damage:
+        path = f"{segment.log_path}.{item.position}{QUARANTINE_SUFFIX}"
+        logger.error(
+            "%s: %s at byte %d, offset %d; its %d bytes are kept in %s",
+            segment.log_path,
+            item.reason,
+            item.position,
+            item.next_offset,
+            item.size_bytes,
+            path,
+        )
+        handle = segment.files.open(path, create=True)
+        try:
+            at = 0
+            while at < item.size_bytes:
+                wanted = min(READ_BYTES, item.size_bytes - at)
+                data = segment.pread(wanted, item.position + at)
+                if not data:
+                    break
+                write_fully(segment.files, handle, [data], at)
+                at += len(data)
+            segment.files.fdatasync(handle)
+        finally:
+            segment.files.close(handle)
+
+
+def salvage(segment: Segment, damage: list[Damage]) -> None:
+    """Replace a segment's log by one without the damaged bytes, atomically."""
+    files = segment.files
+    path = segment.log_path + ".tmp"
+    handle = files.open(path, create=True)
+    try:
+        files.truncate(handle, 0)
+        target = source = 0
+        for item in [*damage, Damage(segment.size_bytes, 0, 0, "")]:
+            while source < item.position:
+                data = segment.pread(min(READ_BYTES, item.position - source), source)
+                target += write_fully(files, handle, [data], target)
+                source += len(data)
+            source = item.position + item.size_bytes
+        files.fdatasync(handle)
+    finally:
+        files.close(handle)
+    segment.close()
+    files.rename(path, segment.log_path)
+    files.sync_directory(segment.directory)
+    segment.size_bytes = segment.assigned_bytes = target

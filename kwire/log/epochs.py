@@ -1,0 +1,121 @@
+"""Where each leader epoch starts in a log (`leader-epoch-checkpoint`, KIP-101, KIP-279).
+
+A text file: line `0`, a line with the number of entries, then lines `epoch start-offset` in
+ascending order, every line with a line feed. The file may be lost in a power cut: recovery
+rebuilds it from the epochs in the batches, so that assigning one needs no sync.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from itertools import pairwise
+
+UNDEFINED_EPOCH = -1
+UNDEFINED_OFFSET = -1
+
+
+class LeaderEpochs:
+    """The ascending (epoch, start offset) entries of a log; `save` is told of each change."""
+
+    def __init__(self, save: Callable[[bytes], None] | None = None) -> None:
+        self.entries: list[tuple[int, int]] = []
+        self._save = save
+
+    @property
+    def latest(self) -> int:
+        """The latest epoch, -1 without one."""
+        return self.entries[-1][0] if self.entries else UNDEFINED_EPOCH
+
+    def assign(self, epoch: int, start_offset: int) -> bool:
+        """Note that `epoch` starts at `start_offset`; entries that contradict it give way."""
+        if epoch < 0 or start_offset < 0:
+            raise ValueError(f"impossible leader epoch {epoch} at offset {start_offset}")
+        entries = self.entries
+        if entries and entries[-1][0] == epoch and entries[-1][1] <= start_offset:
+            return False
+        kept = [e for e in entries if e[0] < epoch and e[1] < start_offset]
+        self.entries = [*kept, (epoch, start_offset)]
+        self._changed()
+        return True
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """(largest epoch at or below `epoch`, where it ends), as OffsetForLeaderEpoch answers.
+
+        (-1, -1) when unknown; an epoch before all known ones ends where the first one starts.
+        """
+        if epoch == UNDEFINED_EPOCH:
+            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
+        if self.entries and epoch == self.entries[-1][0]:
+            return epoch, log_end_offset
+        above = bisect_right(self.entries, epoch, key=_epoch)
+        if above == len(self.entries):
+            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
+        end = self.entries[above][1]
+        return (self.entries[above - 1][0] if above else epoch), end
+
+    def epoch_for(self, offset: int) -> int:
+        """The epoch of the batch at `offset`, -1 when unknown."""
+        at = bisect_right(self.entries, offset, key=_start_offset) - 1
+        return self.entries[at][0] if at >= 0 else UNDEFINED_EPOCH
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Drop epochs that start at or above `end_offset`."""
+        kept = [e for e in self.entries if e[1] < end_offset]
+        if len(kept) != len(self.entries):
+            self.entries = kept
+            self._changed()
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Drop epochs that end at or below `start_offset`; the one that holds it starts there."""
+        at = bisect_right(self.entries, start_offset, key=_start_offset) - 1
+        if at < 0 or (at == 0 and self.entries[0][1] == start_offset):
+            return
+        self.entries = [(self.entries[at][0], start_offset), *self.entries[at + 1 :]]
+        self._changed()
+
+    def clear(self) -> None:
+        if self.entries:
+            self.entries = []
+            self._changed()
+
+    def replace(self, entries: list[tuple[int, int]]) -> None:
+        """Set all entries (recovery)."""
+        self.entries = entries
+        self._changed()
+
+    def encode(self) -> bytes:
+        lines = ["0", str(len(self.entries)), *(f"{e} {o}" for e, o in self.entries), ""]
+        return "\n".join(lines).encode()
+
+    def _changed(self) -> None:
+        if self._save is not None:
+            self._save(self.encode())
+
+
+def parse_epochs(data: bytes) -> list[tuple[int, int]]:
+    """The entries of a checkpoint file; raises ValueError for one that is damaged."""
+    lines = data.decode("ascii").split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    if len(lines) < 2 or lines[0] != "0":
+        raise ValueError("no version 0 and count at the beginning")
+    entries = []
+    for line in lines[2:]:
+        epoch, offset = line.split(" ")
+        entries.append((int(epoch), int(offset)))
+    if len(entries) != int(lines[1]):
+        raise ValueError(f"{len(entries)} entries where {lines[1]} are announced")
+    if any(a[0] >= b[0] or a[1] > b[1] for a, b in pairwise(entries)):
+        raise ValueError("entries that do not ascend")
+    if entries and min(entries[0]) < 0:
+        raise ValueError("a negative entry")
+    return entries
+
+
+def _epoch(entry: tuple[int, int]) -> int:
+    return entry[0]
+
+
+def _start_offset(entry: tuple[int, int]) -> int:
+    return entry[1]

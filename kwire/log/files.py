@@ -1,0 +1,267 @@
+"""Every operation on a file that kwire's logs perform, in one place.
+
+A fault-injecting layer and a simulated disk replace `SystemFiles` by another implementation of
+`Files`; nothing else in kwire opens, writes, syncs or renames a partition's file. Handles are
+opaque integers of the implementation that gave them. Every method raises `OSError` and nothing
+else; a failed `fdatasync` must never be repeated by the caller: after one the kernel may have
+dropped the dirty pages and a second call would report success for data that is gone.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+Buffer = bytes | bytearray | memoryview
+
+IOV_MAX = 1024  # the kernel's limit of buffers in one vectored call
+
+
+class Files(Protocol):
+    """The seam: what a disk can do. Paths are absolute or relative to the working directory."""
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> int: ...
+    def close(self, handle: int) -> None: ...
+    def pread(self, handle: int, size_bytes: int, position: int) -> bytes: ...
+    def pwritev(self, handle: int, buffers: Sequence[Buffer], position: int) -> int: ...
+    def fdatasync(self, handle: int) -> None: ...
+    def truncate(self, handle: int, size_bytes: int) -> None: ...
+    def allocate(self, handle: int, position: int, size_bytes: int) -> bool: ...
+    def size(self, handle: int) -> int: ...
+    def size_of(self, path: str) -> int: ...
+    def exists(self, path: str) -> bool: ...
+    def is_directory(self, path: str) -> bool: ...
+    def listing(self, path: str) -> dict[str, int]: ...
+    def directories(self, path: str) -> list[str]: ...
+    def read_file(self, path: str) -> bytes: ...
+    def rename(self, source: str, target: str) -> None: ...
+    def unlink(self, path: str) -> None: ...
+    def make_directory(self, path: str) -> None: ...
+    def remove_directory(self, path: str) -> None: ...
+    def sync_directory(self, path: str) -> None: ...
+    def lock(self, path: str) -> int: ...
+    def release_lock(self, handle: int, path: str) -> None: ...
+
+
+class LockedError(OSError):
+    """Another process holds the lock of a log directory; `pid` is that process, 0 if unknown."""
+
+    def __init__(self, path: str, pid: int) -> None:
+        super().__init__(errno.EAGAIN, f"{path} is locked by process {pid or 'unknown'}", path)
+        self.pid = pid
+
+
+class SystemFiles:
+    """The operating system's files."""
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> int:
+        flags = (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC
+        return os.open(path, flags | os.O_CREAT if create else flags, 0o644)
+
+    def close(self, handle: int) -> None:
+        os.close(handle)
+
+    def pread(self, handle: int, size_bytes: int, position: int) -> bytes:
+        """Up to `size_bytes`; fewer only at the end of the file."""
+        data = os.pread(handle, size_bytes, position)
+        if len(data) == size_bytes or not data:
+            return data
+        parts = [data]
+        missing = size_bytes - len(data)
+        while missing:
+            data = os.pread(handle, missing, position + size_bytes - missing)
+            if not data:
+                break
+            parts.append(data)
+            missing -= len(data)
+        return b"".join(parts)
+
+    def pwritev(self, handle: int, buffers: Sequence[Buffer], position: int) -> int:
+        """One vectored write; returns the bytes written, which may be fewer than given."""
+        return os.pwritev(handle, buffers, position)
+
+    def fdatasync(self, handle: int) -> None:
+        os.fdatasync(handle)
+
+    def truncate(self, handle: int, size_bytes: int) -> None:
+        os.ftruncate(handle, size_bytes)
+
+    def allocate(self, handle: int, position: int, size_bytes: int) -> bool:
+        """Reserve blocks beyond the end without changing the size; False where that is unknown."""
+        return _allocate_keep_size(handle, position, size_bytes)
+
+    def size(self, handle: int) -> int:
+        return os.fstat(handle).st_size
+
+    def size_of(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def is_directory(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def listing(self, path: str) -> dict[str, int]:
+        """Names of the plain files in a directory with their sizes, in name order."""
+        with os.scandir(path) as entries:
+            found = {e.name: e.stat().st_size for e in entries if e.is_file()}
+        return dict(sorted(found.items()))
+
+    def directories(self, path: str) -> list[str]:
+        """Names of the directories in a directory, in name order."""
+        with os.scandir(path) as entries:
+            return sorted(e.name for e in entries if e.is_dir())
+
+    def read_file(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def rename(self, source: str, target: str) -> None:
+        os.rename(source, target)
+
+    def unlink(self, path: str) -> None:
+        os.unlink(path)
+
+    def make_directory(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def remove_directory(self, path: str) -> None:
+        os.rmdir(path)
+
+    def sync_directory(self, path: str) -> None:
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def lock(self, path: str) -> int:
+        """Take the POSIX record lock on `path`, as Kafka's FileLock does; raises LockedError."""
+        import fcntl
+
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            pid = _lock_holder(handle)
+            os.close(handle)
+            if error.errno in (errno.EAGAIN, errno.EACCES):
+                raise LockedError(path, pid) from None
+            raise
+        return handle
+
+    def release_lock(self, handle: int, path: str) -> None:
+        """Remove the lock file and let go of the lock, in this order."""
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+        os.close(handle)
+
+
+def write_fully(files: Files, handle: int, buffers: Sequence[Buffer], position: int) -> int:
+    """Write all buffers at `position`; returns their size. Raises OSError on a short write."""
+    size_bytes = sum(map(len, buffers))
+    pending: Sequence[Buffer] = buffers if len(buffers) <= IOV_MAX else buffers[:IOV_MAX]
+    written = files.pwritev(handle, pending, position)
+    while written < size_bytes:
+        step = files.pwritev(handle, _remaining(buffers, written), position + written)
+        if step <= 0:
+            raise OSError(errno.EIO, f"short write: {written} of {size_bytes} bytes")
+        written += step
+    return size_bytes
+
+
+def write_atomically(files: Files, path: str, data: bytes, *, sync: bool = True) -> None:
+    """Replace `path`: temporary file, sync, rename, sync of the directory.
+
+    Without `sync` the file survives the process, not the machine: for what recovery rebuilds.
+    """
+    temporary = path + ".tmp"
+    handle = files.open(temporary, create=True)
+    try:
+        files.truncate(handle, 0)
+        if data:
+            write_fully(files, handle, [data], 0)
+        if sync:
+            files.fdatasync(handle)
+    finally:
+        files.close(handle)
+    files.rename(temporary, path)
+    if sync:
+        files.sync_directory(os.path.dirname(path) or ".")
+
+
+def unlink_quietly(files: Files, paths: Iterable[str]) -> None:
+    """Remove those of the files that exist."""
+    for path in paths:
+        try:
+            files.unlink(path)
+        except FileNotFoundError:
+            pass
+
+
+def _remaining(buffers: Sequence[Buffer], skip: int) -> list[Buffer]:
+    rest: list[Buffer] = []
+    for buffer in buffers:
+        if skip >= len(buffer):
+            skip -= len(buffer)
+            continue
+        rest.append(memoryview(buffer)[skip:] if skip else buffer)
+        skip = 0
+        if len(rest) == IOV_MAX:
+            break
+    return rest
+
+
+_FALLOC_FL_KEEP_SIZE = 1
+_libc: Any = None
+
+
+def _allocate_keep_size(handle: int, position: int, size_bytes: int) -> bool:
+    """fallocate(FALLOC_FL_KEEP_SIZE); False where the C library or file system has none."""
+    global _libc
+    if _libc is None:
+        import ctypes
+
+        try:
+            library = ctypes.CDLL(None, use_errno=True)
+            library.fallocate.argtypes = [
+                ctypes.c_int,
+                ctypes.c_int,
+                ctypes.c_int64,
+                ctypes.c_int64,
+            ]
+            _libc = library.fallocate
+        except (OSError, AttributeError):
+            _libc = False
+    if _libc is False:
+        return False
+    if _libc(handle, _FALLOC_FL_KEEP_SIZE, position, size_bytes) == 0:
+        return True
+    import ctypes
+
+    number = ctypes.get_errno()
+    if number in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
+        raise OSError(number, os.strerror(number))
+    return False
+
+
+def _lock_holder(handle: int) -> int:
+    """The pid that holds a conflicting record lock (F_GETLK), 0 if nobody or unknown."""
+    import fcntl
+    import struct
+
+    # struct flock on 64-bit Linux: short type, short whence, off_t start, off_t len, pid_t pid
+    layout = "hhqqi4x"
+    try:
+        answer = fcntl.fcntl(
+            handle, fcntl.F_GETLK, struct.pack(layout, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        )
+        kind, _, _, _, pid = struct.unpack(layout, answer)
+    except (OSError, struct.error):
+        return 0
+    return 0 if kind == fcntl.F_UNLCK else max(pid, 0)

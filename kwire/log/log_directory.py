@@ -1,0 +1,155 @@
+"""One log directory (an entry of `log.dirs`): its lock, its id, its checkpoints."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from kwire.log import checkpoints
+from kwire.log.checkpoints import Offsets, encode_checkpoint, parse_checkpoint
+from kwire.log.directory_files import (
+    CLEAN_SHUTDOWN,
+    LOCK,
+    META_PROPERTIES,
+    encode_clean_shutdown,
+    parse_clean_shutdown,
+    parse_properties,
+)
+from kwire.log.files import Files, LockedError, write_atomically
+from kwire.log.flushing import Flusher
+from kwire.log.scheduling import Scheduler
+from kwire.protocol import uuids
+
+logger = logging.getLogger(__name__)
+
+DELETE_SUFFIX = "-delete"
+STRAY_SUFFIX = "-stray"
+FUTURE_SUFFIX = "-future"
+NAME_SIZE_MAX = 255
+METADATA_PARTITION = ("__cluster_metadata", 0)
+
+
+class LogDirectoryError(Exception):
+    """A log directory cannot be used; the message is one line that says why and what to do."""
+
+
+class PartitionName(NamedTuple):
+    """What the name of a partition's directory says; `suffix` as `-delete`, empty without."""
+
+    topic: str
+    partition: int
+    suffix: str
+
+
+def parse_name(name: str) -> PartitionName | None:
+    """The partition that a directory's name means, None for another directory.
+
+    `TOPIC-PARTITION`, or `TOPIC-PARTITION.UNIQUE` with one of the suffixes.
+    """
+    suffix = ""
+    for known in (DELETE_SUFFIX, STRAY_SUFFIX, FUTURE_SUFFIX):
+        if name.endswith(known):
+            name, dot, _ = name[: -len(known)].rpartition(".")
+            if not dot:
+                return None
+            suffix = known
+            break
+    topic, dash, number = name.rpartition("-")
+    if not dash or not topic or not number.isdecimal() or len(number) > 10:
+        return None
+    return PartitionName(topic, int(number), suffix)
+
+
+def suffixed_name(topic: str, partition: int, unique: str, suffix: str) -> str:
+    """`TOPIC-PARTITION.UNIQUE-SUFFIX`, the topic cut where it would be too long for a name."""
+    rest = f"-{partition}.{unique}{suffix}"
+    return topic[: NAME_SIZE_MAX - len(rest)] + rest
+
+
+class LogDirectory:
+    """A locked log directory. `error` says why it is offline, None while it works."""
+
+    def __init__(self, path: str, files: Files, scheduler: Scheduler) -> None:
+        self.path = path
+        self.files = files
+        self.flusher = Flusher(files, scheduler)
+        self.error: Exception | None = None
+        self.directory_id = uuids.ZERO
+        self.was_clean = False
+        self.previous_broker_epoch = -1
+        self.recovery_points: Offsets = {}
+        self.high_watermarks: Offsets = {}
+        self.log_starts: Offsets = {}
+        self._lock = -1
+
+    def lock(self) -> None:
+        """Create the directory and lock it. Raises LogDirectoryError naming the holder."""
+        try:
+            self.files.make_directory(self.path)
+            self._lock = self.files.lock(self._file(LOCK))
+        except LockedError as error:
+            holder = f"process {error.pid}" if error.pid else "another process"
+            raise LogDirectoryError(
+                f"{self.path} is in use by {holder}; stop it, or choose another data directory"
+            ) from None
+        except OSError as error:
+            raise LogDirectoryError(f"{self.path} cannot be used: {error}") from None
+
+    def unlock(self) -> None:
+        if self._lock >= 0:
+            handle, self._lock = self._lock, -1
+            self.files.release_lock(handle, self._file(LOCK))
+
+    def meta_properties(self) -> dict[str, str] | None:
+        """What `meta.properties` says, None without one; LogDirectoryError if it is damaged."""
+        path = self._file(META_PROPERTIES)
+        try:
+            values = parse_properties(self.files.read_file(path))
+            if "directory.id" in values:
+                self.directory_id = uuids.from_text(values["directory.id"])
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise LogDirectoryError(
+                f"{path} cannot be read: {error}; restore it from another log directory"
+            ) from None
+        return values
+
+    def begin(self) -> None:
+        """Read the checkpoints and note whether the last stop was clean; it no longer is."""
+        path = self._file(CLEAN_SHUTDOWN)
+        if self.files.exists(path):
+            self.was_clean = True
+            self.previous_broker_epoch = parse_clean_shutdown(self.files.read_file(path))
+            self.files.unlink(path)
+            self.files.sync_directory(self.path)
+        self.recovery_points = self._read(checkpoints.RECOVERY_POINTS)
+        self.high_watermarks = self._read(checkpoints.HIGH_WATERMARKS)
+        self.log_starts = self._read(checkpoints.LOG_STARTS)
+
+    def _read(self, name: str) -> Offsets:
+        path = self._file(name)
+        try:
+            return parse_checkpoint(self.files.read_file(path))
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            # Recovery points and high watermarks cost time when lost. Log starts bring deleted
+            # records back, which is better than to refuse all others.
+            logger.error("%s: %s; going on without it", path, error)
+            return {}
+
+    def write_checkpoint(self, name: str, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Replace one of the checkpoint files durably."""
+        write_atomically(self.files, self._file(name), encode_checkpoint(offsets))
+
+    def finish(self, broker_epoch: int) -> None:
+        """Note the clean stop: the last file that a node writes."""
+        if self.error is None:
+            write_atomically(
+                self.files, self._file(CLEAN_SHUTDOWN), encode_clean_shutdown(broker_epoch)
+            )
+
+    def _file(self, name: str) -> str:
+        return f"{self.path}/{name}"

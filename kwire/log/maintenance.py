@@ -1,0 +1,104 @@
+"""Rolling and truncating a partition's log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kwire.log.segment import Segment
+from kwire.protocol.records import BatchHeader
+
+if TYPE_CHECKING:
+    from kwire.log.partition_log import PartitionLog
+
+
+def should_roll(
+    log: PartitionLog, segment: Segment, header: BatchHeader, max_timestamp: int
+) -> bool:
+    """Kafka's rule: size, age by the batches' timestamps, full indexes, offsets too far apart."""
+    size_bytes = segment.assigned_bytes
+    config = log.config
+    if size_bytes > config.segment_bytes - header.size_bytes:
+        return size_bytes > 0
+    if segment.index.is_full or segment.time_index.is_full or not segment.fits(header.last_offset):
+        return size_bytes > 0 or not segment.fits(header.last_offset)
+    if not size_bytes:
+        return False
+    first_timestamp = segment.first_timestamp()
+    if first_timestamp >= 0:
+        waited_ms = max_timestamp - first_timestamp
+    else:
+        waited_ms = log.clock.wall_ms() - segment.created_ms
+    return waited_ms > config.segment_ms - min(log.jitter_ms, config.segment_ms)
+
+
+def roll(log: PartitionLog, base_offset: int | None = None) -> Segment:
+    """Seal the active segment and begin a new one; what was sealed is flushed off the loop."""
+    log.write_tail()
+    base = log.next_offset if base_offset is None else max(base_offset, log.next_offset)
+    active = log.segments.active
+    if not active.size_bytes and active.base_offset == base:
+        return active
+    active.seal()
+    log.save_snapshot()
+    if not active.size_bytes:
+        # Nothing was ever in it (offsets too far from its base): it gives way.
+        log.segments.remove(active)
+        active.delete_files()
+    segment = new_segment(log, base)
+    log.flush_up_to(base)
+    return segment
+
+
+def new_segment(log: PartitionLog, base_offset: int) -> Segment:
+    """Create an empty active segment."""
+    segment = Segment(
+        log.files, log.directory, base_offset, log.config, created_ms=log.clock.wall_ms()
+    )
+    segment.create()
+    log.has_new_files = True
+    log.segments.add(segment)
+    if log.config.preallocate:
+        segment.preallocate(log.config.segment_bytes)
+    return segment
+
+
+def truncate_to(log: PartitionLog, offset: int) -> None:
+    """Drop all records from `offset` on; producers and epochs as they were there."""
+    if offset >= log.log_end_offset:
+        log.leader_epochs.truncate_from_end(max(offset, log.log_end_offset))
+        return
+    if log.segments.first.base_offset > offset:
+        truncate_fully(log, offset)
+        return
+    for segment in log.segments.above(offset):
+        log.segments.remove(segment)
+        segment.delete_files()
+    active = log.segments.active
+    active.reopen(log.config)
+    found = active.find(offset)
+    if found is not None:
+        active.truncate_to(offset, found[0])
+    log.leader_epochs.truncate_from_end(offset)
+    log.recovery_point = min(log.recovery_point, offset)
+    log.snapshots.remove_above(offset)
+    log.log_start_offset = min(log.log_start_offset, offset)
+    from kwire.log.recovery import load_producers
+
+    load_producers(log, offset)
+    log.set_end(offset)
+    log.update_high_watermark(min(log.high_watermark, offset))
+
+
+def truncate_fully(log: PartitionLog, offset: int) -> None:
+    """Drop all segments and begin anew at `offset`."""
+    for segment in list(log.segments):
+        log.segments.remove(segment)
+        segment.delete_files()
+    log.snapshots.remove(list(log.snapshots.offsets))
+    log.leader_epochs.clear()
+    log.producers.clear()
+    new_segment(log, offset)
+    log.log_start_offset = offset
+    log.recovery_point = offset
+    log.high_watermark = offset
+    log.set_end(offset)

@@ -1,0 +1,587 @@
+"""All logs of a node: its log directories, loading, creating, deleting, checkpoints, timers.
+
+The metadata log lives in one of the directories but is opened by its own driver.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kwire.clock import Clock, Random
+from kwire.log import checkpoints
+from kwire.log.checkpoints import Offsets
+from kwire.log.directory_files import (
+    PARTITION_METADATA,
+    encode_partition_metadata,
+    parse_partition_metadata,
+)
+from kwire.log.files import Files, SystemFiles, write_atomically
+from kwire.log.flushing import SyncRequest
+from kwire.log.log_config import LogConfig
+from kwire.log.log_directory import (
+    DELETE_SUFFIX,
+    FUTURE_SUFFIX,
+    METADATA_PARTITION,
+    STRAY_SUFFIX,
+    LogDirectory,
+    LogDirectoryError,
+    PartitionName,
+    parse_name,
+    suffixed_name,
+)
+from kwire.log.partition_log import PartitionLog
+from kwire.log.recovery import open_log
+from kwire.log.scheduling import ImmediateScheduler, Scheduler, Timer
+from kwire.pending import Pending
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger(__name__)
+
+SLICE_LOGS = 100  # logs that a periodic task looks at before the loop gets its turn
+
+
+@dataclass(frozen=True, slots=True)
+class ManagerSettings:
+    """The broker configs that the log manager reads, in milliseconds."""
+
+    retention_check_interval_ms: int = 300_000
+    flush_check_interval_ms: int = 0x7FFFFFFFFFFFFFFF
+    checkpoint_interval_ms: int = 60_000
+    start_offset_checkpoint_interval_ms: int = 60_000
+    high_watermark_checkpoint_interval_ms: int = 5_000
+    producer_id_expiration_ms: int = 86_400_000
+    producer_id_check_interval_ms: int = 600_000
+    initial_task_delay_ms: int = 30_000
+    file_delete_delay_ms: int = 60_000
+    verify_transactions: bool = True
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> ManagerSettings:
+        """From typed broker config values by Kafka's names."""
+        return cls(
+            **{name: values[key] for name, key in _SETTINGS.items() if values.get(key) is not None}
+        )
+
+
+_SETTINGS = {
+    "retention_check_interval_ms": "log.retention.check.interval.ms",
+    "flush_check_interval_ms": "log.flush.scheduler.interval.ms",
+    "checkpoint_interval_ms": "log.flush.offset.checkpoint.interval.ms",
+    "start_offset_checkpoint_interval_ms": "log.flush.start.offset.checkpoint.interval.ms",
+    "high_watermark_checkpoint_interval_ms": "replica.high.watermark.checkpoint.interval.ms",
+    "producer_id_expiration_ms": "producer.id.expiration.ms",
+    "producer_id_check_interval_ms": "producer.id.expiration.check.interval.ms",
+    "initial_task_delay_ms": "log.initial.task.delay.ms",
+    "file_delete_delay_ms": "log.segment.delete.delay.ms",
+    "verify_transactions": "transaction.partition.verification.enable",
+}
+
+ConfigOf = Callable[[str], LogConfig]
+ExpectedTopic = Callable[[str, int], bytes | None]
+
+
+class LogManager:
+    """The logs of a node by (topic, partition).
+
+    `open_directories` locks, `load_all` loads, `start_timers` begins the periodic work, `shutdown`
+    flushes, closes and notes the clean stop. `on_directory_failure(directory)` hears when a
+    directory goes offline (its logs then answer KAFKA_STORAGE_ERROR).
+    """
+
+    def __init__(
+        self,
+        directories: list[str],
+        clock: Clock,
+        random: Random,
+        *,
+        files: Files | None = None,
+        scheduler: Scheduler | None = None,
+        settings: ManagerSettings | None = None,
+        config_of: ConfigOf | None = None,
+        on_directory_failure: Callable[[LogDirectory], None] | None = None,
+    ) -> None:
+        self.clock = clock
+        self.random = random
+        self.files = files or SystemFiles()
+        self.scheduler = scheduler or ImmediateScheduler()
+        self.settings = settings or ManagerSettings()
+        self.config_of: ConfigOf = config_of or (lambda topic: LogConfig())
+        self.directories = [LogDirectory(path, self.files, self.scheduler) for path in directories]
+        self._logs: dict[tuple[str, int], PartitionLog] = {}
+        self._home: dict[tuple[str, int], LogDirectory] = {}
+        self._on_directory_failure = on_directory_failure
+        self._timers: dict[str, Timer] = {}
+        self._checkpoint_busy: set[str] = set()
+
+    # -- start --------------------------------------------------------------------------------
+
+    def open_directories(self) -> None:
+        """Lock all directories and read their checkpoints. Raises LogDirectoryError."""
+        taken: list[LogDirectory] = []
+        try:
+            for directory in self.directories:
+                directory.lock()
+                taken.append(directory)
+                directory.meta_properties()
+            for directory in self.directories:
+                directory.begin()
+        except Exception:
+            for directory in taken:
+                directory.unlock()
+            raise
+
+    def load_all(self, expected_topic: ExpectedTopic | None = None) -> None:
+        """Load every partition's directory.
+
+        `expected_topic(topic, partition)` is the topic id that the metadata has for this replica,
+        None when it has none: such a directory is set aside as `-stray`, as one with another id
+        or without `partition.metadata` is. Without the function nothing is stray. Raises
+        LogDirectoryError where going on would lose something silently.
+        """
+        for directory in self.directories:
+            if directory.error is None:
+                for name in self.load_steps(directory, expected_topic):
+                    logger.debug("loaded %s/%s", directory.path, name)
+
+    def load_steps(
+        self, directory: LogDirectory, expected_topic: ExpectedTopic | None = None
+    ) -> Iterator[str]:
+        """`load_all` for one directory, a partition a step, so that a loop can interleave."""
+        names = self.files.directories(directory.path)
+        if not directory.was_clean and names:
+            logger.info("%s: no clean shutdown was noted; recovering", directory.path)
+        for name in names:
+            found = parse_name(name)
+            if found is None:
+                logger.warning(
+                    "%s/%s is not a partition's directory; it is left alone", directory.path, name
+                )
+                continue
+            if (found.topic, found.partition) == METADATA_PARTITION:
+                continue
+            if found.suffix:
+                self._meet_suffixed(directory, name, found)
+                continue
+            self._load(directory, name, found, expected_topic)
+            yield name
+
+    def _meet_suffixed(self, directory: LogDirectory, name: str, found: PartitionName) -> None:
+        path = f"{directory.path}/{name}"
+        if found.suffix == DELETE_SUFFIX:
+            self._remove_later(path)
+        elif found.suffix == STRAY_SUFFIX:
+            logger.warning("%s is a stray log; it is left alone", path)
+        elif found.suffix == FUTURE_SUFFIX:
+            logger.warning("%s is a replica on its way to another directory; left alone", path)
+
+    def _load(
+        self,
+        directory: LogDirectory,
+        name: str,
+        found: PartitionName,
+        expected_topic: ExpectedTopic | None,
+    ) -> None:
+        path = f"{directory.path}/{name}"
+        key = (found.topic, found.partition)
+        topic_id = self._topic_id(path)
+        if expected_topic is not None:
+            expected = expected_topic(*key)
+            is_empty = topic_id is None and not self.files.listing(path)
+            if is_empty and expected is not None:
+                topic_id = expected
+                self._write_partition_metadata(path, expected)
+            if expected is None or topic_id != expected:
+                self._set_aside(directory, name, found)
+                return
+        if key in self._logs:
+            other = self._logs[key].directory
+            raise LogDirectoryError(
+                f"{path} and {other} hold the same partition; move the wrong one away"
+            )
+        log = self._open(directory, path, key, topic_id or bytes(16), clean=directory.was_clean)
+        self._logs[key] = log
+        self._home[key] = directory
+
+    def _topic_id(self, path: str) -> bytes | None:
+        """The topic id in `partition.metadata`, None without one."""
+        file = f"{path}/{PARTITION_METADATA}"
+        try:
+            return parse_partition_metadata(self.files.read_file(file))
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise LogDirectoryError(
+                f"{file} cannot be read: {error}; restore it, or move the directory away"
+            ) from None
+
+    def _set_aside(self, directory: LogDirectory, name: str, found: PartitionName) -> None:
+        unique = self.random.random_bytes(16).hex()
+        target = suffixed_name(found.topic, found.partition, unique, STRAY_SUFFIX)
+        logger.warning(
+            "%s/%s belongs to no partition of this node; renaming it to %s",
+            directory.path,
+            name,
+            target,
+        )
+        self.files.rename(f"{directory.path}/{name}", f"{directory.path}/{target}")
+        self.files.sync_directory(directory.path)
+
+    def _open(
+        self,
+        directory: LogDirectory,
+        path: str,
+        key: tuple[str, int],
+        topic_id: bytes,
+        *,
+        clean: bool,
+    ) -> PartitionLog:
+        topic, partition = key
+        config = self.config_of(topic)
+        log = open_log(
+            path,
+            topic,
+            partition,
+            topic_id,
+            config,
+            self.clock,
+            files=self.files,
+            scheduler=self.scheduler,
+            flusher=directory.flusher,
+            clean=clean,
+            recovery_point=directory.recovery_points.get(key, 0),
+            log_start_offset=directory.log_starts.get(key, 0),
+            high_watermark=directory.high_watermarks.get(key, 0),
+            producer_expiration_ms=self.settings.producer_id_expiration_ms,
+            verify_transactions=self.settings.verify_transactions,
+            on_error=self._log_failed,
+        )
+        if config.segment_jitter_ms:
+            log.jitter_ms = self.random.below(config.segment_jitter_ms + 1)
+        return log
+
+    # -- look-up ------------------------------------------------------------------------------
+
+    def get(self, topic: str, partition: int) -> PartitionLog | None:
+        return self._logs.get((topic, partition))
+
+    def logs(self) -> list[PartitionLog]:
+        """All logs, in no particular but a reproducible order."""
+        return list(self._logs.values())
+
+    def directory_of(self, topic: str, partition: int) -> LogDirectory | None:
+        """Where a partition lives."""
+        return self._home.get((topic, partition))
+
+    def logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
+        return [log for key, log in self._logs.items() if self._home[key] is directory]
+
+    def directory_by_id(self, directory_id: bytes) -> LogDirectory | None:
+        for directory in self.directories:
+            if directory.directory_id == directory_id:
+                return directory
+        return None
+
+    # -- create and delete ----------------------------------------------------------------------
+
+    def create(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: bytes,
+        config: LogConfig | None = None,
+        *,
+        directory: LogDirectory | None = None,
+    ) -> PartitionLog:
+        """The partition's log, created where there is none, by default in the emptiest directory.
+
+        Raises KafkaError: KAFKA_STORAGE_ERROR; INCONSISTENT_TOPIC_ID for a log of another topic.
+        """
+        key = (topic, partition)
+        known = self._logs.get(key)
+        if known is not None:
+            if known.topic_id != topic_id:
+                raise KafkaError(
+                    ErrorCode.INCONSISTENT_TOPIC_ID,
+                    f"the log of {known.name} belongs to another topic id",
+                )
+            return known
+        home = directory or self._emptiest()
+        if home.error is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{home.path} is offline")
+        path = f"{home.path}/{topic}-{partition}"
+        try:
+            self.files.make_directory(path)
+            self._write_partition_metadata(path, topic_id)
+            log = self._open(home, path, key, topic_id, clean=False)
+            if config is not None:
+                log.reconfigure(config)
+        except OSError as error:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"Error while creating log for {path}: {error}"
+            ) from error
+        request = SyncRequest()
+        request.paths.append(f"{path}/{PARTITION_METADATA}")
+        request.directories += [path, home.path]
+        home.flusher.request(request).add_done_callback(
+            lambda done: self._synced_new(log, done.error())
+        )
+        self._logs[key] = log
+        self._home[key] = home
+        return log
+
+    def _synced_new(self, log: PartitionLog, error: Exception | None) -> None:
+        if error is not None:
+            log.fail(error, lost=True)
+
+    def _write_partition_metadata(self, path: str, topic_id: bytes) -> None:
+        data = encode_partition_metadata(topic_id)
+        write_atomically(self.files, f"{path}/{PARTITION_METADATA}", data, sync=False)
+
+    def _emptiest(self) -> LogDirectory:
+        online = [directory for directory in self.directories if directory.error is None]
+        if not online:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no log directory is online")
+        if len(online) == 1:
+            return online[0]
+        counts = {directory.path: 0 for directory in online}
+        for directory in self._home.values():
+            if directory.path in counts:
+                counts[directory.path] += 1
+        return min(online, key=lambda directory: counts[directory.path])
+
+    def delete(self, topic: str, partition: int) -> Pending[None]:
+        """Give up a partition's log: renamed at once, so that the name is free, removed later.
+
+        The result is done when the directory has its `-delete` name, durably.
+        """
+        key = (topic, partition)
+        log = self._logs.pop(key, None)
+        if log is None:
+            return Pending.completed(None)
+        home = self._home.pop(key)
+        log.abandon()
+        for offsets in (home.recovery_points, home.high_watermarks, home.log_starts):
+            offsets.pop(key, None)
+        unique = self.random.random_bytes(16).hex()
+        target = f"{home.path}/{suffixed_name(topic, partition, unique, DELETE_SUFFIX)}"
+        try:
+            self.files.rename(log.directory, target)
+        except OSError as error:
+            return Pending.failed(
+                KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.directory}: {error}")
+            )
+        request = SyncRequest()
+        request.directories.append(home.path)
+        self._remove_later(target)
+        return home.flusher.request(request)
+
+    def _remove_later(self, path: str) -> None:
+        files = self.files
+
+        def remove() -> None:
+            self.scheduler.run(lambda: remove_tree(files, path))
+
+        self.scheduler.call_later(self.settings.file_delete_delay_ms, remove)
+
+    # -- failures -----------------------------------------------------------------------------
+
+    def _log_failed(self, log: PartitionLog, error: Exception, lost: bool) -> None:
+        home = self._home.get((log.topic, log.partition))
+        if lost and home is not None:
+            self.take_offline(home, error)
+
+    def take_offline(self, directory: LogDirectory, error: Exception) -> None:
+        """A sync failed: nothing more is written to this directory."""
+        if directory.error is not None:
+            return
+        logger.error("%s: %s; the log directory is offline", directory.path, error)
+        directory.error = error
+        for log in self.logs_in(directory):
+            log.fail(error)
+        if self._on_directory_failure is not None:
+            self._on_directory_failure(directory)
+
+    # -- periodic work ------------------------------------------------------------------------
+
+    def start_timers(self) -> None:
+        """Begin the periodic work."""
+        settings = self.settings
+        delay_ms = settings.initial_task_delay_ms
+        self._repeat(
+            "retention", settings.retention_check_interval_ms, self.enforce_retention, delay_ms
+        )
+        self._repeat("flush", settings.flush_check_interval_ms, self.flush_old, delay_ms)
+        self._repeat(
+            "recovery points", settings.checkpoint_interval_ms, self.checkpoint_recovery, delay_ms
+        )
+        self._repeat(
+            "log starts",
+            settings.start_offset_checkpoint_interval_ms,
+            self.checkpoint_log_starts,
+            delay_ms,
+        )
+        self._repeat(
+            "high watermarks",
+            settings.high_watermark_checkpoint_interval_ms,
+            self.checkpoint_high_watermarks,
+            0,
+        )
+        self._repeat(
+            "producers", settings.producer_id_check_interval_ms, self.expire_producers, delay_ms
+        )
+
+    def _repeat(self, name: str, interval_ms: int, task: Callable[[], None], delay_ms: int) -> None:
+        if interval_ms >= 1 << 53:
+            return
+
+        def fire() -> None:
+            self._timers[name] = self.scheduler.call_later(interval_ms, fire)
+            task()
+
+        self._timers[name] = self.scheduler.call_later(delay_ms or interval_ms, fire)
+
+    def _each(self, visit: Callable[[PartitionLog], None], logs: list[PartitionLog]) -> None:
+        """Visit logs in slices with the loop's turn in between."""
+        for log in logs[:SLICE_LOGS]:
+            if log.error is None and not log.is_closed:
+                try:
+                    visit(log)
+                except OSError as error:
+                    log.fail(error)
+        rest = logs[SLICE_LOGS:]
+        if rest:
+            self.scheduler.call_soon(lambda: self._each(visit, rest))
+
+    def enforce_retention(self) -> None:
+        """Delete old segments of all logs."""
+        now_ms = self.clock.wall_ms()
+        self._each(lambda log: _drop(log.delete_old_segments(now_ms)), self.logs())
+
+    def flush_old(self) -> None:
+        """Flush logs whose last flush is `flush.ms` ago."""
+        now_ms = self.clock.wall_ms()
+
+        def visit(log: PartitionLog) -> None:
+            is_due = now_ms - log.last_flush_ms >= log.config.flush_ms
+            if is_due and log.recovery_point < log.log_end_offset:
+                log.flush()
+
+        self._each(visit, self.logs())
+
+    def expire_producers(self) -> None:
+        """Forget producers that were silent for `producer.id.expiration.ms`."""
+        now_ms = self.clock.wall_ms()
+        self._each(lambda log: _drop(log.producers.expire(now_ms)), self.logs())
+
+    def checkpoint_recovery(self) -> None:
+        self._checkpoint(checkpoints.RECOVERY_POINTS, lambda log: log.recovery_point)
+
+    def checkpoint_high_watermarks(self) -> None:
+        self._checkpoint(checkpoints.HIGH_WATERMARKS, lambda log: log.high_watermark)
+
+    def checkpoint_log_starts(self) -> None:
+        """Only logs whose start was moved beyond their first segment's base are listed."""
+        self._checkpoint(checkpoints.LOG_STARTS, _moved_start)
+
+    def _checkpoint(self, name: str, value: Callable[[PartitionLog], int]) -> None:
+        """Write a checkpoint file of every directory, off the loop; one at a time."""
+        if name in self._checkpoint_busy:
+            return
+        jobs = [
+            (directory, self._offsets(directory, value))
+            for directory in self.directories
+            if directory.error is None
+        ]
+        self._checkpoint_busy.add(name)
+
+        def write() -> list[tuple[LogDirectory, OSError]]:
+            failed = []
+            for directory, offsets in jobs:
+                try:
+                    directory.write_checkpoint(name, offsets)
+                except OSError as error:
+                    failed.append((directory, error))
+            return failed
+
+        def finished(done: Pending[list[tuple[LogDirectory, OSError]]]) -> None:
+            self._checkpoint_busy.discard(name)
+            if done.error() is None:
+                for directory, error in done.result():
+                    self.take_offline(directory, error)
+
+        self.scheduler.run(write).add_done_callback(finished)
+
+    def _offsets(self, directory: LogDirectory, value: Callable[[PartitionLog], int]) -> Offsets:
+        offsets: Offsets = {}
+        for key, log in self._logs.items():
+            if self._home[key] is directory:
+                offset = value(log)
+                if offset >= 0:
+                    offsets[key] = offset
+        return offsets
+
+    # -- stop ---------------------------------------------------------------------------------
+
+    def shutdown(self, broker_epoch: int = -1) -> None:
+        """Write, sync and close everything, write the checkpoints, note the clean stop, unlock.
+
+        Blocks; nothing may be appended any more. A directory that fails is left unclean.
+        """
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        for directory in self.directories:
+            try:
+                self._close_directory(directory, broker_epoch)
+            except OSError as error:
+                self.take_offline(directory, error)
+            finally:
+                directory.unlock()
+
+    def _close_directory(self, directory: LogDirectory, broker_epoch: int) -> None:
+        logs = self.logs_in(directory)
+        for log in logs:
+            log.close(sync=True)
+        if directory.error is not None:
+            return
+        directory.write_checkpoint(
+            checkpoints.RECOVERY_POINTS, self._offsets(directory, lambda log: log.recovery_point)
+        )
+        directory.write_checkpoint(
+            checkpoints.HIGH_WATERMARKS, self._offsets(directory, lambda log: log.high_watermark)
+        )
+        directory.write_checkpoint(checkpoints.LOG_STARTS, self._offsets(directory, _moved_start))
+        if all(log.error is None for log in logs):
+            directory.finish(broker_epoch)
+
+    def abandon(self) -> None:
+        """Let go of everything as a kill would: files and locks, nothing else (tests)."""
+        for timer in self._timers.values():
+            timer.cancel()
+        for log in self.logs():
+            log.abandon()
+        for directory in self.directories:
+            directory.unlock()
+
+
+def remove_tree(files: Files, path: str) -> None:
+    """Remove a partition's directory with its files."""
+    try:
+        for name in files.listing(path):
+            files.unlink(f"{path}/{name}")
+        for name in files.directories(path):
+            remove_tree(files, f"{path}/{name}")
+        files.remove_directory(path)
+    except FileNotFoundError:
+        pass
+
+
+def _moved_start(log: PartitionLog) -> int:
+    return log.log_start_offset if log.log_start_offset > log.segments.first.base_offset else -1
+
+
+def _drop(value: object) -> None:
+    return None

@@ -1,0 +1,121 @@
+"""Reading batches from segments: whole ones, in order, as they lie in the file."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kwire.log.files import Buffer
+from kwire.log.segment import HEADER_SIZE, Segment
+from kwire.log.segments import Segments
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records import parse_header
+
+FIRST_BATCH_GUESS_BYTES = 64 * 1024
+
+
+class SegmentRead(NamedTuple):
+    """Whole batches of one segment; `next_offset` follows the last one."""
+
+    data: Buffer
+    next_offset: int
+
+
+EMPTY = SegmentRead(b"", -1)
+
+
+def read_batches(
+    segments: Segments, offset: int, bytes_max: int, offset_max: int, *, min_one: bool
+) -> SegmentRead:
+    """Batches from the one that holds `offset` on, all of them below `offset_max`.
+
+    At most `bytes_max` bytes of one segment, but with `min_one` at least one batch. Goes on to the
+    next segment where compaction has left nothing in one. `next_offset` is -1 when there is none.
+    """
+    at = segments.floor_index(offset)
+    while at < len(segments) and (at == 0 or segments.at(at).base_offset < offset_max):
+        segment = segments.at(at)
+        start = _start(segment, offset)
+        if start >= 0:
+            end = _end(segment, segments.next_base(at), offset_max)
+            if start >= end:
+                return EMPTY
+            return _read(segment, start, end, bytes_max, min_one)
+        at += 1
+    return EMPTY
+
+
+def _start(segment: Segment, offset: int) -> int:
+    """Where the batch with `offset`, or the first one behind it, starts; -1 without one."""
+    position = segment.hint(offset)
+    if position is not None:
+        return position if position < segment.size_bytes else -1
+    found = segment.find(offset)
+    return found[0] if found is not None else -1
+
+
+def _end(segment: Segment, next_base: int | None, offset_max: int) -> int:
+    """Up to which position batches are below `offset_max`."""
+    if next_base is not None and next_base <= offset_max:
+        return segment.size_bytes
+    return segment.position_of(offset_max)
+
+
+def _read(segment: Segment, start: int, end: int, bytes_max: int, min_one: bool) -> SegmentRead:
+    limit = min(end, start + max(bytes_max, 0))
+    size_bytes = limit - start
+    if size_bytes < HEADER_SIZE:
+        if not min_one:
+            return EMPTY
+        return _read_first(segment, start, b"")
+    data = segment.pread(size_bytes, start)
+    cut, next_offset = _cut(segment, start, data)
+    if cut:
+        segment.remember(next_offset, start + cut)
+        return SegmentRead(memoryview(data)[:cut] if cut < len(data) else data, next_offset)
+    return _read_first(segment, start, data) if min_one else EMPTY
+
+
+def _read_first(segment: Segment, start: int, head: bytes) -> SegmentRead:
+    """The batch at `start` whole, however large."""
+    if len(head) < HEADER_SIZE:
+        head = segment.pread(min(FIRST_BATCH_GUESS_BYTES, segment.size_bytes - start), start)
+    header = parse_header(head)
+    if start + header.size_bytes > segment.size_bytes:
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"the batch at {start} in {segment.log_path} is not whole"
+        )
+    if header.size_bytes <= len(head):
+        head = head[: header.size_bytes]
+    else:
+        head += segment.pread(header.size_bytes - len(head), start + len(head))
+    segment.remember(header.next_offset, start + header.size_bytes)
+    return SegmentRead(head, header.next_offset)
+
+
+def _cut(segment: Segment, start: int, data: bytes) -> tuple[int, int]:
+    """(size, next offset) of the whole batches in `data`, which begins at `start`.
+
+    The walk begins at the last index entry inside, so that large reads cost little.
+    """
+    size_bytes = len(data)
+    at = segment.index.position_at_most(start + size_bytes - HEADER_SIZE) - start
+    if at < 0 or at >= size_bytes:
+        at = 0
+    result = _walk_to_end(data, at)
+    if result[0] == 0 and at > 0:
+        # The batch of that entry is cut off: only a walk from the beginning finds the one before.
+        result = _walk_to_end(data, 0)
+    return result
+
+
+def _walk_to_end(data: bytes, at: int) -> tuple[int, int]:
+    """(end, next offset) of the last whole batch from `at` on, (0, -1) without one."""
+    size_bytes = len(data)
+    end, next_offset = 0, -1
+    while at + HEADER_SIZE <= size_bytes:
+        header = parse_header(data, at)
+        at += header.size_bytes
+        if at > size_bytes:
+            break
+        end, next_offset = at, header.next_offset
+    return end, next_offset

@@ -1,0 +1,85 @@
+"""What the log asks of the event loop: a later turn, a timer, a job off the loop.
+
+Kept apart so that the log runs in a test, in a tool (`kwire log verify`) and in a simulation
+without asyncio. A job runs with nothing but its own arguments (DESIGN.md, decision 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from kwire.pending import Pending
+
+if TYPE_CHECKING:
+    import asyncio
+
+T = TypeVar("T")
+
+
+class Timer(Protocol):
+    """A timer that may be cancelled."""
+
+    def cancel(self) -> None: ...
+
+
+class Scheduler(Protocol):
+    """A later turn of the loop, timers, and jobs that leave the loop free."""
+
+    def call_soon(self, callback: Callable[[], None]) -> object: ...
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer: ...
+    def run(self, job: Callable[[], T]) -> Pending[T]: ...
+
+
+class _NoTimer:
+    def cancel(self) -> None:
+        pass
+
+
+class ImmediateScheduler:
+    """No loop: what would come later happens now, timers never fire. For tools and tests."""
+
+    def call_soon(self, callback: Callable[[], None]) -> object:
+        callback()
+        return None
+
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
+        return _NoTimer()
+
+    def run(self, job: Callable[[], T]) -> Pending[T]:
+        try:
+            return Pending.completed(job())
+        except Exception as error:
+            return Pending.failed(error)
+
+
+class LoopScheduler:
+    """An asyncio loop and a one-worker executor for syncs, deletions and cold reads."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, executor: Executor | None = None) -> None:
+        self._loop = loop
+        self._executor = executor
+
+    def call_soon(self, callback: Callable[[], None]) -> object:
+        return self._loop.call_soon(callback)
+
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
+        return self._loop.call_later(delay_ms / 1000, callback)
+
+    def run(self, job: Callable[[], T]) -> Pending[T]:
+        pending: Pending[T] = Pending()
+        future: Any = self._loop.run_in_executor(self._executor, job)
+
+        def finished(done: Any) -> None:
+            if done.cancelled():
+                pending.cancel()
+                return
+            error = done.exception()
+            if error is None:
+                pending.complete(done.result())
+            else:
+                pending.fail(error)
+
+        future.add_done_callback(finished)
+        return pending

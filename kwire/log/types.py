@@ -1,0 +1,127 @@
+"""What goes in and out of a partition log."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from kwire.log.files import Buffer
+from kwire.pending import Pending
+
+UNKNOWN_OFFSET = -1
+
+
+class Origin(IntEnum):
+    """Who appends: decides which rules a batch has to keep (Kafka's AppendOrigin)."""
+
+    CLIENT = 0
+    COORDINATOR = 1
+    RAFT = 2
+    REPLICATION = 3
+
+
+class Isolation(IntEnum):
+    """How far a read may see."""
+
+    LOG_END = 0
+    HIGH_WATERMARK = 1
+    COMMITTED = 2
+
+
+class AppendInfo:
+    """What an append did.
+
+    `base_offset` and `last_offset` are the offsets given (for a duplicate: those of the first
+    time); `log_append_time_ms` is -1 with CreateTime; faulty records are raised, not told here
+    (InvalidRecordsError); `written` completes when the bytes are in
+    the file, fails with KafkaError(KAFKA_STORAGE_ERROR) when they could not be written.
+    """
+
+    __slots__ = (
+        "base_offset",
+        "duplicate",
+        "last_offset",
+        "log_append_time_ms",
+        "log_start_offset",
+        "record_count",
+        "size_bytes",
+        "written",
+    )
+
+    def __init__(
+        self,
+        base_offset: int,
+        last_offset: int,
+        log_append_time_ms: int,
+        log_start_offset: int,
+        written: Pending[None],
+        *,
+        duplicate: bool = False,
+        record_count: int = 0,
+        size_bytes: int = 0,
+    ) -> None:
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.log_append_time_ms = log_append_time_ms
+        self.log_start_offset = log_start_offset
+        self.written = written
+        self.duplicate = duplicate
+        self.record_count = record_count
+        self.size_bytes = size_bytes
+
+    def __repr__(self) -> str:
+        kind = "duplicate" if self.duplicate else "appended"
+        return f"AppendInfo({kind} {self.base_offset}..{self.last_offset})"
+
+
+class FetchSlices:
+    """What a read found: whole batches, in order, the first one holding the offset asked for.
+
+    `aborted` is [(producer id, first offset)] of the aborted transactions in what was read, None
+    unless the isolation is COMMITTED. `next_offset` follows the last batch.
+    """
+
+    __slots__ = (
+        "aborted",
+        "buffers",
+        "high_watermark",
+        "last_stable_offset",
+        "log_start_offset",
+        "next_offset",
+        "size_bytes",
+    )
+
+    def __init__(
+        self,
+        buffers: list[Buffer],
+        size_bytes: int,
+        next_offset: int,
+        high_watermark: int,
+        last_stable_offset: int,
+        log_start_offset: int,
+        aborted: list[tuple[int, int]] | None = None,
+    ) -> None:
+        self.buffers = buffers
+        self.size_bytes = size_bytes
+        self.next_offset = next_offset
+        self.high_watermark = high_watermark
+        self.last_stable_offset = last_stable_offset
+        self.log_start_offset = log_start_offset
+        self.aborted = aborted
+
+
+class TimestampOffset(NamedTuple):
+    """The answer of a look-up by timestamp."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+class CompletedTransaction(NamedTuple):
+    """A transaction that a marker ended; `last_offset` is the marker's."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    aborted: bool
