@@ -22,25 +22,35 @@ SelfMessage = TypeVar("SelfMessage", bound="Message")
 class Struct:
     """Base of every message and struct: named fields, compared by value.
 
-    `FIELDS` are the names of the fields; `unknown_tags` holds the tagged fields that the schema
-    does not know, as (tag, bytes) in the order in which they came.
+    `FIELDS` are the names of the fields. Tagged fields are rarely set: they share one slot, a dict
+    that is None while all of them have their defaults, so that the hot path has one thing to look
+    at. `unknown_tags` are the tagged fields that the schema does not know, as (tag, bytes) in the
+    order in which they came.
     """
 
-    __slots__ = ("unknown_tags",)
+    __slots__ = ("_tagged",)
     __hash__ = None  # type: ignore[assignment]
 
     FIELDS: ClassVar[tuple[str, ...]] = ()
     NAME: ClassVar[str] = ""
-    FROZEN: ClassVar[Any] = None
-    """The struct of defaults that fields of this type hold until another is assigned; it refuses
-    assignment. None for a struct with arrays or structs inside: there every field has its own."""
     PLAIN: ClassVar[Any] = None
+    """The class that callers construct; see `_StructType`."""
 
-    unknown_tags: Any
+    _tagged: dict[str, Any] | None
+
+    @property
+    def unknown_tags(self) -> Any:
+        return () if self._tagged is None else self._tagged.get("unknown_tags", ())
+
+    @unknown_tags.setter
+    def unknown_tags(self, tags: Any) -> None:
+        if tags or self._tagged is not None:
+            _set_tagged(self, "unknown_tags", tags)
 
     def copy(self: Self, **changes: Any) -> Self:
         """A copy with some fields changed; lists and structs inside are shared with this one."""
         made: Self = object.__new__(self.PLAIN)
+        made._tagged = None
         for name in self.FIELDS:
             setattr(made, name, getattr(self, name))
         made.unknown_tags = self.unknown_tags
@@ -159,6 +169,7 @@ def build_class(definition: schema.Message) -> Any:
     for struct in definition.structs.values():
         _struct_class(struct, definition, classes)
     root = _new_class(definition.root, definition.root.name, Message, classes)
+    root.__init__ = _initialiser(definition.root, classes)
     root.API_KEY = definition.key
     root.KIND = definition.kind
     root.MIN_VERSION, root.MAX_VERSION = definition.versions
@@ -178,32 +189,80 @@ def _struct_class(struct: schema.Struct, message: schema.Message, classes: dict[
     for field in struct.fields:
         if field.struct is not None:
             _struct_class(field.struct, message, classes)
-    cls = _new_class(struct, f"{message.name}.{struct.name}", Struct, classes)
-    if not any(field.is_array or field.struct is not None for field in struct.fields):
-        cls.FROZEN = _frozen(cls)
+    bare = _new_class(struct, f"{message.name}.{struct.name}", Struct, classes)
+    members = {"__slots__": (), "__init__": _initialiser(struct, classes), "BARE": bare}
+    cls: Any = _StructType(struct.name, (bare,), members)
+    cls.__module__, cls.__qualname__ = bare.__module__, bare.__qualname__
+    bare.PLAIN = cls
     classes[struct.name] = cls
 
 
 def _new_class(struct: schema.Struct, name: str, base: type, classes: dict[str, Any]) -> Any:
     fields = tuple(field.name for field in struct.fields)
     members: dict[str, Any] = {
-        "__slots__": fields,
-        "__init__": _initialiser(struct, classes),
+        "__slots__": tuple(field.name for field in struct.fields if field.tag is None),
         "__module__": "kwire.protocol.messages",
         "__qualname__": name,
         "FIELDS": fields,
         "NAME": name,
     }
+    for field in struct.fields:
+        if field.tag is not None:
+            members[field.name] = _tagged_field(field, classes)
     cls: Any = type(struct.name, (base,), members)
     cls.PLAIN = cls
     return cls
 
 
+class _StructType(type):
+    """Type of the struct classes that callers construct.
+
+    Decoders make instances of their base, which has the same fields and no `__init__`: a third
+    cheaper to create. Callers need not know: for `isinstance`, `==` and `copy` both are one.
+    """
+
+    BARE: Any
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return type(instance) is cls.BARE or type.__instancecheck__(cls, instance)
+
+
+def _tagged_field(field: schema.Field, classes: dict[str, Any]) -> property:
+    """The property of a tagged field; a default that can be changed is made when it is read."""
+    name, default = field.name, field.default
+    maker: Any = None
+    if default is ...:
+        maker = list if field.is_array else classes[field.type]
+
+    def read(self: Struct) -> Any:
+        tagged = self._tagged
+        if tagged is not None and name in tagged:
+            return tagged[name]
+        if maker is None:
+            return default
+        made = maker()
+        _set_tagged(self, name, made)
+        return made
+
+    def write(self: Struct, value: Any) -> None:
+        _set_tagged(self, name, value)
+
+    return property(read, write)
+
+
+def _set_tagged(struct: Struct, name: str, value: Any) -> None:
+    if struct._tagged is None:
+        struct._tagged = {}
+    struct._tagged[name] = value
+
+
 def _initialiser(struct: schema.Struct, classes: dict[str, Any]) -> Any:
     """`__init__` with every field as a keyword that has the schema's default."""
-    namespace: dict[str, Any] = {"unset": ...}
+    namespace: dict[str, Any] = {"unset": ..., "set_tagged": _initialise_tagged}
     arguments, body = [], []
     for field in struct.fields:
+        if field.tag is not None:
+            continue
         if field.default is not ...:
             arguments.append(f"{field.name}={field.default!r}")
             body.append(f"self.{field.name} = {field.name}")
@@ -211,28 +270,22 @@ def _initialiser(struct: schema.Struct, classes: dict[str, Any]) -> Any:
         arguments.append(f"{field.name}=unset")
         default = "[]"
         if not field.is_array:
-            cls = classes[field.type]
-            default = f"F_{field.type}" if cls.FROZEN is not None else f"F_{field.type}()"
-            namespace[f"F_{field.type}"] = cls if cls.FROZEN is None else cls.FROZEN
+            default = f"C_{field.type}()"
+            namespace[f"C_{field.type}"] = classes[field.type]
         body.append(f"self.{field.name} = {default} if {field.name} is unset else {field.name}")
-    lines = ["def __init__(self, *, " + ", ".join([*arguments, "unknown_tags=()"]) + "):"]
-    lines += [f"    {line}" for line in [*body, "self.unknown_tags = unknown_tags"]]
+    keywords = ", ".join(["self", *(["*", *arguments] if arguments else []), "**tagged"])
+    lines = [f"def __init__({keywords}):"]
+    body += ["self._tagged = None", "if tagged: set_tagged(self, tagged)"]
+    lines += [f"    {line}" for line in body]
     exec(compile("\n".join(lines), f"<{struct.name}>", "exec"), namespace)
     return namespace["__init__"]
 
 
-def _frozen(cls: Any) -> Any:
-    """An instance of defaults that refuses to be changed, for fields to share."""
-
-    def refuse(self: Any, name: str, value: Any) -> None:
-        raise AttributeError(
-            f"{cls.NAME} is the default that messages share: assign a new one to the field"
-        )
-
-    frozen_class = type(cls.__name__, (cls,), {"__slots__": ()})
-    made = frozen_class()
-    frozen_class.__setattr__ = refuse  # type: ignore[assignment, method-assign]
-    return made
+def _initialise_tagged(struct: Struct, values: dict[str, Any]) -> None:
+    for name, value in values.items():
+        if name not in struct.FIELDS and name != "unknown_tags":
+            raise TypeError(f"{struct.NAME} has no field {name}")
+        setattr(struct, name, value)
 
 
 def _same_bytes(left: Any, right: Any) -> bool:

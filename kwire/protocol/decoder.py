@@ -15,6 +15,7 @@ What is accepted is what Kafka's own readers accept, tags out of order or twice 
 
 from __future__ import annotations
 
+from itertools import repeat
 from struct import Struct as PackStruct
 from struct import error as PackError
 from struct import unpack_from
@@ -34,6 +35,64 @@ def build_decoder(message: schema.Message, version: int, classes: dict[str, Any]
     return _DecoderWriter(message, version, classes).build()
 
 
+def length_table() -> list[int]:
+    """What the first two bytes of a compact length say, for `_records`; made when first used."""
+    if not _LENGTH_TABLE:
+        _LENGTH_TABLE.extend([0] * 32768)
+        for first in range(128):
+            three = range(first + 2, first + 2 + 128 * 128, 128)
+            _LENGTH_TABLE.extend([-(first + 1 + second * 128) for second in range(128)])
+            _LENGTH_TABLE.extend(three)
+    return _LENGTH_TABLE
+
+
+_LENGTH_TABLE: list[int] = []
+
+
+def _is_hot(struct: schema.Struct) -> bool:
+    """Whether elements are a run that ends with records, and a tag section without known tags.
+
+    Then the byte of the tag section is not stepped over by itself but with the next run: in such
+    a loop `p` stands on the last byte of what was read before.
+    """
+    return (
+        struct.fields[-1].type == "records"
+        and not struct.fields[-1].is_array
+        and all(field.type in FORMATS and not field.is_array for field in struct.fields[:-1])
+        and all(field.tag is None for field in struct.fields)
+    )
+
+
+def _plus(size: int) -> str:
+    return f" + {size}" if size else ""
+
+
+def read_unknown_tags(
+    view: memoryview, position: int, count: int, left: int, misplaced: tuple[int, ...]
+) -> tuple[dict[str, Any], int, int]:
+    """(what a struct's `_tagged` holds, position behind the tag section, elements left).
+
+    For a struct without tagged fields of its own, `count` > 0 of them and `position` behind the
+    first byte of that count. `misplaced` are the tags of other versions, which Kafka refuses.
+    """
+    if count > 127:
+        count, position = finish_uvarint(view, position, count)
+    left -= count
+    if count < 0 or left < 0 or count * 2 > len(view) - position:
+        raise MalformedError("too many tagged fields")
+    unknown = []
+    for _ in range(count):
+        tag, position = read_uvarint(view, position)
+        size, position = read_uvarint(view, position)
+        if size < 0 or size > len(view) - position:
+            raise MalformedError("a tagged field is too long")
+        if tag in misplaced:
+            raise MalformedError(f"tag {tag} is not of this version")
+        unknown.append((tag, view[position : position + size].tobytes()))
+        position += size
+    return {"unknown_tags": unknown}, position, left
+
+
 class _DecoderWriter(Writer):
     def __init__(self, message: schema.Message, version: int, classes: dict[str, Any]) -> None:
         super().__init__()
@@ -42,14 +101,20 @@ class _DecoderWriter(Writer):
         self._flexible = is_flexible(message, version)
         self._classes = classes
         self._run: list[tuple[str, str]] = []
+        self._nesting = 0
+        self._skip = 0
+        self._hot = False
+        self._label = f"{message.name} v{version}"
 
     def build(self) -> Any:
-        label = f"{self._message.name} v{self._version}"
+        label = self._label
         self.constants.update(
             Malformed=MalformedError,
             PackError=PackError,
             finish=finish_uvarint,
             new=object.__new__,
+            repeat=repeat,
+            tags=read_unknown_tags,
             unpack_from=unpack_from,
             uvarint=read_uvarint,
         )
@@ -68,22 +133,26 @@ class _DecoderWriter(Writer):
     def _read(self, characters: str, target: str) -> None:
         self._run.append((characters, target))
 
-    def _flush(self) -> None:
+    def _flush(self, advance: bool = True) -> int:
+        """Write the run that is pending; its size. `self._skip` bytes before it are left out."""
         run, self._run = self._run, []
         if not run:
-            return
-        characters = "".join(item[0] for item in run)
+            return 0
+        characters = "x" * self._skip + "".join(item[0] for item in run)
+        self._skip = 0
         targets = ", ".join(item[1] for item in run)
         if characters == "B":
             self.line(f"{targets} = v[p]")
             self.line("p += 1")
-            return
+            return 1
         layout = PackStruct(">" + characters)
         unpack = self.constant("U_" + characters.replace("?", "t"), layout.unpack_from)
         self.line(f"{targets}{',' if len(run) == 1 else ''} = {unpack}(v, p)")
-        self.line(f"p += {layout.size}")
+        if advance:
+            self.line(f"p += {layout.size}")
+        return layout.size
 
-    def _length(self, characters: str, compact: bool) -> str:
+    def _length(self, characters: str, compact: bool, field: schema.Field, count: bool) -> str:
         """Read a length; the variable that holds it: -1 (or less) is null, in both encodings."""
         name = self.fresh("n")
         self._read("B" if compact else characters, name)
@@ -91,34 +160,42 @@ class _DecoderWriter(Writer):
         if compact:
             with self.block(f"if {name} > 127:"):
                 self.line(f"{name}, p = finish(v, p, {name})")
+                if field.type == "string" and not count:
+                    longest = budget.STRING_SIZE_BYTES_MAX + 1
+                    self._fail(f"{name} > {longest}", f"{field.name} is too long")
             self.line(f"{name} -= 1")
         return name
 
     def _fail(self, condition: str, what: str) -> None:
         with self.block(f"if {condition}:"):
-            self.line(f"raise Malformed('{self._message.name} v{self._version}: {what}')")
+            self.line(f"raise Malformed('{self._label}: {what}')")
 
     # Structs
 
     def _struct(self, struct: schema.Struct) -> str:
-        cls = self.constant(f"C_{struct.name}", self._classes[struct.name])
+        cls = self._classes[struct.name]
         name = self.fresh("o")
-        self.line(f"{name} = new({cls})")
+        if struct is self._message.root:
+            self.line(f"{name} = new({self.constant('C', cls)})")
+        else:
+            self.line(f"{name} = {self.constant('B_' + struct.name, cls.BARE)}()")
+        self._nesting += 1
         tagged, misplaced = [], []
         for field in struct.fields:
             target = f"{name}.{field.name}"
             if field.tag is not None and not schema.within(self._version, field.tagged):
                 misplaced.append(field.tag)
-            if not schema.within(self._version, field.versions):
+            if field.tag is not None:
+                if self._flexible and schema.within(self._version, field.tagged):
+                    tagged.append(field)
+            elif not schema.within(self._version, field.versions):
                 self._default(field, target)
-            elif self._flexible and schema.within(self._version, field.tagged):
-                self._default(field, target)
-                tagged.append(field)
             else:
                 self._field(field, target, in_tag=False)
-        self.line(f"{name}.unknown_tags = ()")
+        self.line(f"{name}._tagged = None")
         if self._flexible:
             self._tags(name, tagged, misplaced)
+        self._nesting -= 1
         return name
 
     def _default(self, field: schema.Field, target: str) -> None:
@@ -127,13 +204,13 @@ class _DecoderWriter(Writer):
         elif field.is_array:
             self.line(f"{target} = []")
         else:
-            cls = self._classes[field.type]
-            if cls.FROZEN is None:
-                self.line(f"{target} = {self.constant('C_' + field.type, cls)}()")
-            else:
-                self.line(f"{target} = {self.constant('F_' + field.type, cls.FROZEN)}")
+            cls = self.constant("C_" + field.type, self._classes[field.type])
+            self.line(f"{target} = {cls}()")
 
     def _tags(self, owner: str, fields: list[schema.Field], misplaced: list[int]) -> None:
+        if not fields:
+            self._unknown_tags(owner, misplaced)
+            return
         count, tag, size = self.fresh("n"), self.fresh("t"), self.fresh("z")
         self._read("B", count)
         self._flush()
@@ -142,14 +219,15 @@ class _DecoderWriter(Writer):
                 self.line(f"{count}, p = finish(v, p, {count})")
             self.line(f"left -= {count}")
             self._fail(f"{count} < 0 or left < 0 or {count} * 2 > e - p", "too many tagged fields")
-            unknown = self.fresh("x")
+            found, unknown = self.fresh("d"), self.fresh("x")
+            self.line(f"{found} = {{}}")
             self.line(f"{unknown} = []")
             with self.block(f"for _ in range({count}):"):
                 self.line(f"{tag}, p = uvarint(v, p)")
                 self.line(f"{size}, p = uvarint(v, p)")
                 for field in fields:
                     with self.block(f"if {tag} == {field.tag}:"):
-                        self._field(field, f"{owner}.{field.name}", in_tag=True)
+                        self._field(field, f"{found}['{field.name}']", in_tag=True)
                         self._flush()
                         self.line("continue")
                 for number in misplaced:
@@ -158,7 +236,23 @@ class _DecoderWriter(Writer):
                 self.line(f"{unknown}.append(({tag}, v[p:p + {size}].tobytes()))")
                 self.line(f"p += {size}")
             with self.block(f"if {unknown}:"):
-                self.line(f"{owner}.unknown_tags = {unknown}")
+                self.line(f"{found}['unknown_tags'] = {unknown}")
+            with self.block(f"if {found}:"):
+                self.line(f"{owner}._tagged = {found}")
+
+    def _unknown_tags(self, owner: str, misplaced: list[int]) -> None:
+        count = self.fresh("n")
+        if self._hot:
+            self._flush()
+            self.line(f"{count} = v[p]")
+        else:
+            self._read("B", count)
+            self._flush()
+        with self.block(f"if {count}:"):
+            p = "p + 1" if self._hot else "p"
+            self.line(f"{owner}._tagged, p, left = tags(v, {p}, {count}, left, {tuple(misplaced)})")
+            if self._hot:
+                self.line("p -= 1")
 
     # Fields
 
@@ -175,7 +269,7 @@ class _DecoderWriter(Writer):
             self._read(FORMATS[field.type], target)
         else:
             compact = self._flexible and not field.never_compact
-            self._sized(field.type, target, nullable, compact, field.name)
+            self._sized(field, target, nullable, compact, in_tag)
 
     def _nullable_struct(self, struct: schema.Struct, target: str, in_tag: bool) -> None:
         present = self.fresh("n")
@@ -187,38 +281,75 @@ class _DecoderWriter(Writer):
             self.line(f"{target} = {self._struct(struct)}")
             self._flush()
 
-    def _sized(self, kind: str, target: str, nullable: bool, compact: bool, name: str) -> None:
-        """A string, bytes or records: a length, then that many bytes."""
-        length = self._length("h" if kind == "string" else "i", compact)
+    def _sized(
+        self, field: schema.Field, target: str, nullable: bool, compact: bool, checked: bool
+    ) -> None:
+        """A string, bytes or records: a length, then that many bytes.
+
+        `checked`: the end is compared with the end of the view. It need not be where the tag
+        section of the struct around it must follow: reading that fails.
+        """
+        if field.type == "records" and compact and not checked and self._nesting >= 2:
+            self._records(field, target, nullable)
+            return
+        length = self._length("h" if field.type == "string" else "i", compact, field, False)
         end = self.fresh("q")
-        with self.block(f"if {length} < 0:"):
-            if nullable:
-                self.line(f"{target} = None")
-            else:
-                self.line(f"raise Malformed('{self._message.name}: {name} is null')")
-        with self.block("else:"):
+        with self.block(f"if {length} >= 0:"):
             self.line(f"{end} = p + {length}")
-            too_long = f"{end} > e"
-            if kind == "string" and compact:
-                too_long += f" or {length} > {budget.STRING_SIZE_BYTES_MAX}"
-            self._fail(too_long, f"{name} is too long")
+            if checked or not self._flexible:
+                self._fail(f"{end} > e", f"{field.name} is too long")
             value = f"v[p:{end}]"
-            if kind == "string":
-                value = f"str({value}, 'utf-8', '{ERRORS}')"
-            elif kind == "bytes":
+            if field.type == "string":
+                value += f".tobytes().decode('utf-8', '{ERRORS}')"
+            elif field.type == "bytes":
                 value += ".tobytes()"
             self.line(f"{target} = {value}")
             self.line(f"p = {end}")
+        self._null(target, nullable, field.name)
+
+    def _records(self, field: schema.Field, target: str, nullable: bool) -> None:
+        """Records with a compact length, the hot path: run, length and end in one go.
+
+        The first three bytes of the length come out of one `unpack_from` with the fields before
+        them. The second and the third may belong to what follows: two tag sections at least do.
+        A table has what the first two say: positive, the offset of the end but for the third
+        byte; negative, the offset of the end; 0, a length of one byte or null.
+        """
+        first, third, end = self.fresh("n"), self.fresh("n"), self.fresh("q")
+        known = self.fresh("t")
+        table = self.constant("T", length_table())
+        self._run += [("H", first), ("B", third)]
+        size = self._flush(advance=False) - 3
+        self.line(f"{known} = {table}[{first}]")
+        with self.block(f"if {known} > 0 and {third} < 128:"):
+            self.line(f"{end} = p + {known} + {third} * 16384{_plus(size)}")
+            self.line(f"{target} = v[p + {size + 3}:{end}]")
+        with self.block(f"elif {known} < 0:"):
+            self.line(f"{end} = p - {known}{_plus(size)}")
+            self.line(f"{target} = v[p + {size + 2}:{end}]")
+        with self.block("else:"):
+            self.line(f"{first}, p = uvarint(v, p + {size})")
+            self.line(f"{end} = p + {first} - 1")
+            with self.block(f"if {first} > 0:"):
+                self.line(f"{target} = v[p:{end}]")
+            with self.block("else:"):
+                self.line(f"{end} = p")
+                self.line(self._null_line(target, nullable, field.name))
+        self.line(f"p = {end}")
+
+    def _null(self, target: str, nullable: bool, name: str) -> None:
+        with self.block("else:"):
+            self.line(self._null_line(target, nullable, name))
+
+    def _null_line(self, target: str, nullable: bool, name: str) -> str:
+        if nullable:
+            return f"{target} = None"
+        return f"raise Malformed('{self._label}: {name} is null')"
 
     def _array(self, field: schema.Field, target: str, nullable: bool) -> None:
-        count = self._length("i", self._flexible)
+        count = self._length("i", self._flexible, field, True)
         size = minimum_size_bytes(field.struct, field.type, self._version, self._flexible)
-        with self.block(f"if {count} < 0:"):
-            if nullable:
-                self.line(f"{target} = None")
-            else:
-                self.line(f"raise Malformed('{self._message.name}: {field.name} is null')")
-        with self.block("else:"):
+        with self.block(f"if {count} >= 0:"):
             self.line(f"left -= {count}")
             scaled = count if size == 1 else f"{count} * {size}"
             self._fail(f"{scaled} > e - p or left < 0", f"{field.name} has too many elements")
@@ -227,14 +358,22 @@ class _DecoderWriter(Writer):
             else:
                 items = self.fresh("a")
                 self.line(f"{target} = {items} = []")
-                with self.block(f"for _ in range({count}):"):
+                hot = self._flexible and field.struct is not None and _is_hot(field.struct)
+                if hot:
+                    self.line("p -= 1")
+                with self.block(f"for _ in repeat(None, {count}):"):
+                    self._hot, self._skip = hot, int(hot)
                     if field.struct is not None:
                         item = self._struct(field.struct)
                     else:
                         item = self.fresh("s")
-                        self._sized(field.type, item, False, self._flexible, field.name)
+                        self._sized(field, item, False, self._flexible, True)
                     self._flush()
                     self.line(f"{items}.append({item})")
+                self._hot, self._skip = False, 0
+                if hot:
+                    self.line("p += 1")
+        self._null(target, nullable, field.name)
 
     def _fixed_array(self, field: schema.Field, target: str, count: str, size: int) -> None:
         if field.type == "uuid":

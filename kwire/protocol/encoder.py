@@ -126,19 +126,22 @@ class _EncoderWriter(Writer):
         for field in struct.fields:
             if not schema.within(self._version, field.versions):
                 if not field.ignorable:
-                    self._refuse(field, f"{name}.{field.name}")
-            elif self._flexible and schema.within(self._version, field.tagged):
+                    self._refuse(field, name)
+            elif field.tag is not None:
                 tagged.append(field)
             else:
                 self._field(field, f"{name}.{field.name}", in_tag=False)
         if self._flexible:
             self._tags(name, tagged)
         else:
-            with self.block(f"if {name}.unknown_tags:"):
+            with self.block(f"if {name}._tagged and {name}.unknown_tags:"):
                 self.line(f"raise Unsupported('{self.label}: no tagged fields in this version')")
 
-    def _refuse(self, field: schema.Field, value: str) -> None:
-        with self.block(f"if {self._differs(field, value)}:"):
+    def _refuse(self, field: schema.Field, owner: str) -> None:
+        condition = self._differs(field, f"{owner}.{field.name}")
+        if field.tag is not None:
+            condition = f"{owner}._tagged and {condition}"
+        with self.block(f"if {condition}:"):
             self.line(
                 f"raise Unsupported('{self.label}: {field.name} is set, and this version lacks it')"
             )
@@ -150,20 +153,15 @@ class _EncoderWriter(Writer):
         if field.is_array:
             return f"({value} is None or len({value}))"
         if field.default is ...:
-            cls = self._classes[field.type]
-            if cls.FROZEN is None:
-                return f"{value} != {self.constant('C_' + field.type, cls)}()"
-            default = self.constant("F_" + field.type, cls.FROZEN)
-            return f"({value} is not {default} and {value} != {default})"
+            cls = self.constant("C_" + field.type, self._classes[field.type])
+            return f"{value} != {cls}()"
         if field.default == 0 and field.type not in ("string", "bytes", "uuid", "records"):
             return value
         return f"{value} != {field.default!r}"
 
     def _tags(self, owner: str, fields: list[schema.Field]) -> None:
         run, self._run = self._run, []
-        conditions = [f"{owner}.unknown_tags"]
-        conditions += [self._differs(field, f"{owner}.{field.name}") for field in fields]
-        with self.block(f"if {' or '.join(conditions)}:"):
+        with self.block(f"if {owner}._tagged:"):
             self._emit(run)
             tags = self.fresh("t")
             self.line(f"{tags} = list({owner}.unknown_tags)")

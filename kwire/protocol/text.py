@@ -2,7 +2,8 @@
 
 Kafka decodes with Java's replacing decoder, so a broken topic name is an invalid topic and not a
 broken connection. Python's `replace` differs from it only in surrogates that were encoded as
-three bytes: Java makes one U+FFFD of them, cut short or not, Python one of each byte. Measured on Apache Kafka 4.4.
+three bytes: Java makes one U+FFFD of them, cut short or not, Python one of each byte. Measured
+on Apache Kafka 4.4.
 """
 
 from __future__ import annotations
