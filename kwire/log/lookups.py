@@ -17,11 +17,8 @@ def offset_for_timestamp(
     Markers count as records, as in Kafka.
     """
     for segment in segments:
-        if segment.max_timestamp < timestamp:
-            continue
-        found = _find_in(segment, timestamp, log_start_offset)
-        if found is not None:
-            return found
+        if segment.largest_timestamp() >= timestamp:
+            return _find_in(segment, timestamp, log_start_offset)
     return None
 
 

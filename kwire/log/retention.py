@@ -26,7 +26,7 @@ def delete_old_segments(log: PartitionLog, wall_ms: int) -> int:
         count += _delete_by_size(log)
         if log.config.retention_ms >= 0:
             limit_ms = wall_ms - log.config.retention_ms
-            count += _delete(log, "retention.ms", lambda s, _: s.retention_timestamp() < limit_ms)
+            count += _delete(log, "retention.ms", lambda s, _: s.largest_timestamp() < limit_ms)
     return count
 
 

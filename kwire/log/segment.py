@@ -183,9 +183,15 @@ class Segment:
                 return NO_TIMESTAMP
         return self._first_timestamp
 
-    def retention_timestamp(self) -> int:
-        """What retention by time compares: the largest timestamp, or the creation without one."""
-        return self.max_timestamp if self.max_timestamp >= 0 else self.created_ms
+    def largest_timestamp(self) -> int:
+        """The largest timestamp, or without one when the file was modified (Kafka's rule).
+
+        Retention goes by it, and a look-up by timestamp stops at the first segment where it is
+        not below the target: behind a segment that compaction has emptied Kafka finds nothing.
+        """
+        if self.max_timestamp >= 0:
+            return self.max_timestamp
+        return self.files.modified_ms(self.log_path)
 
     # -- appending ----------------------------------------------------------------------------
 
