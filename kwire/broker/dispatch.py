@@ -17,11 +17,13 @@ from typing import Any
 from kwire.broker.context import DISCONNECT, RequestContext
 from kwire.pending import Pending
 from kwire.protocol import messages as m
+from kwire.protocol.api_keys import API_KEYS
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 
 logger = logging.getLogger(__name__)
 
 API_VERSIONS_KEY = 18
+API_PACKAGE = "kwire.broker.api"
 
 Decode = Callable[[Any, int, int], tuple[Any, int]]
 
@@ -37,7 +39,8 @@ class Route:
         self.module = module
         self.handle = module.handle
         self.decode: Decode = request_class.decode_from
-        self.version_min, self.version_max = module.VERSIONS
+        info = API_KEYS[api_key]
+        self.version_min, self.version_max = getattr(module, "VERSIONS", (info.min, info.max))
 
     def execute(self, context: RequestContext, request: Any) -> Any:
         """The handler's outcome; an error it raises becomes the API's error response."""
@@ -75,10 +78,15 @@ class Dispatcher:
         name = self._names.get(api_key)
         if name is None:
             raise MalformedError(f"unknown API key {api_key}")
-        module = importlib.import_module(f"kwire.broker.api.{module_name(name)}")
+        module = importlib.import_module(f"{API_PACKAGE}.{self._module_of(api_key, name)}")
         route = Route(api_key, name, module, m.request_class(api_key))
         self._routes[api_key] = route
         return route
+
+    def _module_of(self, api_key: int, name: str) -> str:
+        if API_KEYS[api_key].forwardable and not has_module(name):
+            return "forwarded"
+        return module_name(name)
 
     def failed(self, context: RequestContext, error: Exception) -> Any:
         """The response for a request whose Pending failed."""
@@ -116,7 +124,7 @@ def module_name(api_name: str) -> str:
 
 def has_module(api_name: str) -> bool:
     """Whether an API is built."""
-    return importlib.util.find_spec(f"kwire.broker.api.{module_name(api_name)}") is not None
+    return importlib.util.find_spec(f"{API_PACKAGE}.{module_name(api_name)}") is not None
 
 
 def _error_outcome(route: Route, context: RequestContext, error: Exception) -> Any:

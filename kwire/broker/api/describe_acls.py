@@ -1,0 +1,47 @@
+"""DescribeAcls, versions 1-3: the access control entries that fit a filter, by resource.
+
+Without an authorizer the answer is SECURITY_DISABLED. Source: KIP-140, KIP-290.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.broker.context import RequestContext
+from kwire.broker.operations import CLUSTER, CLUSTER_NAME, DESCRIBE
+from kwire.kraft.controller.acls import check_filter, matches_filter
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+VERSIONS = (1, 3)
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    if not context.authorize(DESCRIBE, CLUSTER, CLUSTER_NAME):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
+    if context.node.authorizer is None:
+        raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
+    check_filter(request)
+    answer = m.DescribeAclsResponse
+    resources: dict[tuple[int, str, int], list[Any]] = {}
+    for _, acl in sorted(context.node.image.acls.items()):
+        if matches_filter(request, acl):
+            key = (acl.resource_type, acl.resource_name, acl.pattern_type)
+            resources.setdefault(key, []).append(
+                answer.AclDescription(
+                    principal=acl.principal,
+                    host=acl.host,
+                    operation=acl.operation,
+                    permission_type=acl.permission_type,
+                )
+            )
+    return answer(
+        error_message=None,
+        resources=[
+            answer.DescribeAclsResource(
+                resource_type=kind, resource_name=name, pattern_type=pattern, acls=acls
+            )
+            for (kind, name, pattern), acls in resources.items()
+        ],
+    )

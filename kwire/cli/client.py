@@ -1,0 +1,235 @@
+"""A small blocking Kafka client for the command line: sockets, framing, versions, retries.
+
+It speaks kwire's own protocol package and needs no third-party client. One connection a node, one
+request at a time. `ClientError` is one line for the user.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from typing import Any
+
+from kwire.protocol import messages as m
+from kwire.protocol.api_keys import ApiKey
+from kwire.protocol.errors import EncodeError, ErrorCode, MalformedError, is_retriable
+from kwire.protocol.frame import decode_response, encode_request
+
+CLIENT_ID = "kwire-cli"
+CONNECT_TIMEOUT_S = 5.0
+REQUEST_TIMEOUT_S = 40.0
+RETRY_TIMEOUT_S = 20.0
+RETRY_PAUSE_S = 0.1
+FRAME_BYTES_MAX = 256 << 20
+BOOTSTRAP = -1
+
+
+class ClientError(Exception):
+    """What went wrong, in one line."""
+
+
+class RequestFailed(ClientError):
+    """The broker answered with an error code."""
+
+    def __init__(self, code: int, what: str, message: str | None = None) -> None:
+        self.code = ErrorCode(code)
+        super().__init__(f"{what}: {message or self.code.name}")
+
+
+def check(code: int, what: str, message: str | None = None) -> None:
+    """Raise RequestFailed for anything but NONE."""
+    if code != ErrorCode.NONE:
+        raise RequestFailed(code, what, message)
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """`host:port`, `[::1]:port` or `host` (port 9092)."""
+    host, colon, port = text.strip().rpartition(":")
+    if not colon:
+        return text.strip(), 9092
+    if not (port.isascii() and port.isdecimal()):
+        raise ClientError(f"{text}: expected HOST:PORT")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+class Connection:
+    """One connection; knows the versions that its broker offers."""
+
+    def __init__(self, host: str, port: int, timeout_s: float = CONNECT_TIMEOUT_S) -> None:
+        self.address = f"{host}:{port}"
+        try:
+            self._socket = socket.create_connection((host, port), timeout_s)
+        except OSError as error:
+            raise ClientError(f"{self.address}: {error.strerror or error}") from None
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._correlation_id = 0
+        self.api_versions: Any = None
+        self.versions: dict[int, tuple[int, int]] = {}
+
+    def negotiate(self) -> None:
+        """Ask for the broker's versions; an old broker answers in version 0."""
+        from kwire import __version__
+
+        request = m.ApiVersionsRequest(
+            client_software_name="kwire", client_software_version=__version__
+        )
+        response = self._send(request, 3)
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            response = self._send(m.ApiVersionsRequest(), 0)
+        check(response.error_code, "ApiVersions")
+        self.api_versions = response
+        self.versions = {
+            entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys
+        }
+
+    def call(self, request: Any, version_max: int | None = None) -> Any:
+        """Send at the highest version that both sides know, up to `version_max`."""
+        kind = type(request)
+        name = kind.NAME.removesuffix("Request")
+        offered = self.versions.get(kind.API_KEY)
+        if offered is None:
+            raise ClientError(f"{self.address} does not offer {name}")
+        low = max(offered[0], kind.MIN_VERSION)
+        high = min(offered[1], kind.MAX_VERSION)
+        if version_max is not None:
+            high = min(high, version_max)
+        if low > high:
+            raise ClientError(f"{self.address} offers no version of {name} that is known here")
+        return self._send(request, high)
+
+    def _send(self, request: Any, version: int) -> Any:
+        self._correlation_id += 1
+        key = type(request).API_KEY
+        try:
+            parts = encode_request(key, version, self._correlation_id, CLIENT_ID, request)
+            self._socket.settimeout(REQUEST_TIMEOUT_S)
+            self._socket.sendall(b"".join(parts))
+            size_bytes = struct.unpack(">i", self._receive(4))[0]
+            if not 0 < size_bytes <= FRAME_BYTES_MAX:
+                raise ClientError(f"{self.address}: a response of {size_bytes} bytes")
+            frame = self._receive(size_bytes)
+            if key == ApiKey.API_VERSIONS and version > 0 and _is_version_0_refusal(frame):
+                version = 0
+            correlation_id, response = decode_response(key, version, frame)
+        except OSError as error:
+            raise ClientError(f"{self.address}: {error.strerror or error}") from None
+        except EncodeError as error:
+            raise ClientError(str(error)) from None
+        except MalformedError as error:
+            raise ClientError(f"{self.address}: malformed response: {error}") from None
+        if correlation_id != self._correlation_id:
+            raise ClientError(f"{self.address}: response {correlation_id} out of order")
+        return response
+
+    def _receive(self, size_bytes: int) -> bytearray:
+        data = bytearray(size_bytes)
+        view = memoryview(data)
+        while view:
+            received = self._socket.recv_into(view)
+            if not received:
+                raise ClientError(f"{self.address} closed the connection")
+            view = view[received:]
+        return data
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def _is_version_0_refusal(frame: bytearray) -> bool:
+    """ApiVersions at a version that is too high is answered in version 0 with code 35."""
+    return len(frame) >= 6 and int.from_bytes(frame[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION
+
+
+class Client:
+    """A cluster as seen from `bootstrap` (`host:port[,host:port]`); a context manager."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = [parse_address(part) for part in bootstrap.split(",") if part.strip()]
+        self._connections: dict[int, Connection] = {}
+        self._nodes: dict[int, tuple[str, int]] = {}
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for connection in self._connections.values():
+            connection.close()
+
+    def connection(self, node_id: int = BOOTSTRAP) -> Connection:
+        """The connection to a node, or to whichever bootstrap address answers first."""
+        connection = self._connections.get(node_id)
+        if connection is None:
+            if node_id == BOOTSTRAP:
+                connection = self._first_reachable()
+            else:
+                if node_id not in self._nodes:
+                    self.metadata([])
+                if node_id not in self._nodes:
+                    raise ClientError(f"node {node_id} is not among the brokers")
+                connection = Connection(*self._nodes[node_id])
+            connection.negotiate()
+            self._connections[node_id] = connection
+        return connection
+
+    def _first_reachable(self) -> Connection:
+        errors: list[str] = []
+        for host, port in self._bootstrap:
+            try:
+                return Connection(host, port)
+            except ClientError as error:
+                errors.append(str(error))
+        raise ClientError("; ".join(errors) or "no bootstrap address")
+
+    def call(self, request: Any, node_id: int = BOOTSTRAP, version_max: int | None = None) -> Any:
+        """Send `request` to a node (default: the bootstrap one); a lost connection is retried."""
+        try:
+            return self.connection(node_id).call(request, version_max)
+        except RequestFailed:
+            raise
+        except ClientError:
+            lost = self._connections.pop(node_id, None)
+            if lost is None:
+                raise
+            lost.close()
+            return self.connection(node_id).call(request, version_max)
+
+    def metadata(self, topics: list[str] | None, *, create: bool = False) -> Any:
+        """A MetadataResponse for these topics (None: all); remembers the brokers."""
+        request = m.MetadataRequest(allow_auto_topic_creation=create)
+        request.topics = (
+            None
+            if topics is None
+            else [m.MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+        )
+        response = self.call(request)
+        self._nodes = {node.node_id: (node.host, node.port) for node in response.brokers}
+        return response
+
+    def topic(self, name: str, *, create: bool = False) -> Any:
+        """The metadata of one topic with a leader for every partition; waits for it a while."""
+        deadline = time.monotonic() + RETRY_TIMEOUT_S
+        while True:
+            topic = self.metadata([name], create=create).topics[0]
+            code = topic.error_code
+            if code == ErrorCode.NONE:
+                leaderless = [p for p in topic.partitions if p.error_code or p.leader_id < 0]
+                if topic.partitions and not leaderless:
+                    return topic
+            elif not (create or code == ErrorCode.LEADER_NOT_AVAILABLE) or not is_retriable(code):
+                raise RequestFailed(code, f"topic {name}")
+            if time.monotonic() > deadline:
+                raise RequestFailed(code or ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name}")
+            time.sleep(RETRY_PAUSE_S)
+
+    def coordinator(self, group: str) -> int:
+        """The node id of a group's coordinator; waits while there is none."""
+        deadline = time.monotonic() + RETRY_TIMEOUT_S
+        while True:
+            response = self.call(m.FindCoordinatorRequest(key=group, key_type=0), version_max=3)
+            if response.error_code == ErrorCode.NONE:
+                self._nodes[response.node_id] = (response.host, response.port)
+                return int(response.node_id)
+            if not is_retriable(response.error_code) or time.monotonic() > deadline:
+                raise RequestFailed(response.error_code, f"coordinator of {group}")
+            time.sleep(RETRY_PAUSE_S)

@@ -1,0 +1,78 @@
+"""Tables made from the code: APIs, configs, developer settings. The README's come from here."""
+
+from __future__ import annotations
+
+from kwire.config.definitions import (
+    BROKER,
+    CLIENT_METRICS,
+    GROUP,
+    KWIRE,
+    QUOTA,
+    TOPIC,
+    ConfigDefinition,
+    ConfigTable,
+)
+from kwire.config.developer import DEVELOPER_SETTINGS
+
+SCOPES: dict[str, ConfigTable] = {
+    "broker": BROKER,
+    "topic": TOPIC,
+    "group": GROUP,
+    "client-metrics": CLIENT_METRICS,
+    "quota": QUOTA,
+    "kwire": KWIRE,
+}
+
+
+def developer_rows() -> list[tuple[str, str, str]]:
+    """(setting, value, Kafka's default) of the developer table."""
+    return [(name, value, _default(BROKER[name])) for name, value in DEVELOPER_SETTINGS.items()]
+
+
+def _default(definition: ConfigDefinition) -> str:
+    if definition.required:
+        return "(required)"
+    return "null" if definition.default_text is None else definition.default_text
+
+
+def config_rows(scope: str, parts: list[str]) -> list[tuple[str, ...]] | None:
+    """Rows of the configs whose names hold one of `parts` (all without); None: no such scope."""
+    table = SCOPES.get(scope)
+    if table is None:
+        return None
+    return [
+        (
+            name,
+            definition.type,
+            _default(definition),
+            definition.accepts,
+            definition.update_mode or "-",
+            definition.support,
+            definition.note,
+        )
+        for name, definition in table.items()
+        if not parts or any(part in name for part in parts)
+    ]
+
+
+def support_counts() -> list[tuple[str, int, int, int]]:
+    """(scope, acts, accepted, refused) of Kafka's configs."""
+    counts: list[tuple[str, int, int, int]] = []
+    for scope, table in SCOPES.items():
+        if len(table):
+            marks = [definition.support for definition in table.values()]
+            acts, accepted, refused = map(marks.count, ("acts", "accepted", "refused"))
+            counts.append((scope, acts, accepted, refused))
+    return counts
+
+
+def api_rows() -> list[tuple[int, str, str]]:
+    """(key, name, versions) of the APIs that have a handler and clients may send."""
+    from kwire.broker.dispatch import has_module
+    from kwire.protocol.api_keys import API_KEYS
+
+    rows: list[tuple[int, str, str]] = []
+    for key, info in sorted(API_KEYS.items()):
+        if "broker" in info.listeners and has_module(info.name):
+            rows.append((int(key), info.name, f"{info.min_version}-{info.max_version}"))
+    return rows
