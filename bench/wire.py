@@ -63,7 +63,9 @@ def fetch_response(version: int) -> Any:
     return cls(session_id=7, responses=[topic])
 
 
-def cost_us(function: Callable[[], Any], *, rounds: int = 60, calls: int = 2000) -> dict[str, float]:
+def cost_us(
+    function: Callable[[], Any], *, rounds: int = 60, calls: int = 2000
+) -> dict[str, float]:
     """Microseconds for one call: the best round and the median of the rounds."""
     for _ in range(calls):
         function()
@@ -90,7 +92,9 @@ def measure() -> dict[str, dict[str, float]]:
             lambda response=response, version=version: response.encode_parts(version)
         )
     response = fetch_response(16)
-    results["Fetch v16 response, frame"] = cost_us(lambda: frame.encode_response(1, 16, 1, response))
+    results["Fetch v16 response, frame"] = cost_us(
+        lambda: frame.encode_response(1, 16, 1, response)
+    )
     results["Fetch v16 response, build and encode"] = cost_us(
         lambda: fetch_response(16).encode_parts(16)
     )

@@ -49,6 +49,14 @@ def length_table() -> list[int]:
 _LENGTH_TABLE: list[int] = []
 
 
+_CONVERT = {
+    "bytes": ".tobytes()",
+    "records": "",
+    "string": f".tobytes().decode('utf-8', '{ERRORS}')",
+}
+"""What makes the value of a view of its bytes."""
+
+
 def _is_hot(struct: schema.Struct) -> bool:
     """Whether elements are a run that ends with records, and a tag section without known tags.
 
@@ -143,7 +151,8 @@ class _DecoderWriter(Writer):
         targets = ", ".join(item[1] for item in run)
         if characters == "B":
             self.line(f"{targets} = v[p]")
-            self.line("p += 1")
+            if advance:
+                self.line("p += 1")
             return 1
         layout = PackStruct(">" + characters)
         unpack = self.constant("U_" + characters.replace("?", "t"), layout.unpack_from)
@@ -292,20 +301,39 @@ class _DecoderWriter(Writer):
         if field.type == "records" and compact and not checked and self._nesting >= 2:
             self._records(field, target, nullable)
             return
+        if compact and not checked:
+            self._compact(field, target, nullable)
+            return
         length = self._length("h" if field.type == "string" else "i", compact, field, False)
         end = self.fresh("q")
         with self.block(f"if {length} >= 0:"):
             self.line(f"{end} = p + {length}")
             if checked or not self._flexible:
                 self._fail(f"{end} > e", f"{field.name} is too long")
-            value = f"v[p:{end}]"
-            if field.type == "string":
-                value += f".tobytes().decode('utf-8', '{ERRORS}')"
-            elif field.type == "bytes":
-                value += ".tobytes()"
-            self.line(f"{target} = {value}")
+            self.line(f"{target} = v[p:{end}]{_CONVERT[field.type]}")
             self.line(f"p = {end}")
         self._null(target, nullable, field.name)
+
+    def _compact(self, field: schema.Field, target: str, nullable: bool) -> None:
+        """The same in compact encoding and unchecked; short values, the usual case, come first."""
+        length, end = self.fresh("n"), self.fresh("q")
+        self._read("B", length)
+        size = self._flush(advance=False)
+        convert = _CONVERT[field.type]
+        with self.block(f"if 0 < {length} < 128:"):
+            self.line(f"{end} = p + {length}{_plus(size - 1)}")
+            self.line(f"{target} = v[p + {size}:{end}]{convert}")
+            self.line(f"p = {end}")
+        with self.block("else:"):
+            self.line(f"{length}, p = uvarint(v, p{_plus(size - 1)})")
+            if field.type == "string":
+                longest = budget.STRING_SIZE_BYTES_MAX + 1
+                self._fail(f"{length} > {longest}", f"{field.name} is too long")
+            with self.block(f"if {length} > 0:"):
+                self.line(f"{end} = p + {length} - 1")
+                self.line(f"{target} = v[p:{end}]{convert}")
+                self.line(f"p = {end}")
+            self._null(target, nullable, field.name)
 
     def _records(self, field: schema.Field, target: str, nullable: bool) -> None:
         """Records with a compact length, the hot path: run, length and end in one go.

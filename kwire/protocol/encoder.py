@@ -50,6 +50,18 @@ def records_size_bytes(records: Any) -> int:
     return len(records)
 
 
+def length_table() -> list[int]:
+    """The first two bytes of a three-byte varint as int16, by its low 14 bits; see `_hot_element`."""
+    if not _LENGTH_TABLE:
+        _LENGTH_TABLE.extend(
+            (low | 128) << 8 | high | 128 for high in range(128) for low in range(128)
+        )
+    return _LENGTH_TABLE
+
+
+_LENGTH_TABLE: list[int] = []
+
+
 class _EncoderWriter(Writer):
     def __init__(self, message: schema.Message, version: int, classes: dict[str, Any]) -> None:
         super().__init__()
@@ -274,6 +286,9 @@ class _EncoderWriter(Writer):
                 self.line(f"{self._append}(pack({form}, *{name}))")
             return
         item = self.fresh("o")
+        if field.struct is not None and self._is_hot(field.struct):
+            self._hot_elements(field.struct, name, item)
+            return
         with self.block(f"for {item} in {name}:"):
             if field.struct is not None:
                 self._struct(field.struct, item)
@@ -282,3 +297,104 @@ class _EncoderWriter(Writer):
             else:
                 self._sized(field, item, False, self._flexible)
             self._flush()
+
+    # The hot path: structs of fields of fixed size and arrays that end with records
+
+    def _inline(self, struct: schema.Struct) -> list[schema.Field]:
+        """The fields of a struct that this version has outside of the tag section, in order."""
+        fields = [field for field in struct.fields if field.tag is None]
+        return [field for field in fields if schema.within(self._version, field.versions)]
+
+    def _is_hot(self, struct: schema.Struct) -> bool:
+        fields = self._inline(struct)
+        return (
+            self._flexible
+            and fields[-1].type == "records"
+            and all(field.is_array or field.type in FORMATS for field in fields[:-1])
+            and not any(field.type == "uuid" for field in fields)
+        )
+
+    def _hot_elements(self, struct: schema.Struct, array: str, item: str) -> None:
+        """Elements whose arrays are empty and that have records but no tags: one `pack` each.
+
+        The empty tag section behind the records of one element is a pad byte in front of the
+        next: while `owed` is true, that byte is still to be written and `w` is empty.
+        """
+        records, many, owed = self.fresh("r"), self.fresh("m"), self.fresh("z")
+        slow = [f"{item}._tagged"]
+        values: list[tuple[str, str]] = []
+        prologue: list[str] = []
+        for field in self._inline(struct)[:-1]:
+            value = f"{item}.{field.name}"
+            if not field.is_array:
+                values.append((FORMATS[field.type], value))
+                continue
+            name = self.fresh("a")
+            prologue.append(f"{name} = {value}")
+            if schema.within(self._version, field.nullable):
+                slow.append(name)
+                values.append(("B", f"0 if {name} is None else 1"))
+            else:
+                slow.append(f"{name} is None or {name}")
+                values.append(("B", "1"))
+        for field in struct.fields:
+            lacking = not schema.within(self._version, field.versions)
+            if lacking and not field.ignorable and field.tag is None:
+                slow.append(self._differs(field, f"{item}.{field.name}"))
+
+        self.line(f"{owed} = False")
+        self.line("put = parts.append")
+        with self.block(f"for {item} in {array}:"):
+            self.line(f"{records} = {item}.{self._inline(struct)[-1].name}")
+            for line in prologue:
+                self.line(line)
+            self.line(f"{many} = None")
+            with self.block(f"if type({records}) is list:"):
+                self.line(f"if len({records}) == 1: {records} = {records}[0]")
+                self.line(f"else: {many} = {records}")
+            with self.block(f"if not {records} or {' or '.join(slow)}:"):
+                with self.block(f"if {owed}:"):
+                    self.line("ap(b'\\0')")
+                    self.line(f"{owed} = False")
+                self._struct(struct, item)
+                self._flush()
+            with self.block("else:"):
+                self._hot_element(values, records, many, owed)
+        with self.block(f"if {owed}:"):
+            self.line("ap(b'\\0')")
+
+    def _hot_element(
+        self, values: list[tuple[str, str]], records: str, many: str, owed: str
+    ) -> None:
+        length, piece = self.fresh("n"), self.fresh("x")
+        formats = "x" + "".join(characters for characters, _ in values)
+        arguments = ", ".join(value for _, value in values)
+
+        def packed(more: str, *sizes: str) -> str:
+            characters = formats + more
+            packer = PackStruct(">" + characters).pack
+            name = self.constant("P_" + characters.replace("?", "t"), packer)
+            return f"{name}({', '.join([arguments, *sizes])})"
+
+        low = self.constant("L", length_table())
+        self.line(f"{length} = (len({records}) if {many} is None else size_of({many})) + 1")
+        with self.block(f"if 16383 < {length} < 2097152:"):
+            sizes = (f"{low}[{length} & 16383]", f"{length} >> 14")
+            self.line(f"{piece} = {packed('HB', *sizes)}")
+        with self.block(f"elif {length} < 128:"):
+            self.line(f"{piece} = {packed('B', length)}")
+        with self.block(f"elif {length} < 16384:"):
+            self.line(f"{piece} = {packed('H', f'{low}[{length}] - 128')}")
+        with self.block("else:"):
+            self.line(f"{piece} = {packed('')} + uvarint({length})")
+        with self.block(f"if {owed}:"):
+            self.line(f"put({piece})")
+        with self.block("else:"):
+            self.line(f"ap({piece}[1:])")
+            self.line("put(b''.join(w))")
+            self.line("w.clear()")
+            self.line(f"{owed} = True")
+        with self.block(f"if {many} is None:"):
+            self.line(f"put({records})")
+        with self.block("else:"):
+            self.line(f"parts += {many}")
