@@ -20,10 +20,9 @@ A record (varints are zigzag; lengths of -1 and below are null, as Kafka reads t
 | varint  | header value length, value           |
 
 Statuses: DONE (all records read and nothing left), RUNNING (limit reached), NULL_KEY and
-TIMESTAMP (record `index - 1` offends; stepping on continues behind it), MAP_FULL (record `index`
-found no place in the offset map), and the failures, below 0: SHORT (the payload ends before
-`count` records), STRUCTURE (record `index` is malformed), REMAINING (bytes after the last one),
-TOO_LARGE (record `index - 1` is larger than allowed).
+TIMESTAMP (record `index - 1` offends; stepping on continues behind it), and the failures, below 0:
+SHORT (the payload ends before `count` records), STRUCTURE (record `index` is malformed), REMAINING
+(bytes after the last one), TOO_LARGE (record `index - 1` is larger than allowed).
 """
 
 from __future__ import annotations
@@ -40,8 +39,6 @@ if cython.compiled:
         PyObject_GetBuffer,
     )
     from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
-else:
-    pass
 
 COMPILED: bool = cython.compiled
 
@@ -50,7 +47,6 @@ _DONE = cython.declare(cython.int, 1)
 _RUNNING = cython.declare(cython.int, 0)
 _NULL_KEY = cython.declare(cython.int, 2)
 _TIMESTAMP = cython.declare(cython.int, 3)
-_MAP_FULL = cython.declare(cython.int, 4)
 _SHORT = cython.declare(cython.int, -1)
 _STRUCTURE = cython.declare(cython.int, -2)
 _REMAINING = cython.declare(cython.int, -3)
@@ -59,7 +55,6 @@ DONE = 1
 RUNNING = 0
 NULL_KEY = 2
 TIMESTAMP = 3
-MAP_FULL = 4
 SHORT = -1
 STRUCTURE = -2
 REMAINING = -3
@@ -96,12 +91,13 @@ def _varint_size(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _varint(
+def _unzigzag(
     p: cython.pointer[cython.const[cython.uchar]],
     position: cython.Py_ssize_t,
     size: cython.int,
+    is_long: cython.bint,
 ) -> cython.longlong:
-    """The zigzag value of the varint of `size` bytes, an int32: bits beyond are lost."""
+    """Value of the varint of `size` bytes as int32 or int64, whose bits beyond are lost."""
     value: cython.ulonglong = 0
     byte: cython.ulonglong
     i: cython.int
@@ -109,33 +105,11 @@ def _varint(
         byte = p[position + i]
         value |= (byte & 0x7F) << (7 * i)
     if cython.compiled:
-        value = cython.cast(cython.uint, value)
+        if not is_long:
+            value = cython.cast(cython.uint, value)
         return cython.cast(cython.longlong, (value >> 1) ^ (0 - (value & 1)))
     else:
-        value &= 0xFFFFFFFF
-        return (value >> 1) ^ -(value & 1)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _varlong(
-    p: cython.pointer[cython.const[cython.uchar]],
-    position: cython.Py_ssize_t,
-    size: cython.int,
-) -> cython.longlong:
-    """The zigzag value of the varint of `size` bytes, an int64: bits beyond are lost."""
-    value: cython.ulonglong = 0
-    byte: cython.ulonglong
-    i: cython.int
-    for i in range(size):
-        byte = p[position + i]
-        value |= (byte & 0x7F) << (7 * i)
-    if cython.compiled:
-        return cython.cast(cython.longlong, (value >> 1) ^ (0 - (value & 1)))
-    else:
-        value &= 0xFFFFFFFFFFFFFFFF
+        value &= 0xFFFFFFFFFFFFFFFF if is_long else 0xFFFFFFFF
         return (value >> 1) ^ -(value & 1)
 
 
@@ -196,34 +170,31 @@ class RecordWalk:
 
     source: Source
     _p: cython.pointer[cython.const[cython.uchar]]
-    position = cython.declare(cython.Py_ssize_t, visibility="public")
-    end = cython.declare(cython.Py_ssize_t, visibility="public")
-    index = cython.declare(cython.longlong, visibility="public")
-    count = cython.declare(cython.longlong, visibility="public")
-    base_offset = cython.declare(cython.longlong, visibility="public")
-    base_timestamp = cython.declare(cython.longlong, visibility="public")
+    position = cython.declare(cython.Py_ssize_t, visibility="readonly")
+    end = cython.declare(cython.Py_ssize_t, visibility="readonly")
+    index = cython.declare(cython.longlong, visibility="readonly")
+    count = cython.declare(cython.longlong, visibility="readonly")
+    base_offset = cython.declare(cython.longlong, visibility="readonly")
+    base_timestamp = cython.declare(cython.longlong, visibility="readonly")
     # what `validate` gathers
-    max_timestamp = cython.declare(cython.longlong, visibility="public")
-    max_timestamp_index = cython.declare(cython.longlong, visibility="public")
-    consecutive = cython.declare(cython.bint, visibility="public")
+    max_timestamp = cython.declare(cython.longlong, visibility="readonly")
+    max_timestamp_index = cython.declare(cython.longlong, visibility="readonly")
+    consecutive = cython.declare(cython.bint, visibility="readonly")
     # the record read last
-    timestamp = cython.declare(cython.longlong, visibility="public")
-    offset_delta = cython.declare(cython.longlong, visibility="public")
-    record_start = cython.declare(cython.Py_ssize_t, visibility="public")
-    body_start = cython.declare(cython.Py_ssize_t, visibility="public")
-    offset_start = cython.declare(cython.Py_ssize_t, visibility="public")
-    key_start = cython.declare(cython.Py_ssize_t, visibility="public")
-    key_size = cython.declare(cython.longlong, visibility="public")
-    value_start = cython.declare(cython.Py_ssize_t, visibility="public")
-    value_size = cython.declare(cython.longlong, visibility="public")
-    header_count = cython.declare(cython.longlong, visibility="public")
-    headers_start = cython.declare(cython.Py_ssize_t, visibility="public")
-    # what `select` gathers
-    retained_count = cython.declare(cython.longlong, visibility="public")
-    retained_bytes = cython.declare(cython.longlong, visibility="public")
-    retained_first_timestamp = cython.declare(cython.longlong, visibility="public")
-    retained_last_delta = cython.declare(cython.longlong, visibility="public")
-    retained_tombstones = cython.declare(cython.longlong, visibility="public")
+    timestamp = cython.declare(cython.longlong, visibility="readonly")
+    offset_delta = cython.declare(cython.longlong, visibility="readonly")
+    record_start = cython.declare(cython.Py_ssize_t, visibility="readonly")
+    body_start = cython.declare(cython.Py_ssize_t, visibility="readonly")
+    offset_start = cython.declare(cython.Py_ssize_t, visibility="readonly")
+    key_start = cython.declare(cython.Py_ssize_t, visibility="readonly")
+    key_size = cython.declare(cython.longlong, visibility="readonly")
+    value_start = cython.declare(cython.Py_ssize_t, visibility="readonly")
+    value_size = cython.declare(cython.longlong, visibility="readonly")
+    header_count = cython.declare(cython.longlong, visibility="readonly")
+    headers_start = cython.declare(cython.Py_ssize_t, visibility="readonly")
+    # how many rows `places` wrote
+    rows = cython.declare(cython.Py_ssize_t, visibility="readonly")
+    _at: cython.Py_ssize_t
     _append_time: cython.longlong
     _has_append_time: cython.bint
 
@@ -242,6 +213,7 @@ class RecordWalk:
         self.base_timestamp = base_timestamp
         self._has_append_time = append_time is not None
         self._append_time = 0 if append_time is None else append_time
+        self._at = position
         self.max_timestamp = -1
         self.max_timestamp_index = -1
         self.consecutive = True
@@ -251,19 +223,32 @@ class RecordWalk:
         self.key_start = self.value_start = self.headers_start = position
         self.key_size = self.value_size = -1
         self.header_count = 0
-        self.retained_count = self.retained_bytes = self.retained_tombstones = 0
-        self.retained_first_timestamp = self.retained_last_delta = -1
+        self.rows = 0
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _wide(
+        self, position: cython.Py_ssize_t, end: cython.Py_ssize_t, is_long: cython.bint
+    ) -> cython.longlong:
+        """The varint at `position`; `_at` is then behind it, or behind `end` when it is none."""
+        size: cython.int = _varint_size(self._p, position, end, 10 if is_long else 5)
+        self._at = position + size if size > 0 else end + 1
+        return _unzigzag(self._p, position, size, is_long)
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
     def _next(self) -> cython.int:
-        """Read the record at `position` into the fields: RUNNING, DONE or a failure."""
+        """Read the record at `position` into the fields: RUNNING, DONE or a failure.
+
+        Varints of one byte, nearly all, are read in place. A failed `_wide` puts the position
+        behind the end, where the check before the next field finds it.
+        """
         p = self._p
         position: cython.Py_ssize_t = self.position
         end: cython.Py_ssize_t = self.end
-        record_end: cython.Py_ssize_t
-        size: cython.int
         byte: cython.longlong
         value: cython.longlong
         if self.index >= self.count:
@@ -277,15 +262,12 @@ class RecordWalk:
             position += 1
             value = (byte >> 1) ^ -(byte & 1)
         else:
-            size = _varint_size(p, position, end, 5)
-            if size == 0:
-                return _STRUCTURE
-            value = _varint(p, position, size)
-            position += size
+            value = self._wide(position, end, False)
+            position = self._at
         if value < 6 or value > end - position:
             return _STRUCTURE
-        record_end = position + value
         self.body_start = position
+        end = position + value
         position += 1  # attributes: no bit of them has a meaning
 
         byte = p[position]
@@ -293,16 +275,14 @@ class RecordWalk:
             position += 1
             value = (byte >> 1) ^ -(byte & 1)
         else:
-            size = _varint_size(p, position, record_end, 10)
-            if size == 0:
-                return _STRUCTURE
-            value = _varlong(p, position, size)
-            position += size
-        self.timestamp = (
-            self._append_time if self._has_append_time else _add(self.base_timestamp, value)
-        )
+            value = self._wide(position, end, True)
+            position = self._at
+        if self._has_append_time:
+            self.timestamp = self._append_time
+        else:
+            self.timestamp = _add(self.base_timestamp, value)
 
-        if position >= record_end:
+        if position >= end:
             return _STRUCTURE
         self.offset_start = position
         byte = p[position]
@@ -310,71 +290,62 @@ class RecordWalk:
             position += 1
             self.offset_delta = (byte >> 1) ^ -(byte & 1)
         else:
-            size = _varint_size(p, position, record_end, 5)
-            if size == 0:
-                return _STRUCTURE
-            self.offset_delta = _varint(p, position, size)
-            position += size
+            self.offset_delta = self._wide(position, end, False)
+            position = self._at
+        return self._finish(position, end)
 
-        if position >= record_end:
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _finish(self, position: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
+        """Key, value and headers of the record that ends at `end`."""
+        p = self._p
+        byte: cython.longlong
+        value: cython.longlong
+        if position >= end:
             return _STRUCTURE
         byte = p[position]
         if byte < 0x80:
             position += 1
             value = (byte >> 1) ^ -(byte & 1)
         else:
-            size = _varint_size(p, position, record_end, 5)
-            if size == 0:
-                return _STRUCTURE
-            value = _varint(p, position, size)
-            position += size
+            value = self._wide(position, end, False)
+            position = self._at
         self.key_start = position
-        if value < 0:
-            self.key_size = -1
-        else:
-            self.key_size = value
-            if value > record_end - position:
+        self.key_size = value
+        if value > 0:
+            if value > end - position:
                 return _STRUCTURE
             position += value
 
-        if position >= record_end:
+        if position >= end:
             return _STRUCTURE
         byte = p[position]
         if byte < 0x80:
             position += 1
             value = (byte >> 1) ^ -(byte & 1)
         else:
-            size = _varint_size(p, position, record_end, 5)
-            if size == 0:
-                return _STRUCTURE
-            value = _varint(p, position, size)
-            position += size
+            value = self._wide(position, end, False)
+            position = self._at
         self.value_start = position
-        if value < 0:
-            self.value_size = -1
-        else:
-            self.value_size = value
-            if value > record_end - position:
+        self.value_size = value
+        if value > 0:
+            if value > end - position:
                 return _STRUCTURE
             position += value
 
-        if position >= record_end:
+        if position >= end:
             return _STRUCTURE
-        byte = p[position]
-        if byte < 0x80:
+        if p[position] == 0:
             position += 1
-            value = (byte >> 1) ^ -(byte & 1)
+            self.headers_start = position
+            self.header_count = 0
         else:
-            size = _varint_size(p, position, record_end, 5)
-            if size == 0:
-                return _STRUCTURE
-            value = _varint(p, position, size)
-            position += size
-        self.headers_start = position
-        self.header_count = value
-        if value != 0:
-            position = self._skip_headers(position, record_end)
-        if position != record_end:
+            self.header_count = self._wide(position, end, False)
+            self.headers_start = self._at
+            position = self._skip_headers(self._at, end)
+        if position != end:
             return _STRUCTURE
         self.position = position
         self.index += 1
@@ -387,27 +358,19 @@ class RecordWalk:
         self, position: cython.Py_ssize_t, end: cython.Py_ssize_t
     ) -> cython.Py_ssize_t:
         """Where the `header_count` headers at `position` end; -1 when they are malformed."""
-        p = self._p
         remaining: cython.longlong = self.header_count
-        size: cython.int
         value: cython.longlong
         if remaining < 0 or remaining > end - position:
             return -1
         while remaining > 0:
             remaining -= 1
-            size = _varint_size(p, position, end, 5)
-            if size == 0:
-                return -1
-            value = _varint(p, position, size)
-            position += size
+            value = self._wide(position, end, False)
+            position = self._at
             if value < 0 or value > end - position:
                 return -1
             position += value
-            size = _varint_size(p, position, end, 5)
-            if size == 0:
-                return -1
-            value = _varint(p, position, size)
-            position += size
+            value = self._wide(position, end, False)
+            position = self._at
             if value > end - position:
                 return -1
             if value > 0:
@@ -510,10 +473,11 @@ class RecordWalk:
             status = self._find(limit_, target_, offset_min_)
         return status
 
-    def read(self, limit):
+    def read(self, limit, flags=None):
         """(status, [(offset, timestamp, key, value, headers), ...]) of up to `limit` records.
 
-        Keys and values are bytes or None, headers a list of (bytes, bytes or None).
+        Keys and values are bytes or None, headers a list of (bytes, bytes or None). With `flags`
+        (a byte for each record) only of those whose flag is not 0.
         """
         records: list = []
         remaining: cython.longlong = limit
@@ -523,6 +487,8 @@ class RecordWalk:
             status = self._next()
             if status != _RUNNING:
                 break
+            if flags is not None and not flags[self.index - 1]:
+                continue
             records.append(
                 (
                     self.base_offset + self.offset_delta,
@@ -537,37 +503,52 @@ class RecordWalk:
                 status = self._next()
         return status, records
 
-    def locate(self, limit):
-        """(status, rows) of up to `limit` records, without copying any of them.
-
-        A row is (offset, timestamp, record start, record end, key start, key size, value start,
-        value size, header count); a size of -1 is null.
-        """
-        rows: list = []
-        remaining: cython.longlong = limit
-        status: cython.int = _RUNNING
-        while remaining > 0:
-            remaining -= 1
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _places(self, table: cython.pointer[cython.longlong], limit: cython.longlong) -> cython.int:
+        status: cython.int
+        row: cython.Py_ssize_t = 0
+        self.rows = 0
+        while limit > 0:
+            limit -= 1
             status = self._next()
             if status != _RUNNING:
-                break
-            rows.append(
-                (
-                    self.base_offset + self.offset_delta,
-                    self.timestamp,
-                    self.record_start,
-                    self.position,
-                    self.key_start,
-                    self.key_size,
-                    self.value_start,
-                    self.value_size,
-                    self.header_count,
-                )
-            )
+                return status
+            table[row] = self.base_offset + self.offset_delta
+            table[row + 1] = self.timestamp
+            table[row + 2] = self.record_start
+            table[row + 3] = self.position
+            table[row + 4] = self.body_start
+            table[row + 5] = self.offset_start
+            table[row + 6] = self.key_start
+            table[row + 7] = self.key_size
+            table[row + 8] = self.value_start
+            table[row + 9] = self.value_size
+            table[row + 10] = self.headers_start
+            table[row + 11] = self.header_count
+            row += 12
+            self.rows += 1
+        return _RUNNING if self.index < self.count else self._next()
+
+    def places(self, table, limit):
+        """Fill `table` (memoryview of int64, 12 a record) with the places of `limit` records.
+
+        A row: offset, timestamp, record start and end, start behind the length, start of the
+        offset delta, key start and size, value start and size, headers start, header count; a
+        size below 0 is null. `rows` tells how many rows were written.
+        """
+        limit_: cython.longlong = limit
+        status: cython.int
+        if table.nbytes < 96 * limit:
+            raise ValueError(f"{table.nbytes} bytes for {limit} rows of 96")
+        if cython.compiled:
+            target: cython.longlong[::1] = table
+            with cython.nogil:
+                status = self._places(cython.address(target[0]), limit_)
         else:
-            if self.index >= self.count:
-                status = self._next()
-        return status, rows
+            status = self._places(table, limit_)
+        return status
 
     @cython.cfunc
     def _bytes(self, start: cython.Py_ssize_t, size: cython.longlong):
@@ -583,21 +564,14 @@ class RecordWalk:
     def headers(self):
         """The headers of the record read last: [(key bytes, value bytes or None), ...]."""
         found: list = []
-        p = self._p
         position: cython.Py_ssize_t = self.headers_start
-        size: cython.int
         length: cython.longlong
         _i: cython.longlong
         for _i in range(self.header_count):
-            size = _varint_size(p, position, self.end, 5)
-            length = _varint(p, position, size)
-            position += size
-            key = self._bytes(position, length)
-            position += length
-            size = _varint_size(p, position, self.end, 5)
-            length = _varint(p, position, size)
-            position += size
-            found.append((key, self._bytes(position, length)))
-            if length > 0:
-                position += length
+            length = self._wide(position, self.position, False)
+            key = self._bytes(self._at, length)
+            position = self._at + length
+            length = self._wide(position, self.position, False)
+            found.append((key, self._bytes(self._at, length)))
+            position = self._at + (length if length > 0 else 0)
         return found

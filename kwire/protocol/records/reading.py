@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Generator, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import kernel
@@ -18,6 +18,8 @@ from kwire.protocol.records.header import (
     iterate_headers,
     parse_header,
 )
+
+T = TypeVar("T")
 
 # Records a step of the uncompiled kernel handles: about 2 ms.
 SLICE_RECORDS = 1500
@@ -64,7 +66,14 @@ def walk_batch(
     header: BatchHeader,
     size_max: int = MAX_DECOMPRESSED_BYTES,
 ) -> kernel.RecordWalk:
-    """A kernel walk at the first record of the magic-2 batch at `offset`.
+    """A kernel walk at the first record of the magic-2 batch at `offset`; see `walk_records`."""
+    return walk_records(buffer, offset, header, size_max)[1]
+
+
+def walk_records(
+    buffer: Buffer, offset: int, header: BatchHeader, size_max: int
+) -> tuple[Buffer, kernel.RecordWalk]:
+    """The buffer that holds the uncompressed records, and a kernel walk at the first of them.
 
     Raises as `records_payload`, and KafkaError(INVALID_RECORD) for a negative record count.
     """
@@ -74,7 +83,7 @@ def walk_batch(
             f"Found invalid record count {header.record_count} in a batch of magic 2",
         )
     text, start, end = records_payload(buffer, offset, header, size_max)
-    return kernel.RecordWalk(
+    return text, kernel.RecordWalk(
         text,
         start,
         end,
@@ -83,6 +92,16 @@ def walk_batch(
         header.base_timestamp,
         header.max_timestamp if header.is_log_append_time else None,
     )
+
+
+def finish(steps: Generator[None, None, T]) -> T:
+    """Run a computation in slices to its end."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
 
 
 def failure(status: int, index: int) -> KafkaError:
@@ -119,7 +138,7 @@ def iterate_batch(
         status, rows = walk.read(SLICE_RECORDS)
         if status < 0:
             raise failure(status, walk.index)
-        yield [_record(*row) for row in rows]
+        yield [to_record(*row) for row in rows]
 
 
 def read_batch(
@@ -170,13 +189,14 @@ def find_timestamp(
     return walk.timestamp, walk.base_offset + walk.offset_delta
 
 
-def _record(
+def to_record(
     offset: int,
     timestamp: int,
     key: bytes | None,
     value: bytes | None,
     headers: list[tuple[bytes, bytes | None]],
 ) -> Record:
+    """A row of `RecordWalk.read` as a Record."""
     if not headers:
         return Record(offset, timestamp, key, value, [])
     return Record(offset, timestamp, key, value, [(_text(name), text) for name, text in headers])

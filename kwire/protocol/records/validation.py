@@ -11,7 +11,7 @@ Only another codec than the producer's makes a new batch.
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import kernel
@@ -35,11 +35,10 @@ from kwire.protocol.records.header import (
 from kwire.protocol.records.reading import (
     SLICE_RECORDS,
     failure,
+    finish,
     read_batch,
     records_payload,
 )
-
-T = TypeVar("T")
 
 _INT64_MIN = -(2**63)
 _INT64_MAX = 2**63 - 1
@@ -208,7 +207,7 @@ def validate_batch(
         )
     text, start, end = records_payload(buffer, offset, header, size_max)
     walk = _walk(text, start, end, header)
-    return _finish(_walk_steps(walk, key_required, timestamp_min, timestamp_max))
+    return finish(_walk_steps(walk, key_required, timestamp_min, timestamp_max))
 
 
 def validate_for_append(
@@ -231,7 +230,7 @@ def validate_for_append(
     InvalidRecordsError (INVALID_RECORD, INVALID_TIMESTAMP) naming the records at fault; nothing
     is changed then.
     """
-    return _finish(
+    return finish(
         validation_steps(
             buffer,
             offset,
@@ -287,15 +286,6 @@ def validation_steps(
     shift = base_offset - header.base_offset
     info = info._replace(offset_of_max_timestamp=info.offset_of_max_timestamp + shift)
     return ValidatedBatch(buffer, offset, parse_header(buffer, offset), info)
-
-
-def _finish(steps: Generator[None, None, T]) -> T:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
 
 
 def _walk(text: Buffer, start: int, end: int, header: BatchHeader) -> kernel.RecordWalk:
@@ -392,7 +382,7 @@ def _remake(
     from the first one, as every producer writes them; otherwise they are written anew.
     """
     first = _walk(text, 0, len(text), header)
-    first.locate(1)
+    first.validate(1)
     if (
         walk.consecutive
         and first.timestamp == header.base_timestamp
