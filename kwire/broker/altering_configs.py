@@ -203,6 +203,6 @@ def _check_node_name(context: RequestContext, name: str) -> None:
     except ValueError:
         raise _invalid(f"Node id must be an integer, but it is: {name}") from None
     if node_id != context.node.broker_id:
-        # Kafka repeats its own id here.
-        own = context.node.broker_id
-        raise _invalid(f"Unexpected node id. Expected {own}, but received {own}")
+        raise _invalid(
+            f"Unexpected node id. Expected {context.node.broker_id}, but received {name}"
+        )

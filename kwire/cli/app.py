@@ -171,14 +171,14 @@ def topic_describe(
     ]
     _table(("partition", "leader", "epoch", "replicas", "isr", "first", "next"), rows)
     default = 5
-    rows = [
+    config_rows = [
         (entry.name, entry.value, _SOURCES.get(entry.config_source, ""))
         for entry in configs
         if all_configs or entry.config_source != default
     ]
-    if rows:
+    if config_rows:
         _print("")
-        _table(("config", "value", "from"), rows)
+        _table(("config", "value", "from"), config_rows)
 
 
 _SOURCES = {

@@ -69,10 +69,10 @@ def support_counts() -> list[tuple[str, int, int, int]]:
 def api_rows() -> list[tuple[int, str, str]]:
     """(key, name, versions) of the APIs that have a handler and clients may send."""
     from kwire.broker.dispatch import has_module
-    from kwire.protocol.api_keys import API_KEYS
+    from kwire.protocol.api_keys import API_KEYS, UNBUILT
 
-    rows: list[tuple[int, str, str]] = []
-    for key, info in sorted(API_KEYS.items()):
-        if "broker" in info.listeners and has_module(info.name):
-            rows.append((int(key), info.name, f"{info.min_version}-{info.max_version}"))
-    return rows
+    return [
+        (int(key), info.name, f"{info.min}-{info.max}")
+        for key, info in sorted(API_KEYS.items())
+        if "broker" in info.listeners and key not in UNBUILT and has_module(info.name)
+    ]
