@@ -29,8 +29,9 @@ class _Table:
         self.files = files
         self.path = path
         self.entries_max = size_bytes_max // self.entry_size
-        self._persisted = 0
-        self._allocated = False
+        self._persisted = 0  # entries that are in the file
+        self._allocated = False  # the file is allocated in full, zeros behind the entries
+        self._exact = False  # the file ends behind its entries
 
     def __len__(self) -> int:
         raise NotImplementedError
@@ -47,7 +48,7 @@ class _Table:
             if not self._allocated:
                 self.files.truncate(handle, self._persisted * self.entry_size)
                 self.files.truncate(handle, self.entries_max * self.entry_size)
-                self._allocated = True
+                self._allocated, self._exact = True, False
             if self._persisted < len(self):
                 position = self._persisted * self.entry_size
                 write_fully(self.files, handle, [self._encode(self._persisted)], position)
@@ -68,12 +69,23 @@ class _Table:
         finally:
             self.files.close(handle)
         self._persisted = len(self)
-        self._allocated = False
+        self._allocated, self._exact = False, True
 
     @property
     def is_trimmed(self) -> bool:
-        """Whether the file holds exactly the entries."""
-        return not self._allocated and self._persisted == len(self)
+        """Whether the file is known to hold exactly the entries."""
+        return self._exact and self._persisted == len(self)
+
+    def _loaded(self, size_bytes: int) -> None:
+        """The entries came from a file of this size."""
+        self._persisted = len(self)
+        self._exact = size_bytes == len(self) * self.entry_size
+        self._allocated = size_bytes == self.entries_max * self.entry_size
+
+    def _cut(self) -> None:
+        """Entries were dropped, the file still holds them: it has to be cut before it grows."""
+        self._persisted = min(self._persisted, len(self))
+        self._allocated = self._exact = False
 
 
 class OffsetIndex(_Table):
@@ -99,7 +111,6 @@ class OffsetIndex(_Table):
 
         Zeros behind the entries (a preallocated file) are no fault.
         """
-        self._persisted, self._allocated = 0, True
         usable = len(data) - len(data) % ENTRY_SIZE
         table = array("i")
         table.frombytes(data[:usable])
@@ -110,8 +121,7 @@ class OffsetIndex(_Table):
         if any(positions[count:]) or any(offsets[count:]):
             return False
         self.offsets, self.positions = offsets[:count], positions[:count]
-        self._persisted = count
-        self._allocated = usable != count * ENTRY_SIZE
+        self._loaded(len(data))
         return len(data) == usable
 
     def append(self, offset: int, position: int) -> None:
@@ -143,17 +153,11 @@ class OffsetIndex(_Table):
         """Drop entries at or above `offset`."""
         keep = bisect_left(self.offsets, offset - self.base_offset)
         del self.offsets[keep:], self.positions[keep:]
-        self._cut_file()
+        self._cut()
 
     def clear(self) -> None:
         del self.offsets[:], self.positions[:]
-        self._cut_file()
-
-    def _cut_file(self) -> None:
-        # What is in the file behind the entries must be zeros again, or a reader takes it for
-        # entries: the next persist() allocates the file anew.
-        self._persisted = min(self._persisted, len(self.offsets))
-        self._allocated = False
+        self._cut()
 
     def _encode(self, start: int) -> bytes:
         table = array("i", bytes(8 * (len(self.offsets) - start)))

@@ -36,9 +36,9 @@ CRC_END = 6
 
 
 def encode_snapshot(entries: Iterable[ProducerEntry]) -> bytes:
-    """The file's bytes."""
+    """The file's bytes, entries by producer id."""
     packed = []
-    for entry in entries:
+    for entry in sorted(entries, key=lambda e: e.producer_id):
         last = entry.batches[-1] if entry.batches else None
         packed.append(
             _ENTRY.pack(

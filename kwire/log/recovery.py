@@ -101,7 +101,7 @@ def open_log(
     files.make_directory(directory)
     found = _look(files, directory)
     log.snapshots = SnapshotFiles(files, directory, found.snapshots)
-    _add_segments(log, found)
+    _add_segments(log, found, checked_from=None if clean else recovery_point)
     if not len(log.segments):
         new_segment(log, max(log_start_offset, 0))
     log.log_start_offset = max(log_start_offset, log.segments.first.base_offset)
@@ -218,8 +218,16 @@ def _base_of(name: str) -> int:
     return int(stem) if stem.isdecimal() else 0
 
 
-def _add_segments(log: PartitionLog, found: _Found) -> None:
+def _add_segments(log: PartitionLog, found: _Found, checked_from: int | None) -> None:
+    """Segments of all logs found; their indexes are rebuilt where missing.
+
+    Not from the segment of `checked_from` on: recovery will look at those anyhow.
+    """
     bases = sorted(found.logs)
+    limit = bases[-1] + 1 if bases else 0
+    if checked_from is not None:
+        limit = max([base for base in bases if base <= checked_from], default=0)
+    missing = 0
     for base in bases:
         segment = Segment(
             log.files,
@@ -237,14 +245,12 @@ def _add_segments(log: PartitionLog, found: _Found) -> None:
             if found.indexes.get(base, 0) or found.time_indexes.get(base, 0):
                 segment.reset_indexes()
                 segment.finish_indexes()
-        elif base not in found.indexes or base not in found.time_indexes:
-            logger.error(
-                "%s: an index of segment %020d is missing; it is rebuilt from the log",
-                log.directory,
-                base,
-            )
+        elif base < limit and not (base in found.indexes and base in found.time_indexes):
+            missing += 1
             _check_and_repair(log, segment, recovery_point=base)
         log.segments.add(segment)
+    if missing:
+        logger.error("%s: rebuilt the missing indexes of %d segments", log.directory, missing)
 
 
 # -- the end of a log that was stopped cleanly ----------------------------------------------------
@@ -291,9 +297,11 @@ def _end_if_whole(log: PartitionLog, recovery_point: int) -> int | None:
 def _recover(log: PartitionLog, recovery_point: int) -> int:
     """Check all batches from the recovery point's segment on; returns the log's end."""
     expected = 0
+    first_base = log.segments.floor(recovery_point).base_offset
+    log.leader_epochs.truncate_from_end(first_base)
+    # Later snapshots may hold what was cut off, and the replay behind them rebuilds nothing.
+    log.snapshots.remove_above(first_base)
     for segment in log.segments.starting_at(recovery_point):
-        log.leader_epochs.truncate_from_end(segment.base_offset)
-        expected = max(expected, segment.base_offset)
         expected = _check_and_repair(log, segment, recovery_point=recovery_point)
     return max(expected, log.segments.active.base_offset)
 
@@ -387,6 +395,8 @@ def load_producers(log: PartitionLog, end_offset: int) -> None:
     for segment in log.segments.starting_at(offset):
         if segment.base_offset >= end_offset or not segment.size_bytes:
             continue
+        if segment.base_offset > max(log.snapshots.latest, offset):
+            log.snapshots.write(segment.base_offset, log.producers.entries.values())
         aborted = _replay(log, segment, offset, end_offset)
         # A replay from the segment's beginning knows all of its aborted transactions.
         if offset <= segment.base_offset:

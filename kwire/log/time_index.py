@@ -42,7 +42,6 @@ class TimeIndex(_Table):
 
     def load(self, data: bytes) -> bool:
         """Take over a file's content; False if it is not a valid index (then it is cut short)."""
-        self._persisted, self._allocated = 0, True
         usable = len(data) - len(data) % ENTRY_SIZE
         timestamps, offsets = array("q"), array("i")
         last_timestamp, last_offset = -1, -1
@@ -59,8 +58,7 @@ class TimeIndex(_Table):
             offsets.append(offset)
             last_timestamp, last_offset = timestamp, offset
         self.timestamps, self.offsets = timestamps, offsets
-        self._persisted = len(timestamps)
-        self._allocated = usable != len(timestamps) * ENTRY_SIZE
+        self._loaded(len(data))
         return valid
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
@@ -88,12 +86,11 @@ class TimeIndex(_Table):
         """Drop entries at or above `offset`."""
         keep = bisect_right(self.offsets, offset - self.base_offset - 1)
         del self.timestamps[keep:], self.offsets[keep:]
-        self._persisted = min(self._persisted, keep)
-        self._allocated = False
+        self._cut()
 
     def clear(self) -> None:
         del self.timestamps[:], self.offsets[:]
-        self._persisted, self._allocated = 0, False
+        self._cut()
 
     def _encode(self, start: int) -> bytes:
         pack = _ENTRY.pack
