@@ -202,6 +202,9 @@ class SimulatedDisk:
         for path in reversed(moved):
             self._unset(path)
 
+    def set_read_only(self, path: str) -> None:
+        """Modes are not simulated."""
+
     def unlink(self, path: str) -> None:
         self._check("unlink", path)
         self._file(path)
