@@ -77,6 +77,7 @@ class SimulatedDisk:
     """One host's disk. Paths are absolute; directories exist once made."""
 
     def __init__(self, random: SeededRandom) -> None:
+        self.wall_ms: Callable[[], int] = lambda: 0
         self._random = random
         self._entries: dict[str, _Inode | None] = {"/": None}  # None: a directory
         # how to take back each directory change that is not synced, oldest first
@@ -174,6 +175,10 @@ class SimulatedDisk:
 
     def size_of(self, path: str) -> int:
         return len(self._file(path).data)
+
+    def modified_ms(self, path: str) -> int:
+        """Files have no times of their own: `wall_ms`, where whoever runs the world set it."""
+        return self.wall_ms()
 
     def exists(self, path: str) -> bool:
         return path in self._entries
