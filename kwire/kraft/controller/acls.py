@@ -113,7 +113,7 @@ def delete_acls(state: ControllerState, request: Any) -> tuple[Records, Any]:
     for wanted in request.filters:
         result = answer.DeleteAclsFilterResult(error_message=None)
         try:
-            _check_filter(wanted)
+            check_filter(wanted)
             matches = [
                 (acl_id, acl)
                 for acl_id, acl in sorted(state.image.acls.items())
@@ -137,7 +137,8 @@ def delete_acls(state: ControllerState, request: Any) -> tuple[Records, Any]:
     return records, answer(filter_results=results)
 
 
-def _check_filter(wanted: Any) -> None:
+def check_filter(wanted: Any) -> None:
+    """Raise KafkaError(INVALID_REQUEST) for a filter that names what does not exist."""
     known_pattern = wanted.pattern_type_filter in (ANY, MATCH, LITERAL, PREFIXED)
     if wanted.resource_type_filter not in (ANY, *_RESOURCE_TYPES) or not known_pattern:
         raise _invalid("Unknown patternFilter.")
