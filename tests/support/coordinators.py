@@ -124,7 +124,9 @@ class MemoryLog:
         """Lose what is not committed, as a leader that comes back does."""
         high_watermark = self.high_watermarks.get(partition, 0)
         kept = [
-            x for x in self.batches.get(partition, []) if parse_header(x).next_offset <= high_watermark
+            x
+            for x in self.batches.get(partition, [])
+            if parse_header(x).next_offset <= high_watermark
         ]
         self.batches[partition] = kept
         self.ends[partition] = parse_header(kept[-1]).next_offset if kept else 0

@@ -25,26 +25,25 @@ NULL_PROTOCOL_FROM = 7
 def handle(context: RequestContext, request: Any) -> Any:
     """See the module."""
     if not context.authorize(READ, GROUP, request.group_id):
-        return _error(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        return _refusal(context, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     caller = Caller(context.api_version, str(context.client_id), context.client_host)
     answer = context.node.groups.join(request, caller)
-    if context.api_version >= NULL_PROTOCOL_FROM:
-        return answer
     if isinstance(answer, Pending):
-        return after(answer, lambda done: _without_null(done.result()))
-    return _without_null(answer)
+        return after(answer, lambda done: _for_version(context, done.result()))
+    return _for_version(context, answer)
 
 
-def _without_null(response: Any) -> Any:
-    if response.protocol_name is None:
+def _for_version(context: RequestContext, response: Any) -> Any:
+    if context.api_version < NULL_PROTOCOL_FROM and response.protocol_name is None:
         response.protocol_name = ""
     return response
 
 
-def _error(code: ErrorCode) -> Any:
-    return m.JoinGroupResponse(error_code=code, member_id="")
+def _refusal(context: RequestContext, code: ErrorCode) -> Any:
+    response = m.JoinGroupResponse(error_code=code, member_id="", protocol_name=None)
+    return _for_version(context, response)
 
 
 def error_response(context: RequestContext, error: KafkaError) -> Any:
     """The code, no generation and no member id."""
-    return _error(error.code)
+    return _refusal(context, error.code)

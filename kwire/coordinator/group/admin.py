@@ -72,15 +72,13 @@ class GroupAdmin:
         made: list[CoordinatorRecord] = []
         deleted: list[str] = []
         for group_id in dict.fromkeys(group_ids):
-            code, message = self._deletable(group_id)
+            code = self._deletable(group_id)
             if code == ErrorCode.NONE:
                 made += self._offsets.delete_all(group_id)
                 made.append(records.group_tombstone(group_id))
                 deleted.append(group_id)
             results.append(
-                m.DeleteGroupsResponse.DeletableGroupResult(
-                    group_id=group_id, error_code=code, error_message=message
-                )
+                m.DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=code)
             )
 
         def appended() -> None:
@@ -89,16 +87,15 @@ class GroupAdmin:
 
         return Result(made, results, appended, atomic=False)
 
-    def _deletable(self, group_id: str) -> tuple[ErrorCode, str | None]:
+    def _deletable(self, group_id: str) -> ErrorCode:
         kind = self._storage.kind(group_id)
         if kind == CLASSIC:
             group = self._groups.look(group_id)
-            if group is None or group.state is ClassicState.EMPTY:
-                return ErrorCode.NONE, None
-            return ErrorCode.NON_EMPTY_GROUP, "The group is not empty."
+            empty = group is None or group.state is ClassicState.EMPTY
+            return ErrorCode.NONE if empty else ErrorCode.NON_EMPTY_GROUP
         if kind is not None and carried.has_members(self._storage, kind, group_id):
-            return ErrorCode.NON_EMPTY_GROUP, "The group is not empty."
-        return ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found."
+            return ErrorCode.NON_EMPTY_GROUP
+        return ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def not_described(group_id: str, message: str) -> Any:

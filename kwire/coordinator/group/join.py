@@ -38,9 +38,9 @@ class _Outcome(NamedTuple):
     refused: Any = None
 
 
-def join_error(code: ErrorCode, member_id: str = "", **fields: Any) -> Any:
+def join_error(code: ErrorCode, member_id: str = "") -> Any:
     """A JoinGroup answer that refuses."""
-    return m.JoinGroupResponse(error_code=code, member_id=member_id, **fields)
+    return m.JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=None)
 
 
 class Joining:
@@ -174,7 +174,7 @@ class Joining:
         groups, (old_id, new_id) = self._groups, ids
         old, old_leader = group.members[old_id], group.leader
         fenced = ErrorCode.FENCED_INSTANCE_ID
-        groups.answer_join(group, old, join_error(fenced, old_id, protocol_name=None))
+        groups.answer_join(group, old, join_error(fenced, old_id))
         groups.answer_sync(old, m.SyncGroupResponse(error_code=fenced))
         member = group.replace_static(request.group_instance_id, old_id, new_id)
         groups.cancel_session(group, old_id)
@@ -256,8 +256,7 @@ class Joining:
         try:
             group.check_member(member_id, instance_id)
         except KafkaError as error:
-            code = ErrorCode(error.code)
-            return _Outcome([], join_error(code, member_id, protocol_name=None))
+            return _Outcome([], join_error(ErrorCode(error.code), member_id))
         member = group.members[member_id]
         same = member.protocols == protocols_of(request)
         if group.state is ClassicState.COMPLETING_REBALANCE and same:

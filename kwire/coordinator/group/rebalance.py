@@ -226,7 +226,9 @@ class ClassicGroups:
 
     def remove_member(self, group: ClassicGroup, member: ClassicMember) -> None:
         """Take a member out. A JoinGroup of it that waits is told to start over."""
-        response = m.JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id="")
+        response = m.JoinGroupResponse(
+            error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id="", protocol_name=None
+        )
         self.answer_join(group, member, response)
         self.answer_sync(member, m.SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member.member_id)
