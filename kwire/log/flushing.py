@@ -72,7 +72,10 @@ class Flusher:
             finally:
                 files.close(handle)
         for directory in dict.fromkeys(request.directories):
-            files.sync_directory(directory)
+            try:
+                files.sync_directory(directory)
+            except FileNotFoundError:
+                continue  # a partition that was deleted since; its renaming is synced itself
 
     def _finished(self, done: Pending[None], waiting: list[Pending[None]]) -> None:
         self._is_busy = False
