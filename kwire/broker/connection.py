@@ -18,7 +18,7 @@ from kwire.broker.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.network.connection import FrameConnection
 from kwire.pending import Pending
 from kwire.protocol import frame as framing
-from kwire.protocol.errors import MalformedError
+from kwire.protocol.errors import EncodeError, MalformedError
 
 if TYPE_CHECKING:
     from kwire.broker.server import Listener
@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 QUEUED_REQUESTS_MAX = 64
 QUEUED_BYTES_MAX = 1024 * 1024
 UNANSWERED_REQUESTS_MAX = 1024
+OUTPUT_BYTES_MAX = 64 * 1024
 REPLY_BYTES_HIGH = 1024 * 1024
 REPLY_BYTES_LOW = 256 * 1024
 HEADER_BYTES_MIN = 8
@@ -70,6 +71,7 @@ class BrokerConnection(FrameConnection):
         self._queued_bytes = 0
         self._blocking: _Slot | None = None
         self._output: list[Any] = []
+        self._output_bytes = 0
         self._in_batch = False
         self._writing_paused = False
         self._reading_paused = False
@@ -197,20 +199,24 @@ class BrokerConnection(FrameConnection):
         if isinstance(outcome, Pending):
             self._wait_for(context, outcome)
         elif outcome is not NO_REPLY:
-            if outcome is DISCONNECT:
-                self._refuse(f"{route.name} without acknowledgement failed")
-            elif not self._slots:
-                self._output.extend(
-                    framing.encode_response(
-                        header.api_key, header.api_version, header.correlation_id, outcome
-                    )
-                )
-                if not self._in_batch:
-                    self._send_output()
-            else:
-                slot = _Slot(context)
-                self._slots.append(slot)
-                self._answer(slot, outcome)
+            if not self._slots and outcome is not DISCONNECT:
+                parts = self._encoded(context, outcome)
+                if parts is not None:
+                    self._emit(parts)
+                    return
+            slot = _Slot(context)
+            self._slots.append(slot)
+            self._answer(slot, outcome)
+
+    def _encoded(self, context: RequestContext, outcome: Any) -> Parts | None:
+        """The framed response; None, with a line in the log, for one that cannot be sent."""
+        try:
+            return framing.encode_response(
+                context.api_key, context.api_version, context.correlation_id, outcome
+            )
+        except EncodeError as error:
+            logger.error("a response cannot be sent: %s", error)
+            return None
 
     def _wait_for(self, context: RequestContext, pending: Pending[Any]) -> None:
         slot = _Slot(context)
@@ -259,13 +265,12 @@ class BrokerConnection(FrameConnection):
         context = slot.context
         assert context is not None
         slot.done = True
-        if outcome is DISCONNECT:
-            slot.disconnect = "request without acknowledgement failed"
-            self.stop_cutting()
-        elif outcome is not NO_REPLY:
-            slot.parts = framing.encode_response(
-                context.api_key, context.api_version, context.correlation_id, outcome
-            )
+        if outcome is not NO_REPLY:
+            slot.parts = None if outcome is DISCONNECT else self._encoded(context, outcome)
+            if slot.parts is None:
+                slot.disconnect = f"a request of API {context.api_key} failed without an answer"
+                self.stop_cutting()
+                self._queue.clear()
         self._flush_slots()
 
     def _flush_slots(self) -> None:
@@ -280,12 +285,18 @@ class BrokerConnection(FrameConnection):
                 self.close(slot.disconnect)
                 return
             if slot.parts is not None:
-                self._output.extend(slot.parts)
-        if self._output and not self._in_batch:
+                self._emit(slot.parts)
+
+    def _emit(self, parts: Parts) -> None:
+        """Send a reply; small ones of one read leave together."""
+        self._output.extend(parts)
+        self._output_bytes += sum(map(len, parts))
+        if not self._in_batch or self._output_bytes >= OUTPUT_BYTES_MAX:
             self._send_output()
 
     def _send_output(self) -> None:
         output, self._output = self._output, []
+        self._output_bytes = 0
         if output:
             self.write_frames(output)
 

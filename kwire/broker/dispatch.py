@@ -40,7 +40,8 @@ class Route:
         self.handle = module.handle
         self.decode: Decode = request_class.decode_from
         info = API_KEYS[api_key]
-        self.version_min, self.version_max = getattr(module, "VERSIONS", (info.min, info.max))
+        versions: tuple[int, int] = getattr(module, "VERSIONS", (info.min, info.max))
+        self.version_min, self.version_max = versions
 
     def execute(self, context: RequestContext, request: Any) -> Any:
         """The handler's outcome; an error it raises becomes the API's error response."""

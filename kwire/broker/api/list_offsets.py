@@ -41,6 +41,7 @@ FIRST_VERSION = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
+LEADER_EPOCH_FROM = 4
 DEBUGGING_REPLICA_ID = -2
 READ_COMMITTED = 1
 
@@ -78,8 +79,8 @@ def handle(context: RequestContext, request: Any) -> Any:
             if isinstance(found, Pending):
                 open_lookups.append((answer, found))
             else:
-                _fill(answer, found)
-    return _gather(response, open_lookups)
+                _fill(context, answer, found)
+    return _gather(context, response, open_lookups)
 
 
 def error_response(context: RequestContext, error: KafkaError) -> Any:
@@ -87,11 +88,15 @@ def error_response(context: RequestContext, error: KafkaError) -> Any:
     return DISCONNECT
 
 
-def _fill(answer: Any, found: Found) -> None:
-    answer.timestamp, answer.offset, answer.leader_epoch = found
+def _fill(context: RequestContext, answer: Any, found: Found) -> None:
+    answer.timestamp, answer.offset = found[0], found[1]
+    if context.api_version >= LEADER_EPOCH_FROM:
+        answer.leader_epoch = found[2]
 
 
-def _gather(response: Any, open_lookups: list[tuple[Any, Pending[Found]]]) -> Any:
+def _gather(
+    context: RequestContext, response: Any, open_lookups: list[tuple[Any, Pending[Found]]]
+) -> Any:
     """The response once every look-up that left the loop is back."""
     if not open_lookups:
         return response
@@ -101,7 +106,7 @@ def _gather(response: Any, open_lookups: list[tuple[Any, Pending[Found]]]) -> An
     def done(answer: Any, lookup: Pending[Found]) -> None:
         nonlocal left
         try:
-            _fill(answer, lookup.result())
+            _fill(context, answer, lookup.result())
         except KafkaError as error:
             answer.error_code = int(error.code)
         left -= 1

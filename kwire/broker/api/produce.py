@@ -22,6 +22,7 @@ from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.protocol.records import parse_header
+from kwire.protocol.records.validation import check_produced
 from kwire.replica.partition import AckWaiter, Partition
 
 VERSIONS = (3, 13)
@@ -120,11 +121,11 @@ class _Produce:
         "_context",
         "_count",
         "_deadline",
+        "_denied",
         "_failed",
         "_guards",
         "_open",
         "_pending",
-        "_refused",
         "_request",
         "_response",
         "_timeout_ms",
@@ -145,7 +146,7 @@ class _Produce:
         self._count = 0
         self._pending: Pending[Any] | None = None
         self._deadline: Any = None
-        self._refused: KafkaError | None = None
+        self._denied: KafkaError | None = None
         self._guards: dict[tuple[str, int], Any] = {}
         self.verdicts: dict[tuple[str, int], ErrorCode] = {}
 
@@ -191,7 +192,7 @@ class _Produce:
 
     def run(self) -> None:
         """Append everything that can be appended."""
-        self._refused = self._refusal()
+        self._denied = self._denial()
         by_id = self._context.api_version >= TOPIC_IDS_FROM
         responses = self._response.responses
         topic_class = m.ProduceResponse.TopicProduceResponse
@@ -206,10 +207,8 @@ class _Produce:
             ]
             responses.append(entry)
 
-    def _refusal(self) -> KafkaError | None:
+    def _denial(self) -> KafkaError | None:
         """The error that every partition gets, if there is one."""
-        if self._acks not in (-1, 0, 1):
-            return KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
         transactional_id = self._request.transactional_id
         if transactional_id is not None and not self._context.authorize(
             WRITE, TRANSACTIONAL_ID, transactional_id
@@ -223,7 +222,7 @@ class _Produce:
         answer.base_offset = -1
         partition: Partition | None = None
         try:
-            partition = self._find(topic, topic_id, data.index)
+            partition = self._find(topic, topic_id, data)
             info = self._append(partition, data)
             answer.base_offset = info.base_offset
             answer.log_append_time_ms = info.log_append_time_ms
@@ -233,9 +232,11 @@ class _Produce:
             self._fail(answer, partition, error)
         return answer
 
-    def _find(self, topic: str | None, topic_id: bytes | None, index: int) -> Partition:
-        if self._refused is not None:
-            raise self._refused
+    def _find(self, topic: str | None, topic_id: bytes | None, data: Any) -> Partition:
+        """The partition, after everything that Kafka checks before it looks at its log."""
+        index = data.index
+        if self._denied is not None:
+            raise self._denied
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
         node = self._context.node
@@ -245,12 +246,20 @@ class _Produce:
             partition = node.replicas.partition(topic, index)
         else:
             partition = node.replicas.partition_by_id(topic_id, index)
+        missing = ErrorCode.NONE
         if partition is None:
-            raise KafkaError(missing_partition_error(node, topic, index))
+            missing = missing_partition_error(node, topic, index)
+            if missing == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise KafkaError(missing)
+        header = check_produced(data.records, self._context.api_version)
+        if header.size_bytes != len(data.records):
+            data.records = data.records[: header.size_bytes]
+        if self._acks not in (-1, 0, 1):
+            raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
         if topic in INTERNAL_TOPICS and self._context.client_id != ADMIN_CLIENT_ID:
-            raise KafkaError(
-                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic}"
-            )
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+        if partition is None:
+            raise KafkaError(missing)
         found: Partition = partition
         return found
 
@@ -263,7 +272,7 @@ class _Produce:
                 raise KafkaError(verdict)
             guard = self._guards.get(key)
         return partition.append(
-            b"" if data.records is None else data.records,
+            data.records,
             acks=self._acks,
             wall_ms=self._wall_ms,
             guard=guard,
