@@ -62,7 +62,7 @@ class BrokerProcess:
         self.pass_listen = pass_listen
         self.process: subprocess.Popen[bytes] | None = None
         self.ready_s = 0.0
-        self._stderr: IO[bytes] = tempfile.TemporaryFile()
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._properties_path: str | None = None
 
     def __enter__(self) -> BrokerProcess:

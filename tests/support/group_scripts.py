@@ -10,8 +10,8 @@ run to run, so that two runs can be compared.
     ["quiet", connection]                         the last post has no answer yet
     ["wait", ms]                                  let time pass
 
-In `fields`, "@name" at the start of a string is a name unique to the run (group, instance), "$name" a
-value saved from an answer, "#topic" a topic's id, "hex:.." bytes. `saves` maps names to paths.
+In `fields`, "@name" at the start of a string is a name unique to the run (group, instance), "$name"
+a value saved from an answer, "#topic" a topic's id, "hex:.." bytes. `saves` maps names to paths.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class InProcess:
     def create_topic(self, name: str, partitions: int) -> bytes:
         topic_id = uuids.random_uuid(SeededRandom(len(self.node.image.topics.by_name) + 1))
         topic = TopicImage(name, topic_id)
-        topic.partitions = {i: None for i in range(partitions)}  # type: ignore[misc]
+        topic.partitions = dict.fromkeys(range(partitions))  # type: ignore[arg-type]
         self.node.image.topics.by_name[name] = topic
         self.node.image.topics.by_id[topic_id] = topic
         return topic_id
@@ -319,9 +319,10 @@ def _struct_for(cls: Any, field: str, fields: dict[str, Any]) -> Any:
     fitting = []
     for name in dir(root):
         struct = getattr(root, name)
-        if isinstance(struct, type) and name[0].isupper() and hasattr(struct, "FIELDS"):
-            if set(fields) <= set(struct.FIELDS) and struct.FIELDS:
-                fitting.append(struct)
+        if not (isinstance(struct, type) and name[0].isupper() and hasattr(struct, "FIELDS")):
+            continue
+        if struct.FIELDS and set(fields) <= set(struct.FIELDS):
+            fitting.append(struct)
     assert fitting, f"no struct of {root} has {sorted(fields)}"
     struct = min(
         fitting, key=lambda x: (field[:-1].lower() not in x.__name__.lower(), len(x.FIELDS))

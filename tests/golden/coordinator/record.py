@@ -1,8 +1,8 @@
 """Record what a broker answers to the group scripts: `python -m tests.golden.coordinator.record
 HOST:PORT [NAME...]` writes tests/golden/data/group_answers.json.gz (names: only those scripts).
 
-The broker needs group.initial.rebalance.delay.ms=0 and replication factor 1 for its internal topics,
-otherwise Kafka's defaults.
+The broker needs group.initial.rebalance.delay.ms=0 and replication factor 1 for its internal
+topics, otherwise Kafka's defaults.
 """
 
 from __future__ import annotations
