@@ -82,7 +82,9 @@ def _alter(
         if counts[key] > 1 and key in doubled:
             continue
         result = answer.AlterConfigsResourceResponse(
-            resource_type=resource.resource_type, resource_name=resource.resource_name
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            error_message=None,
         )
         try:
             if resource.resource_type not in _TYPE_NAMES:

@@ -1,0 +1,67 @@
+"""Apache Kafka itself, for tests that ask it: one node on a random port, stopped at the end.
+
+Needs Java and the jars (`make peers` fetches them to KWIRE_CACHE); without, tests are skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RUN = ROOT / "compat_tests" / "peers" / "run-kafka.sh"
+START_TIMEOUT_S = 150
+
+
+def kafka_libs() -> pathlib.Path:
+    """The folder of Kafka's jars; skips the test when there is none or no Java."""
+    cache = pathlib.Path(os.environ.get("KWIRE_CACHE") or pathlib.Path.home() / ".cache" / "kwire")
+    libs = cache / "kafka" / "libs"
+    if shutil.which("java") is None or not libs.is_dir():
+        pytest.skip("needs Java and Kafka's jars (make peers)")
+    return libs
+
+
+def free_ports() -> int:
+    """A port that is free together with the next one."""
+    while True:
+        with socket.socket() as first, socket.socket() as second:
+            first.bind(("127.0.0.1", 0))
+            port = int(first.getsockname()[1])
+            try:
+                second.bind(("127.0.0.1", port + 1))
+            except (OSError, OverflowError):
+                continue
+            return port
+
+
+@contextmanager
+def running_kafka(
+    directory: pathlib.Path, properties: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """A started Kafka 4.4; yields its bootstrap address."""
+    libs = kafka_libs()
+    port = free_ports()
+    command = [RUN, "start", "--libs", libs, "--dir", directory, "--port", str(port)]
+    for name, value in (properties or {}).items():
+        command += ["--prop", f"{name}={value}"]
+    environment = {**os.environ, "JIT_LEVEL": "1"}
+    try:
+        started = subprocess.run(
+            command,
+            env=environment,
+            timeout=START_TIMEOUT_S,
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        yield started.stdout.strip()
+    finally:
+        subprocess.run([RUN, "stop", "--dir", directory], timeout=90, check=False)
