@@ -4,34 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kwire.log.segment import Segment
-from kwire.protocol.records import BatchHeader
+from kwire.log.segment import OFFSET_DELTA_MAX, Segment
 
 if TYPE_CHECKING:
-    from kwire.log.partition_log import PartitionLog
+    from kwire.log.log_base import LogBase
 
 
-def should_roll(
-    log: PartitionLog, segment: Segment, header: BatchHeader, max_timestamp: int
-) -> bool:
-    """Kafka's rule: size, age by the batches' timestamps, full indexes, offsets too far apart."""
-    size_bytes = segment.assigned_bytes
-    config = log.config
-    if size_bytes > config.segment_bytes - header.size_bytes:
-        return size_bytes > 0
-    if segment.index.is_full or segment.time_index.is_full or not segment.fits(header.last_offset):
-        return size_bytes > 0 or not segment.fits(header.last_offset)
-    if not size_bytes:
-        return False
+def must_roll(log: LogBase, segment: Segment, last_offset: int, max_timestamp: int) -> bool:
+    """Kafka's rules beside size: full indexes, offsets too far apart, age by the timestamps."""
+    if segment.is_full or last_offset - segment.base_offset > OFFSET_DELTA_MAX:
+        return True
     first_timestamp = segment.first_timestamp()
     if first_timestamp >= 0:
         waited_ms = max_timestamp - first_timestamp
     else:
         waited_ms = log.clock.wall_ms() - segment.created_ms
-    return waited_ms > config.segment_ms - min(log.jitter_ms, config.segment_ms)
+    return waited_ms > log.config.segment_ms - min(log.jitter_ms, log.config.segment_ms)
 
 
-def roll(log: PartitionLog, base_offset: int | None = None) -> Segment:
+def roll(log: LogBase, base_offset: int | None = None) -> Segment:
     """Seal the active segment and begin a new one; what was sealed is flushed off the loop."""
     log.write_tail()
     base = log.next_offset if base_offset is None else max(base_offset, log.next_offset)
@@ -49,7 +40,7 @@ def roll(log: PartitionLog, base_offset: int | None = None) -> Segment:
     return segment
 
 
-def new_segment(log: PartitionLog, base_offset: int) -> Segment:
+def new_segment(log: LogBase, base_offset: int) -> Segment:
     """Create an empty active segment."""
     segment = Segment(
         log.files, log.directory, base_offset, log.config, created_ms=log.clock.wall_ms()
@@ -62,7 +53,7 @@ def new_segment(log: PartitionLog, base_offset: int) -> Segment:
     return segment
 
 
-def truncate_to(log: PartitionLog, offset: int) -> None:
+def truncate_to(log: LogBase, offset: int) -> None:
     """Drop all records from `offset` on; producers and epochs as they were there."""
     if offset >= log.log_end_offset:
         log.leader_epochs.truncate_from_end(max(offset, log.log_end_offset))
@@ -89,7 +80,7 @@ def truncate_to(log: PartitionLog, offset: int) -> None:
     log.update_high_watermark(min(log.high_watermark, offset))
 
 
-def truncate_fully(log: PartitionLog, offset: int) -> None:
+def truncate_fully(log: LogBase, offset: int) -> None:
     """Drop all segments and begin anew at `offset`."""
     for segment in list(log.segments):
         log.segments.remove(segment)

@@ -20,6 +20,7 @@ from kwire.log.directory_files import (
 )
 from kwire.log.files import Files, SystemFiles, write_atomically
 from kwire.log.flushing import SyncRequest
+from kwire.log.log_base import LogBase
 from kwire.log.log_config import LogConfig
 from kwire.log.log_directory import (
     DELETE_SUFFIX,
@@ -388,7 +389,7 @@ class LogManager:
 
     # -- failures -----------------------------------------------------------------------------
 
-    def _log_failed(self, log: PartitionLog, error: Exception, lost: bool) -> None:
+    def _log_failed(self, log: LogBase, error: Exception, lost: bool) -> None:
         home = self._home.get((log.topic, log.partition))
         if lost and home is not None:
             self.take_offline(home, error)

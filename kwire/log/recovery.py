@@ -23,9 +23,10 @@ from kwire.log.checking import check_segment, quarantine, salvage
 from kwire.log.epochs import LeaderEpochs, parse_epochs
 from kwire.log.files import Files, SystemFiles, unlink_quietly
 from kwire.log.flushing import Flusher
+from kwire.log.log_base import EPOCHS_FILE, LogBase
 from kwire.log.log_config import LogConfig
 from kwire.log.maintenance import new_segment
-from kwire.log.partition_log import EPOCHS_FILE, PartitionLog
+from kwire.log.partition_log import PartitionLog
 from kwire.log.producer_snapshot import SnapshotFiles
 from kwire.log.scheduling import ImmediateScheduler, Scheduler
 from kwire.log.segment import (
@@ -76,7 +77,7 @@ def open_log(
     high_watermark: int = 0,
     producer_expiration_ms: int = 86_400_000,
     verify_transactions: bool = True,
-    on_error: Callable[[PartitionLog, Exception, bool], None] | None = None,
+    on_error: Callable[[LogBase, Exception, bool], None] | None = None,
 ) -> PartitionLog:
     """Open the log in `directory`, repairing what needs repair; create it where there is none.
 
@@ -382,7 +383,7 @@ def _rebuild_epochs(log: PartitionLog) -> None:
 # -- producers and transactions -------------------------------------------------------------------
 
 
-def load_producers(log: PartitionLog, end_offset: int) -> None:
+def load_producers(log: LogBase, end_offset: int) -> None:
     """Producer state at `end_offset`: the latest whole snapshot, and the log behind it."""
     start = log.log_start_offset
     offset, entries = log.snapshots.load_latest(start, end_offset)
@@ -408,7 +409,7 @@ def load_producers(log: PartitionLog, end_offset: int) -> None:
 
 
 def _replay(
-    log: PartitionLog, segment: Segment, offset: int, end_offset: int
+    log: LogBase, segment: Segment, offset: int, end_offset: int
 ) -> list[AbortedTransaction]:
     """Take a segment's batches from `offset` on over into the producers."""
     aborted: list[AbortedTransaction] = []

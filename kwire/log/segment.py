@@ -65,6 +65,7 @@ class Segment:
         self.index_interval_bytes = config.index_interval_bytes
         self._index_size_bytes = config.segment_index_bytes
         self.is_sealed = False
+        self.is_full = False  # an index has no room for another entry
         self.is_deleted = False
         self._suffix = ""
         self._handle = -1
@@ -195,28 +196,24 @@ class Segment:
 
     # -- appending ----------------------------------------------------------------------------
 
-    def fits(self, last_offset: int) -> bool:
-        return 0 <= last_offset - self.base_offset <= OFFSET_DELTA_MAX
-
-    @property
-    def is_index_full(self) -> bool:
-        return self.index.is_full or self.time_index.is_full
-
     def assign(self, header: BatchHeader, base_offset: int, max_timestamp: int) -> int:
         """Give a batch its place behind the last one and index it; returns its position."""
         position = self.assigned_bytes
-        last_offset = base_offset + header.last_offset_delta
+        size_bytes = header.size_bytes
         if position == 0:
             self._first_timestamp = max_timestamp
-        if max_timestamp > self.max_timestamp:
+        known = self._max_timestamp
+        if max_timestamp > (self.max_timestamp if known is None else known):
             self._max_timestamp = max_timestamp
-            self._offset_of_max_timestamp = last_offset
+            self._offset_of_max_timestamp = base_offset + header.last_offset_delta
         if self.bytes_since_index > self.index_interval_bytes:
+            last_offset = base_offset + header.last_offset_delta
             self.index.append(last_offset, position)
             self.time_index.maybe_append(self.max_timestamp, self._offset_of_max_timestamp)
             self.bytes_since_index = 0
-        self.bytes_since_index += header.size_bytes
-        self.assigned_bytes = position + header.size_bytes
+            self.is_full = self.index.is_full or self.time_index.is_full
+        self.bytes_since_index += size_bytes
+        self.assigned_bytes = position + size_bytes
         hints = self._hints
         hints[base_offset] = position
         if len(hints) > HINTS_MAX:
@@ -363,6 +360,7 @@ class Segment:
         self._index_size_bytes = config.segment_index_bytes
         for table in (self.index, self.time_index):
             table.entries_max = self._index_size_bytes // table.entry_size
+        self.is_full = self.index.is_full or self.time_index.is_full
 
     def truncate_to(self, offset: int, position: int) -> None:
         """Drop everything from `offset` on, which begins at `position`."""

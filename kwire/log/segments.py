@@ -11,7 +11,9 @@ from kwire.log.segment import Segment
 class Segments:
     """An ascending list with look-up by offset; the last one is the active segment."""
 
-    __slots__ = ("_bases", "_segments")
+    __slots__ = ("_bases", "_segments", "active")
+
+    active: Segment
 
     def __init__(self) -> None:
         self._bases: list[int] = []
@@ -22,10 +24,6 @@ class Segments:
 
     def __iter__(self) -> Iterator[Segment]:
         return iter(self._segments)
-
-    @property
-    def active(self) -> Segment:
-        return self._segments[-1]
 
     @property
     def first(self) -> Segment:
@@ -45,10 +43,13 @@ class Segments:
             raise ValueError(f"there is a segment {segment.base_offset} already")
         self._bases.insert(at, segment.base_offset)
         self._segments.insert(at, segment)
+        self.active = self._segments[-1]
 
     def remove(self, segment: Segment) -> None:
         at = self._segments.index(segment)
         del self._bases[at], self._segments[at]
+        if self._segments:
+            self.active = self._segments[-1]
 
     def replace(self, old: list[Segment], new: Segment) -> None:
         """Put `new` where `old` were (compaction)."""

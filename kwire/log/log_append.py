@@ -1,0 +1,257 @@
+"""Appending to a partition's log: as a leader, which stamps, and as a follower, which keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kwire.log import maintenance
+from kwire.log.appending import (
+    Marker,
+    check_follower_batches,
+    check_leader_batches,
+    read_marker,
+    split,
+    stamp_plain,
+)
+from kwire.log.files import Buffer
+from kwire.log.log_base import LogBase
+from kwire.log.producers import ONGOING, BatchMetadata, VerificationGuard
+from kwire.log.segment import OFFSET_DELTA_MAX, Segment
+from kwire.log.transaction_index import AbortedTransaction
+from kwire.log.types import AppendInfo, Origin
+from kwire.pending import Pending
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records import BatchHeader
+from kwire.protocol.records.validation import validate_for_append
+
+DONE: Pending[None] = Pending.completed(None)
+
+
+class _Placed(NamedTuple):
+    """A checked batch, alone in `data`."""
+
+    header: BatchHeader
+    data: Buffer
+    max_timestamp: int
+    marker: Marker | None
+    is_owned: bool
+
+
+class AppendingLog(LogBase):
+    """A log that takes batches."""
+
+    # -- appending ----------------------------------------------------------------------------
+
+    def append_as_leader(
+        self,
+        batches: Buffer | Sequence[Buffer],
+        *,
+        leader_epoch: int,
+        origin: Origin = Origin.CLIENT,
+        guard: VerificationGuard | None = None,
+        transaction_version: int = 0,
+        wall_ms: int | None = None,
+    ) -> AppendInfo:
+        """Check, stamp and append; offsets are given at once, `written` tells when they hold.
+
+        A writable buffer is stamped in place, a small batch is copied: the caller may reuse the
+        memory once `written` is done. Raises KafkaError with Kafka's codes: CORRUPT_MESSAGE,
+        INVALID_RECORD, INVALID_TIMESTAMP (InvalidRecordsError names the records),
+        MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, UNSUPPORTED_COMPRESSION_TYPE,
+        OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE,
+        TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR.
+        """
+        if self.error is not None or self.is_closed:
+            self._check_writable()
+        now_ms = self.clock.wall_ms() if wall_ms is None else wall_ms
+        if isinstance(batches, bytearray):
+            batches = memoryview(batches)
+        if (
+            origin is Origin.CLIENT
+            and isinstance(batches, memoryview)
+            and len(batches) <= self._plain_bytes_max
+        ):
+            plain = stamp_plain(batches, self.rules, now_ms, self._next_offset, leader_epoch)
+            if plain is not None:
+                if plain.producer_id >= 0:
+                    known = self.producers.check_data(plain, plain.base_offset, origin, guard)
+                    if known is not None:
+                        return self._duplicate(known)
+                batch = _Placed(plain, batches, plain.max_timestamp, None, False)
+                return self._append([batch], -1)
+        found = split(batches)
+        check_leader_batches(found, self.config, origin, self.name)
+        base_offset = self._next_offset
+        placed: list[_Placed] = []
+        for header, view in found:
+            valid = validate_for_append(
+                view,
+                0,
+                header,
+                self.rules,
+                client=origin == Origin.CLIENT,
+                wall_ms=now_ms,
+                base_offset=base_offset,
+                leader_epoch=leader_epoch,
+            )
+            header = valid.header
+            marker: Marker | None = None
+            if header.producer_id >= 0:
+                if len(found) > 1:
+                    raise KafkaError(
+                        ErrorCode.INVALID_RECORD, "A batch with a producer id comes alone"
+                    )
+                if header.is_control:
+                    marker = self._check_marker(header, valid.buffer, origin, transaction_version)
+                else:
+                    known = self.producers.check_data(header, base_offset, origin, guard)
+                    if known is not None:
+                        return self._duplicate(known)
+            is_owned = valid.buffer is not view
+            placed.append(_Placed(header, valid.buffer, valid.info.max_timestamp, marker, is_owned))
+            base_offset = header.next_offset
+        return self._append(placed, now_ms if self.config.is_log_append_time else -1)
+
+    def append_as_follower(self, batches: Buffer | Sequence[Buffer]) -> AppendInfo:
+        """Append what a leader sent as it is: offsets, epochs and timestamps are kept.
+
+        Raises KafkaError(CORRUPT_MESSAGE) for batches that do not follow on the log or whose
+        checksum does not hold (nothing is appended then), KAFKA_STORAGE_ERROR.
+        """
+        self._check_writable()
+        found = split(batches)
+        check_follower_batches(found, self._next_offset, self.leader_epochs.latest, self.name)
+        placed: list[_Placed] = []
+        for header, view in found:
+            marker = None
+            if header.producer_id >= 0 and header.is_control:
+                marker = read_marker(view)
+            placed.append(_Placed(header, view, header.max_timestamp, marker, False))
+        return self._append(placed, -1)
+
+    def begin_verification(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        sequence: int = 0,
+        supports_epoch_bump: bool = True,
+    ) -> VerificationGuard:
+        """A guard for a transactional append (KIP-890); `producers.ONGOING` needs no asking."""
+        return self.producers.begin_verification(
+            producer_id,
+            producer_epoch,
+            sequence=sequence,
+            supports_epoch_bump=supports_epoch_bump,
+            wall_ms=self.clock.wall_ms(),
+        )
+
+    def needs_verification(self, guard: VerificationGuard) -> bool:
+        """Whether the coordinator has to be asked before an append with `guard`."""
+        return self.producers.verify and guard is not ONGOING
+
+    def assign_epoch(self, leader_epoch: int) -> None:
+        """Become leader: the epoch begins at the log's end, before anything is appended."""
+        self.leader_epochs.assign(leader_epoch, self._next_offset)
+
+    def _check_writable(self) -> None:
+        if self.error is not None:
+            raise self.error
+        if self.is_closed:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {self.name} is closed")
+
+    def _check_marker(
+        self, header: BatchHeader, data: Buffer, origin: Origin, transaction_version: int
+    ) -> Marker | None:
+        marker = read_marker(data)
+        if marker is not None:
+            self.producers.check_marker(
+                header, marker.coordinator_epoch, header.base_offset, origin, transaction_version
+            )
+        return marker
+
+    def _duplicate(self, known: BatchMetadata) -> AppendInfo:
+        return AppendInfo(
+            known.first_offset,
+            known.last_offset,
+            known.timestamp if self.config.is_log_append_time else -1,
+            self.log_start_offset,
+            DONE if known.last_offset < self.log_end_offset else self._tail.pending(),
+            duplicate=True,
+        )
+
+    def _append(self, placed: list[_Placed], append_time_ms: int) -> AppendInfo:
+        """Give checked batches their places and their data to the tail."""
+        size_bytes = 0
+        try:
+            for batch in placed:
+                size_bytes += batch.header.size_bytes
+                self._place(batch)
+            written = self._tail.submit(self.segments.active)
+        except OSError as error:
+            self._tail.discard(error)
+            self._write_failed(error, [])
+        if self.error is not None:
+            raise self.error
+        first, last = placed[0].header.base_offset, placed[-1].header.last_offset
+        return AppendInfo(
+            first,
+            last,
+            append_time_ms,
+            self.log_start_offset,
+            written,
+            record_count=last - first + 1,
+            size_bytes=size_bytes,
+        )
+
+    def _place(self, batch: _Placed) -> None:
+        header, data, max_timestamp, marker, is_owned = batch
+        base_offset = header.base_offset
+        last_offset = base_offset + header.last_offset_delta
+        segment = self.segments.active
+        assigned_bytes = segment.assigned_bytes
+        is_due = (
+            assigned_bytes + header.size_bytes > self.config.segment_bytes
+            or maintenance.must_roll(self, segment, last_offset, max_timestamp)
+        )
+        if is_due and (assigned_bytes or last_offset - segment.base_offset > OFFSET_DELTA_MAX):
+            segment = maintenance.roll(self, base_offset)
+        segment.assign(header, base_offset, max_timestamp)
+        self._next_offset = last_offset + 1
+        if header.partition_leader_epoch > self.leader_epochs.latest:
+            self.leader_epochs.assign(header.partition_leader_epoch, base_offset)
+        if header.producer_id >= 0:
+            self.note_producer(segment, header, marker)
+        self._tail.add(data, is_owned)
+
+    def note_producer(
+        self, segment: Segment, header: BatchHeader, marker: Marker | None
+    ) -> AbortedTransaction | None:
+        """Take a batch over into the producer state; returns the abort that it completed."""
+        producers = self.producers
+        if not header.is_control:
+            producers.append_data(header, header.base_offset)
+            if self._first_unstable is None and header.is_transactional:
+                self._first_unstable = producers.first_unstable_offset()
+            return None
+        if marker is None:
+            return None
+        completed = producers.append_marker(
+            header,
+            header.base_offset,
+            marker.coordinator_epoch,
+            marker.timestamp,
+            aborted=marker.aborted,
+        )
+        if completed is None:
+            return None
+        stable = producers.last_stable_offset_after(completed)
+        producers.complete_transaction(completed)
+        if not completed.aborted:
+            return None
+        entry = AbortedTransaction(
+            completed.producer_id, completed.first_offset, completed.last_offset, stable
+        )
+        segment.add_aborted_transaction(entry)
+        return entry

@@ -1,0 +1,265 @@
+"""The state of one partition's log, its ends, failures and flushes.
+
+Three ends are told apart: `next_offset` is what the next batch gets, `_written_offset` is what
+the file holds, `log_end_offset` is what others may see. The last two differ only while a flush
+that `flush.messages` asks for is under way. A log is touched by the loop's thread only.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from kwire.clock import Clock
+from kwire.log.appending import rules_of
+from kwire.log.epochs import LeaderEpochs
+from kwire.log.files import Files, write_atomically
+from kwire.log.flushing import Flusher, SyncRequest
+from kwire.log.log_config import LogConfig
+from kwire.log.producer_snapshot import SnapshotFiles
+from kwire.log.producers import Producers
+from kwire.log.scheduling import Scheduler
+from kwire.log.segments import Segments
+from kwire.log.tail import Tail
+from kwire.pending import Pending
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger(__name__)
+
+EPOCHS_FILE = "leader-epoch-checkpoint"
+
+
+class LogBase:
+    """What appending, reading, recovery and retention share.
+
+    `on_error(log, error, lost)` hears of a failed write or sync: the log refuses appends from then
+    on (KAFKA_STORAGE_ERROR) and goes on serving what it has. After a failed sync (`lost`) nothing
+    in its log directory may be trusted to become durable.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        topic: str,
+        partition: int,
+        topic_id: bytes,
+        config: LogConfig,
+        clock: Clock,
+        *,
+        files: Files,
+        scheduler: Scheduler,
+        flusher: Flusher | None = None,
+        producer_expiration_ms: int = 86_400_000,
+        verify_transactions: bool = True,
+        on_error: Callable[[LogBase, Exception, bool], None] | None = None,
+    ) -> None:
+        self.directory = directory
+        self.topic = topic
+        self.partition = partition
+        self.topic_id = topic_id
+        self.name = f"{topic}-{partition}"
+        self.clock = clock
+        self.files = files
+        self.scheduler = scheduler
+        self.flusher = flusher or Flusher(files, scheduler)
+        self.segments = Segments()
+        self.leader_epochs = LeaderEpochs(self._save_epochs)
+        self.producers = Producers(
+            self.name, expiration_ms=producer_expiration_ms, verify=verify_transactions
+        )
+        self.snapshots = SnapshotFiles(files, directory)
+        self.log_start_offset = 0
+        self.high_watermark = 0
+        self.recovery_point = 0
+        self.last_flush_ms = 0
+        self.jitter_ms = 0
+        self.is_closed = False
+        self.error: KafkaError | None = None
+        self.log_end_offset = 0
+        self._next_offset = 0
+        self._written_offset = 0
+        self.has_new_files = False
+        self._epochs_unsynced = False
+        self._tail = Tail(self._write_failed, self._written, scheduler)
+        self._on_error = on_error
+        self._first_unstable: int | None = None
+        self.config = config
+        self._configure()
+
+    # -- configuration ------------------------------------------------------------------------
+
+    def reconfigure(self, config: LogConfig) -> None:
+        """Take over changed topic configs; segments keep their size until they are rolled."""
+        self.config = config
+        self._configure()
+        self.segments.active.index_interval_bytes = config.index_interval_bytes
+
+    def _configure(self) -> None:
+        self.rules = rules_of(self.config)
+        # What the append's short way takes without a closer look at its size.
+        self._plain_bytes_max = min(self.config.max_message_bytes, self.config.segment_bytes)
+
+    # -- offsets ------------------------------------------------------------------------------
+
+    @property
+    def next_offset(self) -> int:
+        """The offset of the next batch, behind those that still wait to be written."""
+        return self._next_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it everything is decided and below the high watermark."""
+        unstable = self._first_unstable
+        if unstable is None or unstable >= self.high_watermark:
+            return self.high_watermark
+        return max(unstable, self.log_start_offset)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all segments' logs."""
+        return self.segments.size_bytes
+
+    def update_high_watermark(self, offset: int) -> int:
+        """Set the high watermark, kept between the log's start and end; returns it."""
+        offset = min(max(offset, self.log_start_offset), self.log_end_offset)
+        if offset != self.high_watermark:
+            self.high_watermark = offset
+            self.producers.high_watermark_updated(offset)
+            self._first_unstable = self.producers.first_unstable_offset()
+        return offset
+
+    # -- the tail and failures ----------------------------------------------------------------
+
+    def write_tail(self) -> None:
+        """Write what waits for the end of the loop's turn now."""
+        self._tail.write(self.segments.active)
+        if self.error is not None:
+            raise self.error
+
+    def _written(self, waiting: list[Pending[None]]) -> None:
+        """The tail is in the file: make it visible, or flush first where that was asked for."""
+        self._written_offset = self._next_offset
+        self.producers.end_offset = self._next_offset
+        if self._written_offset - self.recovery_point < self.config.flush_messages:
+            self.log_end_offset = self._written_offset
+            for pending in waiting:
+                pending.complete(None)
+            return
+        target = self._written_offset
+
+        def flushed(done: Pending[None]) -> None:
+            error = done.error()
+            if error is None:
+                self.log_end_offset = max(self.log_end_offset, target)
+            for pending in waiting:
+                if error is None:
+                    pending.complete(None)
+                else:
+                    pending.fail(self.error or error)
+
+        self._flush_to(target).add_done_callback(flushed)
+
+    def _write_failed(self, error: OSError, waiting: list[Pending[None]]) -> None:
+        """Cut back to the last whole batch and refuse appends; what is there stays readable."""
+        segment = self.segments.active
+        self.fail(error)
+        try:
+            segment.truncate_to(self._written_offset, segment.size_bytes)
+        except OSError as second:
+            logger.error("%s: cannot be cut back to its last batch: %s", segment.log_path, second)
+        self._next_offset = self._written_offset
+        for pending in waiting:
+            assert self.error is not None
+            pending.fail(self.error)
+
+    def fail(self, error: Exception, *, lost: bool = False) -> None:
+        """Refuse appends from now on: a write or (`lost`) a sync has failed."""
+        if self.error is None:
+            logger.error("%s: %s; the log takes no more appends", self.directory, error)
+            self.error = KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"Error while writing to the log of {self.name}: {error}",
+            )
+            if self._on_error is not None:
+                self._on_error(self, error, lost)
+
+    def set_end(self, offset: int) -> None:
+        """The log ends at `offset`: used by recovery and truncation only."""
+        self._next_offset = self._written_offset = self.log_end_offset = offset
+        self.producers.end_offset = offset
+        self._first_unstable = self.producers.first_unstable_offset()
+        if self.high_watermark > offset:
+            self.high_watermark = offset
+
+    # -- durability ---------------------------------------------------------------------------
+
+    def flush(self) -> Pending[None]:
+        """Make everything written durable and move the recovery point; KAFKA_STORAGE_ERROR."""
+        if self._tail:
+            self.write_tail()
+        return self._flush_to(self._written_offset)
+
+    def _flush_to(self, offset: int) -> Pending[None]:
+        """Sync the segments that hold offsets from the recovery point up to `offset`."""
+        result: Pending[None] = Pending()
+        if offset <= self.recovery_point:
+            result.complete(None)
+            return result
+        segments = [
+            segment
+            for segment in self.segments.starting_at(self.recovery_point)
+            if segment.base_offset < offset
+        ]
+
+        def synced(done: Pending[None]) -> None:
+            error = done.error()
+            if error is not None:
+                self.fail(error, lost=True)
+                result.fail(self.error or error)
+                return
+            self.recovery_point = max(self.recovery_point, min(offset, self._written_offset))
+            self.last_flush_ms = self.clock.wall_ms()
+            result.complete(None)
+
+        request = SyncRequest()
+        for segment in segments:
+            segment.add_to_sync(request)
+        if self.has_new_files:
+            self.has_new_files = False
+            request.directories.append(self.directory)
+        self.flusher.request(request).add_done_callback(synced)
+        return result
+
+    def flush_up_to(self, offset: int) -> Pending[None]:
+        """Make the segments below `offset` durable (after a roll)."""
+        return self._flush_to(min(offset, self._written_offset))
+
+    def _sync_now(self) -> None:
+        if self.recovery_point < self._written_offset:
+            for segment in self.segments.starting_at(self.recovery_point):
+                self.files.fdatasync(segment.handle)
+            self.recovery_point = self._written_offset
+        if self.has_new_files:
+            self.files.sync_directory(self.directory)
+            self.has_new_files = False
+
+    def save_snapshot(self, *, sync: bool = False) -> None:
+        """A producer snapshot at the log's end, unless there is one or the log is empty."""
+        if self._written_offset > max(self.snapshots.latest, 0):
+            self.snapshots.write(self._written_offset, self.producers.entries.values(), sync=sync)
+
+    # -- the epoch file -----------------------------------------------------------------------
+
+    def _save_epochs(self, data: bytes) -> None:
+        self._epochs_unsynced = True
+        try:
+            write_atomically(self.files, f"{self.directory}/{EPOCHS_FILE}", data, sync=False)
+        except OSError as error:
+            self.fail(error)
+
+    def save_epochs(self, *, sync: bool = False) -> None:
+        """Write the epoch file once more where it may not be durable yet."""
+        path = f"{self.directory}/{EPOCHS_FILE}"
+        if self._epochs_unsynced or not self.files.exists(path):
+            write_atomically(self.files, path, self.leader_epochs.encode(), sync=sync)
+            self._epochs_unsynced = not sync
