@@ -28,12 +28,12 @@ $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "kwire needs Python 3.11 or newer with venv"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.ready: pyproject.toml $(wildcard setup.py) | $(BIN)/python
+$(VENV)/.ready: pyproject.toml $(wildcard setup.py kwire/protocol/records/*kernel.py) | $(BIN)/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e .
 	@touch $@
 
 # PySpark is only of use with Java.
-$(VENV)/.ready-test: pyproject.toml $(wildcard setup.py) | $(BIN)/python
+$(VENV)/.ready-test: pyproject.toml $(wildcard setup.py kwire/protocol/records/*kernel.py) | $(BIN)/python
 	extras=test; if command -v java >/dev/null && command -v mvn >/dev/null; then extras=test,spark; fi; \
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[$$extras]"
 	@touch $(VENV)/.ready $@

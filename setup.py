@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from setuptools import Extension, setup
 
-KERNELS = ("kwire/protocol/records/kernel.py", "kwire/protocol/records/compaction_kernel.py")
+KERNELS = tuple(
+    f"kwire/protocol/records/{name}.py" for name in ("kernel", "compaction_kernel", "scan_kernel")
+)
 
 
 def extensions() -> list[Extension]:

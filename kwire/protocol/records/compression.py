@@ -278,12 +278,40 @@ def _decompress_zstd(data: Buffer, size_max: int) -> Iterator[bytes]:
     try:
         if zstandard.frame_content_size(data) > size_max:
             raise _too_large(Codec.ZSTD, size_max)
-        # A frame that ends early ends the text early: the walk of the records notices.
+        _check_zstd_frames(zstandard, data)
         reader = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True)
         while chunk := reader.read(CHUNK_BYTES):
             yield chunk
     except zstandard.ZstdError as error:
         raise _undecodable(Codec.ZSTD, error) from None
+
+
+def _check_zstd_frames(zstandard: Any, data: Buffer) -> None:
+    """Raise unless `data` is whole frames: a stream reader takes a frame cut short for its end.
+
+    A frame is its header, blocks (3 bytes, little-endian: bit 0 last, bits 1-2 type, then the
+    size; a block of type 1 has one byte) and 4 bytes of checksum if bit 2 of its byte 4 says so.
+    """
+    position = 0
+    while position < len(data):
+        magic = int.from_bytes(data[position : position + 4], "little")
+        if magic & 0xFFFFFFF0 == 0x184D2A50:  # to be skipped
+            position += 8 + int.from_bytes(data[position + 4 : position + 8], "little")
+            continue
+        if magic != 0xFD2FB528 or position + 5 > len(data):
+            raise _undecodable(Codec.ZSTD, "no frame")
+        has_checksum = data[position + 4] & 0x04
+        position += zstandard.frame_header_size(data[position : position + 18])
+        last = False
+        while not last:
+            if position + 3 > len(data):
+                raise _undecodable(Codec.ZSTD, "it ends early")
+            block = int.from_bytes(data[position : position + 3], "little")
+            last = block & 1 == 1
+            position += 3 + (1 if block & 6 == 2 else block >> 3)
+        position += 4 if has_checksum else 0
+    if position != len(data):
+        raise _undecodable(Codec.ZSTD, "it ends early")
 
 
 _COMPRESS = {
