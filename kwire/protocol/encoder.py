@@ -43,6 +43,13 @@ def write_tags(append: Any, tags: list[tuple[int, bytes]]) -> None:
         append(data)
 
 
+def explain(message: Any, version: int, error: Exception) -> str:
+    """What to say of a message whose encoding failed with `error`."""
+    from kwire.protocol.fault import describe_fault
+
+    return f"{message.NAME} v{version}: {describe_fault(message, version) or error}"
+
+
 def records_size_bytes(records: Any) -> int:
     """Size of a `records` value: one buffer or a list of buffers."""
     if type(records) is list:
@@ -51,7 +58,7 @@ def records_size_bytes(records: Any) -> int:
 
 
 def length_table() -> list[int]:
-    """The first two bytes of a three-byte varint as int16, by its low 14 bits; see `_hot_element`."""
+    """The first two bytes of a three-byte varint as one number, by its low 14 bits."""
     if not _LENGTH_TABLE:
         _LENGTH_TABLE.extend(
             (low | 128) << 8 | high | 128 for high in range(128) for low in range(128)
@@ -78,6 +85,7 @@ class _EncoderWriter(Writer):
             BYTES=ONE_BYTE,
             EncodeError=EncodeError,
             PackError=PackError,
+            explain=explain,
             Unsupported=UnsupportedVersionError,
             pack=pack,
             size_of=records_size_bytes,
@@ -90,7 +98,7 @@ class _EncoderWriter(Writer):
             self._struct(self._message.root, "o")
             self._flush()
         with self.block("except (PackError, TypeError, AttributeError, UnicodeError) as error:"):
-            self.line(f"raise EncodeError(f'{self.label}: {{error}}') from error")
+            self.line(f"raise EncodeError(explain(o, {self._version}, error)) from error")
         with self.block("if w:"):
             self.line("parts.append(b''.join(w))")
         return self.function("encode", "o, parts", f"encoder of {self.label}")

@@ -166,7 +166,7 @@ def _with_head(head: bytes, parts: list[Any]) -> list[Any]:
 def _skip_tags(buffer: Buffer, position: int) -> int:
     """The position after a tag section of fields that nobody here knows."""
     count, position = read_uvarint(buffer, position)
-    if count * 2 > len(buffer) - position:
+    if count < 0 or count * 2 > len(buffer) - position:
         raise MalformedError("too many tagged fields in a header")
     for _ in range(count):
         _, position = read_uvarint(buffer, position)

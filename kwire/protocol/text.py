@@ -17,14 +17,16 @@ ERRORS = "kwire-java"
 
 
 def _replace_as_java(error: UnicodeError) -> tuple[str, int]:
+    """Called at the first bad byte of a string, and decodes all the rest of it.
+
+    A call for every bad byte would let one frame of them hold up the broker for half a minute.
+    """
+    import re
+
     if not isinstance(error, UnicodeDecodeError):
         raise error
-    start = error.start
-    found = error.object[start : start + 3]
-    if len(found) > 1 and found[0] == 0xED and 0xA0 <= found[1] <= 0xBF:
-        whole = len(found) == 3 and 0x80 <= found[2] <= 0xBF
-        return "\ufffd", start + (3 if whole else 2)
-    return "\ufffd", error.end
+    rest = re.sub(b"\xed[\xa0-\xbf][\x80-\xbf]?", b"\xff", error.object[error.start :])
+    return rest.decode("utf-8", "replace"), len(error.object)
 
 
 codecs.register_error(ERRORS, _replace_as_java)
