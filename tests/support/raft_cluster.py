@@ -428,8 +428,7 @@ class RaftCluster:
 
     def leader(self) -> RaftNode:
         """The newest leader."""
-        found = max(self.leaders(), key=lambda node: node.raft.epoch)  # type: ignore[union-attr]
-        return found
+        return max(self.leaders(), key=lambda node: node.raft.epoch)  # type: ignore[union-attr]
 
     # ---- the network
 

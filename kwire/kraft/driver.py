@@ -1,0 +1,491 @@
+"""Runs raft: performs its effects in order on a log, a network and a clock.
+
+Effects are performed strictly in order. One of them may have to wait, the write of `quorum-state`:
+what comes after it waits too, while raft goes on in memory, so that no vote and no claim leaves
+this node before it is durable. Of several such writes in a row only the last one is done. Flushes
+run beside the loop; the node's own records count only once a flush has covered them.
+
+The node's controller, if it has one, is run by `ControllerRunner`; everybody else listens to
+committed batches (`listeners`) and to changes of the leader (`on_leader_change`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from kwire.clock import Clock, Random
+from kwire.kraft.feed import CommitFeed, LeaderListener, Listener
+from kwire.kraft.metadata_log import MetadataBatch, MetadataLog
+from kwire.kraft.raft import RaftConfig, RaftState
+from kwire.kraft.raft import effects as fx
+from kwire.kraft.raft import messages as msg
+from kwire.kraft.raft.roles.base import FOREVER_MS
+from kwire.kraft.raft.roles.resigned import Resigned
+from kwire.kraft.raft.types import OffsetAndEpoch
+from kwire.kraft.runner import ControllerRunner
+from kwire.kraft.snapshots import parse_snapshot, read_header
+from kwire.kraft.snapshotter import Snapshotter
+from kwire.kraft.snapshotting import SnapshotPolicy
+from kwire.log.scheduling import Scheduler, Timer
+from kwire.log.types import FetchSlices, Isolation
+from kwire.pending import Pending
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger(__name__)
+
+EFFECTS_PER_TURN_MAX = 100_000
+
+
+class Sender(Protocol):
+    """The network, as raft uses it (`kwire/network/peer.py`).
+
+    Ids below -1 are bootstrap servers; `RaftDriver.address_of` resolves every id that is sent to.
+    """
+
+    def send(
+        self, node: int, api_key: int, request: Any, *, timeout_ms: int | None = None
+    ) -> Pending[Any]: ...
+
+    def disconnect(self, node_id: int) -> None: ...
+
+
+class LoopClock(Protocol):
+    """What the driver needs of an event loop."""
+
+    def time(self) -> float: ...
+
+
+class RaftDriver:
+    """One node's replica of the metadata log, running.
+
+    `scheduler` gives timers and jobs beside the loop; `loop.time()` is the time of every deadline.
+    `on_fatal(error)` hears of what the node cannot go on after: a failed write, a broken
+    invariant, a record it cannot replay; the driver does nothing any more then.
+    """
+
+    def __init__(
+        self,
+        config: RaftConfig,
+        metadata_log: MetadataLog,
+        *,
+        sender: Sender,
+        loop: LoopClock,
+        scheduler: Scheduler,
+        clock: Clock,
+        random: Random,
+        controller: Any | None = None,
+        policy: SnapshotPolicy | None = None,
+        on_fatal: Callable[[Exception], None] | None = None,
+    ) -> None:
+        self.config = config
+        self.metadata_log = metadata_log
+        self.clock = clock
+        self._sender = sender
+        self._loop = loop
+        self._scheduler = scheduler
+        self._on_fatal = on_fatal
+        self._addresses: dict[int, tuple[str, int]] = {}
+        self._queue: deque[fx.Effect] = deque()
+        self._is_draining = False
+        self._is_blocked = False
+        self._timer: Timer | None = None
+        self._timer_at_ms = FOREVER_MS
+        self._leader_listeners: list[LeaderListener] = []
+        self._stopped: Pending[None] | None = None
+        self._closed = False
+        self.error: Exception | None = None
+        self.leader_id: int | None = None
+        state = metadata_log.log_state()
+        history = metadata_log.voter_history(state, config.static_voters)
+        election = metadata_log.read_election()
+        self._first_snapshot = state.latest_snapshot
+        self.raft = RaftState(config, random, state, history, election)
+        self.feed = CommitFeed(metadata_log, state.start_offset)
+        self.runner = None if controller is None else ControllerRunner(self, controller)
+        if self.runner is not None:
+            self.feed.add(self.runner)
+        self.snapshotter = Snapshotter(self, policy or SnapshotPolicy(), scheduler)
+        self._performers: dict[type, Callable[[Any], None]] = {
+            fx.AppendControl: self._append_control,
+            fx.AppendBatch: self._append_batch,
+            fx.AppendFetched: self._append_fetched,
+            fx.TruncateTo: self._truncate_to,
+            fx.StartAt: self._start_at,
+            fx.DeleteBefore: self._delete_before,
+            fx.Flush: self._flush,
+            fx.Send: self._send,
+            fx.Reply: self._reply,
+            fx.ReplyRecords: self._reply_records,
+            fx.ReplySnapshot: self._reply_snapshot,
+            fx.WriteSnapshot: self._write_snapshot,
+            fx.FreezeSnapshot: self._freeze_snapshot,
+            fx.Commit: self._commit,
+            fx.LoadSnapshot: self._load_snapshot,
+            fx.LeaderChanged: self._leader_changed,
+            fx.Upgraded: self._reply_upgraded,
+        }
+
+    # ---- the outside
+
+    @property
+    def now_ms(self) -> int:
+        return int(self._loop.time() * 1000)
+
+    @property
+    def epoch(self) -> int:
+        return self.raft.epoch
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this node's controller serves."""
+        return self.runner is not None and self.runner.is_active
+
+    @property
+    def is_running(self) -> bool:
+        """Neither stopping nor failed."""
+        return self.error is None and self._stopped is None and not self._closed
+
+    def add_listener(self, listener: Listener) -> None:
+        """Tell this listener of everything committed; before `start` only."""
+        self.feed.add(listener)
+
+    def on_leader_change(self, listener: LeaderListener) -> None:
+        self._leader_listeners.append(listener)
+
+    def address_of(self, node_id: int) -> tuple[str, int] | None:
+        """Where a node is reached that raft sends to, or that is a voter."""
+        known = self._addresses.get(node_id)
+        if known is not None:
+            return known
+        endpoints = self.raft.voters.voters.endpoints(node_id)
+        if not endpoints and node_id == self.raft.leader_id:
+            endpoints = self.raft.role.leader_endpoints
+        node = self.raft.node_of(node_id, endpoints)
+        return None if node is None else (node.host, node.port)
+
+    def start(self) -> None:
+        """Load the newest snapshot and begin; a quorum of one leads when this returns, or as soon
+        as its first writes are durable."""
+        try:
+            if self._first_snapshot is not None:
+                self.feed.load_snapshot(self._first_snapshot)
+                self.snapshotter.loaded(self.now_ms)
+            effects = self.raft.start(self.now_ms)
+        except Exception as error:
+            self.fail(error)
+            return
+        self._perform(effects)
+
+    def step(self, message: msg.Message) -> None:
+        """One message to raft. Only `Append` raises (KafkaError, not the leader)."""
+        if self._closed:
+            return
+        try:
+            effects = self.raft.step(message, self.now_ms)
+        except KafkaError:
+            raise
+        except Exception as error:
+            self.fail(error)
+            return
+        self._perform(effects)
+
+    def request(self, request: Any, version: int, *, listener: str) -> Pending[Any]:
+        """A request for raft that came in by this listener (Vote, Fetch, DescribeQuorum, ...)."""
+        reply: Pending[Any] = Pending()
+        if self._closed:
+            reply.fail(KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "shutting down"))
+            return reply
+        reply.set_on_cancel(lambda: self.step(msg.Cancel(reply)))
+        self.step(msg.Request(request, version, reply, listener, self.clock.wall_ms()))
+        return reply
+
+    def upgrade_kraft_version(self, level: int, validate_only: bool) -> Pending[None]:
+        """Raise kraft.version (UpdateFeatures); done when committed, fails with KafkaError."""
+        reply: Pending[None] = Pending()
+        self.step(msg.UpgradeVersion(self.raft.epoch, level, validate_only, reply))
+        return reply
+
+    def stop(self) -> Pending[None]:
+        """Resign if leading, tell the voters, close the log. Done when all of it has happened."""
+        if self._stopped is not None:
+            return self._stopped
+        self._stopped = Pending()
+        if self._closed:
+            self._stopped.complete(None)
+            return self._stopped
+        if self.runner is not None:
+            self.runner.resign()
+        self.step(msg.Shutdown())
+        if not self._maybe_close():
+            self._scheduler.call_later(self.config.request_timeout_ms, self._close)
+        return self._stopped
+
+    def _maybe_close(self) -> bool:
+        """Close once a resigned leader has been heard by all voters."""
+        if self._stopped is None or self._closed:
+            return False
+        role = self.raft.role
+        if (isinstance(role, Resigned) and role.unacknowledged) or self._is_blocked:
+            return False
+        self._close()
+        return True
+
+    def _close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self.snapshotter.stop()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._queue.clear()
+        done = self._stopped
+
+        def close(_: Any) -> None:
+            self.metadata_log.close()
+            if done is not None:
+                done.complete(None)
+
+        if self.error is not None:
+            close(None)
+        else:
+            self.metadata_log.flush().add_done_callback(close)
+
+    def fail(self, error: Exception) -> None:
+        """Stop for good: nothing that follows could be trusted."""
+        if self.error is not None:
+            return
+        self.error = error
+        logger.error("the metadata quorum stops on this node: %s", error)
+        if self.runner is not None:
+            self.runner.resign()
+        self._close()
+        if self._on_fatal is not None:
+            self._on_fatal(error)
+
+    # ---- effects
+
+    def _perform(self, effects: list[fx.Effect]) -> None:
+        self._queue.extend(effects)
+        self._drain()
+        self.arm()
+
+    def _drain(self) -> None:
+        if self._is_draining or self._is_blocked:
+            return
+        self._is_draining = True
+        try:
+            while self._queue and not self._is_blocked and not self._closed:
+                effect = self._queue.popleft()
+                if isinstance(effect, fx.PersistElection):
+                    self._persist(effect)
+                else:
+                    self._performers[type(effect)](effect)
+        except Exception as error:
+            self.fail(error)
+        finally:
+            self._is_draining = False
+        if self._stopped is not None:
+            self._maybe_close()
+
+    def _persist(self, effect: fx.PersistElection) -> None:
+        if self._queue and isinstance(self._queue[0], fx.PersistElection):
+            return
+        written = self.metadata_log.write_election(effect.election, effect.kraft_version)
+        self._is_blocked = True
+        written.add_done_callback(self._persisted)
+
+    def _persisted(self, written: Pending[None]) -> None:
+        self._is_blocked = False
+        error = written.error()
+        if error is not None:
+            self.fail(error)
+            return
+        self._drain()
+        self.arm()
+
+    def _append_control(self, effect: fx.AppendControl) -> None:
+        wall_ms = self.clock.wall_ms()
+        size_bytes = self.metadata_log.append_control(
+            effect.base_offset, effect.epoch, effect.records, wall_ms
+        )
+        last_offset = effect.base_offset + len(effect.records) - 1
+        self.feed.appended(
+            MetadataBatch(effect.base_offset, last_offset, effect.epoch, wall_ms, size_bytes, [])
+        )
+
+    def _append_batch(self, effect: fx.AppendBatch) -> None:
+        self.metadata_log.append_batch(
+            effect.base_offset, effect.epoch, effect.batch, self.clock.wall_ms()
+        )
+        if self.runner is not None:
+            self.feed.appended(self.runner.appended(effect))
+
+    def _append_fetched(self, effect: fx.AppendFetched) -> None:
+        self.metadata_log.append_fetched(effect.base_offset, effect.batches)
+        self.feed.appended_raw(effect.batches)
+
+    def _truncate_to(self, effect: fx.TruncateTo) -> None:
+        self.feed.truncated(effect.end_offset)
+        self.metadata_log.truncate_to(effect.end_offset)
+
+    def _start_at(self, effect: fx.StartAt) -> None:
+        self.metadata_log.start_at(effect.snapshot)
+
+    def _delete_before(self, effect: fx.DeleteBefore) -> None:
+        self.metadata_log.delete_before(effect.snapshot, effect.gone)
+
+    def _flush(self, effect: fx.Flush) -> None:
+        def flushed(done: Pending[None]) -> None:
+            error = done.error()
+            if error is not None:
+                self.fail(error)
+            else:
+                self.step(msg.Flushed(effect.token))
+
+        self.metadata_log.flush().add_done_callback(flushed)
+
+    def _send(self, effect: fx.Send) -> None:
+        node = effect.node
+        address = (node.host, node.port)
+        if self._addresses.get(node.id, address) != address:
+            self._sender.disconnect(node.id)
+        self._addresses[node.id] = address
+
+        def answered(done: Pending[Any]) -> None:
+            error = done.error()
+            if error is None:
+                self.step(msg.Response(effect.correlation, done.result()))
+            else:
+                code = getattr(error, "code", ErrorCode.NETWORK_EXCEPTION)
+                self.step(msg.Failed(effect.correlation, int(code)))
+
+        request = effect.request
+        self._sender.send(
+            node.id, request.API_KEY, request, timeout_ms=self.config.request_timeout_ms
+        ).add_done_callback(answered)
+
+    # ---- replies
+
+    def _reply(self, effect: fx.Reply) -> None:
+        effect.reply_to.complete(effect.response)
+
+    def _reply_records(self, effect: fx.ReplyRecords) -> None:
+        partition = effect.response.responses[0].partitions[0]
+        try:
+            found = self.metadata_log.log.read(
+                effect.offset, effect.bytes_max, isolation=Isolation.LOG_END
+            )
+        except KafkaError as error:
+            partition.error_code = int(error.code)
+            effect.reply_to.complete(effect.response)
+            return
+
+        def read(done: Pending[FetchSlices]) -> None:
+            if done.error() is None:
+                partition.records = done.result().buffers
+            else:
+                partition.error_code = int(ErrorCode.KAFKA_STORAGE_ERROR)
+            effect.reply_to.complete(effect.response)
+
+        ready = found if isinstance(found, Pending) else Pending.completed(found)
+        ready.add_done_callback(read)
+
+    def _reply_snapshot(self, effect: fx.ReplySnapshot) -> None:
+        partition = effect.response.topics[0].partitions[0]
+        snapshots = self.metadata_log.snapshots
+        try:
+            size_bytes = snapshots.size(effect.snapshot)
+            if effect.position >= size_bytes:
+                partition.error_code = int(ErrorCode.POSITION_OUT_OF_RANGE)
+            else:
+                partition.size = size_bytes
+                partition.unaligned_records = snapshots.read_piece(
+                    effect.snapshot, effect.position, effect.bytes_max
+                )
+        except FileNotFoundError:
+            partition.error_code = int(ErrorCode.SNAPSHOT_NOT_FOUND)
+        effect.reply_to.complete(effect.response)
+
+    def _reply_upgraded(self, effect: fx.Upgraded) -> None:
+        if effect.code:
+            effect.reply_to.fail(KafkaError(ErrorCode(effect.code), effect.message))
+        elif self.runner is None:
+            effect.reply_to.complete(None)
+        else:
+            self.runner.when_committed(effect.end_offset, effect.reply_to, None)
+
+    # ---- snapshots, commits, leaders
+
+    def _write_snapshot(self, effect: fx.WriteSnapshot) -> None:
+        self.metadata_log.snapshots.write_piece(effect.snapshot, effect.position, effect.chunk)
+
+    def _freeze_snapshot(self, effect: fx.FreezeSnapshot) -> None:
+        snapshots = self.metadata_log.snapshots
+        snapshots.freeze(effect.snapshot)
+        content = parse_snapshot(snapshots.read(effect.snapshot))
+        stored = msg.SnapshotStored(effect.snapshot, content.voters, content.kraft_version)
+        self.step(stored)
+
+    def _commit(self, effect: fx.Commit) -> None:
+        self.metadata_log.log.update_high_watermark(effect.offset)
+        before = self.feed.delivered_bytes
+        self.feed.commit(effect.offset)
+        if self.runner is not None:
+            self.runner.committed(effect.offset)
+        self.snapshotter.committed(self.feed.delivered_bytes - before)
+
+    def _load_snapshot(self, effect: fx.LoadSnapshot) -> None:
+        self.metadata_log.log.update_high_watermark(effect.snapshot.offset)
+        self.feed.load_snapshot(effect.snapshot)
+        self.snapshotter.loaded(self.now_ms)
+
+    def _leader_changed(self, effect: fx.LeaderChanged) -> None:
+        self.leader_id = effect.leader_id
+        for listener in self._leader_listeners:
+            listener(effect.leader_id, effect.epoch)
+        if self.runner is None:
+            return
+        mine = effect.leader_id == self.config.node_id and effect.epoch == self.raft.epoch
+        if mine and self.raft.is_leader and self._stopped is None:
+            self.runner.claim(effect.epoch)
+        else:
+            self.runner.resign()
+
+    def snapshot_facts(self, snapshot: OffsetAndEpoch) -> tuple[int, int]:
+        """Size in bytes and timestamp of the last record contained, of a stored snapshot."""
+        snapshots = self.metadata_log.snapshots
+        size_bytes = snapshots.size(snapshot)
+        timestamp_ms, _, _ = read_header(snapshots.read_piece(snapshot, 0, 1 << 16))
+        return size_bytes, timestamp_ms
+
+    # ---- time
+
+    def arm(self) -> None:
+        """Set the timer to the next deadline of raft or the controller."""
+        if self._closed:
+            return
+        at_ms = self.raft.deadline_ms
+        if self.runner is not None:
+            at_ms = min(at_ms, self.runner.deadline_ms())
+        if self._timer is not None:
+            if self._timer_at_ms == at_ms:
+                return
+            self._timer.cancel()
+            self._timer = None
+        self._timer_at_ms = at_ms
+        if at_ms < FOREVER_MS:
+            self._timer = self._scheduler.call_later(max(0, at_ms - self.now_ms), self._fire)
+
+    def _fire(self) -> None:
+        self._timer = None
+        if self._closed:
+            return
+        now_ms = self.now_ms
+        if self.raft.deadline_ms <= now_ms:
+            self.step(msg.Tick())
+        if self.runner is not None and not self._closed:
+            self.runner.expire(now_ms)
+        self.arm()

@@ -1,0 +1,306 @@
+"""`__cluster_metadata-0` on disk: the log, the snapshots, `quorum-state`, and how raft sees them.
+
+Opening never trusts a clean stop: like Kafka it looks at every batch (the metadata log's recovery
+point is in no checkpoint file). When the newest snapshot is ahead of the log - a follower died
+between storing it and emptying its log - the log starts anew at the snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from kwire.clock import Clock
+from kwire.kraft.raft.control_records import ControlType, build_control_batch, decode_control
+from kwire.kraft.raft.election import ElectionState
+from kwire.kraft.raft.log_state import LogState
+from kwire.kraft.raft.types import (
+    BOOTSTRAP_SNAPSHOT,
+    METADATA_PARTITION,
+    METADATA_TOPIC,
+    METADATA_TOPIC_ID,
+    OffsetAndEpoch,
+    check,
+)
+from kwire.kraft.raft.voters import VoterHistory, VoterSet
+from kwire.kraft.snapshots import SnapshotError, SnapshotFiles, parse_snapshot, read_header
+from kwire.log.files import Files, SystemFiles, write_atomically
+from kwire.log.log_config import LogConfig
+from kwire.log.partition_log import PartitionLog
+from kwire.log.scheduling import ImmediateScheduler, Scheduler
+from kwire.log.types import FetchSlices, Isolation, Origin
+from kwire.pending import Pending
+from kwire.protocol import records
+from kwire.protocol.metadata_records import decode_record
+
+QUORUM_STATE_FILE = "quorum-state"
+PARTITION_METADATA_FILE = "partition.metadata"
+LOG_DIRECTORY = f"{METADATA_TOPIC}-{METADATA_PARTITION}"
+READ_BYTES = 1 << 20
+SNAPSHOT_HEADER_BYTES = 1 << 16
+FILE_DELETE_DELAY_MS = 60_000
+
+
+class MetadataBatch(NamedTuple):
+    """A data batch of the metadata log: `records` are messages, their offsets `base_offset` on."""
+
+    base_offset: int
+    last_offset: int
+    epoch: int
+    timestamp_ms: int
+    size_bytes: int
+    records: list[Any]
+
+
+def metadata_log_config(
+    *, segment_bytes: int = 1_073_741_824, segment_ms: int = 604_800_000
+) -> LogConfig:
+    """The settings of the metadata log: it is trimmed at snapshots, never by age or size."""
+    return LogConfig(
+        segment_bytes=segment_bytes,
+        segment_ms=segment_ms,
+        retention_ms=-1,
+        retention_bytes=-1,
+        file_delete_delay_ms=FILE_DELETE_DELAY_MS,
+    )
+
+
+class MetadataLog:
+    """The metadata partition of one node. Called from the loop's thread only."""
+
+    def __init__(
+        self, log: PartitionLog, snapshots: SnapshotFiles, files: Files, scheduler: Scheduler
+    ) -> None:
+        self.log = log
+        self.snapshots = snapshots
+        self.directory = snapshots.directory
+        self._files = files
+        self._scheduler = scheduler
+
+    @classmethod
+    def open(
+        cls,
+        log_dir: str,
+        config: LogConfig,
+        clock: Clock,
+        *,
+        files: Files | None = None,
+        scheduler: Scheduler | None = None,
+        **options: Any,
+    ) -> MetadataLog:
+        """Open or create `LOG_DIR/__cluster_metadata-0`; more options go to the log."""
+        files = files or SystemFiles()
+        scheduler = scheduler or ImmediateScheduler()
+        directory = f"{log_dir}/{LOG_DIRECTORY}"
+        files.make_directory(directory)
+        snapshots = SnapshotFiles(files, directory)
+        log = PartitionLog.open(
+            directory,
+            METADATA_TOPIC,
+            METADATA_PARTITION,
+            METADATA_TOPIC_ID,
+            config,
+            clock,
+            files=files,
+            scheduler=scheduler,
+            verify_transactions=False,
+            **options,
+        )
+        metadata_log = cls(log, snapshots, files, scheduler)
+        metadata_log._write_partition_metadata()
+        return metadata_log
+
+    def _write_partition_metadata(self) -> None:
+        path = f"{self.directory}/{PARTITION_METADATA_FILE}"
+        if not self._files.exists(path):
+            content = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
+            write_atomically(self._files, path, content, sync=False)
+
+    # ---- what raft starts from
+
+    def log_state(self) -> LogState:
+        """Offsets, epochs and snapshots; empties a log that its newest snapshot has overtaken.
+
+        What was found is not known to be durable: the first flush will make it so.
+        """
+        found = self.snapshots.recover()
+        log = self.log
+        state = LogState(
+            start_offset=log.log_start_offset,
+            end_offset=log.log_end_offset,
+            flushed_offset=log.recovery_point,
+            high_watermark=log.log_start_offset,
+            epochs=list(log.leader_epochs.entries),
+            snapshots=found,
+        )
+        latest = state.latest_snapshot
+        if latest is not None:
+            last_epoch = state.epochs[-1][0] if state.epochs else 0
+            if latest.epoch > last_epoch or (
+                latest.epoch == last_epoch and latest.offset > state.end_offset
+            ):
+                log.truncate_fully_and_start_at(latest.offset)
+                state.start_at(latest)
+            state.high_watermark = max(state.high_watermark, latest.offset)
+        if state.start_offset > 0 and (latest is None or latest.offset < state.start_offset):
+            raise SnapshotError(
+                f"{self.directory}: the log starts at {state.start_offset}, and no snapshot "
+                f"holds what was before"
+            )
+        return state
+
+    def voter_history(self, state: LogState, static: VoterSet | None) -> VoterHistory:
+        """The voters by the newest snapshot and the control records behind it."""
+        history = VoterHistory(static)
+        start = state.start_offset
+        latest = state.latest_snapshot
+        if latest is not None:
+            head = self.snapshots.read_piece(latest, 0, SNAPSHOT_HEADER_BYTES)
+            _, level, voters = read_header(head)
+            if level is not None:
+                history.add_level(latest.offset - 1, level)
+            if voters is not None:
+                history.add_voters(latest.offset - 1, voters)
+            start = max(start, latest.offset)
+        for data in self.read_chunks(start, state.end_offset):
+            for position, header in records.iterate_headers(data):
+                if not header.is_control or header.base_offset < start:
+                    continue
+                for record in records.read_batch(data, position):
+                    entry = decode_control(record.offset, record.key, record.value)
+                    if entry.type == ControlType.KRAFT_VERSION:
+                        history.add_level(entry.offset, entry.message.kraft_version)
+                    elif entry.type == ControlType.VOTERS:
+                        history.add_voters(entry.offset, VoterSet.from_record(entry.message))
+        return history
+
+    def read_election(self) -> ElectionState | None:
+        """`quorum-state`, None if there is none; raises QuorumStateError."""
+        path = f"{self.directory}/{QUORUM_STATE_FILE}"
+        if not self._files.exists(path):
+            return None
+        return ElectionState.decode(self._files.read_file(path))
+
+    def write_election(self, election: ElectionState, kraft_version: int) -> Pending[None]:
+        """Replace `quorum-state` durably, beside the loop."""
+        path = f"{self.directory}/{QUORUM_STATE_FILE}"
+        content = election.encode(kraft_version)
+        return self._scheduler.run(lambda: write_atomically(self._files, path, content))
+
+    def bootstrap_records(self) -> list[tuple[Any, int]] | None:
+        """The (record, version) of the formatted checkpoint, None without one."""
+        if not self._files.exists(self.snapshots.path(BOOTSTRAP_SNAPSHOT)):
+            return None
+        found: list[tuple[Any, int]] = []
+        content = self.snapshots.read(BOOTSTRAP_SNAPSHOT)
+        parse_snapshot(content)
+        for position, header in records.iterate_headers(content):
+            if not header.is_control:
+                for record in records.read_batch(content, position):
+                    assert record.value is not None
+                    found.append(decode_record(record.value))
+        return found
+
+    # ---- reading
+
+    def read_chunks(self, offset: int, end_offset: int) -> Iterator[bytes | memoryview]:
+        """Whole batches from the one with `offset` on, about a megabyte at a time."""
+        while offset < end_offset:
+            slices = self.log.read(offset, READ_BYTES, isolation=Isolation.LOG_END)
+            assert isinstance(slices, FetchSlices), "the metadata log is read from memory"
+            check(bool(slices.size_bytes), f"the metadata log cannot be read at {offset}")
+            for data in slices.buffers:
+                yield memoryview(data)
+            offset = slices.next_offset
+
+    def read_batches(self, offset: int, end_offset: int) -> Iterator[MetadataBatch]:
+        """The batches from `offset` up to `end_offset`; control batches come without records."""
+        for data in self.read_chunks(offset, end_offset):
+            for batch in decode_batches(data):
+                if batch.base_offset >= end_offset:
+                    return
+                if batch.base_offset >= offset:
+                    yield batch
+
+    # ---- writing
+
+    def append_control(
+        self, base_offset: int, epoch: int, entries: tuple[tuple[int, Any], ...], wall_ms: int
+    ) -> int:
+        """Build and append a control batch; its size in bytes."""
+        batch = build_control_batch(
+            entries, base_offset=base_offset, epoch=epoch, timestamp_ms=wall_ms
+        )
+        return self.append_batch(base_offset, epoch, batch, wall_ms)
+
+    def append_batch(
+        self, base_offset: int, epoch: int, batch: bytes | bytearray, wall_ms: int
+    ) -> int:
+        """Append the leader's batch; its size in bytes."""
+        info = self.log.append_as_leader(
+            batch, leader_epoch=epoch, origin=Origin.RAFT, wall_ms=wall_ms
+        )
+        check(
+            info.base_offset == base_offset,
+            f"the log appended at {info.base_offset}, raft at {base_offset}",
+        )
+        self.log.write_tail()
+        return len(batch)
+
+    def append_fetched(self, base_offset: int, batches: bytes) -> None:
+        info = self.log.append_as_follower(batches)
+        check(
+            info.base_offset == base_offset,
+            f"the log appended at {info.base_offset}, raft at {base_offset}",
+        )
+        self.log.write_tail()
+
+    def truncate_to(self, end_offset: int) -> None:
+        self.log.truncate_to(end_offset)
+
+    def start_at(self, snapshot: OffsetAndEpoch) -> None:
+        """Empty the log, which goes on at a stored snapshot; older snapshots are deleted."""
+        self.log.truncate_fully_and_start_at(snapshot.offset)
+        older = [entry for entry in self.snapshots.recover() if entry.offset < snapshot.offset]
+        self.delete_snapshots(older)
+
+    def delete_before(self, snapshot: OffsetAndEpoch, gone: tuple[OffsetAndEpoch, ...]) -> None:
+        """Start the log at a snapshot: older segments and the snapshots `gone` are deleted."""
+        self.log.delete_records_before(snapshot.offset)
+        self.log.delete_old_segments(self.log.clock.wall_ms())
+        self.delete_snapshots(list(gone))
+
+    def delete_snapshots(self, gone: list[OffsetAndEpoch]) -> None:
+        for snapshot in gone:
+            path = self.snapshots.mark_deleted(snapshot)
+            if path is not None:
+                self._scheduler.call_later(
+                    FILE_DELETE_DELAY_MS,
+                    lambda path=path: self.snapshots.remove(path),  # type: ignore[misc]
+                )
+
+    def flush(self) -> Pending[None]:
+        return self.log.flush()
+
+    def close(self) -> None:
+        self.snapshots.close()
+        self.log.close(sync=True)
+
+
+def decode_batches(data: Any) -> Iterator[MetadataBatch]:
+    """The batches in a buffer as metadata; raises UnsupportedRecordError (decision 11)."""
+    for position, header in records.iterate_headers(data):
+        metadata: list[Any] = []
+        if not header.is_control:
+            for record in records.read_batch(data, position):
+                check(record.value is not None, f"metadata record {record.offset} has no value")
+                assert record.value is not None
+                metadata.append(decode_record(record.value)[0])
+        yield MetadataBatch(
+            header.base_offset,
+            header.last_offset,
+            header.partition_leader_epoch,
+            header.max_timestamp,
+            header.size_bytes,
+            metadata,
+        )

@@ -1,0 +1,241 @@
+"""Runs the controller on top of raft (DESIGN.md, decision 9).
+
+While this node leads, a request becomes records, which are appended and replayed at once; its
+answer - also of a request without records - waits until everything that was appended by then is
+committed. When the node stops leading, the answers that wait get NOT_CONTROLLER and the controller
+is loaded anew from what is committed. While another node leads, the controller replays what is
+committed and is ready to take over.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from kwire.kraft.metadata_log import MetadataBatch
+from kwire.kraft.raft import effects as fx
+from kwire.kraft.raft import messages as msg
+from kwire.kraft.raft.roles.base import FOREVER_MS
+from kwire.kraft.raft.types import BOOTSTRAP_SNAPSHOT
+from kwire.kraft.snapshots import encode_batch, parse_snapshot
+from kwire.pending import Pending
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kwire.kraft.driver import RaftDriver
+
+BATCH_RECORDS_MAX = 8192
+"""More records than this go out in several batches."""
+
+EXPIRES_PER_TURN_MAX = 10_000
+
+Records = list[tuple[Any, int]]
+
+
+class ControllerRunner:
+    """The controller of this node, active or standing by. Also a listener of the commit feed."""
+
+    def __init__(self, driver: RaftDriver, controller: Any) -> None:
+        self._driver = driver
+        self.controller = controller
+        self.is_active = False
+        self.next_offset = driver.raft.log.start_offset
+        self._loaded_snapshot = False
+        self._has_metadata = False
+        self._epoch = -1
+        self._waiting: deque[tuple[int, Pending[Any], Any]] = deque()
+        self._batches: deque[tuple[int, Records]] = deque()
+
+    # ---- requests
+
+    def handle(self, request: Any, context: Any) -> Pending[Any]:
+        """A controller request; the answer comes when it holds. Errors are answers, except
+        KafkaError NOT_CONTROLLER, with which the result fails when leadership is lost."""
+        reply: Pending[Any] = Pending()
+        raft = self._driver.raft
+        context.next_offset = raft.log.end_offset
+        context.wall_ms = context.wall_ms or self._driver.clock.wall_ms()
+        records, response = self.controller.handle(request, context, self._driver.now_ms)
+        if records and not self._append(records):
+            reply.fail(_not_controller())
+            return reply
+        if not self.is_active:
+            reply.complete(response)
+            return reply
+        self.when_committed(raft.log.end_offset, reply, response)
+        self._driver.arm()
+        return reply
+
+    def append(self, records: Records) -> Pending[None]:
+        """Append records that no request asked for; done when they are committed."""
+        reply: Pending[None] = Pending()
+        if not self.is_active or not self._append(records):
+            reply.fail(_not_controller())
+        else:
+            self.when_committed(self._driver.raft.log.end_offset, reply, None)
+        return reply
+
+    def when_committed(self, end_offset: int, reply: Pending[Any], response: Any) -> None:
+        """Complete `reply` once everything before `end_offset` is committed."""
+        if end_offset <= self._driver.feed.next_offset:
+            reply.complete(response)
+        else:
+            self._waiting.append((end_offset, reply, response))
+
+    def _append(self, records: Records) -> bool:
+        """Append and replay; False when this node does not lead any more."""
+        driver = self._driver
+        for start in range(0, len(records), BATCH_RECORDS_MAX):
+            chunk = records[start : start + BATCH_RECORDS_MAX]
+            raft = driver.raft
+            base_offset = raft.log.end_offset
+            batch = encode_batch(
+                chunk,
+                base_offset=base_offset,
+                epoch=self._epoch,
+                timestamp_ms=driver.clock.wall_ms(),
+            )
+            if not raft.is_leader or raft.epoch != self._epoch:
+                self.resign()
+                return False
+            if not self._replay(base_offset, chunk):
+                return False
+            self._batches.append((base_offset, chunk))
+            try:
+                driver.step(msg.Append(batch, len(chunk), self._epoch))
+            except KafkaError:
+                self._batches.pop()
+                self.resign()
+                return False
+        return True
+
+    def _replay(self, base_offset: int, records: Records) -> bool:
+        try:
+            for index, (record, _) in enumerate(records):
+                self.controller.replay(record, base_offset + index, self._epoch)
+        except Exception as error:
+            self._driver.fail(error)
+            return False
+        self._has_metadata = True
+        self.next_offset = base_offset + len(records)
+        return True
+
+    def appended(self, effect: fx.AppendBatch) -> MetadataBatch:
+        """The decoded form of a batch of ours that is in the log now."""
+        base_offset, records = self._batches.popleft()
+        assert base_offset == effect.base_offset, f"{base_offset} is not {effect.base_offset}"
+        return MetadataBatch(
+            base_offset,
+            base_offset + len(records) - 1,
+            effect.epoch,
+            self._driver.clock.wall_ms(),
+            len(effect.batch),
+            [record for record, _ in records],
+        )
+
+    # ---- leadership
+
+    def claim(self, epoch: int) -> None:
+        """This node leads: everything before the start of the epoch is committed and replayed."""
+        if self.is_active:
+            return
+        driver = self._driver
+        self._epoch = epoch
+        bootstrap = None
+        if not self._has_metadata:
+            bootstrap = driver.metadata_log.bootstrap_records()
+        self.is_active = True
+        records = self.controller.activate(
+            driver.now_ms,
+            driver.raft.log.end_offset,
+            epoch,
+            bootstrap,
+            not self._has_metadata,
+        )
+        if records:
+            self._append(records)
+        driver.arm()
+
+    def resign(self) -> None:
+        """Lead no more: refuse what waits, go back to what is committed."""
+        if not self.is_active:
+            return
+        self.is_active = False
+        self._epoch = -1
+        waiting, self._waiting = self._waiting, deque()
+        self.controller.deactivate()
+        for _, reply, _ in waiting:
+            reply.fail(_not_controller())
+        driver = self._driver
+        if driver.is_running and self.next_offset > driver.feed.next_offset:
+            try:
+                self._reload()
+            except Exception as error:
+                driver.fail(error)
+
+    def _reload(self) -> None:
+        """Forget what was replayed but not committed: load snapshot and committed log anew."""
+        driver = self._driver
+        log = driver.metadata_log
+        self.controller.discard()
+        self._has_metadata = False
+        end_offset = driver.feed.next_offset
+        self.next_offset = driver.raft.log.start_offset
+        for snapshot in reversed(driver.raft.log.snapshots):
+            if snapshot.offset <= end_offset and snapshot != BOOTSTRAP_SNAPSHOT:
+                content = parse_snapshot(log.snapshots.read(snapshot))
+                self.on_snapshot(
+                    content.records,
+                    snapshot.offset - 1,
+                    snapshot.epoch,
+                    content.last_timestamp_ms,
+                )
+                break
+        for batch in log.read_batches(self.next_offset, end_offset):
+            self.on_commit(batch)
+
+    # ---- what is committed
+
+    def committed(self, high_watermark: int) -> None:
+        """Release the answers that waited for it."""
+        waiting = self._waiting
+        while waiting and waiting[0][0] <= high_watermark:
+            _, reply, response = waiting.popleft()
+            reply.complete(response)
+
+    def on_commit(self, batch: MetadataBatch) -> None:
+        """Replay what this node has not appended itself."""
+        if batch.base_offset < self.next_offset:
+            return
+        for index, record in enumerate(batch.records):
+            self.controller.replay(record, batch.base_offset + index, batch.epoch)
+            self._has_metadata = True
+        self.next_offset = batch.last_offset + 1
+
+    def on_snapshot(self, records: list[Any], offset: int, epoch: int, timestamp_ms: int) -> None:
+        self.controller.load(records, offset, epoch)
+        self._has_metadata = True
+        self.next_offset = offset + 1
+
+    # ---- time
+
+    def deadline_ms(self) -> int:
+        if not self.is_active:
+            return FOREVER_MS
+        return min((at_ms for _, at_ms in self.controller.timers()), default=FOREVER_MS)
+
+    def expire(self, now_ms: int) -> None:
+        """Do what is due; one thing at a time, each after the last one was replayed."""
+        for _ in range(EXPIRES_PER_TURN_MAX):
+            if not self.is_active or self.deadline_ms() > now_ms:
+                return
+            driver = self._driver
+            records = self.controller.expire(
+                now_ms, driver.clock.wall_ms(), driver.raft.log.end_offset
+            )
+            if records and not self._append(records):
+                return
+
+
+def _not_controller() -> KafkaError:
+    return KafkaError(ErrorCode.NOT_CONTROLLER, "No controller appears to be active.")

@@ -1,0 +1,155 @@
+"""Takes snapshots of the committed image and deletes old ones, off the hot path."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kwire.kraft.raft import messages as msg
+from kwire.kraft.raft.types import OffsetAndEpoch
+from kwire.kraft.snapshots import SnapshotError, snapshot_batches
+from kwire.kraft.snapshotting import (
+    CLEAN_INTERVAL_MS,
+    SLICE_BATCHES,
+    SnapshotPolicy,
+    SnapshotTrigger,
+    snapshot_to_start_at,
+)
+from kwire.log.scheduling import Scheduler, Timer
+from kwire.pending import Pending
+
+if TYPE_CHECKING:
+    from kwire.kraft.driver import RaftDriver
+
+logger = logging.getLogger(__name__)
+
+
+class Image(Protocol):
+    """The committed image, as a snapshot needs it (kwire/kraft/image.py)."""
+
+    offset: int
+    epoch: int
+
+    def to_records(self) -> list[tuple[Any, int]]: ...
+
+    @property
+    def in_transaction(self) -> bool: ...
+
+
+class ImageSource(Protocol):
+    """Who holds the committed image (kwire/kraft/publisher.py)."""
+
+    last_timestamp_ms: int
+
+    @property
+    def image(self) -> Any: ...
+
+
+class Snapshotter:
+    """Watches what is committed; `source` is set by who composes the node."""
+
+    def __init__(self, driver: RaftDriver, policy: SnapshotPolicy, scheduler: Scheduler) -> None:
+        self._driver = driver
+        self._policy = policy
+        self._scheduler = scheduler
+        self._trigger = SnapshotTrigger(policy, driver.now_ms)
+        self._timer: Timer | None = None
+        self._is_busy = False
+        self._stopped = False
+        self.source: ImageSource | None = None
+        self._next_clean()
+
+    def loaded(self, now_ms: int) -> None:
+        self._trigger.reset(now_ms)
+
+    def committed(self, size_bytes: int) -> None:
+        """So much was committed; take a snapshot if one is due."""
+        self._trigger.committed(size_bytes)
+        if self._trigger.is_due(self._driver.now_ms):
+            self.take()
+
+    def take(self) -> bool:
+        """Begin a snapshot of the committed image now; False if it is not possible."""
+        source = self.source
+        if source is None or self._is_busy or self._stopped:
+            return False
+        image = source.image
+        snapshot = OffsetAndEpoch(image.offset + 1, image.epoch)
+        raft = self._driver.raft
+        if image.in_transaction or image.offset < 0 or snapshot in raft.log.snapshots:
+            return False
+        if snapshot.offset <= raft.log.start_offset:
+            return False
+        self._is_busy = True
+        self._trigger.reset(self._driver.now_ms)
+        batches = snapshot_batches(
+            image.to_records(),
+            epoch=snapshot.epoch,
+            clock=self._driver.clock,
+            last_timestamp_ms=source.last_timestamp_ms,
+            kraft_version=raft.voters.level_at(image.offset),
+            voters=raft.voters.voters_at(image.offset),
+        )
+        self._encode(snapshot, batches, [])
+        return True
+
+    def _encode(
+        self, snapshot: OffsetAndEpoch, batches: Iterator[bytes], done: list[bytes]
+    ) -> None:
+        """Encode in slices, so that the loop stays free; then write beside it."""
+        if self._stopped:
+            return
+        for _ in range(SLICE_BATCHES):
+            batch = next(batches, None)
+            if batch is None:
+                self._write(snapshot, done)
+                return
+            done.append(batch)
+        self._scheduler.call_soon(lambda: self._encode(snapshot, batches, done))
+
+    def _write(self, snapshot: OffsetAndEpoch, batches: list[bytes]) -> None:
+        files = self._driver.metadata_log.snapshots
+        written = self._scheduler.run(lambda: files.write(snapshot, batches))
+        written.add_done_callback(lambda end: self._written(snapshot, end))
+
+    def _written(self, snapshot: OffsetAndEpoch, written: Pending[None]) -> None:
+        self._is_busy = False
+        error = written.error()
+        if error is not None:
+            logger.error("cannot write the metadata snapshot %s: %s", snapshot, error)
+            return
+        logger.info("wrote the metadata snapshot up to offset %d", snapshot.offset)
+        self._driver.step(msg.SnapshotCreated(snapshot))
+
+    # ---- retention
+
+    def _next_clean(self) -> None:
+        self._timer = self._scheduler.call_later(CLEAN_INTERVAL_MS, self._clean_timer)
+
+    def _clean_timer(self) -> None:
+        if not self._stopped:
+            self.clean()
+            self._next_clean()
+
+    def clean(self) -> None:
+        """Delete the snapshots, and the log before the next one, that retention gives up."""
+        driver = self._driver
+        try:
+            facts = [
+                (snapshot, *driver.snapshot_facts(snapshot))
+                for snapshot in driver.raft.log.snapshots
+            ]
+        except (OSError, SnapshotError) as error:
+            logger.error("cannot look at the metadata snapshots: %s", error)
+            return
+        start = snapshot_to_start_at(
+            facts, driver.metadata_log.log.size_bytes, self._policy, driver.clock.wall_ms()
+        )
+        if start is not None:
+            driver.step(msg.DeletePrefix(start))
+
+    def stop(self) -> None:
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()

@@ -1,0 +1,271 @@
+"""A quorum of one on real files: format, lead, append, commit, snapshot, open again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kwire.clock import SeededRandom
+from kwire.kraft.driver import RaftDriver
+from kwire.kraft.metadata_log import MetadataLog, metadata_log_config
+from kwire.kraft.publisher import ImagePublisher
+from kwire.kraft.raft import RaftConfig
+from kwire.kraft.raft import messages as msg
+from kwire.kraft.raft.types import BOOTSTRAP_SNAPSHOT, Endpoint, OffsetAndEpoch, ReplicaKey
+from kwire.kraft.raft.voters import VoterNode, VoterSet
+from kwire.kraft.snapshots import SnapshotFiles, build_snapshot
+from kwire.log.files import SystemFiles
+from kwire.log.scheduling import ImmediateScheduler
+from kwire.pending import Pending
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+DIRECTORY_ID = bytes(range(16))
+ENDPOINT = Endpoint("CONTROLLER", "127.0.0.1", 9093)
+VOTERS = VoterSet([VoterNode(ReplicaKey(1, DIRECTORY_ID), (ENDPOINT,), 0, 1)])
+
+
+class StillClock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.wall = 1_700_000_000_000
+        self.seconds = 0.0
+
+    def wall_ms(self) -> int:
+        return self.wall
+
+    def time(self) -> float:
+        return self.seconds
+
+
+class LateScheduler(ImmediateScheduler):
+    """Jobs finish only when the test says so."""
+
+    def __init__(self) -> None:
+        self.jobs: list[tuple[Any, Pending[Any]]] = []
+        self.held = False
+
+    def run(self, job: Any) -> Pending[Any]:
+        if not self.held:
+            return super().run(job)
+        pending: Pending[Any] = Pending()
+        self.jobs.append((job, pending))
+        return pending
+
+    def finish(self) -> None:
+        jobs, self.jobs = self.jobs, []
+        for job, pending in jobs:
+            pending.complete(job())
+
+
+class NoNetwork:
+    """A node that is alone."""
+
+    def send(self, node: int, api_key: int, request: Any, **_: Any) -> Pending[Any]:
+        raise AssertionError(f"a request to {node}")
+
+    def disconnect(self, node_id: int) -> None:
+        pass
+
+
+class TopicController:
+    """The smallest controller: a request is the name of a topic, the answer how many there are."""
+
+    def __init__(self) -> None:
+        self.topics: list[str] = []
+        self.active_epoch = -1
+        self.is_active = False
+        self.started_with: Any = None
+
+    def handle(self, request: Any, context: Any, now_ms: int) -> tuple[list[Any], Any]:
+        if not self.is_active:
+            return [], "not the controller"
+        if request is None:
+            return [], len(self.topics)
+        record = m.TopicRecord(name=request, topic_id=bytes(15) + bytes([len(self.topics) + 1]))
+        return [(record, 0)], len(self.topics) + 1
+
+    def replay(self, record: Any, offset: int, epoch: int | None = None) -> None:
+        if type(record).NAME == "TopicRecord":
+            self.topics.append(record.name)
+
+    def load(self, records: list[Any], offset: int, epoch: int = 0) -> None:
+        self.discard()
+        for record in records:
+            self.replay(record, offset)
+
+    def discard(self) -> None:
+        self.topics = []
+
+    def activate(
+        self, now_ms: int, next_offset: int, epoch: int, bootstrap: Any, is_empty: bool
+    ) -> list[Any]:
+        self.is_active = True
+        self.started_with = (epoch, bootstrap, is_empty)
+        return list(bootstrap or [])
+
+    def deactivate(self) -> None:
+        self.is_active = False
+
+    def timers(self) -> list[Any]:
+        return []
+
+
+class Context:
+    next_offset: int | None = None
+    wall_ms = 0
+
+
+class Node:
+    """A node over `root`, opened anew by every instance."""
+
+    def __init__(self, root: Path, scheduler: ImmediateScheduler | None = None) -> None:
+        self.clock = StillClock()
+        self.controller = TopicController()
+        self.publisher = ImagePublisher()
+        self.leaders: list[tuple[int | None, int]] = []
+        self.errors: list[Exception] = []
+        self.scheduler = scheduler or ImmediateScheduler()
+        metadata_log = MetadataLog.open(
+            str(root), metadata_log_config(), self.clock, scheduler=self.scheduler
+        )
+        self.driver = RaftDriver(
+            RaftConfig(1, DIRECTORY_ID, "cluster", endpoints=(ENDPOINT,)),
+            metadata_log,
+            sender=NoNetwork(),
+            loop=self.clock,
+            scheduler=self.scheduler,
+            clock=self.clock,
+            random=SeededRandom(1),
+            controller=self.controller,
+            on_fatal=self.errors.append,
+        )
+        self.driver.add_listener(self.publisher)
+        self.driver.snapshotter.source = self.publisher
+        self.driver.on_leader_change(lambda leader, epoch: self.leaders.append((leader, epoch)))
+        self.driver.start()
+
+    def create(self, name: str | None) -> Pending[Any]:
+        assert self.driver.runner is not None
+        return self.driver.runner.handle(name, Context())
+
+    def topics(self) -> list[str]:
+        return sorted(self.publisher.image.topics.by_name)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A formatted directory."""
+    directory = tmp_path / "__cluster_metadata-0"
+    directory.mkdir()
+    batches = build_snapshot(
+        [(m.FeatureLevelRecord(name="metadata.version", feature_level=33), 0)],
+        epoch=0,
+        clock=StillClock(),
+        last_timestamp_ms=1,
+        kraft_version=1,
+        voters=VOTERS,
+    )
+    SnapshotFiles(SystemFiles(), str(directory)).write(BOOTSTRAP_SNAPSHOT, batches)
+    return tmp_path
+
+
+def test_leads_and_answers_when_committed(root: Path) -> None:
+    node = Node(root)
+    assert node.leaders[-1] == (1, 1)
+    epoch, bootstrap, is_empty = node.controller.started_with
+    assert (epoch, is_empty) == (1, True)
+    assert [record.name for record, _ in bootstrap] == ["metadata.version"]
+    assert node.create("one").result() == 1
+    assert node.topics() == ["one"]
+    assert node.driver.feed.next_offset == 5
+    node.driver.stop()
+    assert not node.errors
+
+
+def test_an_answer_waits_for_the_flush(root: Path) -> None:
+    scheduler = LateScheduler()
+    node = Node(root, scheduler)
+    scheduler.held = True
+    first, reading = node.create("one"), node.create(None)
+    assert not first.done
+    assert not reading.done, "an answer must not tell what is not committed"
+    assert node.topics() == []
+    second = node.create("two")
+    scheduler.finish()
+    assert first.result() == 1
+    assert reading.result() == 1
+    assert not second.done, "the flush began before the second append"
+    scheduler.finish()
+    assert second.result() == 2
+    assert node.topics() == ["one", "two"]
+
+
+def test_resignation_refuses_and_reloads(root: Path) -> None:
+    scheduler = LateScheduler()
+    node = Node(root, scheduler)
+    node.create("committed")
+    scheduler.held = True
+    lost = node.create("lost")
+    node.driver.step(msg.Resign(1))
+    assert isinstance(lost.error(), KafkaError)
+    assert lost.error().code == ErrorCode.NOT_CONTROLLER  # type: ignore[union-attr]
+    assert node.controller.topics == ["committed"]
+    assert not node.controller.is_active
+    assert node.create("later").result() == "not the controller"
+
+
+def test_reopens_with_everything_that_was_committed(root: Path) -> None:
+    node = Node(root)
+    for index in range(20):
+        node.create(f"topic-{index}")
+    node.driver.stop()
+    again = Node(root)
+    assert again.driver.epoch == 2
+    assert len(again.topics()) == 20
+    assert len(again.controller.topics) == 20
+    assert again.controller.started_with == (2, None, False)
+    assert again.create("more").result() == 21
+
+
+def test_a_snapshot_replaces_the_log(root: Path) -> None:
+    node = Node(root)
+    for index in range(5):
+        node.create(f"topic-{index}")
+    assert node.driver.snapshotter.take()
+    snapshot = node.driver.raft.log.latest_snapshot
+    assert snapshot == OffsetAndEpoch(9, 1)
+    path = root / "__cluster_metadata-0" / "00000000000000000009-0000000001.checkpoint"
+    assert oct(os.stat(path).st_mode & 0o777) == "0o400"
+    node.create("after")
+    node.driver.step(msg.DeletePrefix(snapshot))
+    assert node.driver.raft.log.start_offset == 9
+    node.driver.stop()
+    again = Node(root)
+    assert again.topics() == ["after", *(f"topic-{index}" for index in range(5))]
+    assert again.driver.raft.voters.voters == VOTERS
+    assert again.controller.topics[-1] == "after"
+    assert not again.errors
+
+
+def test_a_kill_in_the_middle_loses_only_what_nobody_was_told(root: Path) -> None:
+    scheduler = LateScheduler()
+    node = Node(root, scheduler)
+    node.create("one")
+    scheduler.held = True
+    node.create("two")
+    # The first node is never stopped: its files are as a kill leaves them.
+    again = Node(root)
+    assert "one" in again.topics()
+    assert not again.errors
+
+
+def test_a_failed_write_stops_the_node(root: Path) -> None:
+    node = Node(root)
+    node.driver.fail(OSError("disk"))
+    assert len(node.errors) == 1
+    assert node.create("late").result() == "not the controller"
