@@ -21,11 +21,13 @@ def _replace_as_java(error: UnicodeError) -> tuple[str, int]:
 
     A call for every bad byte would let one frame of them hold up the broker for half a minute.
     """
-    import re
-
     if not isinstance(error, UnicodeDecodeError):
         raise error
-    rest = re.sub(b"\xed[\xa0-\xbf][\x80-\xbf]?", b"\xff", error.object[error.start :])
+    rest = error.object[error.start :]
+    if b"\xed" in rest:
+        import re
+
+        rest = re.sub(b"\xed[\xa0-\xbf][\x80-\xbf]?", b"\xff", rest)
     return rest.decode("utf-8", "replace"), len(error.object)
 
 
