@@ -14,7 +14,6 @@ from typing import Any
 from kwire.broker.context import RequestContext
 from kwire.broker.forwarding import forward
 from kwire.broker.operations import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME
-from kwire.config import loggers
 from kwire.config.broker_config import definition_of
 from kwire.config.dynamic import (
     RESOURCE_BROKER,
@@ -32,6 +31,7 @@ from kwire.config.validate import (
     validate_broker_configs,
 )
 from kwire.config.values import to_text
+from kwire.kraft.controller.loggers import alter_loggers
 from kwire.kraft.controller.results import put_error
 from kwire.pending import after
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -113,7 +113,8 @@ def check_incremental(context: RequestContext, resource: Any, validate_only: boo
     _check_shape(resource, names_only=False)
     kind = resource.resource_type
     if kind == RESOURCE_BROKER_LOGGER:
-        _change_loggers(context, resource, validate_only)
+        authorized = context.authorize(CLUSTER_ACTION, CLUSTER, CLUSTER_NAME)
+        alter_loggers(context.node.broker_id, resource, authorized, validate_only)
         return False
     if kind not in _FORWARDED:
         raise _invalid(f"Unknown resource type {kind}")
@@ -173,36 +174,3 @@ def _incremental_values(context: RequestContext, resource: Any) -> dict[str, str
 
 def _check_broker(context: RequestContext, name: str, values: dict[str, str]) -> None:
     validate_broker_configs(values, context.node.dynamic_config, per_broker=bool(name))
-
-
-def _change_loggers(context: RequestContext, resource: Any, validate_only: bool) -> None:
-    if not context.authorize(CLUSTER_ACTION, CLUSTER, CLUSTER_NAME):
-        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    _check_node_name(context, resource.resource_name)
-    changes: list[tuple[str, str | None]] = []
-    for config in resource.configs:
-        operation = config.config_operation
-        if operation in (APPEND, SUBTRACT):
-            verb = "APPEND" if operation == APPEND else "SUBTRACT"
-            raise _invalid(f"{verb} operation is not allowed for the BROKER_LOGGER resource")
-        if operation not in (SET, DELETE):
-            raise _invalid(
-                f"Unknown operation type {operation} is not allowed for the BROKER_LOGGER resource"
-            )
-        level = config.value if operation == SET else None
-        loggers.check_change(config.name, level)
-        changes.append((config.name, level))
-    if not validate_only:
-        for logger_name, level in changes:
-            loggers.change(logger_name, level)
-
-
-def _check_node_name(context: RequestContext, name: str) -> None:
-    try:
-        node_id = int(name)
-    except ValueError:
-        raise _invalid(f"Node id must be an integer, but it is: {name}") from None
-    if node_id != context.node.broker_id:
-        raise _invalid(
-            f"Unexpected node id. Expected {context.node.broker_id}, but received {name}"
-        )

@@ -89,7 +89,7 @@ def reason_unmet(feature: str, level: int, finalized: dict[str, int]) -> str | N
         return None
     facts = FEATURE_LEVELS.get(feature, {}).get(level)
     if facts is None:
-        return f"Feature {feature} has no level {level}."
+        return f"Feature {feature} not found."
     for other, least in facts.dependencies.items():
         have = finalized.get(other, 0)
         if have < least:

@@ -25,12 +25,13 @@ _NAMES = {UNKNOWN: "UNKNOWN", ANY: "ANY", MATCH: "MATCH"}
 
 def create_acls(state: ControllerState, request: Any) -> tuple[Records, Any]:
     """Answer a CreateAclsRequest (versions 1-3); an ACL that exists already is a success."""
+    check_authorizer(state)
     answer = m.CreateAclsResponse
     existing = dict.fromkeys(state.image.acls.values())
     records: Records = []
     results = []
     for creation in request.creations:
-        result = answer.AclCreationResult(error_message=None)
+        result = answer.AclCreationResult()
         acl = AclImage(
             resource_type=creation.resource_type,
             resource_name=creation.resource_name,
@@ -49,6 +50,12 @@ def create_acls(state: ControllerState, request: Any) -> tuple[Records, Any]:
             put_error(result, error)
         results.append(result)
     return records, answer(results=results)
+
+
+def check_authorizer(state: ControllerState) -> None:
+    """Raise KafkaError(SECURITY_DISABLED) in a cluster without an authorizer."""
+    if not state.config.has_authorizer:
+        raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
 
 
 def _new_id(state: ControllerState) -> bytes:
@@ -97,16 +104,29 @@ def _check_host(state: ControllerState, host: str) -> None:
             ErrorCode.UNSUPPORTED_VERSION,
             "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher.",
         )
+    reason = _cidr_fault(host)
+    if reason is not None:
+        raise _invalid(f"Invalid CIDR notation '{host}': {reason}")
+
+
+def _cidr_fault(host: str) -> str | None:
+    """What is wrong with an address range, in Kafka's words."""
     import ipaddress
 
+    address, _, prefix = host.partition("/")
     try:
-        ipaddress.ip_network(host, strict=False)
-    except ValueError as error:
-        raise _invalid(f"Invalid CIDR notation '{host}': {error}") from None
+        bits = ipaddress.ip_address(address).max_prefixlen
+        length = int(prefix)
+    except ValueError:
+        return f"Could not parse [{host}]"
+    if not 0 <= length <= bits:
+        return f"Value [{length}] not in range [0,{bits}]"
+    return None
 
 
 def delete_acls(state: ControllerState, request: Any) -> tuple[Records, Any]:
     """Answer a DeleteAclsRequest (versions 1-3)."""
+    check_authorizer(state)
     answer = m.DeleteAclsResponse
     removed: dict[bytes, None] = {}
     results = []

@@ -84,7 +84,7 @@ def _check_registration(
     if (
         existing is not None
         and existing.incarnation_id != request.incarnation_id
-        and state.heartbeats.has_valid_session(request.broker_id, now_ms)
+        and state.heartbeats.has_valid_session(request.broker_id, existing.epoch, now_ms)
     ):
         raise KafkaError(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION,
@@ -150,6 +150,7 @@ def heartbeat(
     """Answer a BrokerHeartbeatRequest (versions 0-2)."""
     broker_id = request.broker_id
     state.check_epoch(broker_id, request.broker_epoch)
+    state.heartbeats.heard_of(broker_id, request.broker_epoch, now_ms)
     registered_at = state.index.registration_offsets.get(broker_id, -1)
     current, wanted = state.heartbeats.next_state(
         broker_id, request, registered_at, state.index.leads_any
@@ -162,12 +163,14 @@ def heartbeat(
             records += elections.unfence(state, broker_id)
         else:
             records += elections.controlled_shutdown(state, broker_id)
-    state.heartbeats.touch(broker_id, wanted.is_fenced, request.current_metadata_offset, now_ms)
+    state.heartbeats.touch(broker_id, wanted.is_fenced, request.current_metadata_offset)
     if state.gates.directory_assignment:
         records += elections.directories_offline(state, broker_id, request.offline_log_dirs or [])
     if state.gates.cordoned_log_dirs:
         records += elections.directories_cordoned(state, broker_id, request.cordoned_log_dirs)
-    if wanted == BrokerState.CONTROLLED_SHUTDOWN:
+    if wanted == BrokerState.SHUTDOWN_NOW:
+        state.heartbeats.end_session(broker_id)
+    elif wanted == BrokerState.CONTROLLED_SHUTDOWN:
         # The broker may go once every other has read what moves its partitions.
         first = state.image.offset + 1 if context.next_offset is None else context.next_offset
         state.heartbeats.enter_controlled_shutdown(broker_id, first + len(records) - 1)

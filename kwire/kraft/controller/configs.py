@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kwire.kraft.controller.context import ControllerContext
+from kwire.kraft.controller.loggers import alter_loggers
 from kwire.kraft.controller.results import put_error
 from kwire.kraft.controller.state import (
     BROKER,
@@ -36,7 +37,7 @@ _TYPE_NAMES = {
     CLIENT_METRICS: "CLIENT_METRICS",
     GROUP: "GROUP",
 }
-ALTER_CONFIGS = 11
+CLUSTER_ACTION, ALTER_CONFIGS = 9, 11
 _ACL_TOPIC, _ACL_GROUP, _ACL_CLUSTER = 2, 3, 4
 CLUSTER_NAME = "kafka-cluster"
 MAX_VALUE_LENGTH = 32767
@@ -95,6 +96,11 @@ def _alter(
             if counts[key] > 1:
                 doubled[key] = None
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate resource.")
+            if resource.resource_type == BROKER_LOGGER and changes_of is _incremental:
+                allowed = context.authorize(CLUSTER_ACTION, _ACL_CLUSTER, CLUSTER_NAME)
+                alter_loggers(state.config.node_id, resource, allowed, request.validate_only)
+                responses.append(result)
+                continue
             _authorize(resource, context)
             changes = changes_of(state, resource)
             _check(state, resource.resource_type, resource.resource_name, changes, exists=True)

@@ -85,6 +85,8 @@ class ControllerConfig:
     static_min_insync_replicas: int = 1
     supported_features: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     voter_ids: tuple[int, ...] = ()
+    has_authorizer: bool = False
+    kraft_version: int = 1
     token_secret: str | None = None
     token_max_lifetime_ms: int = 604_800_000
     token_expiry_ms: int = 86_400_000

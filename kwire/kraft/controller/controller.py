@@ -88,6 +88,15 @@ _HANDLERS: dict[str, tuple[int | None, _Handler]] = {
 }
 # fmt: on
 
+_TIMED = (
+    "CreateTopicsRequest",
+    "DeleteTopicsRequest",
+    "CreatePartitionsRequest",
+    "ElectLeadersRequest",
+    "AlterPartitionReassignmentsRequest",
+)
+"""Requests whose time is over before they are looked at when they give themselves none."""
+
 HANDLED_REQUESTS = frozenset(_HANDLERS)
 """Names of the requests that `Controller.handle` answers."""
 
@@ -101,7 +110,6 @@ class Controller:
         self.state = ControllerState(config, random)
         self.is_active = False
         self.epoch = -1
-        self._now_ms = 0
         self._deadlines: dict[str, int] = {}
 
     @property
@@ -130,18 +138,18 @@ class Controller:
         self.state.index.registration_offsets[record.broker_id] = offset
         if self.is_active:
             self.state.heartbeats.remove(record.broker_id)
-            self.state.heartbeats.register(record.broker_id, record.fenced, self._now_ms)
+            self.state.heartbeats.register(record.broker_id, record.fenced)
 
     def _session_changed(self, record: Any, name: str) -> None:
         heartbeats = self.state.heartbeats
         if name == "UnregisterBrokerRecord":
             heartbeats.remove(record.broker_id)
+            heartbeats.end_session(record.broker_id)
             return
         is_change = name == "BrokerRegistrationChangeRecord"
         broker_id = record.broker_id if is_change else record.id
         broker = self.image.brokers[broker_id]
-        if heartbeats.is_fenced(broker_id) != broker.fenced:
-            heartbeats.register(broker_id, broker.fenced, self._now_ms)
+        heartbeats.register(broker_id, broker.fenced)
 
     def load(self, records: Iterable[Any], offset: int, epoch: int = 0) -> None:
         """Become the content of a snapshot that ends with `offset` (inclusive)."""
@@ -173,7 +181,6 @@ class Controller:
         """
         self.is_active = True
         self.epoch = epoch
-        self._now_ms = now_ms
         self.state.heartbeats.reset(self.image.brokers, now_ms)
         config = self.config
         self._deadlines = {"no_op": now_ms + config.max_idle_interval_ms}
@@ -198,7 +205,6 @@ class Controller:
         Errors are answers, with Kafka's codes in Kafka's places; an inactive controller answers
         NOT_CONTROLLER. Raises KeyError for a request that no controller answers.
         """
-        self._now_ms = now_ms
         operation, handler = _HANDLERS[type(request).NAME]
         try:
             if not self.is_active:
@@ -207,6 +213,8 @@ class Controller:
                 operation, _CLUSTER_ACL, _CLUSTER_NAME
             ):
                 raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+            if getattr(request, "timeout_ms", 1) <= 0 and type(request).NAME in _TIMED:
+                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
             records, response = handler(self.state, request, context, now_ms)
         except KafkaError as error:
             return [], error_response(request, error, context.api_version)
@@ -234,13 +242,11 @@ class Controller:
         """
         if not self.is_active:
             return []
-        self._now_ms = now_ms
         config = self.config
         records: Records = []
         stale = self.state.heartbeats.stale_broker(now_ms)
         if stale is not None:
-            records = elections.fence(self.state, stale)
-            self.state.heartbeats.fence(stale)
+            records = self._fence_stale(*stale)
         elif self._due("balance", now_ms, config.leader_imbalance_check_interval_ms or 0):
             records = elections.balance_leaders(self.state)
         elif self._due("unclean", now_ms, config.unclean_election_interval_ms):
@@ -252,6 +258,13 @@ class Controller:
         if records:
             self._wrote(now_ms)
         return records
+
+    def _fence_stale(self, broker_id: int, epoch: int) -> Records:
+        self.state.heartbeats.fence(broker_id)
+        broker = self.image.brokers.get(broker_id)
+        if broker is None or broker.epoch != epoch or broker.fenced:
+            return []
+        return elections.fence(self.state, broker_id)
 
     def _due(self, name: str, now_ms: int, interval_ms: int) -> bool:
         deadline = self._deadlines.get(name)

@@ -28,7 +28,7 @@ def elect_leaders(
     for topic_name, indexes in _wanted(state, request):
         partitions = []
         for index in indexes:
-            result = answer.PartitionResult(partition_id=index)
+            result = answer.PartitionResult(partition_id=index, error_message=None)
             try:
                 records.append(_elect(state, topic_name, index, kind))
             except KafkaError as error:

@@ -40,7 +40,7 @@ def update_features(
     response = m.UpdateFeaturesResponse(error_message=None)
     if context.api_version <= 1:
         response.results = [
-            m.UpdateFeaturesResponse.UpdatableFeatureResult(feature=name, error_message=None)
+            m.UpdateFeaturesResponse.UpdatableFeatureResult(feature=name, error_message="NONE")
             for name in updates
         ]
     return records, response
@@ -77,6 +77,8 @@ def _update(
     if kind == 0:
         raise _invalid(name, level, "The controller does not support the given upgrade type.")
     current = state.image.features.finalized.get(name, 0)
+    if name == facts.KRAFT_VERSION:
+        return _check_kraft_version(state, level)
     if level < 0:
         raise _invalid(name, level, "A feature version cannot be less than 0.")
     reason = reason_unsupported(state, name, level)
@@ -97,13 +99,26 @@ def _update(
         reason = facts.reason_unmet(name, level, proposed)
         if reason is not None:
             raise _invalid(name, level, reason)
-    if level == current:
-        return []
     records: Records = []
     if name == facts.ELR_VERSION and level > 0:
         records += elr_safety_records(state)
     records.append((m.FeatureLevelRecord(name=name, feature_level=level), 0))
     return records
+
+
+def _check_kraft_version(state: ControllerState, level: int) -> Records:
+    """kraft.version is in the control records of the log, not among its metadata."""
+    low, high = facts.SUPPORTED_FEATURES[facts.KRAFT_VERSION]
+    if not low <= level <= high:
+        reason = f"Local controller {state.config.node_id} only supports versions {low}-{high}"
+        raise _invalid(facts.KRAFT_VERSION, level, reason)
+    if level < state.kraft_version:
+        raise _invalid(facts.KRAFT_VERSION, level, "Can't downgrade the version of this feature.")
+    if level > state.kraft_version:
+        raise _invalid(
+            facts.KRAFT_VERSION, level, "The quorum of this cluster cannot be made dynamic."
+        )
+    return []
 
 
 def elr_safety_records(state: ControllerState) -> Records:
@@ -128,14 +143,15 @@ def _check_metadata_version(current: int, level: int, kind: int) -> None:
             f"Unable to set a metadata.version less than {METADATA_VERSIONS[MINIMUM_LEVEL].name}",
         )
     if level < current and records_changed_between(level, current):
-        if kind == UNSAFE_DOWNGRADE:
-            raise _invalid_metadata(
-                level, "Unsafe metadata downgrade is not supported in this version."
-            )
-        raise _invalid_metadata(
-            level,
-            "Refusing to perform the requested downgrade because it might delete metadata "
-            "information.",
+        reason = (
+            "Unsafe metadata downgrade is not supported in this version."
+            if kind == UNSAFE_DOWNGRADE
+            else "Refusing to perform the requested downgrade because it might delete metadata "
+            "information."
+        )
+        raise KafkaError(
+            ErrorCode.INVALID_UPDATE_VERSION,
+            f"Unsupported metadata.version downgrade from {current} to {level}. {reason}",
         )
 
 

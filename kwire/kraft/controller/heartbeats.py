@@ -37,39 +37,56 @@ class BrokerState(IntEnum):
 
 
 class _Session:
-    __slots__ = ("fenced", "last_contact_ms", "metadata_offset", "shutdown_offset")
+    __slots__ = ("fenced", "metadata_offset", "shutdown_offset")
 
     def __init__(self) -> None:
         self.fenced = True
-        self.last_contact_ms = 0
         self.metadata_offset = -1
         self.shutdown_offset = -1
 
 
 class Heartbeats:
-    """Sessions by broker id."""
+    """What is known of each broker beside its registration.
+
+    Contact times belong to a broker id and epoch and outlive fencing: until its session is over, no
+    other incarnation may take the id. A broker that was told to shut down ends its session itself
+    (Kafka 4.4 lets it run out), so that it may come back at once.
+    """
 
     def __init__(self, session_timeout_ms: int) -> None:
         self.session_timeout_ms = session_timeout_ms
         self._sessions: dict[int, _Session] = {}
+        self._contacts: dict[int, tuple[int, int]] = {}  # broker id -> (epoch, last contact)
 
     def reset(self, brokers: dict[int, BrokerImage], now_ms: int) -> None:
-        """Start over with the registered brokers, each just heard of."""
+        """Start over with the registered brokers, each unfenced one just heard of."""
         self._sessions = {}
+        self._contacts = {}
         for broker in brokers.values():
-            self.register(broker.broker_id, broker.fenced, now_ms)
+            self.register(broker.broker_id, broker.fenced)
+            if not broker.fenced:
+                self.heard_of(broker.broker_id, broker.epoch, now_ms)
 
-    def register(self, broker_id: int, fenced: bool, now_ms: int) -> None:
+    def register(self, broker_id: int, fenced: bool) -> None:
         """A registration or its change was replayed."""
         session = self._sessions.setdefault(broker_id, _Session())
         kept = session.metadata_offset if session.fenced != fenced else -1
-        self.touch(broker_id, fenced, kept, now_ms)
+        self.touch(broker_id, fenced, kept)
 
     def remove(self, broker_id: int) -> None:
         self._sessions.pop(broker_id, None)
 
+    def heard_of(self, broker_id: int, epoch: int, now_ms: int) -> None:
+        """A heartbeat of the registered broker arrived."""
+        self._contacts[broker_id] = (epoch, now_ms)
+
+    def end_session(self, broker_id: int) -> None:
+        """Nothing more will be heard of this incarnation."""
+        self._contacts.pop(broker_id, None)
+
     def fence(self, broker_id: int) -> None:
         """The broker's session is over."""
+        self.end_session(broker_id)
         session = self._sessions.get(broker_id)
         if session is not None:
             session.fenced = True
@@ -79,11 +96,10 @@ class Heartbeats:
         session = self._sessions.get(broker_id)
         return session is None or session.fenced
 
-    def touch(self, broker_id: int, fenced: bool, metadata_offset: int, now_ms: int) -> None:
-        """A broker was heard of; a fenced one has left controlled shutdown."""
+    def touch(self, broker_id: int, fenced: bool, metadata_offset: int) -> None:
+        """What a heartbeat says and leads to; a fenced broker has left controlled shutdown."""
         session = self._sessions.setdefault(broker_id, _Session())
         session.fenced = fenced
-        session.last_contact_ms = now_ms
         session.metadata_offset = metadata_offset
         if fenced:
             session.shutdown_offset = -1
@@ -94,11 +110,12 @@ class Heartbeats:
         if session is not None and not session.fenced and session.shutdown_offset < 0:
             session.shutdown_offset = offset
 
-    def has_valid_session(self, broker_id: int, now_ms: int) -> bool:
-        session = self._sessions.get(broker_id)
-        if session is None or session.fenced:
+    def has_valid_session(self, broker_id: int, epoch: int, now_ms: int) -> bool:
+        """Whether this incarnation was heard of within the session timeout."""
+        contact = self._contacts.get(broker_id)
+        if contact is None or contact[0] != epoch:
             return False
-        return session.last_contact_ms + self.session_timeout_ms >= now_ms
+        return contact[1] + self.session_timeout_ms >= now_ms
 
     def state(self, broker_id: int) -> BrokerState:
         session = self._sessions.get(broker_id)
@@ -112,22 +129,18 @@ class Heartbeats:
         return self.state(broker_id) == BrokerState.CONTROLLED_SHUTDOWN
 
     def next_deadline_ms(self) -> int | None:
-        """When the next unfenced broker's session ends, or None."""
-        deadlines = [
-            session.last_contact_ms + self.session_timeout_ms
-            for session in self._sessions.values()
-            if not session.fenced
-        ]
-        return min(deadlines) + 1 if deadlines else None
+        """When the next session ends, or None."""
+        contacts = [contact_ms for _, contact_ms in self._contacts.values()]
+        return min(contacts) + self.session_timeout_ms + 1 if contacts else None
 
-    def stale_broker(self, now_ms: int) -> int | None:
-        """The unfenced broker that was silent longest, if its session is over."""
+    def stale_broker(self, now_ms: int) -> tuple[int, int] | None:
+        """(id, epoch) of the broker that was silent longest, if its session is over."""
         stale = [
-            (session.last_contact_ms, broker_id)
-            for broker_id, session in self._sessions.items()
-            if not session.fenced and session.last_contact_ms + self.session_timeout_ms < now_ms
+            (contact_ms, broker_id, epoch)
+            for broker_id, (epoch, contact_ms) in self._contacts.items()
+            if contact_ms + self.session_timeout_ms < now_ms
         ]
-        return min(stale)[1] if stale else None
+        return min(stale)[1:] if stale else None
 
     def next_state(
         self,

@@ -38,7 +38,7 @@ def create_partitions(
                 wanted.append(topic)
             else:
                 error = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                results.append(put_error(_result(topic.name), error))
+                results.append(put_error(_result(topic.name), error, generic_text=False))
     _check_total(state, wanted)
     records: Records = []
     for topic in wanted:
@@ -46,7 +46,7 @@ def create_partitions(
         try:
             records.extend(_new_partitions(state, topic, context))
         except KafkaError as error:
-            put_error(result, error)
+            put_error(result, error, generic_text=False)
         results.append(result)
     response = m.CreatePartitionsResponse(results=results)
     return ([] if request.validate_only else records), response

@@ -144,6 +144,7 @@ def place(
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"The target replication factor of {replication_factor} cannot be reached because "
-            f"only {racks.total} broker(s) are registered.",
+            f"only {racks.total} broker(s) are registered or some brokers have all their log "
+            "directories cordoned.",
         )
     return [racks.place(replication_factor) for _ in range(partitions)]

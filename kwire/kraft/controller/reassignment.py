@@ -25,7 +25,9 @@ def alter_partition_reassignments(state: ControllerState, request: Any) -> tuple
     for topic in request.topics:
         partitions = []
         for target in topic.partitions:
-            result = answer.ReassignablePartitionResponse(partition_index=target.partition_index)
+            result = answer.ReassignablePartitionResponse(
+                partition_index=target.partition_index, error_message=None
+            )
             try:
                 record = _reassign(
                     state, topic.name, target, request.allow_replication_factor_change
@@ -33,7 +35,7 @@ def alter_partition_reassignments(state: ControllerState, request: Any) -> tuple
                 if record is not None:
                     records.append(record)
             except KafkaError as error:
-                put_error(result, error)
+                put_error(result, error, generic_text=False)
             partitions.append(result)
         responses.append(answer.ReassignableTopicResponse(name=topic.name, partitions=partitions))
     return records, answer(

@@ -29,8 +29,12 @@ def text_of(error: KafkaError) -> str | None:
     return DEFAULT_TEXTS.get(ErrorCode(error.code))
 
 
-def put_error(target: Any, error: KafkaError) -> Any:
-    """Set `error_code` and `error_message` of a response struct; returns it."""
+def put_error(target: Any, error: KafkaError, generic_text: bool = True) -> Any:
+    """Set `error_code` and `error_message` of a response struct; returns it.
+
+    `generic_text` False leaves an error that has no message of its own without one: Kafka gives
+    some errors the text of their code and some none.
+    """
     target.error_code = int(error.code)
-    target.error_message = text_of(error)
+    target.error_message = text_of(error) if generic_text else error.message
     return target

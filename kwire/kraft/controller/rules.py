@@ -130,6 +130,7 @@ def controller_config(
         max_idle_interval_ms=config["metadata.max.idle.interval.ms"],
         static_min_insync_replicas=config["min.insync.replicas"],
         voter_ids=voter_ids,
+        has_authorizer=bool(config["authorizer.class.name"]),
         token_secret=secret,
         token_max_lifetime_ms=config["delegation.token.max.lifetime.ms"],
         token_expiry_ms=config["delegation.token.expiry.time.ms"],

@@ -45,6 +45,7 @@ class ControllerState:
         self.image = MetadataImage()
         self.index = PartitionIndex()
         self.heartbeats = Heartbeats(config.session_timeout_ms)
+        self.kraft_version = config.kraft_version
 
     @property
     def gates(self) -> MetadataVersion:

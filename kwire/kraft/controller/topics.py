@@ -117,7 +117,9 @@ def _create_topic(
     partitions = _partitions(state, topic)
     context.apply_partition_quota(len(partitions))
     topic_id = _new_topic_id(state, records)
-    result = m.CreateTopicsResponse.CreatableTopicResult(name=topic.name, topic_id=topic_id)
+    result = m.CreateTopicsResponse.CreatableTopicResult(
+        name=topic.name, topic_id=topic_id, error_message=None
+    )
     if context.authorize(DESCRIBE_CONFIGS, TOPIC_ACL, topic.name):
         result.num_partitions = len(partitions)
         result.replication_factor = len(partitions[0].replicas)
