@@ -6,7 +6,7 @@ import logging
 from typing import NamedTuple
 
 from kwire.log.files import write_fully
-from kwire.log.segment import HEADER_SIZE_MIN, Segment
+from kwire.log.segment import HEADER_SIZE, Segment
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.records import BatchHeader, check_crc, parse_header
 
@@ -17,11 +17,16 @@ QUARANTINE_SUFFIX = ".quarantine"
 
 
 class Damage(NamedTuple):
-    """Bytes of a segment that are no valid batch; `next_offset` is the offset due there."""
+    """Bytes of a segment that are no valid batch.
+
+    `next_offset` is the offset due there, `resume_offset` that of the next whole batch behind,
+    None where the segment has none.
+    """
 
     position: int
     size_bytes: int
     next_offset: int
+    resume_offset: int | None
     reason: str
 
 
@@ -32,10 +37,7 @@ def check_segment(segment: Segment) -> list[Damage]:
     size_bytes = segment.size_bytes
     chunk, chunk_at = memoryview(b""), 0
     while position < size_bytes:
-        if (
-            position + HEADER_SIZE_MIN > chunk_at + len(chunk)
-            and chunk_at + len(chunk) < size_bytes
-        ):
+        if position + HEADER_SIZE > chunk_at + len(chunk) and chunk_at + len(chunk) < size_bytes:
             chunk_at = position
             chunk = memoryview(segment.pread(min(READ_BYTES, size_bytes - position), position))
         header, reason = _header(chunk, position - chunk_at, size_bytes - position)
@@ -50,8 +52,8 @@ def check_segment(segment: Segment) -> list[Damage]:
                 expected = header.next_offset
                 position += header.size_bytes
                 continue
-        resume = _resume(segment, position, header, expected)
-        damage.append(Damage(position, resume - position, expected, reason))
+        resume, resume_offset = _resume(segment, position, header, expected)
+        damage.append(Damage(position, resume - position, expected, resume_offset, reason))
         position = resume
     return damage
 
@@ -77,8 +79,10 @@ def _fault(chunk: memoryview, at: int, header: BatchHeader, expected: int, base_
     return ""
 
 
-def _resume(segment: Segment, position: int, header: BatchHeader | None, expected: int) -> int:
-    """Where the next whole batch behind damage begins: by its length, else by the old index."""
+def _resume(
+    segment: Segment, position: int, header: BatchHeader | None, expected: int
+) -> tuple[int, int | None]:
+    """(position, offset) of the next whole batch: by the damaged one's length, or the index."""
     candidates = []
     if header is not None:
         candidates.append(position + header.size_bytes)
@@ -95,13 +99,21 @@ def _resume(segment: Segment, position: int, header: BatchHeader | None, expecte
             continue
         data = memoryview(segment.pread(found.size_bytes, candidate))
         if not _fault(data, 0, found, expected, segment.base_offset):
-            return candidate
-    return segment.size_bytes
+            return candidate, found.base_offset
+    return segment.size_bytes, None
 
 
 def quarantine(segment: Segment, damage: list[Damage]) -> None:
     """Copy damaged bytes beside the segment before they are cut out, and name them."""
     for item in damage:
+        if _is_zeros(segment, item):
+            logger.warning(
+                "%s: %d zeros at byte %d; cutting them out",
+                segment.log_path,
+                item.size_bytes,
+                item.position,
+            )
+            continue
         path = f"{segment.log_path}.{item.position}{QUARANTINE_SUFFIX}"
         logger.error(
             "%s: %s at byte %d, offset %d; its %d bytes are kept in %s",
@@ -127,6 +139,15 @@ def quarantine(segment: Segment, damage: list[Damage]) -> None:
             segment.files.close(handle)
 
 
+def _is_zeros(segment: Segment, item: Damage) -> bool:
+    """Whether the bytes are the rest of a segment that was allocated ahead."""
+    for at in range(0, item.size_bytes, READ_BYTES):
+        data = segment.pread(min(READ_BYTES, item.size_bytes - at), item.position + at)
+        if data.count(0) != len(data):
+            return False
+    return True
+
+
 def salvage(segment: Segment, damage: list[Damage]) -> None:
     """Replace a segment's log by one without the damaged bytes, atomically."""
     files = segment.files
@@ -135,7 +156,7 @@ def salvage(segment: Segment, damage: list[Damage]) -> None:
     try:
         files.truncate(handle, 0)
         target = source = 0
-        for item in [*damage, Damage(segment.size_bytes, 0, 0, "")]:
+        for item in [*damage, Damage(segment.size_bytes, 0, 0, None, "")]:
             while source < item.position:
                 data = segment.pread(min(READ_BYTES, item.position - source), source)
                 target += write_fully(files, handle, [data], target)

@@ -55,27 +55,8 @@ class Flusher:
         self._is_busy = True
         waiting, self._waiting = self._waiting, []
         request, self._request = self._request, SyncRequest()
-        job = self._scheduler.run(lambda: self._sync(request))
+        job = self._scheduler.run(lambda: sync_files(self._files, request))
         job.add_done_callback(lambda done: self._finished(done, waiting))
-
-    def _sync(self, request: SyncRequest) -> None:
-        files = self._files
-        for handle in dict.fromkeys(request.handles):
-            files.fdatasync(handle)
-        for path in dict.fromkeys(request.paths):
-            try:
-                handle = files.open(path)
-            except FileNotFoundError:
-                continue  # deleted since
-            try:
-                files.fdatasync(handle)
-            finally:
-                files.close(handle)
-        for directory in dict.fromkeys(request.directories):
-            try:
-                files.sync_directory(directory)
-            except FileNotFoundError:
-                continue  # a partition that was deleted since; its renaming is synced itself
 
     def _finished(self, done: Pending[None], waiting: list[Pending[None]]) -> None:
         self._is_busy = False
@@ -87,3 +68,23 @@ class Flusher:
                 pending.complete(None)
         if self._waiting and not self._is_busy and not self._is_scheduled:
             self._start()
+
+
+def sync_files(files: Files, request: SyncRequest) -> None:
+    """Sync everything asked for; raises the OSError of the first that fails."""
+    for handle in dict.fromkeys(request.handles):
+        files.fdatasync(handle)
+    for path in dict.fromkeys(request.paths):
+        try:
+            handle = files.open(path)
+        except FileNotFoundError:
+            continue  # deleted since
+        try:
+            files.fdatasync(handle)
+        finally:
+            files.close(handle)
+    for directory in dict.fromkeys(request.directories):
+        try:
+            files.sync_directory(directory)
+        except FileNotFoundError:
+            continue

@@ -14,7 +14,7 @@ from kwire.clock import Clock
 from kwire.log.appending import rules_of
 from kwire.log.epochs import LeaderEpochs
 from kwire.log.files import Files, write_atomically
-from kwire.log.flushing import Flusher, SyncRequest
+from kwire.log.flushing import Flusher, SyncRequest, sync_files
 from kwire.log.log_config import LogConfig
 from kwire.log.producer_snapshot import SnapshotFiles
 from kwire.log.producers import Producers
@@ -80,6 +80,7 @@ class LogBase:
         self._written_offset = 0
         self.has_new_files = False
         self._epochs_unsynced = False
+        self._truncations = 0
         self._tail = Tail(self._write_failed, self._written, scheduler)
         self._on_error = on_error
         self._first_unstable: int | None = None
@@ -205,11 +206,8 @@ class LogBase:
         if offset <= self.recovery_point:
             result.complete(None)
             return result
-        segments = [
-            segment
-            for segment in self.segments.starting_at(self.recovery_point)
-            if segment.base_offset < offset
-        ]
+        request = self._sync_request(offset)
+        truncations = self._truncations
 
         def synced(done: Pending[None]) -> None:
             error = done.error()
@@ -217,31 +215,49 @@ class LogBase:
                 self.fail(error, lost=True)
                 result.fail(self.error or error)
                 return
-            self.recovery_point = max(self.recovery_point, min(offset, self._written_offset))
+            if truncations == self._truncations:
+                self.recovery_point = max(self.recovery_point, min(offset, self._written_offset))
             self.last_flush_ms = self.clock.wall_ms()
             result.complete(None)
 
+        self.flusher.request(request).add_done_callback(synced)
+        return result
+
+    def _sync_request(self, offset: int) -> SyncRequest:
+        """What has to be synced so that everything below `offset` is durable, epochs included."""
         request = SyncRequest()
-        for segment in segments:
-            segment.add_to_sync(request)
+        for segment in self.segments.starting_at(self.recovery_point):
+            if segment.base_offset < offset:
+                segment.add_to_sync(request)
+        if self._epochs_unsynced:
+            self._epochs_unsynced = False
+            request.paths.append(f"{self.directory}/{EPOCHS_FILE}")
+            self.has_new_files = True
         if self.has_new_files:
             self.has_new_files = False
             request.directories.append(self.directory)
-        self.flusher.request(request).add_done_callback(synced)
-        return result
+        return request
 
     def flush_up_to(self, offset: int) -> Pending[None]:
         """Make the segments below `offset` durable (after a roll)."""
         return self._flush_to(min(offset, self._written_offset))
 
-    def _sync_now(self) -> None:
-        if self.recovery_point < self._written_offset:
-            for segment in self.segments.starting_at(self.recovery_point):
-                self.files.fdatasync(segment.handle)
-            self.recovery_point = self._written_offset
-        if self.has_new_files:
-            self.files.sync_directory(self.directory)
-            self.has_new_files = False
+    def sync_now(self) -> None:
+        """Make everything written durable before going on: after a truncation, at a stop.
+
+        Blocks. Raises OSError.
+        """
+        sync_files(self.files, self._sync_request(self._written_offset + 1))
+        self.recovery_point = self._written_offset
+
+    def truncated(self) -> None:
+        """Records were dropped: durably, so that they do not come back among newer ones."""
+        self._truncations += 1
+        self.has_new_files = True
+        try:
+            self.sync_now()
+        except OSError as error:
+            self.fail(error, lost=True)
 
     def save_snapshot(self, *, sync: bool = False) -> None:
         """A producer snapshot at the log's end, unless there is one or the log is empty."""

@@ -82,6 +82,7 @@ class LogDirectory:
         self.high_watermarks: Offsets = {}
         self.log_starts: Offsets = {}
         self._lock = -1
+        self._has_recovery_points = True
 
     def lock(self) -> None:
         """Create the directory and lock it. Raises LogDirectoryError naming the holder."""
@@ -124,6 +125,7 @@ class LogDirectory:
             self.previous_broker_epoch = parse_clean_shutdown(self.files.read_file(path))
             self.files.unlink(path)
             self.files.sync_directory(self.path)
+        self._has_recovery_points = self.files.exists(self._file(checkpoints.RECOVERY_POINTS))
         self.recovery_points = self._read(checkpoints.RECOVERY_POINTS)
         self.high_watermarks = self._read(checkpoints.HIGH_WATERMARKS)
         self.log_starts = self._read(checkpoints.LOG_STARTS)
@@ -139,6 +141,10 @@ class LogDirectory:
             # records back, which is better than to refuse all others.
             logger.error("%s: %s; going on without it", path, error)
             return {}
+
+    def recovery_point(self, key: tuple[str, int]) -> int | None:
+        """Below it a partition's records are durable; None when the file that says so is lost."""
+        return self.recovery_points.get(key, 0) if self._has_recovery_points else None
 
     def write_checkpoint(self, name: str, offsets: Mapping[tuple[str, int], int]) -> None:
         """Replace one of the checkpoint files durably."""

@@ -61,7 +61,7 @@ def truncate_to(log: LogBase, offset: int) -> None:
     if log.segments.first.base_offset > offset:
         truncate_fully(log, offset)
         return
-    for segment in log.segments.above(offset):
+    for segment in reversed(log.segments.above(offset)):
         log.segments.remove(segment)
         segment.delete_files()
     active = log.segments.active
@@ -78,11 +78,12 @@ def truncate_to(log: LogBase, offset: int) -> None:
     load_producers(log, offset)
     log.set_end(offset)
     log.update_high_watermark(min(log.high_watermark, offset))
+    log.truncated()
 
 
 def truncate_fully(log: LogBase, offset: int) -> None:
     """Drop all segments and begin anew at `offset`."""
-    for segment in list(log.segments):
+    for segment in reversed(list(log.segments)):
         log.segments.remove(segment)
         segment.delete_files()
     log.snapshots.remove(list(log.snapshots.offsets))
@@ -93,3 +94,4 @@ def truncate_fully(log: LogBase, offset: int) -> None:
     log.recovery_point = offset
     log.high_watermark = offset
     log.set_end(offset)
+    log.truncated()

@@ -252,7 +252,7 @@ class LogManager:
             scheduler=self.scheduler,
             flusher=directory.flusher,
             clean=clean,
-            recovery_point=directory.recovery_points.get(key, 0),
+            recovery_point=directory.recovery_point(key),
             log_start_offset=directory.log_starts.get(key, 0),
             high_watermark=directory.high_watermarks.get(key, 0),
             producer_expiration_ms=self.settings.producer_id_expiration_ms,

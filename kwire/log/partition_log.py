@@ -169,7 +169,7 @@ class PartitionLog(AppendingLog):
                 self.save_snapshot(sync=sync)
                 self.save_epochs(sync=sync)
                 if sync:
-                    self._sync_now()
+                    self.sync_now()
         except OSError as error:
             self.fail(error, lost=True)
         self.is_closed = True

@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 from kwire.clock import Clock
 from kwire.log.appending import read_marker
-from kwire.log.checking import check_segment, quarantine, salvage
 from kwire.log.epochs import LeaderEpochs, parse_epochs
 from kwire.log.files import Files, SystemFiles, unlink_quietly
 from kwire.log.flushing import Flusher
@@ -28,6 +27,7 @@ from kwire.log.log_config import LogConfig
 from kwire.log.maintenance import new_segment
 from kwire.log.partition_log import PartitionLog
 from kwire.log.producer_snapshot import SnapshotFiles
+from kwire.log.repair import recover_segments, repair_segment
 from kwire.log.scheduling import ImmediateScheduler, Scheduler
 from kwire.log.segment import (
     CLEANED_SUFFIX,
@@ -72,7 +72,7 @@ def open_log(
     scheduler: Scheduler | None = None,
     flusher: Flusher | None = None,
     clean: bool = False,
-    recovery_point: int = 0,
+    recovery_point: int | None = 0,
     log_start_offset: int = 0,
     high_watermark: int = 0,
     producer_expiration_ms: int = 86_400_000,
@@ -82,7 +82,9 @@ def open_log(
     """Open the log in `directory`, repairing what needs repair; create it where there is none.
 
     `clean` says that whoever wrote it last stopped cleanly; the offsets are those of the log
-    directory's checkpoint files. Raises OSError when a file cannot be read or written.
+    directory's checkpoint files. A `recovery_point` of None means that its file is lost: then only
+    what is at the very end is taken for a tail that was never durable. Raises OSError when a file
+    cannot be read or written.
     """
     files = files or SystemFiles()
     log = PartitionLog(
@@ -102,15 +104,16 @@ def open_log(
     files.make_directory(directory)
     found = _look(files, directory)
     log.snapshots = SnapshotFiles(files, directory, found.snapshots)
-    _add_segments(log, found, checked_from=None if clean else recovery_point)
+    _add_segments(log, found, checked_from=None if clean else recovery_point or 0)
     if not len(log.segments):
         new_segment(log, max(log_start_offset, 0))
     log.log_start_offset = max(log_start_offset, log.segments.first.base_offset)
-    log.recovery_point = recovery_point
+    point = recovery_point or 0
     epochs_are_whole = _load_epochs(log, found)
-    end_offset = _end_if_whole(log, recovery_point) if clean else None
+    end_offset = _end_if_whole(log, point) if clean else None
     if end_offset is None:
-        end_offset = _recover(log, recovery_point if not clean else log.segments.active.base_offset)
+        first = log.segments.active.base_offset if clean else point
+        end_offset = recover_segments(log, first, recovery_point)
     if log.log_start_offset > end_offset:
         end_offset = _start_above_end(log, end_offset)
     if not epochs_are_whole:
@@ -123,7 +126,7 @@ def open_log(
     log.set_end(end_offset)
     if clean:
         _check_transaction_indexes(log, found)
-    log.recovery_point = min(max(recovery_point, log.log_start_offset), end_offset)
+    log.recovery_point = min(max(point, log.log_start_offset), end_offset)
     log.update_high_watermark(high_watermark)
     return log
 
@@ -248,7 +251,8 @@ def _add_segments(log: PartitionLog, found: _Found, checked_from: int | None) ->
                 segment.finish_indexes()
         elif base < limit and not (base in found.indexes and base in found.time_indexes):
             missing += 1
-            _check_and_repair(log, segment, recovery_point=base)
+            next_base = bases[bases.index(base) + 1] if segment.is_sealed else None
+            repair_segment(log, segment, None, next_base)
         log.segments.add(segment)
     if missing:
         logger.error("%s: rebuilt the missing indexes of %d segments", log.directory, missing)
@@ -290,52 +294,6 @@ def _end_if_whole(log: PartitionLog, recovery_point: int) -> int | None:
         )
     segment.bytes_since_index = segment.size_bytes - position
     return expected
-
-
-# -- recovery after a kill --------------------------------------------------------------------
-
-
-def _recover(log: PartitionLog, recovery_point: int) -> int:
-    """Check all batches from the recovery point's segment on; returns the log's end."""
-    expected = 0
-    first_base = log.segments.floor(recovery_point).base_offset
-    log.leader_epochs.truncate_from_end(first_base)
-    # Later snapshots may hold what was cut off, and the replay behind them rebuilds nothing.
-    log.snapshots.remove_above(first_base)
-    for segment in log.segments.starting_at(recovery_point):
-        expected = _check_and_repair(log, segment, recovery_point=recovery_point)
-    return max(expected, log.segments.active.base_offset)
-
-
-def _check_and_repair(log: PartitionLog, segment: Segment, *, recovery_point: int) -> int:
-    """Check a segment's batches, cut or salvage damage, rebuild its indexes; returns its end."""
-    damage = check_segment(segment)
-    if damage:
-        is_last = not segment.is_sealed
-        first = damage[0]
-        if is_last and first.next_offset >= recovery_point:
-            lost = segment.size_bytes - first.position
-            logger.warning(
-                "%s: %s at byte %d; cutting %d bytes off, the log ends at offset %d",
-                segment.log_path,
-                first.reason,
-                first.position,
-                lost,
-                first.next_offset,
-            )
-            segment.cut(first.position)
-        else:
-            quarantine(segment, damage)
-            salvage(segment, damage)
-    segment.reset_indexes()
-    end_offset = segment.base_offset
-    for _, header in segment.walk(0):
-        segment.assign(header, header.base_offset, header.max_timestamp)
-        end_offset = header.next_offset
-        if header.partition_leader_epoch > log.leader_epochs.latest:
-            log.leader_epochs.assign(header.partition_leader_epoch, header.base_offset)
-    segment.finish_rebuild()
-    return end_offset
 
 
 def _start_above_end(log: PartitionLog, end_offset: int) -> int:

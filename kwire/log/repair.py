@@ -1,0 +1,124 @@
+"""Repairing segments whose batches are not all whole: what is cut, what is kept aside.
+
+At or above the recovery point nothing was promised to be durable: at the first loss of offsets the
+log ends, as after a power cut, so that a replica fetches the rest again. Below it, or where the
+recovery point is unknown, only damaged bytes go, into a `.quarantine` file.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from kwire.log.checking import (
+    QUARANTINE_SUFFIX,
+    Damage,
+    check_segment,
+    quarantine,
+    salvage,
+)
+from kwire.log.files import unlink_quietly
+from kwire.log.log_base import LogBase
+from kwire.log.segment import LOG_SUFFIX, Segment
+
+logger = logging.getLogger(__name__)
+
+
+def recover_segments(log: LogBase, first_offset: int, recovery_point: int | None) -> int:
+    """Check all batches from the segment of `first_offset` on; returns the log's end."""
+    first_base = log.segments.floor(first_offset).base_offset
+    log.leader_epochs.truncate_from_end(first_base)
+    # Later snapshots may hold what is cut off, and the replay behind them rebuilds nothing.
+    log.snapshots.remove_above(first_base)
+    segments = log.segments.starting_at(first_offset)
+    expected = first_base
+    for at, segment in enumerate(segments):
+        if at and _breaks(log, segment, expected, recovery_point):
+            _set_aside(log, segments[at:], expected)
+            break
+        next_base = segments[at + 1].base_offset if at + 1 < len(segments) else None
+        expected, was_cut = repair_segment(log, segment, recovery_point, next_base)
+        if was_cut and next_base is not None:
+            _set_aside(log, segments[at + 1 :], expected)
+            break
+    active = log.segments.active
+    active.reopen(log.config)
+    return max(expected, active.base_offset)
+
+
+def _breaks(log: LogBase, segment: Segment, expected: int, recovery_point: int | None) -> bool:
+    """Whether a segment does not follow on the one before: offsets twice, or missing."""
+    if segment.base_offset < expected:
+        return True
+    if segment.base_offset == expected or log.config.compacts:
+        return False  # compaction leaves gaps
+    return recovery_point is not None and expected >= recovery_point
+
+
+def repair_segment(
+    log: LogBase, segment: Segment, recovery_point: int | None, next_base: int | None
+) -> tuple[int, bool]:
+    """Check a segment, repair it, rebuild its indexes; (its end, whether offsets were cut off)."""
+    was_cut = False
+    damage = check_segment(segment)
+    if damage:
+        was_cut = _repair(segment, damage, recovery_point, next_base)
+    segment.reset_indexes()
+    end_offset = segment.base_offset
+    for _, header in segment.walk(0):
+        segment.assign(header, header.base_offset, header.max_timestamp)
+        end_offset = header.next_offset
+        if header.partition_leader_epoch > log.leader_epochs.latest:
+            log.leader_epochs.assign(header.partition_leader_epoch, header.base_offset)
+    segment.finish_rebuild()
+    return end_offset, was_cut
+
+
+def _repair(
+    segment: Segment, damage: list[Damage], recovery_point: int | None, next_base: int | None
+) -> bool:
+    for item in damage:
+        resume = next_base if item.resume_offset is None else item.resume_offset
+        if resume == item.next_offset:
+            continue  # nothing is missing: stray bytes between batches
+        is_tail = resume is None
+        is_durable = item.next_offset < (recovery_point or 0)
+        if is_durable or (recovery_point is None and not is_tail):
+            continue
+        logger.warning(
+            "%s: %s at byte %d; cutting %d bytes off, the log ends at offset %d",
+            segment.log_path,
+            item.reason,
+            item.position,
+            segment.size_bytes - item.position,
+            item.next_offset,
+        )
+        before = [earlier for earlier in damage if earlier.position < item.position]
+        segment.cut(item.position)
+        if before:
+            quarantine(segment, before)
+            salvage(segment, before)
+        return True
+    quarantine(segment, damage)
+    salvage(segment, damage)
+    return False
+
+
+def _set_aside(log: LogBase, segments: list[Segment], end_offset: int) -> None:
+    """Take segments that no longer follow on the log out of it; those with data are kept."""
+    for segment in reversed(segments):
+        log.segments.remove(segment)
+        segment.close()
+        if segment.size_bytes:
+            target = segment.log_path + QUARANTINE_SUFFIX
+            logger.error(
+                "%s: does not follow on offset %d, where the log now ends; kept as %s",
+                segment.log_path,
+                end_offset,
+                target,
+            )
+            log.files.rename(segment.log_path, target)
+        unlink_quietly(
+            log.files,
+            [p for p in segment.paths() if segment.size_bytes == 0 or not p.endswith(LOG_SUFFIX)],
+        )
+    log.has_new_files = True
