@@ -43,6 +43,8 @@ def length_table() -> list[int]:
             three = range(first + 2, first + 2 + 128 * 128, 128)
             _LENGTH_TABLE.extend([-(first + 1 + second * 128) for second in range(128)])
             _LENGTH_TABLE.extend(three)
+        # A zero (null) spelled with two or three bytes: not a length, so not for the table.
+        _LENGTH_TABLE[0x8000] = _LENGTH_TABLE[0x8080] = 0
     return _LENGTH_TABLE
 
 

@@ -261,7 +261,7 @@ def _retained_batch(
     codec = header.codec
     max_timestamp = selection.max_timestamp
     return assemble(
-        payload if codec is Codec.NONE else compress(codec, payload),
+        payload if codec == Codec.NONE else compress(codec, payload),
         base_offset=header.base_offset,
         leader_epoch=header.partition_leader_epoch,
         attributes=attributes,

@@ -67,9 +67,9 @@ def decompress(
     UNKNOWN_SERVER_ERROR; sending it again cannot help, so it is no CORRUPT_MESSAGE), and
     KafkaError(RECORD_LIST_TOO_LARGE) when the text would have more than `size_max` bytes.
     """
-    if codec is Codec.NONE:
+    if codec == Codec.NONE:
         return data
-    if codec is Codec.LZ4 and legacy_lz4:
+    if codec == Codec.LZ4 and legacy_lz4:
         data = _with_lz4_header_checksum(data)
     return _collect(codec, _DECOMPRESS[codec](data, size_max), size_max)
 

@@ -51,9 +51,9 @@ def read_message(
     """
     key, value = _fields(buffer, offset, header)
     codec = header.codec
-    if codec is Codec.NONE:
+    if codec == Codec.NONE:
         return [Record(header.base_offset, header.base_timestamp, key, value, [])]
-    if codec is Codec.ZSTD:
+    if codec == Codec.ZSTD:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd is for record batches of magic 2 only"
         )

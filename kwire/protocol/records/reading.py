@@ -53,7 +53,7 @@ def records_payload(
     if end > len(buffer):
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"The batch at {offset} is not whole")
     codec = header.codec
-    if codec is Codec.NONE or header.record_count == 0:
+    if codec == Codec.NONE or header.record_count == 0:
         return buffer, offset + RECORDS_POSITION, end
     with memoryview(buffer) as view:
         text = decompress(codec, view[offset + RECORDS_POSITION : end], size_max)

@@ -271,10 +271,10 @@ def validation_steps(
     if rules.timestamp_type == LOG_APPEND_TIME:
         info = BatchInfo(wall_ms, header.base_offset, info.record_count)
     codec = header.codec if rules.codec is None else rules.codec
-    if header.is_control and header.codec is Codec.NONE:
+    if header.is_control and header.codec == Codec.NONE:
         codec = Codec.NONE
     if codec == header.codec:
-        if codec is not Codec.NONE and not walk.consecutive:
+        if codec != Codec.NONE and not walk.consecutive:
             # Kafka means to write such a batch anew and fails with UNKNOWN_SERVER_ERROR.
             raise _invalid("Inner records of the compressed batch have offsets out of order")
         buffer, offset = _writable(buffer, offset, header)

@@ -131,3 +131,16 @@ def test_decoded_records_are_views_of_the_buffer() -> None:
     assert view.obj is buffer
     view[0] = 7
     assert 7 in buffer
+
+
+@pytest.mark.parametrize("spelled", ["00", "8000", "808000", "80808000", "8080808000"])
+def test_null_records_spelled_at_length_are_null(spelled: str) -> None:
+    """Kafka reads a varint of any length up to five bytes; a zero of two is null, too.
+
+    Found by comparing with Kafka's reader: the table of lengths took it for an empty view.
+    """
+    request = produce([None, 5], 9)
+    data = request.encode(9)
+    at = data.index(b"\0\0\0\0\0\0\0\0\0\x01") + 4
+    longer = data[:at] + bytes.fromhex(spelled) + data[at + 1 :]
+    assert m.ProduceRequest.decode_from(longer, 0, 9) == (request, len(longer))
