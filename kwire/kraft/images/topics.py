@@ -81,8 +81,11 @@ class PartitionImage(NamedTuple):
         elif replicas == self.replicas:
             directories = self.directories
         else:
+            # Before directories were recorded (metadata.version below 3.7-IV2) all are MIGRATING.
             known = dict(zip(self.replicas, self.directories))
-            directories = tuple(known.get(replica, UNASSIGNED_DIRECTORY) for replica in replicas)
+            before = all(directory == MIGRATING_DIRECTORY for directory in self.directories)
+            unknown = MIGRATING_DIRECTORY if before else UNASSIGNED_DIRECTORY
+            directories = tuple(known.get(replica, unknown) for replica in replicas)
         leader, leader_epoch = self.leader, self.leader_epoch
         if change.leader != NO_LEADER_CHANGE:
             leader, leader_epoch = change.leader, leader_epoch + 1
