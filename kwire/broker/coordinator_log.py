@@ -28,7 +28,12 @@ class PartitionCoordinatorLog:
         return partition
 
     def append(
-        self, partition: int, batch: bytearray, leader_epoch: int, guard: object = None
+        self,
+        partition: int,
+        batch: bytearray,
+        leader_epoch: int,
+        guard: object = None,
+        transaction_version: int = 0,
     ) -> Any:
         """Append as acks=all would: NOT_ENOUGH_REPLICAS when that cannot be met."""
         return self._partition(partition).append(
@@ -37,6 +42,7 @@ class PartitionCoordinatorLog:
             wall_ms=self._clock.wall_ms(),
             origin=Origin.COORDINATOR,
             guard=guard,
+            transaction_version=transaction_version,
             leader_epoch=leader_epoch,
         )
 

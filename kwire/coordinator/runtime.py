@@ -148,6 +148,7 @@ class CoordinatorRuntime(Generic[S]):
         producer_id: int,
         producer_epoch: int,
         commit: bool,
+        transaction_version: int = 0,
     ) -> Pending[Any]:
         """Append the marker that ends a producer's transaction and apply it; the reply (None)
         comes when it is committed."""
@@ -160,7 +161,7 @@ class CoordinatorRuntime(Generic[S]):
         pending: Pending[Any] = Pending()
         current.busy = True
         try:
-            self._append(current, batch)
+            self._append(current, batch, transaction_version=transaction_version)
             current.shard.replay_marker(producer_id, producer_epoch, commit)
         except KafkaError as error:
             self._hold(current, pending, None, error)
@@ -262,9 +263,17 @@ class CoordinatorRuntime(Generic[S]):
             return error
         return None
 
-    def _append(self, current: PartitionShard[S], batch: bytearray, guard: object = None) -> int:
+    def _append(
+        self,
+        current: PartitionShard[S],
+        batch: bytearray,
+        guard: object = None,
+        transaction_version: int = 0,
+    ) -> int:
         """Append one batch; returns its base offset."""
-        info = self._log.append(current.partition, batch, current.leader_epoch, guard)
+        info = self._log.append(
+            current.partition, batch, current.leader_epoch, guard, transaction_version
+        )
         current.last_written = info.last_offset + 1
         written = info.written
         if written is not None and not (written.done and written.error() is None):

@@ -100,10 +100,16 @@ class CoordinatorLog(Protocol):
     """The partitions of one internal topic; end offset and high watermark are exclusive."""
 
     def append(
-        self, partition: int, batch: bytearray, leader_epoch: int, guard: object = None
+        self,
+        partition: int,
+        batch: bytearray,
+        leader_epoch: int,
+        guard: object = None,
+        transaction_version: int = 0,
     ) -> Any:
         """Append one batch; returns the log's AppendInfo. Raises KafkaError before any offset
-        was assigned; a failure after that comes by `AppendInfo.written`."""
+        was assigned; a failure after that comes by `AppendInfo.written`. `transaction_version`
+        counts for the marker of a transaction (KIP-890)."""
         ...
 
     def read(self, partition: int, offset: int, bytes_max: int) -> Any:

@@ -89,7 +89,12 @@ class MemoryLog:
         self.listener: Callable[[int, int], None] = lambda partition, offset: None
 
     def append(
-        self, partition: int, batch: bytearray, leader_epoch: int, guard: object = None
+        self,
+        partition: int,
+        batch: bytearray,
+        leader_epoch: int,
+        guard: object = None,
+        transaction_version: int = 0,
     ) -> AppendInfo:
         if self.refuse is not None:
             raise KafkaError(self.refuse)

@@ -187,10 +187,13 @@ class GroupCoordinator:
         producer_id: int,
         producer_epoch: int,
         commit: bool,
+        transaction_version: int = 0,
     ) -> Pending[Any]:
         """Append the marker `batch` of a transaction to a partition of `__consumer_offsets` and
         make its offsets visible, or drop them."""
-        return self.runtime.write_marker(partition, batch, producer_id, producer_epoch, commit)
+        return self.runtime.write_marker(
+            partition, batch, producer_id, producer_epoch, commit, transaction_version
+        )
 
     def topics_deleted(self, topics: dict[str, bytes]) -> None:
         """Topics (name -> id) are gone from the metadata: forget what was committed for them."""
