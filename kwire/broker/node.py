@@ -22,12 +22,14 @@ from kwire.broker.fetch_sessions import FetchSessionCache
 from kwire.broker.lifecycle import BrokerLifecycle
 from kwire.broker.producer_ids import ProducerIds
 from kwire.broker.purgatory import DeadlineHeap
+from kwire.broker.quorum import MetadataQuorum, full_delta
 from kwire.broker.registration import registration_request
 from kwire.broker.server import Listener
 from kwire.clock import Clock, Random, SystemClock, SystemRandom
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
 from kwire.kraft.controller.context import ControllerContext
+from kwire.kraft.controller.controller import HANDLED_REQUESTS
 from kwire.kraft.image import MetadataDelta, MetadataImage
 from kwire.log.log_config import LogConfig
 from kwire.log.log_directory import LogDirectoryError
@@ -36,6 +38,7 @@ from kwire.log.scheduling import LoopScheduler
 from kwire.network.buffers import BufferPool
 from kwire.network.peer import CONTROLLER, PeerNetwork
 from kwire.pending import Pending
+from kwire.protocol import uuids
 from kwire.protocol.api_keys import API_KEYS, UNBUILT, ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.manager import ReplicaManager
@@ -115,7 +118,7 @@ class Node:
             lambda: registration_request(self),
             lambda: self.image.offset,
             config["broker.heartbeat.interval.ms"],
-            self._fatal,
+            self.fatal,
         )
         self.producer_ids = ProducerIds(
             self.broker_id, lambda: self.lifecycle.epoch, self._ask_controller
@@ -129,52 +132,55 @@ class Node:
         self.advertised: list[Any] = []
         self._features = dict(features or {})
         self._apis: list[tuple[int, int, int]] | None = None
-        self.metadata: Any = None
+        self._follows = False
+        self.metadata = MetadataQuorum(self, self._publish)
 
     # -- start
 
     async def start(self) -> None:
-        """Return when the broker serves. Raises StartError, one line."""
+        """Return when the broker serves. Raises StartError and ConfigError, one line each."""
+        from kwire.kraft.format import FormatError
+        from kwire.kraft.raft.types import RaftInvariantError
+
         try:
             self.log_manager.open_directories()
-        except LogDirectoryError as error:
+            self.metadata.open(self._features)
+        except (LogDirectoryError, FormatError, RaftInvariantError, OSError) as error:
             raise StartError(str(error)) from None
-        self._open_metadata()
-        self.log_manager.load_all()
-        await self._bind()
+        self.cluster_id = self.metadata.cluster_id
+        self.incarnation_id = uuids.random_uuid(self.random)
         self.peers.bind_local(self.broker_id, self._local_request)
-        self.metadata.start()
-        started: asyncio.Future[None] = self.loop.create_future()
-        self.lifecycle.started.add_done_callback(lambda _: _finish(started))
+        await self._bind()
+        await self._done(self.metadata.start())
+        self._load_logs()
         self.lifecycle.start()
-        await asyncio.wait_for(started, START_TIMEOUT_S)
+        await self._done(self.lifecycle.started)
         for listener in self.listeners.values():
             await listener.start()
         self.log_manager.start_timers()
 
-    def _open_metadata(self) -> None:
-        from kwire.broker.solo_metadata import SoloMetadata
-        from kwire.kraft.controller.context import ControllerConfig
-        from kwire.kraft.controller.rules import KafkaConfigRules
-        from kwire.kraft.features import SUPPORTED_FEATURES
-        from kwire.protocol import uuids
+    async def _done(self, pending: Pending[None]) -> None:
+        """Wait for a part of the start."""
+        future: asyncio.Future[None] = self.loop.create_future()
+        pending.add_done_callback(lambda _: _finish(future))
+        await asyncio.wait_for(future, START_TIMEOUT_S)
 
-        self.cluster_id = uuids.to_text(uuids.random_uuid(self.random))
-        self.incarnation_id = uuids.random_uuid(self.random)
-        for directory in self.log_manager.directories:
-            directory.directory_id = uuids.random_uuid(self.random)
-        controller = ControllerConfig(
-            node_id=self.broker_id,
-            cluster_id=self.cluster_id,
-            rules=KafkaConfigRules(self.dynamic_config),
-            default_replication_factor=self.config["default.replication.factor"],
-            num_partitions=self.config["num.partitions"],
-            supported_features=SUPPORTED_FEATURES,
-            voter_ids=(self.broker_id,),
-        )
-        self.metadata = SoloMetadata(
-            controller, self.loop, self.clock, self.random, self._publish
-        )
+    def _load_logs(self) -> None:
+        """Load the logs that the metadata expects here, then follow the metadata."""
+
+        def expected(topic: str, index: int) -> bytes | None:
+            known = self.image.topics.by_name.get(topic)
+            partition = None if known is None else known.partitions.get(index)
+            if known is None or partition is None or self.broker_id not in partition.replicas:
+                return None
+            return known.topic_id
+
+        try:
+            self.log_manager.load_all(expected)
+        except LogDirectoryError as error:
+            raise StartError(str(error)) from None
+        self._follows = True
+        self._publish(full_delta(self.image), self.image)
 
     async def _bind(self) -> None:
         names = {key: info.name for key, info in API_KEYS.items() if "broker" in info.listeners}
@@ -217,6 +223,8 @@ class Node:
         self.image = image
         if delta.configs:
             self.dynamic_config.update(image.configs)
+        if not self._follows:
+            return
         self.replicas.apply(delta, image)
         self.coordinators.apply(delta)
         self.lifecycle.image_published()
@@ -227,7 +235,7 @@ class Node:
 
     def finalized_features(self) -> dict[str, int]:
         """Feature levels of the cluster, kraft.version among them."""
-        return {**self.image.features.finalized, "kraft.version": 1}
+        return {**self.image.features.finalized, "kraft.version": self.metadata.kraft_version}
 
     def advertised_apis(self, listener_name: str) -> list[tuple[int, int, int]]:
         """(API key, lowest, highest version) of what ApiVersions lists, ascending."""
@@ -267,13 +275,10 @@ class Node:
             made.client_id = context.client_id
             made.authorize = context.authorize
             made.listener_name = context.listener_name
-        answer: Pending[Any] = self.metadata.handle(request, made)
-        return answer
+        return self.metadata.handle(request, made)
 
     def _local_request(self, api_key: int, version: int, request: Any) -> Pending[Any]:
         """A request of a part of this node to this node."""
-        from kwire.kraft.controller.controller import HANDLED_REQUESTS
-
         if type(request).NAME in HANDLED_REQUESTS:
             return self._to_controller(request, None, version)
         listener = next(iter(self.listeners.values()))
@@ -287,7 +292,7 @@ class Node:
         return self.peers.send(CONTROLLER, api_key, request)
 
     def _controller_id(self) -> int | None:
-        return self.broker_id
+        return self.metadata.leader_id
 
     def _address_of(self, node_id: int) -> tuple[str, int] | None:
         broker = self.image.brokers.get(node_id)
@@ -297,7 +302,8 @@ class Node:
     def _now_ms(self) -> int:
         return int(self.loop.time() * 1000)
 
-    def _fatal(self, reason: str) -> None:
+    def fatal(self, reason: str) -> None:
+        """The node cannot go on: log why, tell whoever runs it."""
         logger.error("%s", reason)
         self.on_fatal(reason)
 
@@ -322,9 +328,9 @@ class Node:
         self.replicas.close()
         self.deadlines.close()
         self.peers.close()
-        if self.metadata is not None:
-            self.metadata.stop()
-        await asyncio.sleep(0)
+        closed: asyncio.Future[None] = self.loop.create_future()
+        self.metadata.stop().add_done_callback(lambda _: _finish(closed))
+        await closed
         self.log_manager.shutdown(epoch)
 
 

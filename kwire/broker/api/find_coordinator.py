@@ -37,6 +37,13 @@ TOPICS = {
 }
 
 
+# v1-3 tell a text, also of success.
+_MESSAGES = {
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
+    ErrorCode.INVALID_REQUEST: "The key type is unknown or not available in this version.",
+}
+
+
 class _Found(NamedTuple):
     code: ErrorCode
     node_id: int = -1
@@ -58,6 +65,7 @@ def handle(context: RequestContext, request: Any) -> Any:
                 host=found.host,
                 port=found.port,
                 error_code=found.code,
+                error_message="",
             )
         )
     return m.FindCoordinatorResponse(coordinators=coordinators)
@@ -66,7 +74,7 @@ def handle(context: RequestContext, request: Any) -> Any:
 def _old_response(found: _Found) -> Any:
     return m.FindCoordinatorResponse(
         error_code=found.code,
-        error_message=found.code.name,
+        error_message=_MESSAGES.get(found.code, found.code.name),
         node_id=found.node_id,
         host=found.host,
         port=found.port,
@@ -114,7 +122,7 @@ def _check(context: RequestContext, key_type: int, key: str) -> ErrorCode | None
 def _is_share_key(key: str) -> bool:
     """group:topic id:partition; the group's name may have colons of its own."""
     parts = key.rsplit(":", 2)
-    if len(parts) != 3 or not parts[0] or not parts[2].isdecimal():
+    if len(parts) != 3 or not parts[0] or not parts[2].removeprefix("-").isdecimal():
         return False
     try:
         return len(uuids.from_text(parts[1])) == 16

@@ -1,0 +1,271 @@
+"""The metadata quorum of a node: formatting on first use, raft, controller, published image."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from kwire.kraft import settings
+from kwire.kraft.controller.context import ControllerConfig, ControllerContext
+from kwire.kraft.controller.controller import HANDLED_REQUESTS, Controller
+from kwire.kraft.controller.rules import KafkaConfigRules
+from kwire.kraft.driver import RaftDriver
+from kwire.kraft.features import SUPPORTED_FEATURES
+from kwire.kraft.image import MetadataDelta, MetadataImage
+from kwire.kraft.metadata_log import MetadataLog
+from kwire.kraft.publisher import ImagePublisher, Publisher
+from kwire.kraft.raft.types import Endpoint
+from kwire.log.log_directory import LogDirectoryError
+from kwire.log.scheduling import LoopScheduler
+from kwire.network.peer import PeerNetwork
+from kwire.pending import Pending
+from kwire.protocol import uuids
+
+if TYPE_CHECKING:
+    from kwire.broker.node import Node
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_CONTROLLER_PORT = 9093
+
+
+class MetadataQuorum:
+    """This node's replica of `__cluster_metadata`, with its controller where it has that role.
+
+    `cluster_id` is known after `open`. `publish(delta, image)` hears of everything committed,
+    `on_leader_change(leader id, epoch)` of elections.
+    """
+
+    def __init__(self, node: Node, publish: Publisher) -> None:
+        self._node = node
+        self._publish = publish
+        self.cluster_id = ""
+        self.publisher = ImagePublisher()
+        self.driver: Any = None
+        self._peers: PeerNetwork | None = None
+
+    # -- start
+
+    @property
+    def directory(self) -> str:
+        """The log directory that holds the metadata log."""
+        path: str | None = self._node.config["metadata.log.dir"]
+        return os.path.abspath(path or self._node.config.log_directories[0])
+
+    def open(self, features: Mapping[str, int]) -> None:
+        """Format what is not formatted, check what is, open the metadata log.
+
+        The log directories are locked. Raises LogDirectoryError, FormatError, ConfigError.
+        """
+        node = self._node
+        properties = [d.meta_properties() for d in node.log_manager.directories]
+        known = [found for found in properties if found is not None]
+        if len(known) < len(properties):
+            self._format(features, known[0].get("cluster.id") if known else None)
+            known = [d.meta_properties() or {} for d in node.log_manager.directories]
+        for directory, found in zip(node.log_manager.directories, known):
+            self._check(directory.path, found, known[0])
+        self.cluster_id = known[0].get("cluster.id", "")
+        self._open_driver()
+
+    def _check(self, path: str, found: dict[str, str], first: dict[str, str]) -> None:
+        node_id = str(self._node.broker_id)
+        if found.get("node.id", found.get("broker.id")) != node_id:
+            raise LogDirectoryError(
+                f"{path} belongs to node {found.get('node.id')}, this node's id is {node_id}; "
+                "set node.id to it, or choose another data directory"
+            )
+        if found.get("cluster.id") != first.get("cluster.id"):
+            raise LogDirectoryError(
+                f"{path} belongs to cluster {found.get('cluster.id')}, another log directory to "
+                f"{first.get('cluster.id')}; move the wrong one away"
+            )
+
+    def _format(self, features: Mapping[str, int], cluster_id: str | None) -> None:
+        from kwire.kraft.format import FormatOptions, format_directories
+
+        node = self._node
+        config = node.config
+        static = settings.static_voters(config, self._listener_name)
+        alone = config.is_controller and (
+            static.ids == [node.broker_id] if static is not None else config.developer
+        )
+        if not alone and cluster_id is None:
+            raise LogDirectoryError(
+                f"{self.directory} is not formatted, and this node is not alone in its quorum: "
+                "format it with kwire format"
+            )
+        paths = [directory.path for directory in node.log_manager.directories]
+        lines = format_directories(
+            FormatOptions(
+                cluster_id=cluster_id or uuids.to_text(uuids.random_uuid(node.random)),
+                node_id=node.broker_id,
+                directories=paths,
+                metadata_directory=self.directory,
+                is_controller=config.is_controller,
+                has_static_voters=static is not None,
+                endpoint=self._endpoints()[0] if config.is_controller else None,
+                listener_name=self._listener_name,
+                standalone=alone and static is None,
+                no_initial_controllers=not alone and static is None,
+                ignore_formatted=True,
+                features=[f"{name}={level}" for name, level in features.items()],
+            ),
+            clock=node.clock,
+            random=node.random,
+            files=node.log_manager.files,
+        )
+        for line in lines:
+            logger.info("%s", line)
+
+    @property
+    def _listener_name(self) -> str:
+        names = self._node.config.controller_listener_names()
+        return names[0] if names else "CONTROLLER"
+
+    def _endpoints(self) -> tuple[Endpoint, ...]:
+        """Where this node's controller is reached; a developer's node alone needs no listener."""
+        names = self._node.config.controller_listener_names()
+        found = tuple(
+            Endpoint(listener.name, listener.host or "localhost", listener.port)
+            for listener in self._node.config.listeners()
+            if listener.name in names
+        )
+        return found or (Endpoint(self._listener_name, "localhost", DEFAULT_CONTROLLER_PORT),)
+
+    def _open_driver(self) -> None:
+        node = self._node
+        config = node.config
+        scheduler = LoopScheduler(node.loop)
+        directory_id = next(
+            directory.directory_id
+            for directory in node.log_manager.directories
+            if directory.path == self.directory
+        )
+        raft_config = settings.raft_config(
+            config,
+            cluster_id=self.cluster_id,
+            directory_id=directory_id,
+            endpoints=self._endpoints() if config.is_controller else (),
+            roles=tuple(config["process.roles"]),
+        )
+        log = MetadataLog.open(
+            self.directory,
+            settings.log_config(config),
+            node.clock,
+            files=node.log_manager.files,
+            scheduler=scheduler,
+        )
+        self._peers = PeerNetwork(
+            node.loop,
+            node.buffer_pool,
+            node.random,
+            resolve=lambda node_id: self.driver.address_of(node_id),
+            controller=lambda: self.driver.leader_id,
+            client_id=f"raft-client-{node.broker_id}",
+        )
+        self.driver = RaftDriver(
+            raft_config,
+            log,
+            sender=self._peers,
+            loop=node.loop,
+            scheduler=scheduler,
+            clock=node.clock,
+            random=node.random,
+            controller=self._controller() if config.is_controller else None,
+            policy=settings.snapshot_policy(config),
+            on_fatal=lambda error: node.fatal(f"the metadata quorum has failed: {error}"),
+        )
+        self.driver.add_listener(self.publisher)
+        self.driver.snapshotter.source = self.publisher
+        self.publisher.add(self._publish)
+
+    def _controller(self) -> Controller:
+        node = self._node
+        config = node.config
+        seconds = config["leader.imbalance.check.interval.seconds"]
+        return Controller(
+            ControllerConfig(
+                node_id=node.broker_id,
+                cluster_id=self.cluster_id,
+                rules=KafkaConfigRules(node.dynamic_config),
+                default_replication_factor=config["default.replication.factor"],
+                num_partitions=config["num.partitions"],
+                delete_topic_enable=config["delete.topic.enable"],
+                session_timeout_ms=config["broker.session.timeout.ms"],
+                leader_imbalance_check_interval_ms=(
+                    seconds * 1000 if config["auto.leader.rebalance.enable"] else None
+                ),
+                unclean_election_interval_ms=config["unclean.leader.election.interval.ms"],
+                max_idle_interval_ms=config["metadata.max.idle.interval.ms"],
+                static_min_insync_replicas=config["min.insync.replicas"],
+                supported_features=SUPPORTED_FEATURES,
+                voter_ids=(node.broker_id,),
+            ),
+            node.random,
+        )
+
+    def start(self) -> Pending[None]:
+        """Begin; done when what was committed before, and this node's own start, is published."""
+        started: Pending[None] = Pending()
+
+        def leader_changed(leader_id: int | None, epoch: int) -> None:
+            if leader_id is not None and not started.done:
+                self._node.loop.call_soon(self._leader_known, started)
+
+        self.driver.on_leader_change(leader_changed)
+        self.driver.start()
+        return started
+
+    def _leader_known(self, started: Pending[None]) -> None:
+        runner = self.driver.runner
+        if runner is not None and runner.is_active:
+            runner.when_committed(self.driver.raft.log.end_offset, started, None)
+        else:
+            started.complete(None)
+
+    # -- requests
+
+    @property
+    def leader_id(self) -> int | None:
+        """The active controller, as far as this node knows."""
+        found: int | None = self.driver.leader_id
+        return found
+
+    @property
+    def kraft_version(self) -> int:
+        return int(self.driver.raft.voters.level)
+
+    def handle(self, request: Any, context: ControllerContext) -> Pending[Any]:
+        """A request for the controller or for raft, from this process."""
+        if type(request).NAME in HANDLED_REQUESTS:
+            if self.driver.runner is None:
+                raise AssertionError("a request for the controller of a node without one")
+            answer: Pending[Any] = self.driver.runner.handle(request, context)
+            return answer
+        listener = context.listener_name or self._listener_name
+        reply: Pending[Any] = self.driver.request(request, context.api_version, listener=listener)
+        return reply
+
+    def stop(self) -> Pending[None]:
+        """Resign and close the metadata log; done when it is closed."""
+        if self._peers is not None:
+            self._peers.close()
+        if self.driver is None:
+            return Pending.completed(None)
+        stopped: Pending[None] = self.driver.stop()
+        return stopped
+
+
+def full_delta(image: MetadataImage) -> MetadataDelta:
+    """Everything in the image as new: what a part hears first that starts to follow it."""
+    from kwire.kraft.images.difference import difference
+
+    delta = MetadataDelta()
+    difference(MetadataImage(), image, delta)
+    return delta
+
+
+ImageListener = Callable[[MetadataDelta, MetadataImage], None]
