@@ -11,7 +11,8 @@ run to run, so that two runs can be compared.
     ["wait", ms]                                  let time pass
 
 In `fields`, "@name" at the start of a string is a name unique to the run (group, instance), "$name"
-a value saved from an answer, "#topic" a topic's id, "hex:.." bytes. `saves` maps names to paths.
+a value saved from an answer, "#topic" a topic's id, "hex:.." bytes,
+{"subscribe": "@topic"} a subscription. `saves` maps names to paths.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import itertools
 import re
 import socket
+import struct
 import time
 from typing import Any, Protocol
 
@@ -210,7 +212,7 @@ class ScriptRun:
 
     def __init__(self, target: Target, name: str) -> None:
         self._target = target
-        self._unique = f"{name}-{next(_runs)}"
+        self._unique = f"{name}-{next(_runs) % 100_000:05}"
         self._values: dict[str, Any] = {}
         self._topics: dict[str, bytes] = {}
 
@@ -245,6 +247,8 @@ class ScriptRun:
 
     def _resolve(self, value: Any) -> Any:
         if isinstance(value, dict):
+            if list(value) == ["subscribe"]:
+                return _subscription(self._name(value["subscribe"]))
             return {k: self._resolve(v) for k, v in value.items()}
         if isinstance(value, list):
             return [self._resolve(v) for v in value]
@@ -281,7 +285,7 @@ class ScriptRun:
         if isinstance(value, str):
             return self._plain_text(value)
         if isinstance(value, bytes | memoryview):
-            raw = bytes(value)
+            raw = bytes(value).replace(self._unique.encode(), b"RUN")
             for name, topic_id in self._topics.items():
                 if raw == topic_id:
                     return f"#{name}"
@@ -298,6 +302,12 @@ class ScriptRun:
                 text = text.replace(value, f"${name}")
         text = text.replace(f"{self._unique}.", "@")
         return _MEMBER_ID.sub("UUID", text)
+
+
+def _subscription(topic: str) -> bytes:
+    """A consumer's subscription (version 0) to one topic."""
+    name = topic.encode()
+    return struct.pack(">hih", 0, 1, len(name)) + name + struct.pack(">i", -1)
 
 
 def build(cls: Any, fields: Any) -> Any:

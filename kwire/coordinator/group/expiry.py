@@ -114,9 +114,11 @@ class Expiry:
     def delete(self, moment: Moment) -> Result:
         """One slice of it."""
         made: list[CoordinatorRecord] = []
-        if self._deletions:
+        budget = SLICE_GROUPS
+        while self._deletions and budget > 0:
             topics, group_ids = self._deletions[0]
-            for _ in range(min(SLICE_GROUPS, len(group_ids))):
+            while group_ids and budget > 0:
+                budget -= 1
                 made += self._tombstones(group_ids.popleft(), topics)
             if not group_ids:
                 self._deletions.popleft()
@@ -125,20 +127,21 @@ class Expiry:
         return Result(made, None, refused=lambda _: True, atomic=False)
 
     def _tombstones(self, group_id: str, topics: dict[str, bytes]) -> list[CoordinatorRecord]:
-        made = []
         stores = [self._storage.offsets]
         stores += [
             self._storage.pending[producer_id]
             for producer_id in self._storage.open_transactions.get(group_id, ())
         ]
-        done: set[tuple[str, int]] = set()
+        stale: dict[tuple[str, int], bool] = {}
         for store in stores:
             committed = store.by_group.get(group_id, {})
             for topic, topic_id in topics.items():
                 for partition, stored in committed.get(topic, {}).items():
-                    other = stored.topic_id not in (bytes(16), topic_id)
-                    if other or (topic, partition) in done:
-                        continue
-                    done.add((topic, partition))
-                    made.append(records.offset_tombstone(group_id, topic, partition))
-        return made
+                    # A tombstone takes the commits of all stores: none of them may be newer.
+                    old = stored.topic_id in (bytes(16), topic_id)
+                    stale[topic, partition] = old and stale.get((topic, partition), True)
+        return [
+            records.offset_tombstone(group_id, topic, partition)
+            for (topic, partition), old in stale.items()
+            if old
+        ]

@@ -214,8 +214,7 @@ class GroupStorage:
         group_id, topic, partition = key.group, key.topic, key.partition
         if value is None:
             self.offsets._remove(group_id, topic, partition)
-            for open_id in self.open_transactions.get(group_id, ()):
-                self.pending[open_id]._remove(group_id, topic, partition)
+            self._remove_pending(group_id, topic, partition)
             return
         if self.kind(group_id) is None:
             self.classic[group_id] = SIMPLE_GROUP
@@ -225,6 +224,17 @@ class GroupStorage:
         else:
             self.pending.setdefault(producer_id, Offsets())._put(group_id, topic, partition, stored)
             self.open_transactions.setdefault(group_id, {})[producer_id] = None
+
+    def _remove_pending(self, group_id: str, topic: str, partition: int) -> None:
+        """A deletion reaches the commits of open transactions, too; a transaction that has no
+        others of the group no longer concerns it."""
+        for producer_id in list(self.open_transactions.get(group_id, ())):
+            pending = self.pending[producer_id]
+            pending._remove(group_id, topic, partition)
+            if group_id not in pending.by_group:
+                self._close_transaction(group_id, producer_id)
+            if not pending.by_group:
+                del self.pending[producer_id]
 
     def _replay_group(self, group_id: str, value: Any) -> None:
         if value is None:

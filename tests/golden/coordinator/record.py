@@ -1,8 +1,9 @@
 """Record what a broker answers to the group scripts: `python -m tests.golden.coordinator.record
-HOST:PORT [NAME...]` writes tests/golden/data/group_answers.json.gz (names: only those scripts).
+HOST:PORT SET [NAME...]` writes tests/golden/data/group_answers.json.gz (names: only those).
 
-The broker needs group.initial.rebalance.delay.ms=0 and replication factor 1 for its internal
-topics, otherwise Kafka's defaults.
+For the set `default` the broker needs group.initial.rebalance.delay.ms=0, for `limited` the
+LIMITED_CONFIGS of scripts.py; for both replication factor 1 for its internal topics, and otherwise
+Kafka's defaults.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import time
 from pathlib import Path
 
 from kwire.protocol import messages as m
-from tests.golden.coordinator.scripts import SCRIPTS
+from tests.golden.coordinator.scripts import LIMITED, SCRIPTS
 from tests.support.group_scripts import OverTcp, ScriptRun
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "group_answers.json.gz"
@@ -37,16 +38,17 @@ def wait_until_ready(target: OverTcp) -> None:
 
 
 def main() -> None:
-    address, names = sys.argv[1], sys.argv[2:]
+    address, which, names = sys.argv[1], sys.argv[2], sys.argv[3:]
+    scripts = {"default": SCRIPTS, "limited": LIMITED}[which]
     answers = json.loads(gzip.decompress(DATA.read_bytes())) if DATA.exists() else {}
     target = OverTcp(address)
     wait_until_ready(target)
-    for name, steps in SCRIPTS.items():
+    for name, steps in scripts.items():
         if not names or name in names:
             answers[name] = ScriptRun(target, name).run(steps)
             target.close()
             print(name, file=sys.stderr)
-    answers = {name: answers[name] for name in SCRIPTS if name in answers}
+    answers = {name: answers[name] for name in (*SCRIPTS, *LIMITED) if name in answers}
     text = json.dumps(answers, indent=0, sort_keys=True, ensure_ascii=False)
     DATA.write_bytes(gzip.compress(text.encode(), mtime=0))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -442,7 +443,7 @@ def test_loading_yields_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     world.loop.call_soon(tick)
     world.loop.run()
     assert turns > 10
-    assert max(b - a for a, b in zip(seen, seen[1:])) <= 10
+    assert max(b - a for a, b in itertools.pairwise(seen)) <= 10
     assert len(world.shard.replayed) == 100
 
 
