@@ -300,6 +300,11 @@ class OffsetMap:
         self._hash_key(key)
         return self._get()
 
+    def digest(self, key: cython.const[cython.uchar][::1]):
+        """The 16 bytes that stand for `key` in this map."""
+        self._hash_key(key)
+        return self._hash0.to_bytes(8, "little") + self._hash1.to_bytes(8, "little")
+
     @cython.cfunc
     def _hash_key(self, key: cython.const[cython.uchar][::1]):
         if cython.compiled:
