@@ -138,10 +138,10 @@ class OffsetIndex(_Table):
             return self.base_offset, 0
         return self.base_offset + self.offsets[at], self.positions[at]
 
-    def position_at_most(self, position: int) -> int:
-        """The greatest indexed batch start at or below `position`, or 0."""
+    def floor_position(self, position: int) -> tuple[int, int]:
+        """(offset, position) of the last entry at or below `position`, (-1, 0) without one."""
         at = bisect_right(self.positions, position) - 1
-        return self.positions[at] if at >= 0 else 0
+        return (self.base_offset + self.offsets[at], self.positions[at]) if at >= 0 else (-1, 0)
 
     def last(self) -> tuple[int, int]:
         """(offset, position) of the last entry, (base offset, 0) without one."""

@@ -19,6 +19,7 @@ from kwire.log.log_config import LogConfig
 from kwire.log.producer_snapshot import SnapshotFiles
 from kwire.log.producers import Producers
 from kwire.log.scheduling import Scheduler
+from kwire.log.segment import Segment
 from kwire.log.segments import Segments
 from kwire.log.tail import Tail
 from kwire.pending import Pending
@@ -81,6 +82,7 @@ class LogBase:
         self.has_new_files = False
         self._epochs_unsynced = False
         self._truncations = 0
+        self.unsynced_segments: list[Segment] = []  # sealed, their trimmed indexes not durable yet
         self._tail = Tail(self._write_failed, self._written, scheduler)
         self._on_error = on_error
         self._first_unstable: int | None = None
@@ -203,7 +205,7 @@ class LogBase:
     def _flush_to(self, offset: int) -> Pending[None]:
         """Sync the segments that hold offsets from the recovery point up to `offset`."""
         result: Pending[None] = Pending()
-        if offset <= self.recovery_point:
+        if offset <= self.recovery_point and not self.unsynced_segments:
             result.complete(None)
             return result
         request = self._sync_request(offset)
@@ -229,6 +231,10 @@ class LogBase:
         for segment in self.segments.starting_at(self.recovery_point):
             if segment.base_offset < offset:
                 segment.add_to_sync(request)
+        for segment in self.unsynced_segments:
+            if not segment.is_deleted:
+                segment.add_to_sync(request)
+        self.unsynced_segments = []
         if self._epochs_unsynced:
             self._epochs_unsynced = False
             request.paths.append(f"{self.directory}/{EPOCHS_FILE}")

@@ -30,6 +30,7 @@ def roll(log: LogBase, base_offset: int | None = None) -> Segment:
     if not active.size_bytes and active.base_offset == base:
         return active
     active.seal()
+    log.unsynced_segments.append(active)
     log.save_snapshot()
     if not active.size_bytes:
         # Nothing was ever in it (offsets too far from its base): it gives way.

@@ -98,11 +98,19 @@ def _cut(segment: Segment, start: int, data: bytes) -> tuple[int, int]:
     The walk begins at the last index entry inside, so that large reads cost little.
     """
     size_bytes = len(data)
-    at = segment.index.position_at_most(start + size_bytes - HEADER_SIZE) - start
-    if at < 0 or at >= size_bytes:
-        at = 0
+    entry_offset, position = segment.index.floor_position(start + size_bytes - HEADER_SIZE)
+    at = position - start
+    if at <= 0:
+        return _walk_to_end(data, 0)
+    try:
+        is_right = parse_header(data, at).last_offset == entry_offset
+    except KafkaError:
+        is_right = False
+    if not is_right:
+        segment.rebuild_indexes(f"the index entry of offset {entry_offset} is wrong")
+        return _walk_to_end(data, 0)
     result = _walk_to_end(data, at)
-    if result[0] == 0 and at > 0:
+    if result[0] == 0:
         # The batch of that entry is cut off: only a walk from the beginning finds the one before.
         result = _walk_to_end(data, 0)
     return result

@@ -124,8 +124,7 @@ def open_log(
     log.snapshots.remove_above(end_offset)
     load_producers(log, end_offset)
     log.set_end(end_offset)
-    if clean:
-        _check_transaction_indexes(log, found)
+    _check_transaction_indexes(log, found)
     log.recovery_point = min(max(point, log.log_start_offset), end_offset)
     log.update_high_watermark(high_watermark)
     return log
@@ -456,7 +455,7 @@ def _check_transaction_indexes(log: PartitionLog, found: _Found) -> None:
     doubtful: list[Segment] = []
     for segment, end in zip(log.segments, ends, strict=True):
         try:
-            if segment.transaction_index is not None:
+            if segment.aborted_transactions():
                 continue
         except KafkaError:
             rebuild_transaction_indexes(log)
