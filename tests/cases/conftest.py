@@ -80,6 +80,10 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    # What the clients' own code does without closing, or is deprecated for, is not ours.
+    config.addinivalue_line("filterwarnings", "ignore::DeprecationWarning")
+    config.addinivalue_line("filterwarnings", "ignore::ResourceWarning")
+    config.addinivalue_line("filterwarnings", "ignore::pytest.PytestUnraisableExceptionWarning")
     config.addinivalue_line("markers", "case(id): the id of the case in the catalogue")
     config.addinivalue_line("markers", "restart: restarts a broker; needs --admin-restart")
     config.addinivalue_line("markers", "special(name): needs --special NAME=HOST:PORT")

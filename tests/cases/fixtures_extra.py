@@ -1,13 +1,16 @@
 """Fixtures of the produce/fetch/metadata/admin checks, over those of conftest.py.
 
-Two settings come from options or from the environment:
+Settings come from options or from the environment:
   --broker-pid / CHECKS_BROKER_PID    process id of the --bootstrap broker, for memory checks
+  CHECKS_BROKER_STATE                 a JSON file with its present `pid`, where restarts change it
   --kafka-libs / CHECKS_KAFKA_LIBS    folder with Apache Kafka's jars, for checks that run its tools
 """
 
 from __future__ import annotations
 
+import json
 import os
+import pathlib
 import subprocess
 
 import pytest
@@ -43,6 +46,9 @@ def c(bootstrap):
 @pytest.fixture
 def broker_pid(request):
     """Process id of the broker, or None (memory assertions are then left out)."""
+    state = os.environ.get("CHECKS_BROKER_STATE")
+    if state:
+        return int(json.loads(pathlib.Path(state).read_text())["pid"])
     v = setting(request.config, "--broker-pid", "CHECKS_BROKER_PID")
     return int(v) if v else None
 

@@ -134,7 +134,7 @@ def cases(context: Context) -> Result:
     for name in SPECIAL:
         arguments += ["--special", f"{name}={context.brokers.bootstrap(name)}"]
     arguments += ["--admin-restart", context.brokers.restart_command()]
-    environment = {"CHECKS_BROKER_PID": str(context.brokers.pid())}
+    environment = {"CHECKS_BROKER_STATE": str(context.brokers.state_file("main"))}
     libs = context.paths.cache / "kafka" / "libs"
     if libs.is_dir():
         environment["CHECKS_KAFKA_LIBS"] = str(libs)

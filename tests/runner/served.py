@@ -66,9 +66,6 @@ class ServedBrokers:
             self._ports[name] = start(self.state_file(name))
         return f"127.0.0.1:{self._ports[name]}"
 
-    def pid(self, name: str = "main") -> int:
-        return int(json.loads(self.state_file(name).read_text())["pid"])
-
     def restart_command(self) -> str:
         """A shell command that restarts the broker named by CHECKS_BROKER."""
         module = shlex.quote(self.python) + " -m tests.runner.served restart"
