@@ -156,6 +156,9 @@ class BatchHeader(NamedTuple):
         return add_sequence(self.base_sequence, self.last_offset_delta)
 
 
+_new_header = tuple.__new__  # without the detour through keyword arguments
+
+
 def add_sequence(sequence: int, increment: int) -> int:
     """`sequence + increment` in the circle 0 .. 2**31 - 1."""
     return (sequence + increment) & 0x7FFFFFFF
@@ -182,7 +185,7 @@ def parse_header(buffer: Buffer, offset: int = 0) -> BatchHeader:
                 f"Record batch is corrupted (the size {size_bytes} is smaller than the minimum "
                 f"allowed overhead {HEADER_SIZE})"
             )
-        return BatchHeader(fields[0], size_bytes, *fields[2:])
+        return _new_header(BatchHeader, (fields[0], size_bytes, *fields[2:]))
     if magic > MAGIC_CURRENT:
         raise _corrupt(f"Invalid magic found in record: {_signed_byte(magic)}")
     return _parse_legacy(buffer, offset, available)

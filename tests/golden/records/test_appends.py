@@ -18,7 +18,7 @@ import pytest
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from tests.support.kernels import record_packages
-from tests.support.wire import rows
+from tests.support.kernels import vectors as rows
 
 GROUPS = 20
 REFUSALS = {
