@@ -103,7 +103,8 @@ class PartitionChange:
         if len(self.isr) >= self._min_isr:
             self._elr = []
             return
-        candidates = sorted({*self._elr, *self._partition.isr})
+        # Kafka 4.4 keeps replicas that a reassignment took away; they could never be elected.
+        candidates = sorted({*self._elr, *self._partition.isr} & {*self.replicas})
         self._elr = [
             replica
             for replica in candidates
