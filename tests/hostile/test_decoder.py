@@ -17,7 +17,7 @@ from kwire.protocol import frame, messages, metadata_records
 from kwire.protocol.api_keys import API_KEYS
 from kwire.protocol.budget import REQUEST_ELEMENTS_MAX
 from kwire.protocol.errors import MalformedError, UnsupportedRecordError
-from tests.support.wire import by_message, rows
+from tests.support.vectors import by_message, rows
 
 CODECS = sorted({(row["message"], row["version"]) for row in rows("wire")})
 REQUESTS = [codec for codec in CODECS if codec[0].endswith("Request")]

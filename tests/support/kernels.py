@@ -7,10 +7,8 @@ as on a machine that has neither.
 
 from __future__ import annotations
 
-import gzip
 import importlib
 import importlib.util
-import json
 import sys
 from functools import cache
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -21,7 +19,6 @@ from typing import Any
 import kwire.protocol
 import kwire.protocol.records
 
-DATA = Path(__file__).parents[1] / "golden" / "data"
 PREFIX = "kwire.protocol.records"
 MODULES = (
     "build",
@@ -83,13 +80,6 @@ def interpreted() -> ModuleType:
 def installed() -> ModuleType:
     """kwire.protocol.records as it is installed, all modules imported."""
     return _import_all()
-
-
-@cache
-def vectors(name: str) -> list[dict[str, Any]]:
-    """The lines of `tests/golden/data/<name>.jsonl.gz`."""
-    with gzip.open(DATA / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
 
 
 def record_packages() -> list[Any]:

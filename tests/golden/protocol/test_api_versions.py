@@ -10,7 +10,7 @@ import pytest
 from kwire.protocol import api_versions, frame, messages
 from kwire.protocol.api_keys import API_KEYS, UNBUILT, is_supported
 from kwire.protocol.errors import MalformedError
-from tests.support.wire import DATA
+from tests.support.vectors import DATA
 
 MEASURED: dict[str, Any] = json.loads((DATA / "api_versions.json").read_text(encoding="utf-8"))
 LISTENERS = sorted(MEASURED)

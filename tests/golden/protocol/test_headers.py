@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kwire.protocol import frame, messages
 from kwire.protocol.api_keys import API_KEYS
-from tests.support.wire import rows
+from tests.support.vectors import rows
 
 
 def test_request_headers() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from kwire.protocol import messages
 from kwire.protocol.errors import MalformedError
-from tests.support.wire import rows
+from tests.support.vectors import rows
 
 GROUPS = 40
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kwire.protocol import coordinator_records, messages, metadata_records
-from tests.support.wire import by_message, check_described, message_of, rows
+from tests.support.vectors import by_message, check_described, message_of, rows
 
 VECTORS = by_message("wire")
 

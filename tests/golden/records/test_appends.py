@@ -18,7 +18,7 @@ import pytest
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from tests.support.kernels import record_packages
-from tests.support.kernels import vectors as rows
+from tests.support.vectors import rows
 
 GROUPS = 20
 REFUSALS = {
