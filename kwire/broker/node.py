@@ -270,7 +270,9 @@ class Node:
         if at is None:
             at = type(request).MAX_VERSION if context is None else context.api_version
         made = ControllerContext(api_version=at)
-        if context is not None:
+        if context is None:
+            made.same_process = True
+        else:
             made.principal = context.principal
             made.client_id = context.client_id
             made.authorize = context.authorize

@@ -140,6 +140,7 @@ async def _serve_until_stopped(node: Node, loop: Any) -> int:
         await stopped
     elif not starting.done():
         starting.cancel()
+        await _ended(starting)
     status: int = stopped.result() if stopped.done() else 0
     await node.stop()
     return status
@@ -156,3 +157,13 @@ async def _first_of(loop: Any, task: Any, future: Any) -> None:
     task.add_done_callback(done)
     future.add_done_callback(done)
     await either
+
+
+async def _ended(task: Any) -> None:
+    """Wait until a cancelled task has ended, however it does."""
+    import asyncio
+
+    try:
+        await task
+    except (asyncio.CancelledError, Exception):
+        return

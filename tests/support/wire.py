@@ -1,103 +1,241 @@
-"""Golden vectors of the wire format: reading them, and their JSON values as messages and back.
+"""A small client over kwire's own codec, for tests of the broker: one connection, one call a time.
 
-The vectors were written by Apache Kafka 4.4's own code. In their values `bytes` and `records` are
-base64, a uuid is Kafka's text form, and `_tags` lists the unknown tagged fields of a struct.
+The codec itself is checked against golden vectors and real clients; here it is only a convenience.
 """
 
 from __future__ import annotations
 
-import base64
-import functools
-import gzip
-import json
-import pathlib
+import socket
+import time
 from typing import Any
 
-from kwire.protocol import messages, uuids
+from kwire.protocol import frame
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode
+from kwire.protocol.records import Record, build_batch, read_records
 
-DATA = pathlib.Path(__file__).parent.parent / "golden" / "data"
-
-
-@functools.cache
-def rows(name: str) -> list[dict[str, Any]]:
-    """The lines of `tests/golden/data/<name>.jsonl.gz`."""
-    with gzip.open(DATA / f"{name}.jsonl.gz", "rt", encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
-
-
-@functools.cache
-def by_message(name: str) -> dict[str, list[dict[str, Any]]]:
-    """The same by the name of the message."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for row in rows(name):
-        found.setdefault(row["message"], []).append(row)
-    return found
+TIMEOUT_S = 20.0
+TRANSIENT = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+)
 
 
-def key_of(field_name: str) -> str:
-    """A field's name in either spelling, for comparison: `topic_id` and `topicId` are one."""
-    return field_name.replace("_", "").lower()
+class ConnectionClosed(AssertionError):
+    """The broker closed the connection."""
 
 
-def message_of(row: dict[str, Any]) -> Any:
-    """The message that a vector's `value` describes."""
-    cls = messages.by_name(row["message"])
-    return _struct(cls, cls.SCHEMA.root, row["value"])
+class WireClient:
+    """`call(request, version)` sends and receives; `send`/`receive` for pipelining."""
+
+    def __init__(self, bootstrap: str, timeout_s: float = TIMEOUT_S) -> None:
+        host, _, port = bootstrap.rpartition(":")
+        self.socket = socket.create_connection((host.strip("[]"), int(port)), timeout_s)
+        self._correlation_id = 0
+        self._sent: list[tuple[int, int, int]] = []
+
+    def __enter__(self) -> WireClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def send(self, request: Any, version: int) -> int:
+        """Send without waiting; returns the correlation id."""
+        self._correlation_id += 1
+        key = type(request).API_KEY
+        self._sent.append((self._correlation_id, key, version))
+        parts = frame.encode_request(key, version, self._correlation_id, "test", request)
+        self.socket.sendall(b"".join(parts))
+        return self._correlation_id
+
+    def receive(self) -> Any:
+        """The next response, which must answer the oldest request that was sent."""
+        body = self.receive_frame()
+        expected, key, version = self._sent.pop(0)
+        correlation_id, response = frame.decode_response(key, version, body)
+        assert correlation_id == expected, "answers leave in request order"
+        return response
+
+    def receive_frame(self) -> bytes:
+        size = int.from_bytes(self._exactly(4), "big")
+        return self._exactly(size)
+
+    def _exactly(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            try:
+                piece = self.socket.recv(size - len(data))
+            except ConnectionError as error:
+                raise ConnectionClosed(str(error)) from None
+            if not piece:
+                raise ConnectionClosed("end of stream")
+            data += piece
+        return bytes(data)
+
+    def expect_closed(self) -> None:
+        """Wait for the broker to close; nothing may come before."""
+        try:
+            data = self.socket.recv(1)
+        except ConnectionError:
+            return
+        assert data == b"", "bytes instead of a close"
+
+    def call(self, request: Any, version: int) -> Any:
+        self.send(request, version)
+        return self.receive()
+
+    # -- the metadata, in short form
+
+    def metadata(self, names: list[str] | None = None, version: int = 12) -> Any:
+        shape = m.MetadataRequest.MetadataRequestTopic
+        topics = None if names is None else [shape(name=name) for name in names]
+        request = m.MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+        return self.call(request, version)
+
+    def cluster_id(self) -> str:
+        return str(self.metadata([]).cluster_id)
+
+    def brokers(self) -> dict[int, tuple[str, int]]:
+        return {b.node_id: (b.host, b.port) for b in self.metadata([]).brokers}
+
+    def topics(self) -> list[str]:
+        return [topic.name for topic in self.metadata(None).topics]
+
+    def topic(self, name: str) -> Any:
+        """The topic's metadata once all of its partitions have a leader."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while True:
+            topic = self.metadata([name]).topics[0]
+            if topic.error_code == 0 and all(p.leader_id >= 0 for p in topic.partitions):
+                return topic
+            assert time.monotonic() < deadline, topic
+
+    def topic_id(self, name: str) -> bytes:
+        return bytes(self.topic(name).topic_id)
+
+    def partition_count(self, name: str) -> int:
+        return len(self.topic(name).partitions)
+
+    def create_topic(
+        self, name: str, partitions: int = 1, configs: dict[str, str] | None = None
+    ) -> None:
+        shape = m.CreateTopicsRequest
+        request = shape(
+            timeout_ms=10_000,
+            topics=[
+                shape.CreatableTopic(
+                    name=name,
+                    num_partitions=partitions,
+                    replication_factor=-1,
+                    configs=[
+                        shape.CreatableTopicConfig(name=key, value=value)
+                        for key, value in (configs or {}).items()
+                    ],
+                )
+            ],
+        )
+        answer = self.call(request, 7).topics[0]
+        assert answer.error_code == 0, answer
+        self.topic(name)
+
+    def config(self, topic: str, name: str) -> str | None:
+        shape = m.DescribeConfigsRequest
+        request = shape(
+            resources=[
+                shape.DescribeConfigsResource(
+                    resource_type=2, resource_name=topic, configuration_keys=[name]
+                )
+            ]
+        )
+        result = self.call(request, 4).results[0]
+        assert result.error_code == 0, result
+        value: str | None = result.configs[0].value
+        return value
 
 
-def _struct(root: Any, struct: Any, value: dict[str, Any]) -> Any:
-    fields = {key_of(field.name): field for field in struct.fields}
-    arguments: dict[str, Any] = {}
-    for name, given in value.items():
-        if name == "_tags":
-            arguments["unknown_tags"] = [(tag, base64.b64decode(data)) for tag, data in given]
+def batch_of(values: list[bytes], **options: Any) -> bytes:
+    """One batch with these values."""
+    now_ms = time.time_ns() // 1_000_000
+    return bytes(
+        build_batch(
+            [Record(i, now_ms, None, value, []) for i, value in enumerate(values)], **options
+        )
+    )
+
+
+def produce_request(
+    topic: str, partitions: dict[int, bytes], acks: int = -1, timeout_ms: int = 10_000
+) -> Any:
+    """A ProduceRequest (by name, up to version 12) for partitions of one topic."""
+    shape = m.ProduceRequest
+    return shape(
+        acks=acks,
+        timeout_ms=timeout_ms,
+        topic_data=[
+            shape.TopicProduceData(
+                name=topic,
+                partition_data=[
+                    shape.PartitionProduceData(index=index, records=records)
+                    for index, records in partitions.items()
+                ],
+            )
+        ],
+    )
+
+
+def produce_values(client: WireClient, topic: str, partition: int, values: list[bytes]) -> int:
+    """Append one batch with acks=all; returns its base offset. Waits for a leader."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        request = produce_request(topic, {partition: batch_of(values)})
+        answer = client.call(request, 9).responses[0].partition_responses[0]
+        if answer.error_code in TRANSIENT and time.monotonic() < deadline:
             continue
-        field = fields[key_of(name)]
-        if field.is_array and given is not None:
-            arguments[field.name] = [_one(root, field, item) for item in given]
-        else:
-            arguments[field.name] = _one(root, field, given)
-    return root.STRUCTS[struct.name](**arguments)
+        assert answer.error_code == 0, answer
+        return int(answer.base_offset)
 
 
-def _one(root: Any, field: Any, value: Any) -> Any:
-    if value is None:
-        return None
-    if field.struct is not None:
-        return _struct(root, field.struct, value)
-    if field.type == "uuid":
-        return uuids.from_text(value)
-    if field.type in ("bytes", "records"):
-        return base64.b64decode(value)
-    return float(value) if field.type == "float64" else value
+def fetch_request(
+    topic: str, offsets: dict[int, int], *, wait_ms: int = 0, bytes_min: int = 1, **fields: Any
+) -> Any:
+    """A FetchRequest (by name, up to version 12) for partitions of one topic."""
+    shape = m.FetchRequest
+    return shape(
+        max_wait_ms=wait_ms,
+        min_bytes=bytes_min,
+        topics=[
+            shape.FetchTopic(
+                topic=topic,
+                partitions=[
+                    shape.FetchPartition(
+                        partition=index, fetch_offset=offset, partition_max_bytes=1 << 20
+                    )
+                    for index, offset in offsets.items()
+                ],
+            )
+        ],
+        **fields,
+    )
 
 
-def check_described(message: Any, value: dict[str, Any], version: int) -> None:
-    """Assert, field by field and without the codec, that a decoded message says what `value` says.
-
-    Independent of `message_of` and of `==`: it walks the JSON, not the message.
-    """
-    names = {key_of(name): name for name in message.FIELDS}
-    for name, expected in value.items():
-        if name == "_tags":
-            tags = [[tag, base64.b64encode(data).decode()] for tag, data in message.unknown_tags]
-            assert tags == expected
+def fetch_values(client: WireClient, topic: str, partition: int, offset: int = 0) -> list[bytes]:
+    """The values of a partition from `offset` to the high watermark."""
+    values: list[bytes] = []
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        response = client.call(fetch_request(topic, {partition: offset}), 12)
+        answer = response.responses[0].partitions[0]
+        if answer.error_code in TRANSIENT and time.monotonic() < deadline:
             continue
-        _check_value(getattr(message, names[key_of(name)]), expected, version)
-
-
-def _check_value(got: Any, expected: Any, version: int) -> None:
-    if isinstance(expected, dict):
-        check_described(got, expected, version)
-    elif isinstance(expected, list):
-        assert isinstance(got, list)
-        assert len(got) == len(expected)
-        for left, right in zip(got, expected, strict=True):
-            _check_value(left, right, version)
-    elif isinstance(expected, str) and not isinstance(got, str):
-        data = bytes(got)
-        text = base64.b64encode(data).decode()
-        assert expected in (text, text.rstrip("=").translate(str.maketrans("+/", "-_")))
-    else:
-        assert got == expected
-        assert (got is None) == (expected is None)
+        assert answer.error_code == 0, answer
+        found = [r for r in read_records(bytes(answer.records or b"")) if r.offset >= offset]
+        if not found:
+            assert offset == answer.high_watermark
+            return values
+        values += [record.value or b"" for record in found]
+        offset = found[-1].offset + 1

@@ -37,7 +37,7 @@ def register_broker(
     """Answer a BrokerRegistrationRequest (versions 0-4). The record is the last of the answer."""
     broker_id = request.broker_id
     existing = state.image.brokers.get(broker_id)
-    _check_registration(state, request, existing, now_ms)
+    _check_registration(state, request, existing, context, now_ms)
     same = existing is not None and existing.incarnation_id == request.incarnation_id
     records: Records = []
     if same and existing is not None:
@@ -73,7 +73,11 @@ def register_broker(
 
 
 def _check_registration(
-    state: ControllerState, request: Any, existing: BrokerImage | None, now_ms: int
+    state: ControllerState,
+    request: Any,
+    existing: BrokerImage | None,
+    context: ControllerContext,
+    now_ms: int,
 ) -> None:
     if request.cluster_id != state.config.cluster_id:
         raise KafkaError(
@@ -84,6 +88,7 @@ def _check_registration(
     if (
         existing is not None
         and existing.incarnation_id != request.incarnation_id
+        and not context.same_process
         and state.heartbeats.has_valid_session(request.broker_id, existing.epoch, now_ms)
     ):
         raise KafkaError(

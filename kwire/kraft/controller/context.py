@@ -99,7 +99,9 @@ class ControllerContext:
 
     `next_offset` is the offset that the first record of the answer will get: a new broker's epoch.
     `apply_partition_quota` raises KafkaError(THROTTLING_QUOTA_EXCEEDED) when the controller
-    mutation quota does not allow that many partitions now.
+    mutation quota does not allow that many partitions now. `same_process`: the request comes from
+    the broker of this very process, which holds the lock of their log directories, so that no
+    earlier incarnation of it can be alive.
     """
 
     api_version: int = 0
@@ -112,4 +114,5 @@ class ControllerContext:
     token_authenticated: bool = False
     forwarded: bool = True
     security_protocol: int = 0
+    same_process: bool = False
     apply_partition_quota: Callable[[int], None] = no_quota
