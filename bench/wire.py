@@ -64,7 +64,7 @@ def fetch_response(version: int) -> Any:
 
 
 def cost_us(
-    function: Callable[[], Any], *, rounds: int = 60, calls: int = 2000
+    function: Callable[[], Any], *, rounds: int = 400, calls: int = 300
 ) -> dict[str, float]:
     """Microseconds for one call: the best round and the median of the rounds."""
     for _ in range(calls):

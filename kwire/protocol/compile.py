@@ -126,9 +126,13 @@ class Message(Struct):
 
         Raises MalformedError for bytes that are not this message, UnsupportedVersionError.
         """
-        view = buffer if type(buffer) is memoryview else memoryview(buffer)
-        decode = cls._decoders.get(version) or cls.decoder(version)
-        result: tuple[SelfMessage, int] = decode(view, offset)
+        if type(buffer) is not memoryview:
+            buffer = memoryview(buffer)
+        try:
+            decode = cls._decoders[version]
+        except KeyError:
+            decode = cls.decoder(version)
+        result: tuple[SelfMessage, int] = decode(buffer, offset)
         return result
 
     @classmethod

@@ -40,15 +40,18 @@ def length_table() -> list[int]:
     if not _LENGTH_TABLE:
         _LENGTH_TABLE.extend([0] * 32768)
         for first in range(128):
-            three = range(first + 2, first + 2 + 128 * 128, 128)
-            _LENGTH_TABLE.extend([-(first + 1 + second * 128) for second in range(128)])
-            _LENGTH_TABLE.extend(three)
+            two = -(first + 1)
+            _LENGTH_TABLE.extend(range(two, two - 128 * 128, -128))
+            _LENGTH_TABLE.extend(range(first + 2, first + 2 + 128 * 128, 128))
         # A zero (null) spelled with two or three bytes: not a length, so not for the table.
         _LENGTH_TABLE[0x8000] = _LENGTH_TABLE[0x8080] = 0
     return _LENGTH_TABLE
 
 
 _LENGTH_TABLE: list[int] = []
+
+LOOPS = tuple((None,) * count for count in range(32))
+"""What to iterate over for few turns: a tuple that is there is cheaper than a new iterator."""
 
 
 _CONVERT = {
@@ -122,6 +125,7 @@ class _DecoderWriter(Writer):
             Malformed=MalformedError,
             PackError=PackError,
             finish=finish_uvarint,
+            LOOPS=LOOPS,
             new=object.__new__,
             repeat=repeat,
             tags=read_unknown_tags,
@@ -391,7 +395,8 @@ class _DecoderWriter(Writer):
                 hot = self._flexible and field.struct is not None and _is_hot(field.struct)
                 if hot:
                     self.line("p -= 1")
-                with self.block(f"for _ in repeat(None, {count}):"):
+                turns = f"LOOPS[{count}] if {count} < {len(LOOPS)} else repeat(None, {count})"
+                with self.block(f"for _ in {turns}:"):
                     self._hot, self._skip = hot, int(hot)
                     if field.struct is not None:
                         item = self._struct(field.struct)
