@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from kwire.kraft import features as facts
-from kwire.kraft.controller.features import elr_safety_records
 from kwire.kraft.controller.state import ControllerState, Records
 from kwire.kraft.images.errors import ImageError
 from kwire.kraft.metadata_version import METADATA_VERSIONS
@@ -50,6 +49,8 @@ def activation_records(
         for record, _ in wanted
     )
     if elr:
+        from kwire.kraft.controller.features import elr_safety_records
+
         records.extend(elr_safety_records(state))
     if METADATA_VERSIONS[level].metadata_transaction:
         position = 1 if state.image.in_transaction else 0

@@ -12,30 +12,13 @@ Life of an active controller: replay the log -> `activate` -> `handle`/`expire`/
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from kwire.clock import Random
-from kwire.kraft.controller import (
-    acls,
-    alter_partition,
-    assign_dirs,
-    bootstrap,
-    brokers,
-    configs,
-    elect_leaders,
-    elections,
-    features,
-    partitions,
-    producer_ids,
-    quotas,
-    reassignment,
-    scram,
-    tokens,
-    topics,
-)
+from kwire.kraft.controller import bootstrap, elections
 from kwire.kraft.controller.context import ControllerConfig, ControllerContext
-from kwire.kraft.controller.errors import error_response
 from kwire.kraft.controller.index import PartitionIndex
 from kwire.kraft.controller.state import ControllerState, Records
 from kwire.kraft.image import MetadataImage
@@ -44,49 +27,51 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 _ALTER, _ALTER_CONFIGS, _CLUSTER_ACTION, _DESCRIBE = 7, 11, 9, 8
 _CLUSTER_ACL, _CLUSTER_NAME = 4, "kafka-cluster"
 
-_Handler = Callable[[ControllerState, Any, ControllerContext, int], tuple[Records, Any]]
-
+# request -> (operation on the cluster it needs, module, function, arguments of the function: the
+# first so many of state, request, context and now_ms). Modules are imported at first use.
 # fmt: off
-_HANDLERS: dict[str, tuple[int | None, _Handler]] = {
-    # request: (operation on the cluster that it needs, handler)
-    "CreateTopicsRequest": (None, lambda s, r, x, n: topics.create_topics(s, r, x)),
-    "DeleteTopicsRequest": (None, lambda s, r, x, n: topics.delete_topics(s, r, x)),
-    "CreatePartitionsRequest":
-        (None, lambda s, r, x, n: partitions.create_partitions(s, r, x)),
-    "IncrementalAlterConfigsRequest":
-        (None, lambda s, r, x, n: configs.incremental_alter_configs(s, r, x)),
-    "AlterConfigsRequest": (None, lambda s, r, x, n: configs.alter_configs(s, r, x)),
-    "CreateAclsRequest": (_ALTER, lambda s, r, x, n: acls.create_acls(s, r)),
-    "DeleteAclsRequest": (_ALTER, lambda s, r, x, n: acls.delete_acls(s, r)),
-    "AlterClientQuotasRequest":
-        (_ALTER_CONFIGS, lambda s, r, x, n: quotas.alter_client_quotas(s, r)),
-    "AlterUserScramCredentialsRequest":
-        (_ALTER, lambda s, r, x, n: scram.alter_credentials(s, r)),
-    "UpdateFeaturesRequest": (_ALTER, lambda s, r, x, n: features.update_features(s, r, x)),
-    "ElectLeadersRequest": (_ALTER, lambda s, r, x, n: elect_leaders.elect_leaders(s, r, x)),
+_ROUTES: dict[str, tuple[int | None, str, str, int]] = {
+    "CreateTopicsRequest": (None, "topics", "create_topics", 3),
+    "DeleteTopicsRequest": (None, "topics", "delete_topics", 3),
+    "CreatePartitionsRequest": (None, "partitions", "create_partitions", 3),
+    "IncrementalAlterConfigsRequest": (None, "configs", "incremental_alter_configs", 3),
+    "AlterConfigsRequest": (None, "configs", "alter_configs", 3),
+    "CreateAclsRequest": (_ALTER, "acls", "create_acls", 2),
+    "DeleteAclsRequest": (_ALTER, "acls", "delete_acls", 2),
+    "AlterClientQuotasRequest": (_ALTER_CONFIGS, "quotas", "alter_client_quotas", 2),
+    "AlterUserScramCredentialsRequest": (_ALTER, "scram", "alter_credentials", 2),
+    "UpdateFeaturesRequest": (_ALTER, "features", "update_features", 3),
+    "ElectLeadersRequest": (_ALTER, "elect_leaders", "elect_leaders", 3),
     "AlterPartitionReassignmentsRequest":
-        (_ALTER, lambda s, r, x, n: reassignment.alter_partition_reassignments(s, r)),
+        (_ALTER, "reassignment", "alter_partition_reassignments", 2),
     "ListPartitionReassignmentsRequest":
-        (_DESCRIBE, lambda s, r, x, n: ([], reassignment.list_partition_reassignments(s, r))),
-    "UnregisterBrokerRequest": (_ALTER, lambda s, r, x, n: brokers.unregister_broker(s, r)),
-    "UnregisterControllerRequest":
-        (_ALTER, lambda s, r, x, n: brokers.unregister_controller(s, r)),
-    "AlterPartitionRequest":
-        (_CLUSTER_ACTION, lambda s, r, x, n: alter_partition.alter_partition(s, r, x)),
-    "BrokerRegistrationRequest":
-        (_CLUSTER_ACTION, lambda s, r, x, n: brokers.register_broker(s, r, x, n)),
-    "BrokerHeartbeatRequest": (_CLUSTER_ACTION, lambda s, r, x, n: brokers.heartbeat(s, r, x, n)),
-    "ControllerRegistrationRequest":
-        (_CLUSTER_ACTION, lambda s, r, x, n: brokers.register_controller(s, r)),
+        (_DESCRIBE, "reassignment", "list_partition_reassignments", 2),
+    "UnregisterBrokerRequest": (_ALTER, "brokers", "unregister_broker", 2),
+    "UnregisterControllerRequest": (_ALTER, "brokers", "unregister_controller", 2),
+    "AlterPartitionRequest": (_CLUSTER_ACTION, "alter_partition", "alter_partition", 3),
+    "BrokerRegistrationRequest": (_CLUSTER_ACTION, "brokers", "register_broker", 4),
+    "BrokerHeartbeatRequest": (_CLUSTER_ACTION, "brokers", "heartbeat", 4),
+    "ControllerRegistrationRequest": (_CLUSTER_ACTION, "brokers", "register_controller", 2),
     "AssignReplicasToDirsRequest":
-        (_CLUSTER_ACTION, lambda s, r, x, n: assign_dirs.assign_replicas_to_dirs(s, r)),
-    "AllocateProducerIdsRequest":
-        (_CLUSTER_ACTION, lambda s, r, x, n: producer_ids.allocate(s, r)),
-    "CreateDelegationTokenRequest": (None, lambda s, r, x, n: tokens.create(s, r, x)),
-    "RenewDelegationTokenRequest": (None, lambda s, r, x, n: tokens.renew(s, r, x)),
-    "ExpireDelegationTokenRequest": (None, lambda s, r, x, n: tokens.expire(s, r, x)),
+        (_CLUSTER_ACTION, "assign_dirs", "assign_replicas_to_dirs", 2),
+    "AllocateProducerIdsRequest": (_CLUSTER_ACTION, "producer_ids", "allocate", 2),
+    "CreateDelegationTokenRequest": (None, "tokens", "create", 3),
+    "RenewDelegationTokenRequest": (None, "tokens", "renew", 3),
+    "ExpireDelegationTokenRequest": (None, "tokens", "expire", 3),
 }
 # fmt: on
+
+_loaded: dict[str, Callable[..., tuple[Records, Any]]] = {}
+
+
+def _function(module: str, name: str) -> Callable[..., tuple[Records, Any]]:
+    key = f"{module}.{name}"
+    function = _loaded.get(key)
+    if function is None:
+        found = getattr(importlib.import_module(f"kwire.kraft.controller.{module}"), name)
+        function = _loaded[key] = found
+    return function
+
 
 _TIMED = (
     "CreateTopicsRequest",
@@ -97,7 +82,7 @@ _TIMED = (
 )
 """Requests whose time is over before they are looked at when they give themselves none."""
 
-HANDLED_REQUESTS = frozenset(_HANDLERS)
+HANDLED_REQUESTS = frozenset(_ROUTES)
 """Names of the requests that `Controller.handle` answers."""
 
 
@@ -205,7 +190,7 @@ class Controller:
         Errors are answers, with Kafka's codes in Kafka's places; an inactive controller answers
         NOT_CONTROLLER. Raises KeyError for a request that no controller answers.
         """
-        operation, handler = _HANDLERS[type(request).NAME]
+        operation, module, function, count = _ROUTES[type(request).NAME]
         try:
             if not self.is_active:
                 raise KafkaError(ErrorCode.NOT_CONTROLLER, "No controller appears to be active.")
@@ -215,8 +200,11 @@ class Controller:
                 raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
             if getattr(request, "timeout_ms", 1) <= 0 and type(request).NAME in _TIMED:
                 raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
-            records, response = handler(self.state, request, context, now_ms)
+            arguments = (self.state, request, context, now_ms)[:count]
+            records, response = _function(module, function)(*arguments)
         except KafkaError as error:
+            from kwire.kraft.controller.errors import error_response
+
             return [], error_response(request, error, context.api_version)
         if records:
             self._wrote(now_ms)
@@ -252,7 +240,9 @@ class Controller:
         elif self._due("unclean", now_ms, config.unclean_election_interval_ms):
             records = elections.elect_unclean_leaders(self.state)
         elif self._due("tokens", now_ms, config.token_expiry_check_interval_ms):
-            records = tokens.sweep(self.state, wall_ms)
+            from kwire.kraft.controller.tokens import sweep
+
+            records = sweep(self.state, wall_ms)
         elif self._due("no_op", now_ms, config.max_idle_interval_ms):
             records = [bootstrap.no_op_record()]
         if records:

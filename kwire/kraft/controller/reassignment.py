@@ -121,7 +121,7 @@ def _change(
     return change.build()
 
 
-def list_partition_reassignments(state: ControllerState, request: Any) -> Any:
+def list_partition_reassignments(state: ControllerState, request: Any) -> tuple[Records, Any]:
     """Answer a ListPartitionReassignmentsRequest (version 0)."""
     topics = []
     image = state.image.topics
@@ -136,7 +136,7 @@ def list_partition_reassignments(state: ControllerState, request: Any) -> Any:
             topic = image.by_name.get(wanted.name)
             if topic is not None:
                 topics.append(_ongoing(topic, wanted.partition_indexes))
-    return m.ListPartitionReassignmentsResponse(
+    return [], m.ListPartitionReassignmentsResponse(
         error_message=None, topics=[topic for topic in topics if topic.partitions]
     )
 
