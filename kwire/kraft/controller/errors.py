@@ -10,13 +10,19 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import KafkaError
 
 
-def error_response(request: Any, error: KafkaError, api_version: int = 0) -> Any:
-    """The response of `request` that says `error`.
+def error_response(
+    request: Any, error: KafkaError, api_version: int = 0, principal: str = "User:ANONYMOUS"
+) -> Any:
+    """The response of `request` that says `error`; `principal` is who asked.
 
     Where the response has no error of its own, every topic, resource or filter of the request
     gets it, as Kafka does.
     """
     name = type(request).NAME
+    if name in _TOKEN_REQUESTS:
+        from kwire.kraft.controller.tokens import failed
+
+        return failed(request, error.code, api_version, principal)
     builder = _BUILDERS.get(name)
     if builder is not None:
         return builder(request, int(error.code), text_of(error))
@@ -153,6 +159,12 @@ def _elect_leaders(request: Any, code: int, text: str | None) -> Any:
         ],
     )
 
+
+_TOKEN_REQUESTS = (
+    "CreateDelegationTokenRequest",
+    "RenewDelegationTokenRequest",
+    "ExpireDelegationTokenRequest",
+)
 
 _BUILDERS: dict[str, Callable[[Any, int, str | None], Any]] = {
     "CreateTopicsRequest": _create_topics,

@@ -19,6 +19,8 @@ from kwire.protocol.errors import ErrorCode
 
 USER_TYPE = "User"
 CREATE_TOKENS, USER_ACL = 13, 7
+REQUESTER_FROM = 3
+"""CreateDelegationTokenResponse names the requester from this version on (KIP-373)."""
 _MAX = (1 << 63) - 1
 
 
@@ -44,6 +46,41 @@ def may_request_tokens(context: ControllerContext) -> bool:
     return not plaintext and not anonymous_tls
 
 
+def _owner(request: Any, principal: str) -> str:
+    if request.owner_principal_name:
+        return f"{request.owner_principal_type}:{request.owner_principal_name}"
+    return principal
+
+
+def _creation_response(request: Any, api_version: int, principal: str) -> Any:
+    owner_type, owner_name = split_principal(_owner(request, principal))
+    response = m.CreateDelegationTokenResponse(
+        principal_type=owner_type,
+        principal_name=owner_name,
+        issue_timestamp_ms=-1,
+        expiry_timestamp_ms=-1,
+        max_timestamp_ms=-1,
+    )
+    if api_version >= REQUESTER_FROM:
+        requester_type, requester_name = split_principal(principal)
+        response.token_requester_principal_type = requester_type
+        response.token_requester_principal_name = requester_name
+    return response
+
+
+def failed(request: Any, code: int, api_version: int, principal: str) -> Any:
+    """The answer to a token request that fails as a whole."""
+    name = type(request).NAME
+    if name == "CreateDelegationTokenRequest":
+        response = _creation_response(request, api_version, principal)
+    elif name == "RenewDelegationTokenRequest":
+        response = m.RenewDelegationTokenResponse(expiry_timestamp_ms=-1)
+    else:
+        response = m.ExpireDelegationTokenResponse(expiry_timestamp_ms=-1)
+    response.error_code = int(code)
+    return response
+
+
 def _refusal(state: ControllerState, context: ControllerContext) -> ErrorCode:
     if not may_request_tokens(context):
         return ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
@@ -56,20 +93,8 @@ def _refusal(state: ControllerState, context: ControllerContext) -> ErrorCode:
 
 def create(state: ControllerState, request: Any, context: ControllerContext) -> tuple[Records, Any]:
     """Answer a CreateDelegationTokenRequest (versions 1-3)."""
-    owner = context.principal
-    if request.owner_principal_name:
-        owner = f"{request.owner_principal_type}:{request.owner_principal_name}"
-    owner_type, owner_name = split_principal(owner)
-    requester_type, requester_name = split_principal(context.principal)
-    response = m.CreateDelegationTokenResponse(
-        principal_type=owner_type,
-        principal_name=owner_name,
-        token_requester_principal_type=requester_type,
-        token_requester_principal_name=requester_name,
-        issue_timestamp_ms=-1,
-        expiry_timestamp_ms=-1,
-        max_timestamp_ms=-1,
-    )
+    owner = _owner(request, context.principal)
+    response = _creation_response(request, context.api_version, context.principal)
     code = _refusal(state, context)
     allowed = owner == context.principal or context.authorize(CREATE_TOKENS, USER_ACL, owner)
     if code == ErrorCode.NONE and not allowed:
