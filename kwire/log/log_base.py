@@ -256,6 +256,11 @@ class LogBase:
         sync_files(self.files, self._sync_request(self._written_offset + 1))
         self.recovery_point = self._written_offset
 
+    def doubt_durability(self, offset: int) -> None:
+        """After a kill nobody knows which files from `offset` on were synced: the next flush is."""
+        self.has_new_files = self._epochs_unsynced = True
+        self.unsynced_segments = [s for s in self.segments.starting_at(offset) if s.is_sealed]
+
     def truncated(self) -> None:
         """Records were dropped: durably, so that they do not come back among newer ones."""
         self._truncations += 1

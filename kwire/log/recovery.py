@@ -111,8 +111,8 @@ def open_log(
     point = recovery_point or 0
     epochs_are_whole = _load_epochs(log, found)
     end_offset = _end_if_whole(log, point) if clean else None
+    first = log.segments.active.base_offset if clean else point
     if end_offset is None:
-        first = log.segments.active.base_offset if clean else point
         end_offset = recover_segments(log, first, recovery_point)
     if log.log_start_offset > end_offset:
         end_offset = _start_above_end(log, end_offset)
@@ -125,6 +125,8 @@ def open_log(
     load_producers(log, end_offset)
     log.set_end(end_offset)
     _check_transaction_indexes(log, found)
+    if not clean:
+        log.doubt_durability(first)
     log.recovery_point = min(max(point, log.log_start_offset), end_offset)
     log.update_high_watermark(high_watermark)
     return log

@@ -10,6 +10,7 @@ import pytest
 
 from kwire.log.log_config import LogConfig
 from kwire.log.types import Isolation
+from tests.support.data_directories import committed_offsets
 from tests.support.logs import DIRECTORY, World, names, read_all
 
 CONFIG = LogConfig(segment_bytes=500, index_interval_bytes=100)
@@ -127,7 +128,7 @@ def test_last_batch_truncated_after_a_clean_stop_keeps_all_whole_batches(
 ) -> None:
     """Kafka lets the log end fall to the last index entry and appends behind the torn bytes."""
     world = _filled()
-    end, bases = _damage(world, _truncate_last_batch(world), **CLEAN)
+    end, _ = _damage(world, _truncate_last_batch(world), **CLEAN)
     assert world.log.log_end_offset == end - 3
     assert "stored durably" in caplog.text or "quarantine" in caplog.text
     assert any(name.endswith(".quarantine") for name in names(world.disk))
@@ -156,7 +157,7 @@ def test_bytes_after_the_last_batch(start: Any, garbage: bytes) -> None:
         path = world.path(".log", bases[-1])
         world.overwrite(path, world.disk.size_of(path), garbage)
 
-    end, bases = _damage(world, extend, **start)
+    end, _ = _damage(world, extend, **start)
     assert world.log.log_end_offset == end
     _append_and_read(world, end)
     world.kill()
@@ -278,12 +279,7 @@ def _transactions() -> World:
 
 
 def _committed(world: World) -> list[int]:
-    found: list[int] = []
-    log = world.log
-    from tests.support.data_directories import committed_offsets
-
-    found = committed_offsets(log)
-    return found
+    return committed_offsets(world.log)
 
 
 @STARTS
@@ -427,7 +423,7 @@ def test_zeros_of_a_preallocated_index_are_no_entries() -> None:
 
 def test_log_start_behind_the_end_begins_anew() -> None:
     world = _filled(20)
-    end, _ = _damage(world, lambda bases: None, log_start_offset=500)
+    _damage(world, lambda bases: None, log_start_offset=500)
     assert (world.log.log_start_offset, world.log.log_end_offset) == (500, 500)
     world.append()
     world.scheduler.turn()

@@ -1,0 +1,435 @@
+"""Log directories: locks, loading, stray and deleted directories, checkpoints, failures."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kwire.clock import SeededRandom, SystemClock
+from kwire.log.directory_files import (
+    encode_meta_properties,
+    encode_partition_metadata,
+    java_date,
+    parse_clean_shutdown,
+    parse_partition_metadata,
+    parse_properties,
+)
+from kwire.log.log_config import LogConfig
+from kwire.log.log_directory import LogDirectoryError, parse_name, suffixed_name
+from kwire.log.manager import LogManager, ManagerSettings
+from kwire.protocol import uuids
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.testing.simulation.disk import SimulatedDisk
+from tests.support.logs import ManualClock, ManualScheduler, client_batch, read_all
+
+TOPIC_ID = bytes(range(1, 17))
+OTHER_ID = bytes(range(2, 18))
+
+
+class Node:
+    """A manager on a simulated disk that may be stopped, killed and started again."""
+
+    def __init__(self, directories: list[str] | None = None) -> None:
+        self.disk = SimulatedDisk(SeededRandom(3))
+        self.clock = ManualClock()
+        self.directories = directories or ["/data"]
+        self.configs: dict[str, LogConfig] = {}
+        self.scheduler = ManualScheduler()
+        self.failed: list[str] = []
+        self.manager = self.start()
+
+    def start(self, topics: dict[tuple[str, int], bytes] | None = None) -> LogManager:
+        self.scheduler = ManualScheduler()
+        self.manager = LogManager(
+            self.directories,
+            self.clock,
+            SeededRandom(5),
+            files=self.disk,
+            scheduler=self.scheduler,
+            settings=ManagerSettings(file_delete_delay_ms=1000),
+            config_of=lambda topic: self.configs.get(topic, LogConfig()),
+            on_directory_failure=lambda directory: self.failed.append(directory.path),
+        )
+        self.manager.open_directories()
+        self.manager.load_all(None if topics is None else lambda *key: topics.get(key))
+        return self.manager
+
+    def restart(self, topics: dict[tuple[str, int], bytes] | None = None) -> LogManager:
+        self.manager.shutdown(7)
+        return self.start(topics)
+
+    def kill(self, topics: dict[tuple[str, int], bytes] | None = None) -> LogManager:
+        self.disk.process_killed()
+        return self.start(topics)
+
+    def append(self, topic: str, partition: int, count: int = 1) -> None:
+        log = self.manager.get(topic, partition)
+        assert log is not None
+        log.append_as_leader(client_batch(count), leader_epoch=0)
+        self.scheduler.turn()
+        log.update_high_watermark(log.log_end_offset)
+
+    def names(self, path: str = "/data") -> list[str]:
+        return self.disk.directories(path)
+
+
+def test_create_stop_start() -> None:
+    node = Node()
+    for partition in range(3):
+        node.manager.create("topic", partition, TOPIC_ID)
+    node.append("topic", 1, 4)
+    assert "/data/.lock" in [f"/data/{n}" for n in node.disk.listing("/data")]
+    manager = node.restart()
+    assert [log.name for log in manager.logs()] == ["topic-0", "topic-1", "topic-2"]
+    log = manager.get("topic", 1)
+    assert log is not None
+    assert (log.topic_id, log.log_end_offset, log.high_watermark) == (TOPIC_ID, 4, 4)
+    directory = manager.directories[0]
+    assert directory.was_clean
+    assert directory.previous_broker_epoch == 7
+    assert ".kafka_cleanshutdown" not in node.disk.listing("/data")
+
+
+def test_files_of_a_stopped_directory() -> None:
+    node = Node()
+    node.manager.create("topic", 0, TOPIC_ID)
+    node.append("topic", 0, 2)
+    node.manager.shutdown(7)
+    read = node.disk.read_file
+    assert read("/data/.kafka_cleanshutdown") == b'{"version":0,"brokerEpoch":7}'
+    assert read("/data/recovery-point-offset-checkpoint") == b"0\n1\ntopic 0 2\n"
+    assert read("/data/replication-offset-checkpoint") == b"0\n1\ntopic 0 2\n"
+    assert read("/data/log-start-offset-checkpoint") == b"0\n0\n"
+    assert ".lock" not in node.disk.listing("/data")
+    assert sorted(node.disk.listing("/data/topic-0")) == [
+        "00000000000000000000.index",
+        "00000000000000000000.log",
+        "00000000000000000000.timeindex",
+        "00000000000000000002.snapshot",
+        "leader-epoch-checkpoint",
+        "partition.metadata",
+    ]
+    assert read("/data/topic-0/partition.metadata") == (
+        b"version: 0\ntopic_id: " + uuids.to_text(TOPIC_ID).encode()
+    )
+
+
+def test_killed_node_recovers() -> None:
+    node = Node()
+    node.manager.create("topic", 0, TOPIC_ID)
+    node.append("topic", 0, 3)
+    node.manager.checkpoint_recovery()
+    node.scheduler.turn()
+    manager = node.kill()
+    assert not manager.directories[0].was_clean
+    log = manager.get("topic", 0)
+    assert log is not None
+    assert log.log_end_offset == 3
+
+
+def test_log_start_is_kept() -> None:
+    node = Node()
+    node.manager.create("topic", 0, TOPIC_ID)
+    node.append("topic", 0, 3)
+    node.append("topic", 0, 3)
+    log: Any = node.manager.get("topic", 0)
+    log.delete_records_before(4)
+    node.manager.checkpoint_log_starts()
+    node.scheduler.turn()
+    log = node.kill().get("topic", 0)
+    assert log.log_start_offset == 4
+    log = node.restart().get("topic", 0)
+    assert [offset for offset, _ in read_all(log)] == [4, 5]
+
+
+def test_create_is_idempotent_but_not_across_topic_ids() -> None:
+    node = Node()
+    log = node.manager.create("topic", 0, TOPIC_ID)
+    assert node.manager.create("topic", 0, TOPIC_ID) is log
+    with pytest.raises(KafkaError) as caught:
+        node.manager.create("topic", 0, OTHER_ID)
+    assert caught.value.code == ErrorCode.INCONSISTENT_TOPIC_ID
+
+
+def test_new_logs_go_to_the_emptiest_directory() -> None:
+    node = Node(["/a", "/b"])
+    for partition in range(4):
+        node.manager.create("topic", partition, TOPIC_ID)
+    assert len(node.names("/a")) == len(node.names("/b")) == 2
+    node.restart()
+    assert len(node.manager.logs()) == 4
+
+
+# -- deletion -----------------------------------------------------------------------------------
+
+
+def test_delete_frees_the_name_at_once_and_the_space_later() -> None:
+    node = Node()
+    node.manager.create("topic", 0, TOPIC_ID)
+    node.append("topic", 0, 3)
+    done = node.manager.delete("topic", 0)
+    node.scheduler.turn()
+    assert done.done
+    assert node.manager.get("topic", 0) is None
+    (name,) = node.names()
+    assert name.startswith("topic-0.")
+    assert name.endswith("-delete")
+    log = node.manager.create("topic", 0, OTHER_ID)
+    assert log.log_end_offset == 0
+    node.scheduler.advance(1001)
+    assert node.names() == ["topic-0"]
+
+
+def test_a_deletion_goes_on_after_a_restart() -> None:
+    node = Node()
+    node.manager.create("topic", 0, TOPIC_ID)
+    node.manager.delete("topic", 0)
+    node.scheduler.turn()
+    node.kill()
+    assert node.manager.logs() == []
+    assert len(node.names()) == 1
+    node.scheduler.advance(1001)
+    assert node.names() == []
+
+
+def test_a_long_name_is_cut_for_its_suffix() -> None:
+    name = suffixed_name("t" * 249, 12, "u" * 32, "-delete")
+    assert len(name) == 255
+    parsed = parse_name(name)
+    assert parsed is not None
+    assert (parsed.partition, parsed.suffix) == (12, "-delete")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("topic-0", ("topic", 0, "")),
+        ("with.dots_and-dashes-12", ("with.dots_and-dashes", 12, "")),
+        ("topic-3.0123abcd-stray", ("topic", 3, "-stray")),
+        ("a.b-3.0123abcd-future", ("a.b", 3, "-future")),
+        ("lost+found", None),
+        ("topic", None),
+        ("-1", None),
+        ("topic-x", None),
+        ("topic-delete", None),
+        ("topic-99999999999", None),
+    ],
+)
+def test_names(name: str, expected: tuple[str, int, str] | None) -> None:
+    assert parse_name(name) == expected
+
+
+# -- directories that do not fit ------------------------------------------------------------------
+
+
+def _with_topic() -> Node:
+    node = Node()
+    node.manager.create("topic", 0, TOPIC_ID)
+    node.append("topic", 0, 3)
+    return node
+
+
+@pytest.mark.parametrize("topics", [{}, {("topic", 0): OTHER_ID}])
+def test_a_log_that_the_metadata_does_not_know_is_set_aside(topics: Any) -> None:
+    node = _with_topic()
+    node.restart(topics)
+    assert node.manager.get("topic", 0) is None
+    (name,) = node.names()
+    assert name.startswith("topic-0.")
+    assert name.endswith("-stray")
+    node.restart(topics)
+    assert node.names() == [name], "a stray log is left alone"
+
+
+def test_a_log_without_partition_metadata_is_set_aside() -> None:
+    node = _with_topic()
+    node.manager.shutdown()
+    node.disk.unlink("/data/topic-0/partition.metadata")
+    node.start({("topic", 0): TOPIC_ID})
+    assert [n.endswith("-stray") for n in node.names()] == [True]
+
+
+@pytest.mark.parametrize("content", [b"", b"version: 1\ntopic_id: x", b"\xff\xff", b"version: 0"])
+def test_unreadable_partition_metadata_refuses_in_one_line(content: bytes) -> None:
+    node = _with_topic()
+    node.manager.shutdown()
+    path = "/data/topic-0/partition.metadata"
+    node.disk.unlink(path)
+    handle = node.disk.open(path, create=True)
+    node.disk.pwritev(handle, [content], 0)
+    with pytest.raises(LogDirectoryError) as caught:
+        node.start({("topic", 0): TOPIC_ID})
+    assert path in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_empty_partition_directory_is_a_new_log() -> None:
+    node = Node()
+    node.manager.shutdown()
+    node.disk.make_directory("/data/topic-0")
+    log = node.start({("topic", 0): TOPIC_ID}).get("topic", 0)
+    assert log is not None
+    assert log.topic_id == TOPIC_ID
+
+
+def test_other_directories_are_left_alone() -> None:
+    """Kafka does not start beside lost+found or a future log."""
+    node = _with_topic()
+    node.manager.shutdown()
+    for name in ("lost+found", "topic-0.0123456789abcdef-future", "__cluster_metadata-0"):
+        node.disk.make_directory(f"/data/{name}")
+    manager = node.start({("topic", 0): TOPIC_ID})
+    assert [log.name for log in manager.logs()] == ["topic-0"]
+    assert len(node.names()) == 4
+
+
+def test_the_same_partition_in_two_directories_is_refused() -> None:
+    node = Node(["/a", "/b"])
+    node.manager.create("topic", 0, TOPIC_ID)
+    node.manager.shutdown()
+    other = "/b" if node.names("/a") else "/a"
+    node.disk.make_directory(f"{other}/topic-0")
+    handle = node.disk.open(f"{other}/topic-0/partition.metadata", create=True)
+    node.disk.pwritev(handle, [encode_partition_metadata(TOPIC_ID)], 0)
+    with pytest.raises(LogDirectoryError, match="same partition"):
+        node.start()
+
+
+@pytest.mark.parametrize("content", [b"garbage", b"0\n5\ntopic 0 1\n", b"0\n1\ntopic zero 1\n"])
+def test_damaged_checkpoints_are_done_without(content: bytes) -> None:
+    node = _with_topic()
+    node.manager.shutdown()
+    for name in ("recovery-point", "replication", "log-start"):
+        path = f"/data/{name}-offset-checkpoint"
+        node.disk.unlink(path)
+        handle = node.disk.open(path, create=True)
+        node.disk.pwritev(handle, [content], 0)
+    log = node.start().get("topic", 0)
+    assert log is not None
+    assert log.log_end_offset == 3
+
+
+# -- failures -------------------------------------------------------------------------------------
+
+
+def test_a_failed_sync_takes_its_directory_offline_and_no_other() -> None:
+    node = Node(["/a", "/b"])
+    for partition in range(4):
+        node.manager.create("topic", partition, TOPIC_ID)
+    node.scheduler.turn()
+    for partition in range(4):
+        node.append("topic", partition)
+    node.disk.fault = lambda operation, path: (
+        OSError(errno.EIO, "io") if operation == "fdatasync" and path.startswith("/a/") else None
+    )
+    for log in node.manager.logs():
+        log.flush()
+    node.scheduler.turn()
+    assert node.failed == ["/a"]
+    results = {}
+    for log in node.manager.logs():
+        try:
+            log.append_as_leader(client_batch(), leader_epoch=0)
+            results[log.directory[:2]] = "accepted"
+        except KafkaError as error:
+            assert len(read_all(log)) == 1, "reads go on"
+            results[log.directory[:2]] = ErrorCode(error.code).name
+    assert results == {"/a": "KAFKA_STORAGE_ERROR", "/b": "accepted"}
+    assert node.manager.create("other", 0, TOPIC_ID).directory.startswith("/b")
+    node.scheduler.turn()
+    node.disk.fault = None
+    node.manager.shutdown()
+    assert ".kafka_cleanshutdown" not in node.disk.listing("/a")
+    assert ".kafka_cleanshutdown" in node.disk.listing("/b")
+
+
+def test_a_checkpoint_that_fails_takes_the_directory_offline() -> None:
+    node = _with_topic()
+    node.disk.fault = lambda operation, path: (
+        OSError(errno.EIO, "io") if "replication-offset" in path else None
+    )
+    node.manager.checkpoint_high_watermarks()
+    node.scheduler.turn()
+    assert node.failed == ["/data"]
+
+
+def test_timers() -> None:
+    node = _with_topic()
+    node.configs["topic"] = LogConfig()
+    node.manager.start_timers()
+    node.scheduler.advance(31_000)
+    read = node.disk.read_file
+    assert read("/data/replication-offset-checkpoint") == b"0\n1\ntopic 0 3\n"
+    assert read("/data/recovery-point-offset-checkpoint") == b"0\n1\ntopic 0 0\n"
+    log: Any = node.manager.get("topic", 0)
+    log.flush()
+    log.roll()
+    node.clock.now_ms += 8 * 86_400_000
+    node.scheduler.advance(400_000)
+    assert log.log_start_offset == 3
+    assert read("/data/recovery-point-offset-checkpoint") == b"0\n1\ntopic 0 3\n"
+    node.manager.shutdown()
+    assert not [t for t in node.scheduler.timers if t.callback is not None and t.due_ms > 10**6]
+
+
+# -- the real thing -------------------------------------------------------------------------------
+
+
+def test_the_lock_names_its_holder(tmp_path: Path) -> None:
+    code = (
+        "import sys; from kwire.log.files import SystemFiles\n"
+        f"SystemFiles().lock({str(tmp_path / '.lock')!r}); print('locked', flush=True)\n"
+        "sys.stdin.read()"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[3],
+    )
+    assert holder.stdin is not None
+    assert holder.stdout is not None
+    with holder:
+        assert holder.stdout.readline() == b"locked\n"
+        manager = LogManager([str(tmp_path)], SystemClock(), SeededRandom(1))
+        with pytest.raises(LogDirectoryError) as caught:
+            manager.open_directories()
+        assert f"process {holder.pid};" in str(caught.value)
+        holder.stdin.close()
+        holder.wait()
+    manager.open_directories()
+    manager.shutdown()
+    assert sorted(os.listdir(tmp_path))[0] == ".kafka_cleanshutdown"
+
+
+def test_several_directories_are_locked_all_or_none(tmp_path: Path) -> None:
+    bad = tmp_path / "file"
+    bad.write_text("no directory")
+    manager = LogManager([str(tmp_path / "good"), str(bad)], SystemClock(), SeededRandom(1))
+    with pytest.raises(LogDirectoryError):
+        manager.open_directories()
+    assert list((tmp_path / "good").iterdir()) == []
+
+
+def test_small_files() -> None:
+    assert java_date(1_795_820_790_000) == "Fri Nov 27 23:06:30 UTC 2026"
+    assert java_date(0) == "Thu Jan 01 00:00:00 UTC 1970"
+    assert java_date(951_782_400_000) == "Tue Feb 29 00:00:00 UTC 2000"
+    text = encode_meta_properties("cluster", 1, TOPIC_ID, 1_795_820_790_000)
+    assert text.startswith(b"#\n#Fri Nov 27 23:06:30 UTC 2026\n")
+    assert parse_properties(text) == {
+        "cluster.id": "cluster",
+        "node.id": "1",
+        "version": "1",
+        "directory.id": uuids.to_text(TOPIC_ID),
+    }
+    assert parse_partition_metadata(encode_partition_metadata(TOPIC_ID)) == TOPIC_ID
+    assert parse_clean_shutdown(b'{"version":0,"brokerEpoch":12}') == 12
+    for damaged in (b"", b"{", b"[]", b'{"version":1,"brokerEpoch":12}', b"\xff"):
+        assert parse_clean_shutdown(damaged) == -1
