@@ -254,8 +254,9 @@ def iterate_headers(
 
 def compute_crc(buffer: Buffer, offset: int, size_bytes: int) -> int:
     """CRC-32C of the magic-2 batch at `offset`: everything from its attributes on."""
-    with memoryview(buffer) as view:
-        return crc32c(view[offset + ATTRIBUTES_POSITION : offset + size_bytes])
+    view = buffer if isinstance(buffer, memoryview) else memoryview(buffer)
+    with view[offset + ATTRIBUTES_POSITION : offset + size_bytes] as covered:
+        return crc32c(covered)
 
 
 def check_crc(buffer: Buffer, offset: int, header: BatchHeader) -> bool:

@@ -11,7 +11,7 @@ Only another codec than the producer's makes a new batch.
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import kernel
@@ -46,6 +46,7 @@ from kwire.protocol.records.reading import (
 
 _INT64_MIN = -(2**63)
 _INT64_MAX = 2**63 - 1
+_new: Any = tuple.__new__  # named tuples without the detour through keyword arguments
 
 
 class RecordError(NamedTuple):
@@ -109,6 +110,12 @@ def check_produced(records: Buffer | None, api_version: int) -> BatchHeader:
     UNSUPPORTED_COMPRESSION_TYPE for zstd before version 7; CORRUPT_MESSAGE.
     """
     end = 0 if records is None else len(records)
+    if records is not None and end >= HEADER_SIZE and records[16] == MAGIC_CURRENT:
+        header = parse_header(records)
+        if header.size_bytes == end and (
+            api_version >= 7 or header.attributes & CODEC_MASK != Codec.ZSTD
+        ):
+            return header  # one whole batch and nothing else: what every client sends
     if records is None or not (size_bytes := next_batch_size(records, 0, end)):
         raise _invalid(
             f"Produce requests with version {api_version} must have at least one record batch per "
@@ -283,8 +290,12 @@ def _validate_plain(
     walk = kernel.RecordWalk(
         buffer, offset + HEADER_SIZE, end, count, header.base_offset, header.base_timestamp
     )
-    low = max(_INT64_MIN, wall_ms - rules.timestamp_before_max_ms)
-    high = min(_INT64_MAX, wall_ms + rules.timestamp_after_max_ms)
+    low = wall_ms - rules.timestamp_before_max_ms
+    high = wall_ms + rules.timestamp_after_max_ms
+    if low < _INT64_MIN:
+        low = _INT64_MIN
+    if high > _INT64_MAX:
+        high = _INT64_MAX
     if walk.validate(count + 1, rules.key_required, low, high) != kernel.DONE:
         return None
     newest = walk.max_timestamp
@@ -307,13 +318,12 @@ def _stamped(
     """The checked batch with its offset and leader epoch."""
     assert not isinstance(buffer, bytes), "a batch to be stamped is in memory of its own"
     stamp(buffer, offset, base_offset, leader_epoch)
-    first = info.offset_of_max_timestamp + base_offset - header.base_offset
-    return ValidatedBatch(
-        buffer,
-        offset,
-        BatchHeader(base_offset, header.size_bytes, leader_epoch, *header[3:]),
-        BatchInfo(info.max_timestamp, first, info.record_count),
-    )
+    newest, first, count = info
+    first += base_offset - header.base_offset
+    stamped = _new(BatchHeader, (base_offset, header.size_bytes, leader_epoch, *header[3:]))
+    info = _new(BatchInfo, (newest, first, count))
+    made: ValidatedBatch = _new(ValidatedBatch, (buffer, offset, stamped, info))
+    return made
 
 
 def validation_steps(
