@@ -78,7 +78,8 @@ class AutoTopicCreation:
 
     def _creatable(self, name: str) -> Any:
         config = self._node.config
-        partitions, replication, configs = -1, -1, {}
+        partitions, replication = config["num.partitions"], config["default.replication.factor"]
+        configs: dict[str, str] = {}
         if name == CONSUMER_OFFSETS:
             partitions = config["offsets.topic.num.partitions"]
             replication = config["offsets.topic.replication.factor"]

@@ -111,16 +111,20 @@ def _check_broker_name(name: str) -> None:
 
 
 def controller_config(
-    config: BrokerConfig, cluster_id: str, voter_ids: tuple[int, ...] = ()
+    config: BrokerConfig,
+    cluster_id: str,
+    voter_ids: tuple[int, ...] = (),
+    dynamic: DynamicConfig | None = None,
 ) -> ControllerConfig:
-    """The controller's settings as a node's configuration has them."""
+    """The controller's settings as a node's configuration has them; `dynamic` is the node's view
+    of the configs in the metadata, where it has one."""
     balance = config["auto.leader.rebalance.enable"]
     interval_ms = config["leader.imbalance.check.interval.seconds"] * 1000
     secret = config["delegation.token.secret.key"]
     return ControllerConfig(
         node_id=config.node_id,
         cluster_id=cluster_id,
-        rules=KafkaConfigRules(config),
+        rules=KafkaConfigRules(config if dynamic is None else dynamic),
         default_replication_factor=config["default.replication.factor"],
         num_partitions=config["num.partitions"],
         delete_topic_enable=config["delete.topic.enable"],
