@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kwire.kraft import settings
-from kwire.kraft.controller.context import ControllerConfig, ControllerContext
+from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.controller import HANDLED_REQUESTS, Controller
-from kwire.kraft.controller.rules import KafkaConfigRules
+from kwire.kraft.controller.rules import controller_config
 from kwire.kraft.driver import RaftDriver
-from kwire.kraft.features import SUPPORTED_FEATURES
 from kwire.kraft.image import MetadataDelta, MetadataImage
 from kwire.kraft.metadata_log import MetadataLog
 from kwire.kraft.publisher import ImagePublisher, Publisher
@@ -184,28 +183,9 @@ class MetadataQuorum:
 
     def _controller(self) -> Controller:
         node = self._node
-        config = node.config
-        seconds = config["leader.imbalance.check.interval.seconds"]
-        return Controller(
-            ControllerConfig(
-                node_id=node.broker_id,
-                cluster_id=self.cluster_id,
-                rules=KafkaConfigRules(node.dynamic_config),
-                default_replication_factor=config["default.replication.factor"],
-                num_partitions=config["num.partitions"],
-                delete_topic_enable=config["delete.topic.enable"],
-                session_timeout_ms=config["broker.session.timeout.ms"],
-                leader_imbalance_check_interval_ms=(
-                    seconds * 1000 if config["auto.leader.rebalance.enable"] else None
-                ),
-                unclean_election_interval_ms=config["unclean.leader.election.interval.ms"],
-                max_idle_interval_ms=config["metadata.max.idle.interval.ms"],
-                static_min_insync_replicas=config["min.insync.replicas"],
-                supported_features=SUPPORTED_FEATURES,
-                voter_ids=(node.broker_id,),
-            ),
-            node.random,
-        )
+        voters = (node.broker_id,)
+        config = controller_config(node.config, self.cluster_id, voters, node.dynamic_config)
+        return Controller(config, node.random)
 
     def start(self) -> Pending[None]:
         """Begin; done when what was committed before, and this node's own start, is published."""
