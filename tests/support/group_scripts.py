@@ -31,9 +31,10 @@ from kwire.coordinator.group.coordinator import GroupCoordinator
 from kwire.coordinator.group.settings import GroupSettings
 from kwire.kraft.images.topics import TopicImage, TopicsImage
 from kwire.pending import Pending
-from kwire.protocol import frame, uuids
+from kwire.protocol import coordinator_records, frame, uuids
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS
+from kwire.protocol.records import iterate_headers, read_batch
 from tests.support.coordinators import ManualClock, ManualLoop, MemoryLog
 
 CLIENT_ID = "checks"
@@ -57,6 +58,10 @@ class Target(Protocol):
 
     def settle(self) -> None:
         """What was posted has taken effect before the next step."""
+        ...
+
+    def batches(self) -> list[bytes]:
+        """Everything in __consumer_offsets, partition by partition."""
         ...
 
 
@@ -120,6 +125,19 @@ class OverTcp:
 
     def settle(self) -> None:
         time.sleep(0.15)
+
+    def batches(self) -> list[bytes]:
+        shape = m.FetchRequest
+        found = []
+        for partition in range(4):
+            asked = shape.FetchPartition(partition=partition, partition_max_bytes=1 << 28)
+            topic = shape.FetchTopic(topic="__consumer_offsets", partitions=[asked])
+            request = shape(max_wait_ms=100, min_bytes=1, max_bytes=1 << 28, topics=[topic])
+            self.post("admin", "Fetch", 12, request)
+            answer = self.receive("admin").responses[0].partitions[0]
+            assert answer.error_code == 0, answer
+            found.append(bytes(answer.records or b""))
+        return found
 
     def close(self) -> None:
         for sock in self._connections.values():
@@ -203,6 +221,9 @@ class InProcess:
     def settle(self) -> None:
         self.loop.run()
 
+    def batches(self) -> list[bytes]:
+        return [b"".join(x) for x in self.log.batches.values()]
+
 
 _runs = itertools.count(int(time.time()) % 100_000)
 
@@ -241,6 +262,32 @@ class ScriptRun:
                     self._save(response, arguments[-1] if has_saves else {})
                     answers.append(self._plain(response))
         return answers
+
+    def records(self) -> dict[str, list[Any]]:
+        """What the script left in __consumer_offsets: group -> [[record type, key, version, value]]
+        in the order of the log, with placeholders as in the answers."""
+        found: dict[str, list[Any]] = {}
+        for data in self._target.batches():
+            for position, header in iterate_headers(data):
+                for record in [] if header.is_control else read_batch(data, position):
+                    assert record.key is not None
+                    key = coordinator_records.decode_key("group-coordinator", record.key)
+                    group = getattr(key, "group", None) or getattr(key, "group_id", "")
+                    if not group.startswith(self._unique):
+                        continue
+                    plain: list[Any] = [int(key.API_KEY), self._plain(key), None, None]
+                    if record.value is not None:
+                        plain[2] = coordinator_records.value_version(record.value)
+                        value = coordinator_records.decode_value(
+                            "group-coordinator", key.API_KEY, record.value
+                        )
+                        plain[3] = self._without_times(self._plain(value))
+                    found.setdefault(self._plain_text(group), []).append(plain)
+        return found
+
+    def _without_times(self, value: dict[str, Any]) -> dict[str, Any]:
+        times = ("commit_timestamp", "current_state_timestamp", "expire_timestamp")
+        return {k: "TIME" if k in times and v > 0 else v for k, v in value.items()}
 
     def _name(self, text: str) -> str:
         return f"{self._unique}.{text[1:]}"

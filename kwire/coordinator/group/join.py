@@ -63,8 +63,10 @@ class Joining:
             group = groups.create(group_id, moment)
         reply: Pending[Any] = Pending()
         if not self._accepts(group, member_id):
-            group.remove(member_id)
-            outcome = _Outcome([], join_error(ErrorCode.GROUP_MAX_SIZE_REACHED))
+            outcome = _Outcome(
+                self._shed(group, member_id, moment),
+                join_error(ErrorCode.GROUP_MAX_SIZE_REACHED),
+            )
         elif member_id:
             outcome = self._known_id(group, request, caller, moment, reply)
         else:
@@ -97,6 +99,15 @@ class Joining:
             waits = member is not None and member.awaiting_join is not None
             return waits or group.joined_count < size_max
         return member is not None or len(group.members) < size_max
+
+    def _shed(self, group: ClassicGroup, member_id: str, moment: Moment) -> Records:
+        """A member that the group has no room for is out; it may have been the last one that the
+        others waited for."""
+        if member_id not in group.members:
+            group.remove(member_id)
+            return []
+        self._groups.remove_member(group, group.members[member_id])
+        return self._groups.after_removal(group, moment)
 
     # ------------------------------------------------------------------ without an id
 

@@ -45,7 +45,8 @@ def main() -> None:
     wait_until_ready(target)
     for name, steps in scripts.items():
         if not names or name in names:
-            answers[name] = ScriptRun(target, name).run(steps)
+            run = ScriptRun(target, name)
+            answers[name] = {"answers": run.run(steps), "records": run.records()}
             target.close()
             print(name, file=sys.stderr)
     answers = {name: answers[name] for name in (*SCRIPTS, *LIMITED) if name in answers}

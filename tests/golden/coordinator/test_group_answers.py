@@ -1,4 +1,5 @@
-"""The group APIs answer what Apache Kafka 4.4 answered to the same scripts (see record.py)."""
+"""The group APIs answer what Apache Kafka 4.4 answered to the same scripts, and leave the same
+records in `__consumer_offsets` (see record.py)."""
 
 from __future__ import annotations
 
@@ -13,16 +14,21 @@ from tests.golden.coordinator.scripts import LIMITED, LIMITED_SETTINGS, SCRIPTS
 from tests.support.group_scripts import InProcess, ScriptRun
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "group_answers.json.gz"
-ANSWERS: dict[str, list[Any]] = json.loads(gzip.decompress(DATA.read_bytes()))
+RECORDED: dict[str, Any] = json.loads(gzip.decompress(DATA.read_bytes()))
 
 
 @pytest.mark.parametrize("name", [*SCRIPTS, *LIMITED])
 def test_script(name: str) -> None:
     limited = name in LIMITED
     steps = LIMITED[name] if limited else SCRIPTS[name]
-    target = InProcess(**LIMITED_SETTINGS) if limited else InProcess()
-    answers = json.loads(json.dumps(ScriptRun(target, name).run(steps)))
+    run = ScriptRun(InProcess(**LIMITED_SETTINGS) if limited else InProcess(), name)
+    answers = json.loads(json.dumps(run.run(steps)))
     asked = [step for step in steps if step[0] in ("send", "recv", "quiet")]
-    assert len(answers) == len(ANSWERS[name])
-    for step, ours, kafkas in zip(asked, answers, ANSWERS[name], strict=True):
+    recorded = RECORDED[name]
+    assert len(answers) == len(recorded["answers"])
+    for step, ours, kafkas in zip(asked, answers, recorded["answers"], strict=True):
         assert ours == kafkas, step
+    records = json.loads(json.dumps(run.records()))
+    assert set(records) == set(recorded["records"])
+    for group, ours in records.items():
+        assert ours == recorded["records"][group], group
