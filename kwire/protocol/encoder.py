@@ -317,6 +317,7 @@ class _EncoderWriter(Writer):
         fields = self._inline(struct)
         return (
             self._flexible
+            and bool(fields)
             and fields[-1].type == "records"
             and all(field.is_array or field.type in FORMATS for field in fields[:-1])
             and not any(field.type == "uuid" for field in fields)
