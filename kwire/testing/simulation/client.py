@@ -1,0 +1,67 @@
+"""A small Kafka client for simulated hosts: one connection, requests by message, in order.
+
+It draws no random numbers and reads no clock but its loop's, so what it does is part of the
+history. Real clients run on a simulated host as well; this one is for programs that want to say
+exactly which request goes out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from typing import Any
+
+from kwire.protocol import frame
+from kwire.protocol.records import Record, build_batch, read_records
+
+_SIZE = struct.Struct(">i")
+
+
+class SimulatedClient:
+    """A connection to a broker. Raises OSError and asyncio.IncompleteReadError as streams do."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._correlation_id = 0
+
+    @classmethod
+    async def connect(cls, host: str, port: int) -> SimulatedClient:
+        return cls(*await asyncio.open_connection(host, port))
+
+    async def ask(self, request: Any, version: int | None = None) -> Any:
+        """Send a request at a version (the highest by default) and return its response."""
+        cls = type(request)
+        at = cls.MAX_VERSION if version is None else version
+        self._correlation_id += 1
+        self._writer.writelines(
+            bytes(part)
+            for part in frame.encode_request(
+                cls.API_KEY, at, self._correlation_id, "simulated", request
+            )
+        )
+        (size,) = _SIZE.unpack(await self._reader.readexactly(4))
+        body = await self._reader.readexactly(size)
+        correlation_id, response = frame.decode_response(cls.API_KEY, at, memoryview(body))
+        if correlation_id != self._correlation_id:
+            raise AssertionError(f"answer {correlation_id} to request {self._correlation_id}")
+        return response
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def batch_of(values: list[bytes], **options: Any) -> bytearray:
+    """A record batch of values; `options` as `build_batch` takes them."""
+    return build_batch(
+        [
+            Record(offset=number, timestamp=0, key=None, value=value, headers=[])
+            for number, value in enumerate(values)
+        ],
+        **options,
+    )
+
+
+def values_of(records: Any) -> list[tuple[int, bytes | None]]:
+    """(offset, value) of each record in fetched bytes."""
+    return [(record.offset, record.value) for record in read_records(records or b"")]
