@@ -100,24 +100,43 @@ def _unsigned(
 
 @cython.final
 @cython.cclass
+class Tables:
+    """The tables of both checksums, made once: CRC-32C, then from 2048 on CRC-32."""
+
+    words: cython.uint[4096]
+
+    def __init__(self):
+        if cython.compiled:
+            i: cython.int
+            values = _tables(0x82F63B78) + _tables(0xEDB88320)
+            for i in range(4096):
+                self.words[i] = values[i]
+
+
+_made = []
+
+
+def _shared_tables():
+    if not _made:
+        _made.append(Tables())
+    return _made[0]
+
+
+@cython.final
+@cython.cclass
 class BatchScan:
     """A place in a region of batches. `verify` checks the checksum of each batch."""
 
     position = cython.declare(cython.Py_ssize_t, visibility="readonly")
     rows = cython.declare(cython.Py_ssize_t, visibility="readonly")
     _verify: cython.bint
-    _words: cython.uint[4096]
+    _tables: Tables
 
     def __init__(self, position=0, verify=False):
         self.position = position
         self.rows = 0
         self._verify = verify
-        if cython.compiled:
-            i: cython.int
-            if verify:
-                values = _tables(0x82F63B78) + _tables(0xEDB88320)
-                for i in range(4096):
-                    self._words[i] = values[i]
+        self._tables = _shared_tables() if verify else None
 
     @cython.cfunc
     @cython.nogil
@@ -131,7 +150,7 @@ class BatchScan:
     ) -> cython.longlong:
         """CRC-32C, or CRC-32 for `is_legacy`, of the bytes from `at` to `end`."""
         if cython.compiled:
-            t = cython.address(self._words[2048 if is_legacy else 0])
+            t = cython.address(self._tables.words[2048 if is_legacy else 0])
             crc: cython.uint = 0xFFFFFFFF
             low: cython.uint
             while end - at >= 8:
