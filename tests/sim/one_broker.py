@@ -158,9 +158,17 @@ class History:
         self.simulation = Simulation(seed)
         self.broker = self.simulation.host("broker")
         self.client = self.simulation.host("client")
+        self.clients: list[SimulatedClient] = []
         self.acknowledged: list[tuple[int, bytes | None]] = []
 
     def run(self) -> None:
+        try:
+            self._run()
+        finally:
+            for client in self.clients:
+                client.close()
+
+    def _run(self) -> None:
         start_broker(self.broker)
         self.simulation.run(self.client, self._before())
         self.broker.crash(power_loss=True)
@@ -175,6 +183,7 @@ class History:
 
     async def _before(self) -> None:
         client = await SimulatedClient.connect("broker", PORT)
+        self.clients.append(client)
         await create_topic(client, self.flush_messages)
         draw = self.simulation.random.below
         for number in range(20):
@@ -189,13 +198,13 @@ class History:
 
     async def _after(self) -> None:
         client = await SimulatedClient.connect("broker", PORT)
+        self.clients.append(client)
         found = await fetch_everything(client)
         self.note(found)
         assert found == self.acknowledged, "flush.messages=1: what was acknowledged was synced"
         self.note(await committed(client))
         self.acknowledged.append((await produce(client, [b"after"]), b"after"))
         assert await fetch_everything(client) == self.acknowledged
-        client.close()
 
 
 def main() -> None:
