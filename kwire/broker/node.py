@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kwire.broker.auto_create import AutoTopicCreation
+from kwire.broker.connection_limits import ConnectionLimits
 from kwire.broker.context import RequestContext
 from kwire.broker.coordinators import Coordinators
 from kwire.broker.dispatch import Dispatcher
@@ -188,14 +189,15 @@ class Node:
             names.pop(key, None)
         dispatcher = Dispatcher(names)
         config = self.config
+        limits = ConnectionLimits(self.dynamic_config)
+        self.dynamic_config.add_listener(limits.changed)
         for listener in config.broker_listeners():
             bound = Listener(
                 self,
                 listener.name,
                 dispatcher,
                 request_bytes_max=config["socket.request.max.bytes"],
-                connections_max=config["max.connections"],
-                connections_max_per_host=config["max.connections.per.ip"],
+                limits=limits,
                 connections_max_idle_ms=config["connections.max.idle.ms"],
             )
             try:

@@ -7,6 +7,7 @@ import logging
 from typing import Any
 
 from kwire.broker.connection import BrokerConnection
+from kwire.broker.connection_limits import ConnectionLimits
 from kwire.broker.dispatch import Dispatcher
 
 logger = logging.getLogger(__name__)
@@ -30,8 +31,7 @@ class Listener:
         dispatcher: Dispatcher,
         *,
         request_bytes_max: int,
-        connections_max: int = 2**31 - 1,
-        connections_max_per_host: int = 2**31 - 1,
+        limits: ConnectionLimits | None = None,
         connections_max_idle_ms: int = 600_000,
     ) -> None:
         self.node = node
@@ -40,8 +40,7 @@ class Listener:
         self.request_bytes_max = request_bytes_max
         self.connections: dict[BrokerConnection, None] = {}
         self.port = 0
-        self._connections_max = connections_max
-        self._connections_max_per_host = connections_max_per_host
+        self._limits = limits
         self._idle_ms = connections_max_idle_ms
         self._per_host: dict[str, int] = {}
         self._servers: list[Any] = []
@@ -80,7 +79,8 @@ class Listener:
         held = self._per_host.get(host, 0) + 1
         self._per_host[host] = held
         self.connections[connection] = None
-        if held > self._connections_max_per_host or len(self.connections) > self._connections_max:
+        limits = self._limits
+        if limits is not None and (held > limits.of(host) or len(self.connections) > limits.total):
             connection.close("too many connections")
 
     def closed(self, connection: BrokerConnection) -> None:

@@ -161,6 +161,19 @@ def _voters(name: str, argument: str, value: Value) -> None:
             )
 
 
+def address_limits(name: str, text: str) -> dict[str, int]:
+    """`address:limit,...` -> mapping; an IPv6 address may hold colons. ConfigError if malformed."""
+    limits: dict[str, int] = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        address, colon, limit = entry.rpartition(":")
+        if not (colon and address and limit.isascii() and limit.isdecimal()):
+            raise ConfigError(
+                f"Invalid value {entry} for configuration {name}: expected address:connections"
+            )
+        limits[address.strip().removeprefix("[").removesuffix("]")] = int(limit)
+    return limits
+
+
 def duration_ms(text: str) -> int | None:
     """Milliseconds of a non-negative ISO-8601 duration as Java's Duration.parse reads it."""
     import re

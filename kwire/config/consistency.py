@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kwire.config import checks
 from kwire.config import listeners as listeners_module
 from kwire.config.errors import ConfigError
 
@@ -30,6 +31,8 @@ def check_consistency(config: BrokerConfig) -> None:
         if small in config.texts or large in config.texts:
             _check_at_most(config, small, large)
     _check_listeners(config)
+    limits = "max.connections.per.ip.overrides"
+    checks.address_limits(limits, config[limits])
     known = config["controller.quorum.voters"] or config["controller.quorum.bootstrap.servers"]
     if not known and not config.developer:
         raise ConfigError(

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from kwire.config.broker_config import BrokerConfig, definition_of
+from kwire.config.checks import address_limits
 from kwire.config.definitions import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigTable
 from kwire.config.dynamic import DynamicConfig
 from kwire.config.errors import ConfigError
@@ -93,6 +94,7 @@ THREAD_SETTINGS = (
     "num.recovery.threads.per.data.dir",
     "num.replica.fetchers",
 )
+ADDRESS_LIMITS = "max.connections.per.ip.overrides"
 BROKER_AT_MOST = {
     "group.consumer.assignment.interval.ms": "group.consumer.max.assignment.interval.ms",
     "group.share.assignment.interval.ms": "group.share.max.assignment.interval.ms",
@@ -302,6 +304,11 @@ def _is_per_broker(name: str) -> bool:
 def _check_broker_value(name: str, value: Any, dynamic: DynamicConfig) -> None:
     if name in THREAD_SETTINGS:
         _check_thread_count(name, value, dynamic)
+    elif name == ADDRESS_LIMITS:
+        try:
+            address_limits(name, value)
+        except ConfigError as error:
+            _invalid_request(str(error))
     elif name in BROKER_AT_MOST:
         most, least = BROKER_AT_MOST[name], BROKER_AT_LEAST[name]
         if value > dynamic[most]:
