@@ -42,8 +42,7 @@ def _check_name(node_id: int, name: str) -> None:
     except ValueError:
         raise _invalid(f"Node id must be an integer, but it is: {name}") from None
     if wanted != node_id:
-        # Kafka 4.4 names its own id twice here.
-        raise _invalid(f"Unexpected node id. Expected {node_id}, but received {node_id}")
+        raise _invalid(f"Unexpected node id. Expected {node_id}, but received {wanted}")
 
 
 def _invalid(message: str) -> KafkaError:
