@@ -41,7 +41,7 @@ def handle(context: RequestContext, request: Any) -> Any:
                 values=[answer.ValueData(key=key, value=quotas[key]) for key in sorted(quotas)],
             )
         )
-    return answer(error_message=None, entries=entries)
+    return answer(entries=entries)
 
 
 def error_response(context: RequestContext, error: KafkaError) -> Any:

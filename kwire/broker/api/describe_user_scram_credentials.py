@@ -29,7 +29,7 @@ def handle(context: RequestContext, request: Any) -> Any:
     answer = m.DescribeUserScramCredentialsResponse
     results = []
     for user, count in counts.items():
-        result = answer.DescribeUserScramCredentialsResult(user=user, error_message=None)
+        result = answer.DescribeUserScramCredentialsResult(user=user)
         infos = [
             answer.CredentialInfo(mechanism=mechanism, iterations=credential.iterations)
             for (mechanism, name), credential in sorted(scram.items())
@@ -49,4 +49,4 @@ def handle(context: RequestContext, request: Any) -> Any:
         else:
             result.credential_infos = infos
         results.append(result)
-    return answer(error_message=None, results=results)
+    return answer(results=results)

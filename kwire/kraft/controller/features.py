@@ -24,7 +24,7 @@ def update_features(
 ) -> tuple[Records, Any]:
     """Answer an UpdateFeaturesRequest (versions 0-2): all updates or none."""
     updates = {
-        update.feature: (update.max_version_level, _upgrade_type(update, context.api_version))
+        update.feature: (update.max_version_level, _upgrade_type(update))
         for update in request.feature_updates
     }
     proposed = dict(state.image.features.finalized)
@@ -57,10 +57,9 @@ def _failed(feature: str, error: KafkaError) -> Any:
     )
 
 
-def _upgrade_type(update: Any, api_version: int) -> int:
-    if api_version == 0:
-        return SAFE_DOWNGRADE if update.allow_downgrade else UPGRADE
-    kind = update.upgrade_type
+def _upgrade_type(update: Any) -> int:
+    """The kind of change; version 0's own way to allow a downgrade has no effect in Kafka 4.4."""
+    kind: int = update.upgrade_type
     return kind if kind in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE) else 0
 
 
