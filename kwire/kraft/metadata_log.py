@@ -123,15 +123,17 @@ class MetadataLog:
 
         What was found is not known to be durable: the first flush will make it so.
         """
-        found = self.snapshots.recover()
         log = self.log
+        found = [
+            entry for entry in self.snapshots.recover() if entry.offset >= log.log_start_offset
+        ]
         state = LogState(
             start_offset=log.log_start_offset,
             end_offset=log.log_end_offset,
             flushed_offset=log.recovery_point,
             high_watermark=log.log_start_offset,
             epochs=list(log.leader_epochs.entries),
-            snapshots=found,
+            snapshots=list(found),
         )
         latest = state.latest_snapshot
         if latest is not None:
@@ -142,6 +144,9 @@ class MetadataLog:
                 log.truncate_fully_and_start_at(latest.offset)
                 state.start_at(latest)
             state.high_watermark = max(state.high_watermark, latest.offset)
+        known = state.snapshots
+        older = [entry for entry in self.snapshots.recover() if entry not in known]
+        self.delete_snapshots(older)
         if state.start_offset > 0 and (latest is None or latest.offset < state.start_offset):
             raise SnapshotError(
                 f"{self.directory}: the log starts at {state.start_offset}, and no snapshot "

@@ -271,6 +271,9 @@ class RaftNode:
 
     def _StartAt(self, effect: fx.StartAt, now_ms: int) -> None:
         self.disk.batches.clear()
+        for snapshot in list(self.disk.snapshots):
+            if snapshot.offset < effect.snapshot.offset:
+                del self.disk.snapshots[snapshot]
         self.disk.start_offset = self.disk.durable_offset = effect.snapshot.offset
 
     def _DeleteBefore(self, effect: fx.DeleteBefore, now_ms: int) -> None:

@@ -101,28 +101,35 @@ class Requests:
         self._connections.clear()
         self._outstanding.clear()
 
-    def ready_bootstrap(self, now_ms: int) -> Node | None:
-        """A bootstrap server to ask next, chosen at random; None while any request is out."""
+    def ready_to_ask(self, voters: tuple[Node, ...], now_ms: int) -> Node | None:
+        """A bootstrap server or voter to ask next, chosen at random; None while any request is
+        out."""
         for connection in self._connections.values():
             if (
                 connection.correlation is not None
                 and now_ms < connection.sent_at_ms + self._timeout_ms
             ):
                 return None
-        count = len(self.bootstrap)
+        nodes = self._to_ask(voters)
+        count = len(nodes)
         start = self._random.below(count) if count else 0
         for index in range(count):
-            node = self.bootstrap[(start + index) % count]
+            node = nodes[(start + index) % count]
             if self.ready_at_ms(node, now_ms) <= now_ms:
                 return node
         return None
 
-    def bootstrap_ready_at_ms(self, now_ms: int) -> int:
-        """When it is worth while to look for a bootstrap server again."""
+    def _to_ask(self, voters: tuple[Node, ...]) -> tuple[Node, ...]:
+        """The bootstrap servers, and the voters that are none of them."""
+        known = {(node.host, node.port) for node in self.bootstrap}
+        return self.bootstrap + tuple(n for n in voters if (n.host, n.port) not in known)
+
+    def ask_again_at_ms(self, voters: tuple[Node, ...], now_ms: int) -> int:
+        """When it is worth while to look for somebody to ask again."""
         earliest = now_ms + self._timeout_ms
         for connection in self._connections.values():
             if connection.correlation is not None:
                 earliest = min(earliest, connection.sent_at_ms + self._timeout_ms)
-        for node in self.bootstrap:
+        for node in self._to_ask(voters):
             earliest = min(earliest, max(self.ready_at_ms(node, now_ms), now_ms))
         return max(earliest, now_ms + 1)

@@ -20,7 +20,14 @@ from kwire.kraft.raft.roles.nominee import Candidate, Nominee, Prospective
 from kwire.kraft.raft.roles.resigned import Resigned
 from kwire.kraft.raft.roles.unattached import Unattached
 from kwire.kraft.raft.transitions import ALLOWED, SAME_EPOCH, RoleName
-from kwire.kraft.raft.types import Endpoint, Endpoints, Node, check, find_endpoint
+from kwire.kraft.raft.types import (
+    Endpoint,
+    Endpoints,
+    Node,
+    ReplicaKey,
+    check,
+    find_endpoint,
+)
 from kwire.kraft.raft.voters import VoterHistory, VoterSet
 
 POLLS_MAX = 20
@@ -80,8 +87,20 @@ class RaftState:
 
     @property
     def is_voter(self) -> bool:
-        """Whether this replica is among the newest voters."""
-        return self.config.can_be_voter and self.voters.voters.is_voter(self.config.key)
+        """Whether this replica votes: among the newest voters, or removed by a change that is not
+        known to be committed. Without the latter a leader that removes itself and dies could
+        leave behind a quorum in which nobody can win (Ongaro's thesis, 4.2.2)."""
+        if not self.config.can_be_voter:
+            return False
+        key, voters = self.config.key, self.voters
+        if voters.voters.is_voter(key):
+            return True
+        offset = voters.voters_offset
+        return (
+            offset is not None
+            and offset >= self.log.high_watermark
+            and voters.voters_before.is_voter(key)
+        )
 
     @property
     def is_leader(self) -> bool:
@@ -167,7 +186,8 @@ class RaftState:
                 successors=[],
                 election_at_ms=FOREVER_MS,
             )
-        if leader_id is None and election.voted == local and self.is_voter:
+        stood = election.voted is not None and election.voted in (local, ReplicaKey(local.id))
+        if leader_id is None and stood and self.is_voter:
             return Candidate(epoch, ids, local, FOREVER_MS)
         endpoints = voters.endpoints(leader_id) if leader_id is not None else ()
         if leader_id is None or not endpoints:
@@ -282,6 +302,7 @@ class RaftState:
                 leader_endpoints=() if isinstance(before, Resigned) else before.leader_endpoints,
                 voted=before.voted,
                 election_at_ms=now_ms + self.random_election_ms(),
+                leader_is_gone=isinstance(before, Follower) and before.leader_is_gone,
             ),
             durable=isinstance(before, Resigned),
         )
@@ -301,7 +322,7 @@ class RaftState:
 
     def give_up_pre_vote(self, role: Prospective, now_ms: int) -> None:
         """No majority would vote: back to the leader of the epoch, if one is known."""
-        if role.leader_id is not None and role.leader_endpoints:
+        if role.leader_id is not None and role.leader_endpoints and not role.leader_is_gone:
             self.become_follower(role.epoch, role.leader_id, role.leader_endpoints, now_ms)
         else:
             self.become_unattached(role.epoch, role.leader_id, now_ms)
@@ -386,6 +407,15 @@ class RaftState:
         """Where a node is reached by this node's controller listener."""
         endpoint = find_endpoint(endpoints, self.config.listener_name)
         return None if endpoint is None else Node(node_id, endpoint.host, endpoint.port)
+
+    def other_voters(self) -> tuple[Node, ...]:
+        """Where the other voters are, as far as the newest voter set tells."""
+        nodes = (
+            self.node_of(voter.key.id, voter.endpoints)
+            for voter in self.voters.voters.nodes
+            if voter.key.id != self.config.node_id
+        )
+        return tuple(node for node in nodes if node is not None)
 
     def endpoints_from(
         self, leader_id: int | None, node_endpoints: Any, listener: str | None = None

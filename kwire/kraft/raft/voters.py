@@ -200,6 +200,11 @@ class VoterHistory:
         return self._sets[-1][0] if self._sets else None
 
     @property
+    def voters_before(self) -> VoterSet:
+        """The set before the newest one."""
+        return self._sets[-2][1] if len(self._sets) > 1 else EMPTY_VOTER_SET
+
+    @property
     def level(self) -> int:
         """The newest kraft.version."""
         return self._levels[-1][1] if self._levels else 0

@@ -120,8 +120,7 @@ def start_of_epoch(raft: RaftState, leader: Leader) -> None:
     if raft.voters.level >= 1:
         own = raft.config.voter_node
         if raft.voters.voters_offset == -1 or voters.needs_update(own):
-            updated = voters.with_updated(own)
-            assert updated is not None, f"the leader {own.key} is not among {voters}"
+            updated = voters.with_updated(own) or voters
             entries.append(
                 (
                     ControlType.KRAFT_VERSION,

@@ -104,7 +104,8 @@ def handled(
     None: the handler of the API goes on. True: done with it. False: done, and back off.
     """
     if epoch < raft.epoch or error == ErrorCode.UNKNOWN_LEADER_EPOCH:
-        return True
+        # The other one is behind. Asking it again at once would be a busy loop.
+        return error == ErrorCode.NONE
     if epoch > raft.epoch or error in (
         ErrorCode.FENCED_LEADER_EPOCH,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,

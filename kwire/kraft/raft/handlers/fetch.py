@@ -235,11 +235,12 @@ def build_request(raft: RaftState) -> Any:
 
 
 def send_to_bootstrap(raft: RaftState, now_ms: int) -> int:
-    """Ask any bootstrap server for the leader; when to look again."""
-    node = raft.requests.ready_bootstrap(now_ms)
+    """Ask a bootstrap server, or a voter that is none, for the leader; when to look again."""
+    voters = raft.other_voters()
+    node = raft.requests.ready_to_ask(voters, now_ms)
     if node is not None:
         raft.send(node, lambda: build_request(raft), now_ms)
-    return raft.requests.bootstrap_ready_at_ms(now_ms)
+    return raft.requests.ask_again_at_ms(voters, now_ms)
 
 
 def send_to_leader(raft: RaftState, follower: Follower, now_ms: int) -> int:

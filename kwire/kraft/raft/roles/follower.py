@@ -50,6 +50,7 @@ class Follower(Role):
         self.fetch_by_ms = fetch_by_ms
         self.update_voter_at_ms = update_voter_at_ms
         self.has_fetched = False
+        self.leader_is_gone = False
         self.has_updated_leader = False
         self.fetching: SnapshotFetch | None = None
 
@@ -66,10 +67,15 @@ class Follower(Role):
         return self._voted
 
     def can_grant_vote(self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
-        """Never against a leader that answers; a leader not reached yet may be gone."""
-        return pre_vote and up_to_date and not self.has_fetched
+        """Never against a leader that answers; one not reached yet, or that has resigned, may be
+        gone."""
+        return pre_vote and up_to_date and (self.leader_is_gone or not self.has_fetched)
 
     def heard_of_leader(self, raft: RaftState, now_ms: int) -> None:
+        """Wait another fetch time-out, unless the leader has ended the epoch: what still comes
+        from it was sent before."""
+        if self.leader_is_gone:
+            return
         self.fetch_by_ms = now_ms + raft.config.fetch_timeout_ms
 
     def poll(self, raft: RaftState, now_ms: int) -> int:

@@ -43,11 +43,13 @@ class Prospective(Nominee):
         leader_endpoints: Endpoints,
         voted: ReplicaKey | None,
         election_at_ms: int,
+        leader_is_gone: bool = False,
     ) -> None:
         super().__init__(epoch, voter_ids, local_id, election_at_ms)
         self._leader_id = leader_id
         self._leader_endpoints = leader_endpoints
         self._voted = voted
+        self.leader_is_gone = leader_is_gone
 
     @property
     def leader_id(self) -> int | None:
