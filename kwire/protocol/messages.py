@@ -20,6 +20,7 @@ from kwire.protocol.api_keys import API_KEYS
 from kwire.protocol.compile import build_class
 
 __all__ = [
+    "by_name",
     "coordinator_key_class",
     "coordinator_value_class",
     "metadata_record_class",
