@@ -1,0 +1,107 @@
+"""The `support` column is honest: what acts is read by the code, what is read acts.
+
+A config counts as read when its name is a string in the code outside of kwire/config (or in the
+modules of kwire/config that a node runs on), a topic config when a field of LogConfig made from it
+is used, a broker config also when the topic config it is the default of is read.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import pathlib
+
+from kwire.config.definitions import BROKER, GROUP, TOPIC
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+CODE = ROOT / "kwire"
+# Parts of kwire/config that use settings rather than describe or check them.
+USERS_IN_CONFIG = ("broker_config.py", "dynamic.py")
+NO_USERS = (CODE / "cli" / "tables.py", CODE / "log" / "log_config.py")
+# Topic config -> what LogConfig makes of it.
+DERIVED = {
+    "cleanup.policy": ("compacts", "deletes"),
+    "message.timestamp.type": ("is_log_append_time",),
+    "internal.segment.bytes": ("segment_bytes",),
+}
+# Read already, without the effect that Kafka's has.
+READ_WITHOUT_EFFECT = {
+    "authorizer.class.name": "read for the answer of APIs that need an authorizer",
+    "cordoned.log.dirs": "checked against the directories by the controller",
+    "delegation.token.expiry.check.interval.ms": "the controller expires tokens; none is issued",
+    "delegation.token.expiry.time.ms": "the controller expires tokens; none is issued",
+    "delegation.token.max.lifetime.ms": "the controller expires tokens; none is issued",
+    "delegation.token.secret.key": "the controller expires tokens; none is issued",
+    "security.inter.broker.protocol": "names the listener between brokers; only PLAINTEXT works",
+    "share.coordinator.state.topic.compression.codec": "for creating the topic, without groups",
+    "share.coordinator.state.topic.min.isr": "for creating the topic, without groups",
+    "share.coordinator.state.topic.num.partitions": "for creating the topic, without groups",
+    "share.coordinator.state.topic.replication.factor": "for creating the topic, without groups",
+    "share.coordinator.state.topic.segment.bytes": "for creating the topic, without groups",
+}
+
+
+@functools.cache
+def words() -> frozenset[str]:
+    """Every string and attribute name of the code that uses settings."""
+    found: set[str] = set()
+    for path in CODE.rglob("*.py"):
+        in_config = path.parent == CODE / "config"
+        if path in NO_USERS or (in_config and path.name not in USERS_IN_CONFIG):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.add(node.value)
+            elif isinstance(node, ast.Attribute):
+                found.add(node.attr)
+    return frozenset(found)
+
+
+def is_topic_config_read(name: str) -> bool:
+    fields = DERIVED.get(name, (name.replace(".", "_"),))
+    return name in words() or any(field in words() for field in fields)
+
+
+def is_broker_config_read(name: str) -> bool:
+    topic_config = BROKER[name].topic_config
+    if topic_config is not None and is_topic_config_read(topic_config):
+        return True
+    return name in words()
+
+
+def test_every_config_is_marked_and_says_why_it_does_not_act() -> None:
+    for table in (BROKER, TOPIC, GROUP):
+        for name, definition in table.items():
+            assert definition.support in ("acts", "accepted", "refused"), name
+            assert bool(definition.note) == (definition.support != "acts"), name
+
+
+def test_broker_configs_that_act_are_read() -> None:
+    acting = [name for name, definition in BROKER.items() if definition.support == "acts"]
+    assert [name for name in acting if not is_broker_config_read(name)] == []
+
+
+def test_topic_configs_that_act_are_read() -> None:
+    acting = [name for name, definition in TOPIC.items() if definition.support == "acts"]
+    assert [name for name in acting if not is_topic_config_read(name)] == []
+
+
+def test_broker_configs_that_are_read_act() -> None:
+    idle = [name for name, definition in BROKER.items() if definition.support != "acts"]
+    read = [name for name in idle if is_broker_config_read(name)]
+    assert [name for name in read if name not in READ_WITHOUT_EFFECT] == []
+
+
+def test_topic_and_group_configs_that_are_read_act() -> None:
+    idle_topic = [name for name, definition in TOPIC.items() if definition.support != "acts"]
+    assert [name for name in idle_topic if is_topic_config_read(name)] == []
+    idle_group = [name for name, definition in GROUP.items() if definition.support != "acts"]
+    assert [name for name in idle_group if name in words()] == []
+
+
+def test_exceptions_are_still_needed() -> None:
+    assert [
+        name
+        for name in READ_WITHOUT_EFFECT
+        if BROKER[name].support == "acts" or not is_broker_config_read(name)
+    ] == []
