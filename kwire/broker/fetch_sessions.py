@@ -55,7 +55,8 @@ class SessionPartition:
     def update(self, request: Any) -> None:
         """Take over what a FetchPartition asks for."""
         self.fetch_offset: int = request.fetch_offset
-        self.current_leader_epoch: int = request.current_leader_epoch
+        # Any negative epoch is none at all in a Fetch (measured on Apache Kafka 4.4).
+        self.current_leader_epoch: int = max(request.current_leader_epoch, -1)
         self.last_fetched_epoch: int = request.last_fetched_epoch
         self.log_start_offset: int = request.log_start_offset
         self.partition_bytes_max: int = request.partition_max_bytes

@@ -57,12 +57,14 @@ class FetchTarget:
         self.records_bytes = 0
         self.failed = False
 
-    def refuse(self, code: int) -> None:
-        """Answer with an error: every offset -1, no records (measured on Apache Kafka 4.4)."""
+    def refuse(self, code: int, *, was_read: bool = False) -> None:
+        """Answer with an error: every offset -1, no records; the aborted transactions are null
+        only where the log was looked at (measured on Apache Kafka 4.4)."""
         answer = m.FetchResponse.PartitionData()
         answer.partition_index = self.asked.index
         answer.error_code = int(code)
         answer.high_watermark = -1
+        answer.aborted_transactions = None if was_read else []
         answer.records = b""
         self.answer = answer
         self.records_bytes = 0
@@ -137,7 +139,7 @@ class FetchRead:
         self.run()
 
     def _refuse(self, target: FetchTarget, error: KafkaError) -> None:
-        target.refuse(error.code)
+        target.refuse(error.code, was_read=True)
         self.ends_wait = True
 
     def _read(self, target: FetchTarget) -> Any:

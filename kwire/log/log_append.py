@@ -175,7 +175,7 @@ class AppendingLog(LogBase):
         return AppendInfo(
             known.first_offset,
             known.last_offset,
-            known.timestamp if self.config.is_log_append_time else -1,
+            known.timestamp,  # of either type, as Kafka answers
             self.log_start_offset,
             DONE if known.last_offset < self.log_end_offset else self._tail.pending(),
             duplicate=True,

@@ -6,6 +6,7 @@ A null topic list asks for all partitions. Total and usable bytes of the volume 
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from kwire.broker.context import RequestContext
@@ -28,14 +29,16 @@ def handle(context: RequestContext, request: Any) -> Any:
         wanted = {
             (topic.topic, index): None for topic in request.topics for index in topic.partitions
         }
-    for directory in context.node.log_manager.describe():
-        result = m.DescribeLogDirsResponse.DescribeLogDirsResult()
-        result.log_dir = directory.path
-        result.error_code = int(directory.error_code)
-        result.total_bytes = directory.total_bytes
-        result.usable_bytes = directory.usable_bytes
+    manager = context.node.log_manager
+    for directory in manager.directories:
+        result = m.DescribeLogDirsResponse.DescribeLogDirsResult(log_dir=directory.path, topics=[])
+        response.results.append(result)
+        if directory.error is not None:
+            result.error_code = int(ErrorCode.KAFKA_STORAGE_ERROR)
+            continue
+        result.total_bytes, result.usable_bytes = _volume(directory.path)
         topics: dict[str, Any] = {}
-        for log in directory.logs:
+        for log in manager.logs_in(directory):
             if wanted is not None and (log.topic, log.partition) not in wanted:
                 continue
             topic = topics.get(log.topic)
@@ -51,5 +54,13 @@ def handle(context: RequestContext, request: Any) -> Any:
                 )
             )
         result.topics = list(topics.values())
-        response.results.append(result)
     return response
+
+
+def _volume(path: str) -> tuple[int, int]:
+    """Total and usable bytes of the volume that holds `path`; -1 where that cannot be told."""
+    try:
+        found = os.statvfs(path)
+    except (AttributeError, OSError):
+        return -1, -1
+    return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize

@@ -10,6 +10,7 @@ from typing import Any
 from kwire.broker.context import DISCONNECT, RequestContext
 from kwire.broker.leaders import missing_partition_error
 from kwire.broker.operations import READ, TOPIC
+from kwire.kraft.controller.results import text_of
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -32,6 +33,8 @@ def handle(context: RequestContext, request: Any) -> Any:
             except KafkaError as error:
                 answer.error_code = int(error.code)
                 answer.error_message = error.message
+                if topic.name not in context.node.image.topics.by_name:
+                    answer.error_message = text_of(error)
             entry.partitions.append(answer)
         response.topics.append(entry)
     return response
@@ -52,11 +55,11 @@ def _producers(context: RequestContext, topic: str, index: int) -> list[Any]:
     return [
         shape(
             producer_id=producer.producer_id,
-            producer_epoch=producer.producer_epoch,
+            producer_epoch=producer.epoch,
             last_sequence=producer.last_sequence,
             last_timestamp=producer.last_timestamp,
             coordinator_epoch=producer.coordinator_epoch,
-            current_txn_start_offset=producer.current_txn_start_offset,
+            current_txn_start_offset=producer.transaction_first_offset,
         )
         for producer in partition.leader_log().active_producers()
     ]

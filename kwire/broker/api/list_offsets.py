@@ -57,6 +57,7 @@ def handle(context: RequestContext, request: Any) -> Any:
         for asked in topic.partitions:
             key = (topic.name, asked.partition_index)
             listed[key] = listed.get(key, 0) + 1
+    answered: dict[tuple[str, int], None] = {}
     response = m.ListOffsetsResponse()
     response.topics = []
     open_lookups: list[tuple[Any, Pending[Found]]] = []
@@ -66,11 +67,15 @@ def handle(context: RequestContext, request: Any) -> Any:
         entry.partitions = []
         response.topics.append(entry)
         for asked in topic.partitions:
+            key = (topic.name, asked.partition_index)
+            if key in answered:
+                continue  # one answer for all that ask the same
+            answered[key] = None
             answer = m.ListOffsetsResponse.ListOffsetsPartitionResponse()
             answer.partition_index = asked.partition_index
             entry.partitions.append(answer)
             try:
-                if listed[topic.name, asked.partition_index] > 1:
+                if listed[key] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
                 found = _look_up(context, request, topic.name, asked)
             except KafkaError as error:

@@ -38,10 +38,13 @@ LISTENER_ERRORS_FROM = 6
 def handle(context: RequestContext, request: Any) -> Any:
     """See the module."""
     topics = request.topics
-    if topics and context.api_version < TOPIC_IDS_FROM:
-        for topic in topics:
+    for topic in topics or ():
+        if context.api_version < TOPIC_IDS_FROM:
             if topic.name is None or topic.topic_id != uuids.ZERO:
-                return _invalid(request)
+                return _refused(request, ErrorCode.INVALID_REQUEST)
+        elif topic.name is None and topic.topic_id == uuids.ZERO:
+            # Neither name nor id: what Apache Kafka 4.4 answers.
+            return _refused(request, ErrorCode.UNKNOWN_SERVER_ERROR)
     response = m.MetadataResponse()
     reader = _MetadataReader(context, request)
     response.brokers = reader.brokers()
@@ -67,12 +70,13 @@ def error_response(context: RequestContext, error: KafkaError) -> Any:
     return response
 
 
-def _invalid(request: Any) -> Any:
-    """A topic id where the version does not allow it: every topic gets the error."""
+def _refused(request: Any, code: ErrorCode) -> Any:
+    """The whole request is at fault: every topic gets the error, no broker is named."""
     response = m.MetadataResponse()
+    response.error_code = int(code)
     response.topics = [
         m.MetadataResponse.MetadataResponseTopic(
-            error_code=int(ErrorCode.INVALID_REQUEST), name=topic.name or "", partitions=[]
+            error_code=int(code), name=topic.name or "", topic_id=topic.topic_id, partitions=[]
         )
         for topic in request.topics
     ]

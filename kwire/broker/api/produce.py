@@ -197,6 +197,8 @@ class _Produce:
         responses = self._response.responses
         topic_class = m.ProduceResponse.TopicProduceResponse
         for topic in self._request.topic_data:
+            if not topic.partition_data:
+                continue
             name = self._name(topic)
             entry = topic_class()
             entry.name = topic.name
@@ -290,7 +292,6 @@ class _Produce:
                 )
                 for item in record_errors
             ]
-        if record_errors or error.code in (ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTAMP):
             answer.error_message = error.message
         if partition is not None and partition.log is not None and error.code not in BARE_ERRORS:
             answer.log_start_offset = partition.log.log_start_offset
