@@ -127,18 +127,19 @@ def read_allowed(path: pathlib.Path) -> dict[str, str]:
 def judge(program: str, outcomes: Mapping[str, str], allowed: Mapping[str, str]) -> Result:
     """Count cases (name -> pass, fail or skip) against the list of those that may fail.
 
-    A listed case that fails counts as skipped, with its reason; one that passes is a failure, so
-    that the list shrinks with the work.
+    The list names a case, or `program/case` where programs share names. A listed case that fails
+    counts as skipped, with its reason; one that passes is a failure, so that the list shrinks.
     """
     result = Result()
     for name, outcome in outcomes.items():
-        if name in allowed:
+        reason = allowed.get(f"{program}/{name}") or allowed.get(name)
+        if reason:
             if outcome == "pass":
                 result.failed += 1
                 result.notes.append(f"{program} {name}: passes, take it off allowed.tsv")
             else:
                 result.skipped += 1
-                result.notes.append(f"skipped: {program} {name}: {allowed[name]}")
+                result.notes.append(f"skipped: {program} {name}: {reason}")
         elif outcome == "pass":
             result.passed += 1
         elif outcome == "skip":
