@@ -56,7 +56,7 @@ class _Table:
         finally:
             self.files.close(handle)
 
-    def trim(self, *, sync: bool = False) -> None:
+    def trim(self) -> None:
         """Write the rest and cut the file to its entries."""
         handle = self.files.open(self.path, create=True)
         try:
@@ -64,8 +64,6 @@ class _Table:
                 position = self._persisted * self.entry_size
                 write_fully(self.files, handle, [self._encode(self._persisted)], position)
             self.files.truncate(handle, len(self) * self.entry_size)
-            if sync:
-                self.files.fdatasync(handle)
         finally:
             self.files.close(handle)
         self._persisted = len(self)

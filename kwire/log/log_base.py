@@ -208,7 +208,7 @@ class LogBase:
         if offset <= self.recovery_point and not self.unsynced_segments:
             result.complete(None)
             return result
-        request = self._sync_request(offset)
+        request = self.sync_request(offset)
         truncations = self._truncations
 
         def synced(done: Pending[None]) -> None:
@@ -225,17 +225,20 @@ class LogBase:
         self.flusher.request(request).add_done_callback(synced)
         return result
 
-    def _sync_request(self, offset: int) -> SyncRequest:
+    def sync_request(self, offset: int) -> SyncRequest:
         """What has to be synced so that everything below `offset` is durable, epochs included."""
         request = SyncRequest()
-        for segment in self.segments.starting_at(self.recovery_point):
-            if segment.base_offset < offset:
-                segment.add_to_sync(request)
+        if self.recovery_point < offset:
+            for segment in self.segments.starting_at(self.recovery_point):
+                if segment.base_offset < offset:
+                    segment.add_to_sync(request)
         for segment in self.unsynced_segments:
             if not segment.is_deleted:
                 segment.add_to_sync(request)
         self.unsynced_segments = []
-        if self._epochs_unsynced:
+        # Epochs that begin at the log's end are given up by the next start anyhow.
+        has_epochs = bool(self.leader_epochs.entries) and self.leader_epochs.entries[0][1] < offset
+        if self._epochs_unsynced and has_epochs:
             self._epochs_unsynced = False
             request.paths.append(f"{self.directory}/{EPOCHS_FILE}")
             self.has_new_files = True
@@ -253,7 +256,7 @@ class LogBase:
 
         Blocks. Raises OSError.
         """
-        sync_files(self.files, self._sync_request(self._written_offset + 1))
+        sync_files(self.files, self.sync_request(self._written_offset + 1))
         self.recovery_point = self._written_offset
 
     def doubt_durability(self, offset: int) -> None:
@@ -270,10 +273,14 @@ class LogBase:
         except OSError as error:
             self.fail(error, lost=True)
 
-    def save_snapshot(self, *, sync: bool = False) -> None:
-        """A producer snapshot at the log's end, unless there is one or the log is empty."""
-        if self._written_offset > max(self.snapshots.latest, 0):
-            self.snapshots.write(self._written_offset, self.producers.entries.values(), sync=sync)
+    def save_snapshot(self) -> list[str]:
+        """A producer snapshot at the log's end, unless there is one or the log is empty.
+
+        Returns the path of the file that it wrote. Not durable: recovery can do without.
+        """
+        if self._written_offset <= max(self.snapshots.latest, 0):
+            return []
+        return [self.snapshots.write(self._written_offset, self.producers.entries.values())]
 
     # -- the epoch file -----------------------------------------------------------------------
 
@@ -284,9 +291,7 @@ class LogBase:
         except OSError as error:
             self.fail(error)
 
-    def save_epochs(self, *, sync: bool = False) -> None:
-        """Write the epoch file once more where it may not be durable yet."""
-        path = f"{self.directory}/{EPOCHS_FILE}"
-        if self._epochs_unsynced or not self.files.exists(path):
-            write_atomically(self.files, path, self.leader_epochs.encode(), sync=sync)
-            self._epochs_unsynced = not sync
+    def save_epochs(self) -> None:
+        """Write the epoch file where there is none yet."""
+        if not self.files.exists(f"{self.directory}/{EPOCHS_FILE}"):
+            self._save_epochs(self.leader_epochs.encode())

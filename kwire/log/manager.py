@@ -19,7 +19,7 @@ from kwire.log.directory_files import (
     parse_partition_metadata,
 )
 from kwire.log.files import Files, SystemFiles, write_atomically
-from kwire.log.flushing import SyncRequest
+from kwire.log.flushing import SyncRequest, sync_files
 from kwire.log.log_base import LogBase
 from kwire.log.log_config import LogConfig
 from kwire.log.log_directory import (
@@ -326,6 +326,7 @@ class LogManager:
         request = SyncRequest()
         request.paths.append(f"{path}/{PARTITION_METADATA}")
         request.directories += [path, home.path]
+        log.has_new_files = False
         home.flusher.request(request).add_done_callback(
             lambda done: self._synced_new(log, done.error())
         )
@@ -544,8 +545,15 @@ class LogManager:
 
     def _close_directory(self, directory: LogDirectory, broker_epoch: int) -> None:
         logs = self.logs_in(directory)
+        request = SyncRequest()
         for log in logs:
-            log.close(sync=True)
+            if not log.is_closed:
+                request.add(log.begin_close())
+        # Everything is written before anything is synced: the first syncs take most along.
+        if directory.error is None:
+            sync_files(self.files, request)
+        for log in logs:
+            log.end_close(is_durable=directory.error is None)
         if directory.error is not None:
             return
         directory.write_checkpoint(

@@ -6,6 +6,7 @@ from typing import Any
 
 from kwire.clock import Clock
 from kwire.log import lookups, maintenance, reading
+from kwire.log.flushing import SyncRequest, sync_files
 from kwire.log.log_append import AppendingLog
 from kwire.log.log_config import LogConfig
 from kwire.log.producers import ProducerEntry
@@ -161,17 +162,35 @@ class PartitionLog(AppendingLog):
         """
         if self.is_closed:
             return
+        request = self.begin_close()
+        if sync:
+            try:
+                sync_files(self.files, request)
+            except OSError as error:
+                self.fail(error, lost=True)
+        self.end_close(is_durable=sync)
+
+    def begin_close(self) -> SyncRequest:
+        """The first half of a close: write everything; returns what has to be synced then."""
+        request = SyncRequest()
         try:
             if self.error is None:
                 self._tail.write(self.segments.active)
             if self.error is None:
-                self.segments.active.finish_indexes(sync=sync)
-                self.save_snapshot(sync=sync)
-                self.save_epochs(sync=sync)
-                if sync:
-                    self.sync_now()
+                request.paths += self.segments.active.finish_indexes()
+                request.paths += self.save_snapshot()
+                self.save_epochs()
+                if request.paths:
+                    self.has_new_files = True
+                request.add(self.sync_request(self._written_offset))
         except OSError as error:
-            self.fail(error, lost=True)
+            self.fail(error)
+        return request
+
+    def end_close(self, *, is_durable: bool) -> None:
+        """The second half: close the files, after the syncs if there were any."""
+        if is_durable and self.error is None:
+            self.recovery_point = self._written_offset
         self.is_closed = True
         for segment in self.segments:
             segment.close()

@@ -95,12 +95,13 @@ class SnapshotFiles:
         """Offset of the latest snapshot, -1 without one."""
         return self.offsets[-1] if self.offsets else -1
 
-    def write(self, offset: int, entries: Iterable[ProducerEntry], *, sync: bool = False) -> None:
-        """Write the snapshot that holds up to `offset`."""
-        data = encode_snapshot(entries)
-        write_atomically(self._files, self._path(offset), data, sync=sync)
+    def write(self, offset: int, entries: Iterable[ProducerEntry]) -> str:
+        """Write the snapshot that holds up to `offset`; returns its path. Not synced."""
+        path = self._path(offset)
+        write_atomically(self._files, path, encode_snapshot(entries), sync=False)
         if offset not in self.offsets:
             self.offsets = sorted([*self.offsets, offset])
+        return path
 
     def load_latest(self, offset_min: int, offset_max: int) -> tuple[int, list[ProducerEntry]]:
         """(offset, entries) of the latest whole snapshot in the range; (-1, []) without one.

@@ -328,14 +328,17 @@ class Segment:
         self._index = None
         self._time_index = None
 
-    def finish_indexes(self, *, sync: bool = False) -> None:
-        """The last time entry, and both index files trimmed to their entries."""
+    def finish_indexes(self) -> list[str]:
+        """The last time entry, both index files trimmed; paths of those that were written."""
         if self._index is None and self._time_index is None:
-            return
+            return []
         self.time_index.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
+        written = []
         for table in (self.index, self.time_index):
             if not table.is_trimmed or not self.files.exists(table.path):
-                table.trim(sync=sync)
+                table.trim()
+                written.append(table.path)
+        return written
 
     def add_to_sync(self, request: SyncRequest) -> None:
         """The files to sync so that the segment is durable; a sealed one with its indexes.
