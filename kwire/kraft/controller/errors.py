@@ -25,7 +25,10 @@ def error_response(
         return failed(request, error.code, api_version, principal)
     builder = _BUILDERS.get(name)
     if builder is not None:
-        return builder(request, int(error.code), text_of(error))
+        response = builder(request, int(error.code), text_of(error))
+        if name == "ElectLeadersRequest" and api_version >= 1:
+            response.error_code = int(error.code)
+        return response
     response = getattr(m, name.removesuffix("Request") + "Response")()
     response.error_code = int(error.code)
     if hasattr(response, "error_message"):
@@ -146,7 +149,6 @@ def _reassignments(request: Any, code: int, text: str | None) -> Any:
 def _elect_leaders(request: Any, code: int, text: str | None) -> Any:
     answer = m.ElectLeadersResponse
     return answer(
-        error_code=code,
         replica_election_results=[
             answer.ReplicaElectionResult(
                 topic=topic.topic,
