@@ -273,8 +273,8 @@ def effective_features(options: FormatOptions) -> dict[str, int]:
     if not dynamic and kraft_version:
         raise FormatError(
             f"Cannot set kraft.version to {kraft_version} unless controller.quorum.voters is empty "
-            f"and one of the flags {_FLAGS} is used. For dynamic controllers support, try using one "
-            f"of {_FLAGS} and removing controller.quorum.voters."
+            f"and one of the flags {_FLAGS} is used. For dynamic controllers support, try using "
+            f"one of {_FLAGS} and removing controller.quorum.voters."
         )
     levels[facts.KRAFT_VERSION] = KRAFT_VERSION_MAX if dynamic else 0
     return levels

@@ -43,7 +43,6 @@ from tests.support.raft_cluster import (
     endpoint_of,
 )
 
-
 IDLE = (
     "Fetch nothing",
     "Fetch e",

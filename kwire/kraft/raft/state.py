@@ -149,7 +149,8 @@ class RaftState:
                 break
         else:
             check(False, f"the role changes without end ({self.role.name.value})")
-        self.deadline_ms = min(deadline_ms, fetch.poll_waiting(self, now_ms))
+        # Whatever is due has been done: anything else would be a busy loop.
+        self.deadline_ms = max(now_ms + 1, min(deadline_ms, fetch.poll_waiting(self, now_ms)))
         self._announce()
 
     def _announce(self) -> None:

@@ -23,4 +23,8 @@ def poll(follower: Follower, raft: RaftState, now_ms: int) -> int:
                 return follower.update_voter_at_ms
         else:
             follower.update_voter_at_ms = now_ms + raft.update_voter_period_ms
-    return min(follower.update_voter_at_ms, raft.fetch_from_leader(follower, now_ms))
+    deadline_ms = raft.fetch_from_leader(follower, now_ms)
+    if follower.update_voter_at_ms <= now_ms:
+        # Its turn comes when the Fetch that is out has been answered.
+        return deadline_ms
+    return min(follower.update_voter_at_ms, deadline_ms)
