@@ -232,6 +232,8 @@ def test_every_request_can_be_refused(name: str) -> None:
         assert records == []
         decoded = type(response).decode(response.encode(version), version)
         codes = set(_codes(decoded))
+        if name == "ElectLeadersRequest" and version == 0:
+            codes.discard(0)  # that of the whole answer, which version 0 lacks
         assert codes, version
         assert 0 not in codes, version
         assert int(ErrorCode.UNKNOWN_SERVER_ERROR) not in codes
