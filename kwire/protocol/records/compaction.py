@@ -18,7 +18,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from kwire.protocol.records import kernel
-from kwire.protocol.records.build import assemble, build_batch
+from kwire.protocol.records.build import assemble, build_batch, empty_batch
 from kwire.protocol.records.compaction_kernel import (
     OffsetMap,
     Selection,
@@ -28,8 +28,12 @@ from kwire.protocol.records.compaction_kernel import (
 )
 from kwire.protocol.records.compression import MAX_DECOMPRESSED_BYTES, compress
 from kwire.protocol.records.header import (
+    APPEND_TIME_BIT,
+    CONTROL_BIT,
     DELETE_HORIZON_BIT,
     MAGIC_CURRENT,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
     BatchHeader,
     Buffer,
     Codec,
@@ -226,6 +230,24 @@ def with_delete_horizon(
     del out[at:]
     return _retained_batch(
         header, out, selection.count, delete_horizon_ms, delete_horizon_ms, selection
+    )
+
+
+def emptied(header: BatchHeader) -> bytearray:
+    """The header alone that compaction leaves of a batch that has to stay without its records.
+
+    A live producer's last batch stays so, for its sequence. It has no codec and no base timestamp.
+    """
+    return empty_batch(
+        base_offset=header.base_offset,
+        last_offset=header.last_offset,
+        leader_epoch=header.partition_leader_epoch,
+        attributes=header.attributes & (APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT),
+        base_timestamp=NO_TIMESTAMP,
+        timestamp=header.max_timestamp,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
     )
 
 

@@ -1,4 +1,4 @@
-"""What Kafka 4.4's log says to 7,000 good and damaged batches, and what it stores of the good ones.
+"""What Kafka 4.4's log says to 6,500 good and damaged batches, and what it stores of the good ones.
 
 Each was given to Kafka's own produce checks and to the leader's append of a log with the topic
 configs named, at leader epoch 7 and log end 1000 (`version` is Produce's; `origin` coordinator
@@ -82,34 +82,50 @@ def verdict(records: Any, row: dict[str, Any]) -> tuple[str, list[int], bytes]:
     return "NONE", [], bytes(batch.buffer[batch.position : end])
 
 
-def same_batch(records: Any, ours: bytes, kafka_s: bytes) -> bool:
+def same_batch(records: Any, sent: bytes, ours: bytes, kafka_s: bytes) -> bool:
+    """Byte for byte when it was stored as sent; read the same when it was compressed anew."""
     if ours == kafka_s:
         return True
     left, right = (records.parse_header(batch) for batch in (ours, kafka_s))
-    assert left.codec == right.codec != 0, "only compressed batches may differ in their bytes"
+    assert left.codec != records.parse_header(sent).codec, "what keeps its codec keeps its bytes"
     assert records.check_crc(ours, 0, left)
     return bool(
         left._replace(crc=0, size_bytes=0) == right._replace(crc=0, size_bytes=0)
-        and records.read_batch(ours) == records.read_batch(kafka_s)
+        and as_kafka_s(records.read_batch(ours)) == as_kafka_s(records.read_batch(kafka_s))
     )
+
+
+def as_kafka_s(found: list[Any]) -> list[Any]:
+    """Header keys that are no UTF-8 lose what they were when Kafka compresses a batch anew."""
+
+    def text(name: str | bytes) -> str:
+        return name if isinstance(name, str) else name.decode(errors="replace")
+
+    return [record._replace(headers=[(text(n), v) for n, v in record.headers]) for record in found]
+
+
+def check(records: Any, row: dict[str, Any]) -> None:
+    """Assert that kwire's verdict on the row's batch is Kafka's, or differs by a rule."""
+    code, faults, stored = verdict(records, row)
+    if row["code"] == "UNKNOWN_SERVER_ERROR":
+        assert code in REFUSALS or stored, row
+    elif row["code"] == "NONE" and not row["readable"]:
+        assert (code, faults) == ("INVALID_RECORD", []), row
+    elif row["record_errors"] and code == "INVALID_RECORD" and not faults:
+        with pytest.raises(KafkaError):
+            records.read_batch(bytes.fromhex(row["hex"]))
+    else:
+        assert (code, faults) == (row["code"], row["record_errors"]), row
+        if code == "NONE":
+            sent, wanted = bytes.fromhex(row["hex"]), bytes.fromhex(row["stored"])
+            assert same_batch(records, sent, stored, wanted), row
 
 
 @pytest.mark.parametrize("records", record_packages())
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_the_leader_judges_batches_as_kafka_does(records: Any, group: int) -> None:
     for row in rows("appends")[group::GROUPS]:
-        code, faults, stored = verdict(records, row)
-        if row["code"] == "UNKNOWN_SERVER_ERROR":
-            assert code in REFUSALS or stored, row
-        elif row["code"] == "NONE" and not row["readable"]:
-            assert (code, faults) == ("INVALID_RECORD", []), row
-        elif row["record_errors"] and code == "INVALID_RECORD" and not faults:
-            with pytest.raises(KafkaError):
-                records.read_batch(bytes.fromhex(row["hex"]))
-        else:
-            assert (code, faults) == (row["code"], row["record_errors"]), row
-            if code == "NONE":
-                assert same_batch(records, stored, bytes.fromhex(row["stored"])), row
+        check(records, row)
 
 
 def test_most_verdicts_are_kafka_s_own() -> None:
