@@ -1,0 +1,165 @@
+"""Brokers side by side on the same clients, in alternating rounds.
+
+`measure` gives, for every kind of run and broker, the figures of each round; `summarise` their
+medians and the ratios to the first broker. Quote ratios and CPU per GB, never an absolute
+throughput: clients and broker share the machine. Its memory is touched first, because a cold page
+costs more than the work that is measured.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+
+from bench.brokers import Broker
+from bench.frames import one_record_request
+
+RUN_TIMEOUT_S = 400
+IDLE_S = 1.5
+WARM_RECORDS = 300_000
+BATCH_BYTES = 1_000_000
+LINGER_MS = 5
+CONNECTIONS = 100
+ONE_RECORD_BYTES = 100
+SMALL_BYTES = 500
+SMALL_SHARE = 0.3
+LATENCY_RATE = 1000
+
+Figures = dict[str, float]
+Rows = dict[str, dict[str, list[Figures]]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is run: sizes in bytes, acks, data a run in GB, requests of the one-record run."""
+
+    sizes: Sequence[int] = (100, 1024, 10240)
+    acks: Sequence[str] = ("1", "all")
+    gigabytes: float = 1.0
+    one_record_requests: int = 200_000
+    latency_s: int = 10
+    rounds: int = 3
+    touch_gb: float = 10.0
+
+
+def touch(gigabytes: float) -> None:
+    """Write and drop so much of the machine's memory."""
+    block = b"x" * (1 << 22)
+    with tempfile.NamedTemporaryFile() as file:
+        for _ in range(int(gigabytes * 256)):
+            file.write(block)
+        file.flush()
+
+
+def run(*command: object) -> Figures:
+    """Run a load generator; its last line is JSON."""
+    finished = subprocess.run(
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        timeout=RUN_TIMEOUT_S,
+        check=False,
+    )
+    if finished.returncode or not finished.stdout.strip():
+        raise SystemExit(f"bench: {command[0]} {command[1]} failed: {finished.stderr[-500:]}")
+    figures: Figures = json.loads(finished.stdout.strip().splitlines()[-1])
+    return figures
+
+
+def measure(plan: Plan, commands: dict[str, str], tools: pathlib.Path, logs: pathlib.Path) -> Rows:
+    """Every round of every broker; the order of the brokers turns from round to round."""
+    touch(plan.touch_gb)
+    rows: Rows = {}
+    names = list(commands)
+    for round_number in range(plan.rounds):
+        for name in names if round_number % 2 == 0 else reversed(names):
+            broker = Broker(name, commands[name], logs / f"{name}.log")
+            try:
+                for kind, figures in _round(plan, broker, tools):
+                    rows.setdefault(kind, {}).setdefault(name, []).append(figures)
+                    print(f"round {round_number + 1} {name:8} {kind:24} {figures}", flush=True)
+            finally:
+                broker.stop()
+    return rows
+
+
+def _round(plan: Plan, broker: Broker, tools: pathlib.Path) -> list[tuple[str, Figures]]:
+    results: list[tuple[str, Figures]] = [("start", {"s": round(broker.start_s, 3)})]
+    time.sleep(IDLE_S)
+    results.append(("idle memory", {"mb": round(broker.rss_mb(), 1)}))
+    perf, at = tools / "rkperf", broker.address
+    settings = ("none", BATCH_BYTES, LINGER_MS)
+    run(perf, "produce", at, "warm", 1, 1024, WARM_RECORDS, "1", *settings)
+    run(perf, "consume", at, "warm", 1, 1024, WARM_RECORDS)
+    for size in plan.sizes:
+        share = SMALL_SHARE if size < SMALL_BYTES else 1.0
+        count = int(plan.gigabytes * 1e9 * share / size)
+        gigabytes = count * size / 1e9
+        for acks in plan.acks:
+            topic = f"t{size}-{acks}"
+            before = broker.cpu_s()
+            sent = run(perf, "produce", at, topic, 1, size, count, acks, *settings)
+            cpu = (broker.cpu_s() - before) / gigabytes
+            if sent["err"]:
+                raise SystemExit(f"bench: {broker.name} refused {sent['err']} records")
+            results.append((f"produce {size} acks={acks}", _rate(sent, cpu)))
+        before = broker.cpu_s()
+        got = run(perf, "consume", at, f"t{size}-{plan.acks[0]}", 1, size, count)
+        cpu = (broker.cpu_s() - before) / gigabytes
+        if got["ok"] < count:
+            raise SystemExit(f"bench: {broker.name} gave {got['ok']} of {count} records")
+        results.append((f"consume {size}", _rate(got, cpu)))
+    results.append(("one record, 100 connections", _one_record(plan, broker, tools)))
+    latency = run(tools / "rklat", at, "lat", LATENCY_RATE, plan.latency_s, "1")
+    results.append(("latency at 1000/s", {k: latency[k] for k in ("p50", "p99", "p999")}))
+    results.append(("memory after load", {"mb": round(broker.rss_mb(), 1)}))
+    return results
+
+
+def _rate(figures: Figures, cpu_s_per_gb: float) -> Figures:
+    return {"MBps": figures["MBps"], "cpu_s_per_GB": round(cpu_s_per_gb, 3)}
+
+
+def _one_record(plan: Plan, broker: Broker, tools: pathlib.Path) -> Figures:
+    """Requests of one record over 100 connections, one in flight on each."""
+    run(tools / "rkperf", "produce", broker.address, "one", 1, 100, 10, "1", "none", 1000, 0)
+    frame = one_record_request(
+        pathlib.Path(broker.directory + ".frame"), "one", 1, ONE_RECORD_BYTES
+    )
+    try:
+        before = broker.cpu_s()
+        figures = run(
+            tools / "blast",
+            "produce",
+            broker.port,
+            CONNECTIONS,
+            1,
+            plan.one_record_requests,
+            frame,
+        )
+        cpu_us = (broker.cpu_s() - before) / max(1.0, figures["done"]) * 1e6
+    finally:
+        frame.unlink()
+    return {"requests_per_s": figures["reqps"], "cpu_us": round(cpu_us, 1)}
+
+
+def summarise(rows: Rows, reference: str) -> dict[str, dict[str, Figures]]:
+    """Kind -> broker -> medians, with `NAME ratio` to the reference (median of the rounds')."""
+    summary: dict[str, dict[str, Figures]] = {}
+    for kind, by_broker in rows.items():
+        for name, rounds in by_broker.items():
+            figures = {key: statistics.median(one[key] for one in rounds) for key in rounds[0]}
+            if name != reference:
+                for key in rounds[0]:
+                    pairs = zip(rounds, by_broker[reference], strict=False)
+                    ratios = [own[key] / other[key] for own, other in pairs if other[key]]
+                    if ratios:
+                        figures[f"{key} ratio"] = round(statistics.median(ratios), 3)
+            summary.setdefault(kind, {})[name] = figures
+    return summary
