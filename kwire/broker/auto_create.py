@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kwire.broker.context import RequestContext
+from kwire.broker.operations import INTERNAL_TOPICS
 from kwire.broker.topic_names import is_valid
 from kwire.pending import Pending
 from kwire.protocol import messages as m
@@ -37,7 +38,8 @@ class AutoTopicCreation:
     def create(self, names: Iterable[str], context: RequestContext | None) -> dict[str, ErrorCode]:
         """Start to create topics; what a client is told of each meanwhile."""
         answers: dict[str, ErrorCode] = {}
-        wanted = []
+        wanted: list[str] = []
+        internal: list[str] = []
         for name in names:
             if not is_valid(name):
                 answers[name] = ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -45,9 +47,11 @@ class AutoTopicCreation:
             answers[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if name not in self._in_flight:
                 self._in_flight[name] = None
-                wanted.append(name)
+                (internal if name in INTERNAL_TOPICS else wanted).append(name)
         if wanted:
             self._send(wanted, context)
+        if internal:
+            self._send(internal, None)  # the broker's own, whoever the client is
         return answers
 
     def _send(self, names: list[str], context: RequestContext | None) -> None:

@@ -31,7 +31,7 @@ UNANSWERED_REQUESTS_MAX = 1024
 OUTPUT_BYTES_MAX = 64 * 1024
 REPLY_BYTES_HIGH = 1024 * 1024
 REPLY_BYTES_LOW = 256 * 1024
-HEADER_BYTES_MIN = 8
+CLOSE_S = 10.0
 PRODUCE_KEY = 0
 
 Parts = Sequence[bytes | bytearray | memoryview]
@@ -127,6 +127,9 @@ class BrokerConnection(FrameConnection):
             self.stop_cutting()
             self._send_output()
             self.transport.close()
+            if self._writing_paused:
+                # The client does not read: it gets a while, then what is unsent is dropped.
+                self.node.loop.call_later(CLOSE_S, self.transport.abort)
 
     def _run_received_produces(self) -> None:
         """The other side is gone: execute the Produce requests it had sent, drop the others."""

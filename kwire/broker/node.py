@@ -69,6 +69,7 @@ class Node:
         clock: Clock | None = None,
         random: Random | None = None,
         files: Any = None,
+        new_executor: Callable[[str], Any] | None = None,
     ) -> None:
         self.config = config
         self.dynamic_config = DynamicConfig(config)
@@ -88,12 +89,14 @@ class Node:
         self.fetch_bytes_max: int = config["fetch.max.bytes"]
         self.listener_name = config.inter_broker_listener_name()
         self.on_fatal: Callable[[str], None] = lambda reason: None
+        self._executors: list[Any] = []
+        self._new_executor = new_executor or _one_worker
         self.log_manager = LogManager(
             [os.path.abspath(path) for path in config.log_directories],
             self.clock,
             self.random,
             files=files,
-            scheduler=LoopScheduler(loop),
+            scheduler=self.new_scheduler("kwire-log"),
             settings=ManagerSettings.from_values(config),
             config_of=self.topic_config,
         )
@@ -135,6 +138,12 @@ class Node:
         self._apis: list[tuple[int, int, int]] | None = None
         self._follows = False
         self.metadata = MetadataQuorum(self, self._publish)
+
+    def new_scheduler(self, name: str) -> LoopScheduler:
+        """Timers of the loop, and jobs of a worker of their own, one at a time."""
+        executor = self._new_executor(name)
+        self._executors.append(executor)
+        return LoopScheduler(self.loop, executor)
 
     # -- start
 
@@ -335,7 +344,22 @@ class Node:
         closed: asyncio.Future[None] = self.loop.create_future()
         self.metadata.stop().add_done_callback(lambda _: _finish(closed))
         await closed
-        self.log_manager.shutdown(epoch)
+        if self._follows:
+            self.log_manager.shutdown(epoch)
+        else:
+            # The logs were not loaded, maybe not recovered: a clean stop must not be noted.
+            self.log_manager.abandon()
+        for executor in self._executors:
+            shutdown = getattr(executor, "shutdown", None)
+            if shutdown is not None:
+                shutdown(wait=False)
+
+
+def _one_worker(name: str) -> Any:
+    """An executor with one thread, started at its first job."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(1, thread_name_prefix=name)
 
 
 def _finish(future: asyncio.Future[None]) -> None:

@@ -17,7 +17,6 @@ from kwire.kraft.metadata_log import MetadataLog
 from kwire.kraft.publisher import ImagePublisher, Publisher
 from kwire.kraft.raft.types import Endpoint
 from kwire.log.log_directory import LogDirectoryError
-from kwire.log.scheduling import LoopScheduler
 from kwire.network.peer import PeerNetwork
 from kwire.pending import Pending
 from kwire.protocol import uuids
@@ -137,7 +136,7 @@ class MetadataQuorum:
     def _open_driver(self) -> None:
         node = self._node
         config = node.config
-        scheduler = LoopScheduler(node.loop)
+        scheduler = node.new_scheduler("kwire-metadata")
         directory_id = next(
             directory.directory_id
             for directory in node.log_manager.directories

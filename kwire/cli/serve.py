@@ -133,6 +133,7 @@ async def _serve_until_stopped(node: Node, loop: Any) -> int:
     await _first_of(loop, starting, stopped)
     if starting.done() and not stopped.done():
         starting.result()
+        _settle_memory()
         host, port = node.ready_address()
         shown = f"[{host}]" if ":" in host else host
         sys.stdout.write(f"kwire ready on {shown}:{port}\n")
@@ -144,6 +145,19 @@ async def _serve_until_stopped(node: Node, loop: Any) -> int:
     status: int = stopped.result() if stopped.done() else 0
     await node.stop()
     return status
+
+
+def _settle_memory() -> None:
+    """What the start made stays: the collector looks at it no more, and less often at the rest.
+
+    Requests make no cycles; with Python's thresholds the collector took a tenth of the time of
+    small requests (measured).
+    """
+    import gc
+
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
 
 
 async def _first_of(loop: Any, task: Any, future: Any) -> None:

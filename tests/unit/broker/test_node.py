@@ -1,0 +1,178 @@
+"""A whole node in this process, on asyncio's own loop: what runs where uvloop is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kwire.broker.node import Node, StartError
+from kwire.config.broker_config import BrokerConfig
+from kwire.network.loop import new_event_loop
+from tests.support.wire import (
+    WireClient,
+    batch_of,
+    fetch_request,
+    fetch_values,
+    produce_request,
+    produce_values,
+)
+
+
+class NodeThread:
+    """A node whose loop runs in a thread of its own, so that the test may block."""
+
+    def __init__(self, directory: Path) -> None:
+        config = BrokerConfig.load(
+            overrides={"log.dirs": str(directory), "listeners": "PLAINTEXT://127.0.0.1:0"}
+        )
+        self.loop = new_event_loop(use_uvloop=False)
+        assert type(self.loop).__module__.startswith("asyncio")
+        self.node = Node(config, self.loop)
+        self._thread = threading.Thread(target=self.loop.run_forever)
+
+    def start(self) -> str:
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self.node.start(), self.loop).result(30)
+        host, port = self.node.ready_address()
+        return f"{host}:{port}"
+
+    def stop(self) -> None:
+        asyncio.run_coroutine_threadsafe(self.node.stop(), self.loop).result(30)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(30)
+        self.loop.close()
+
+
+@pytest.fixture
+def bootstrap(tmp_path: Path) -> Iterator[str]:
+    node = NodeThread(tmp_path)
+    try:
+        yield node.start()
+    finally:
+        node.stop()
+
+
+def test_it_serves_without_uvloop(bootstrap: str) -> None:
+    with WireClient(bootstrap) as client:
+        client.create_topic("t")
+        large = [b"x" * 900_000 for _ in range(3)]
+        for value in large:
+            produce_values(client, "t", 0, [value])
+        assert fetch_values(client, "t", 0) == large
+
+
+def test_replies_leave_in_request_order(bootstrap: str) -> None:
+    with WireClient(bootstrap) as client:
+        client.create_topic("t", partitions=2)
+        produce_values(client, "t", 0, [b"ready"])
+        produce_values(client, "t", 1, [b"ready"])
+        for number in range(20):
+            client.send(produce_request("t", {number % 2: batch_of([b"%d" % number])}), 9)
+            client.send(fetch_request("t", {0: 0}), 12)
+        for _ in range(20):
+            produced, fetched = client.receive(), client.receive()
+            assert produced.responses[0].partition_responses[0].error_code == 0
+            assert fetched.responses[0].partitions[0].error_code == 0
+
+
+def test_a_waiting_fetch_is_woken_by_data(bootstrap: str) -> None:
+    with WireClient(bootstrap) as client, WireClient(bootstrap) as other:
+        client.create_topic("t")
+        produce_values(other, "t", 0, [b"first"])
+        client.send(fetch_request("t", {0: 1}, wait_ms=20_000), 12)
+        produce_values(other, "t", 0, [b"second"])
+        assert client.receive().responses[0].partitions[0].high_watermark == 2
+
+
+def test_a_waiting_fetch_counts_the_bytes_of_all_partitions(bootstrap: str) -> None:
+    with WireClient(bootstrap) as client, WireClient(bootstrap) as other:
+        client.create_topic("t", partitions=2)
+        for partition in (0, 1):
+            produce_values(other, "t", partition, [b"ready"])
+        batch = batch_of([b"x" * 100])
+        client.send(fetch_request("t", {0: 1, 1: 1}, wait_ms=20_000, bytes_min=2 * len(batch)), 12)
+        other.call(produce_request("t", {0: batch}), 9)
+        other.call(produce_request("t", {1: batch}), 9)
+        partitions = client.receive().responses[0].partitions
+        assert [len(bytes(p.records)) for p in partitions] == [len(batch)] * 2
+
+
+def test_a_waiting_fetch_ends_when_its_topic_is_deleted(bootstrap: str) -> None:
+    from kwire.protocol import messages as m
+
+    with WireClient(bootstrap) as client, WireClient(bootstrap) as other:
+        client.create_topic("t")
+        produce_values(other, "t", 0, [b"first"])
+        client.send(fetch_request("t", {0: 1}, wait_ms=30_000), 12)
+        shape = m.DeleteTopicsRequest
+        other.call(shape(topic_names=["t"], timeout_ms=10_000), 5)
+        code = client.receive().responses[0].partitions[0].error_code
+        assert code in (3, 6)
+
+
+def test_a_waiting_fetch_ends_with_its_time(bootstrap: str) -> None:
+    with WireClient(bootstrap) as client:
+        client.create_topic("t")
+        produce_values(client, "t", 0, [b"first"])
+        answer = client.call(fetch_request("t", {0: 1}, wait_ms=50), 12)
+        assert answer.responses[0].partitions[0].error_code == 0
+        assert bytes(answer.responses[0].partitions[0].records) == b""
+
+
+def test_nothing_is_left_parked_when_clients_go(tmp_path: Path) -> None:
+    thread = NodeThread(tmp_path)
+    bootstrap = thread.start()
+    try:
+        with WireClient(bootstrap) as client:
+            client.create_topic("t")
+            produce_values(client, "t", 0, [b"first"])
+            for _ in range(20):
+                with WireClient(bootstrap) as waiting:
+                    waiting.send(fetch_request("t", {0: 1}, wait_ms=60_000), 12)
+                    client.metadata([])  # the fetch was received before or with this
+            partition = thread.node.replicas.partition("t", 0)
+            assert partition is not None
+            while len(next(iter(thread.node.listeners.values())).connections) > 1:
+                client.metadata([])
+            assert not partition.fetch_waiters
+            assert len(thread.node.deadlines) == 0
+    finally:
+        thread.stop()
+
+
+def test_a_directory_of_another_node_is_refused(tmp_path: Path) -> None:
+    thread = NodeThread(tmp_path)
+    thread.start()
+    thread.stop()
+    properties = tmp_path / "meta.properties"
+    properties.write_text(properties.read_text().replace("node.id=1", "node.id=2"))
+    other = NodeThread(tmp_path)
+    try:
+        with pytest.raises(StartError, match="node 2"):
+            other.start()
+    finally:
+        other.stop()
+
+
+def test_a_failed_start_does_not_note_a_clean_stop(tmp_path: Path) -> None:
+    """What was killed still has to be recovered after a start that failed before the logs were."""
+    thread = NodeThread(tmp_path)
+    thread.start()
+    thread.stop()
+    clean = tmp_path / ".kafka_cleanshutdown"
+    assert clean.exists()
+    clean.unlink()  # as after a kill
+    config = BrokerConfig.load(
+        overrides={"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://192.0.2.1:1"}
+    )
+    loop = new_event_loop(use_uvloop=False)
+    node = Node(config, loop)
+    with pytest.raises(StartError, match=r"192\.0\.2\.1"):
+        loop.run_until_complete(node.start())
+    loop.run_until_complete(node.stop())
+    loop.close()
+    assert not clean.exists()
