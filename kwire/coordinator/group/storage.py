@@ -5,7 +5,7 @@ Apache Kafka 4.4):
 
     0, 1   OffsetCommit           group, topic, partition -> offset (0 is the legacy form of 1)
     2      GroupMetadata          classic group -> generation, protocol, members
-    3-8, 16    consumer groups    carried
+    3-8, 16    consumer groups    see consumer/state.py
     10-15      share groups       carried
     17, 19-23  streams groups     carried
 
@@ -18,16 +18,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from kwire.coordinator.group.consumer.state import RECORD_TYPES as CONSUMER_TYPES
+from kwire.coordinator.group.consumer.state import ConsumerGroup
+
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 
 # Record type -> kind of group.
 CARRIED_KINDS: dict[int, str] = {
-    **dict.fromkeys((3, 4, 5, 6, 7, 8, 16), CONSUMER),
     **dict.fromkeys((10, 11, 12, 13, 14, 15), SHARE),
     **dict.fromkeys((17, 19, 20, 21, 22, 23), STREAMS),
 }
-# The record types that make a group exist.
-CARRIED_METADATA_TYPES = frozenset({3, 11, 17})
 
 
 class StoredMember(NamedTuple):
@@ -116,6 +116,7 @@ class GroupStorage:
 
     def __init__(self) -> None:
         self.classic: dict[str, StoredGroup] = {}
+        self.consumer: dict[str, ConsumerGroup] = {}
         self.offsets = Offsets()
         # producer id -> commits that wait for its marker
         self.pending: dict[int, Offsets] = {}
@@ -123,7 +124,6 @@ class GroupStorage:
         self.open_transactions: dict[str, dict[int, None]] = {}
         # kind -> group -> (record type, key) -> (key message, value message)
         self.carried: dict[str, dict[str, dict[CarriedKey, tuple[Any, Any]]]] = {
-            CONSUMER: {},
             SHARE: {},
             STREAMS: {},
         }
@@ -134,6 +134,8 @@ class GroupStorage:
         """The kind of an existing group, None when there is none of that name."""
         if group_id in self.classic:
             return CLASSIC
+        if group_id in self.consumer:
+            return CONSUMER
         for kind, groups in self.carried.items():
             if group_id in groups:
                 return kind
@@ -141,7 +143,7 @@ class GroupStorage:
 
     def group_ids(self) -> list[str]:
         """Every group, classic ones first."""
-        ids = list(self.classic)
+        ids = [*self.classic, *self.consumer]
         for groups in self.carried.values():
             ids += groups
         return ids
@@ -168,6 +170,7 @@ class GroupStorage:
         """Everything as plain values, to compare two shards."""
         return {
             "classic": dict(self.classic),
+            "consumer": {g: x.snapshot() for g, x in self.consumer.items()},
             "offsets": self.offsets.by_group,
             "pending": {p: o.by_group for p, o in self.pending.items()},
             "open": {g: sorted(p) for g, p in self.open_transactions.items()},
@@ -185,6 +188,8 @@ class GroupStorage:
             self._replay_offset(key, value, offset, producer_id)
         elif record_type == 2:
             self._replay_group(key.group, value)
+        elif record_type in CONSUMER_TYPES:
+            self._replay_consumer(record_type, key, value)
         else:
             self._replay_carried(record_type, key, value)
 
@@ -242,12 +247,26 @@ class GroupStorage:
         else:
             self.classic[group_id] = _stored_group(value)
 
+    def _replay_consumer(self, record_type: int, key: Any, value: Any) -> None:
+        group = self.consumer.get(key.group_id)
+        if group is None:
+            if value is None:
+                return
+            group = self.consumer[key.group_id] = ConsumerGroup()
+        group.replay(record_type, key, value)
+        if value is None and group.is_gone():
+            del self.consumer[key.group_id]
+
     def _replay_carried(self, record_type: int, key: Any, value: Any) -> None:
         groups = self.carried[CARRIED_KINDS[record_type]]
         group_id = key.group_id
         carried_key = (record_type, key.encode(0))
         if value is not None:
             groups.setdefault(group_id, {})[carried_key] = (key, value)
+            if self.classic.get(group_id) == SIMPLE_GROUP:
+                # Compaction leaves a group's offsets in front of the records that make it one of
+                # another kind. A simple group has no records of its own: it gives way.
+                del self.classic[group_id]
             return
         records = groups.get(group_id)
         if records is None:

@@ -175,3 +175,16 @@ def test_a_version_that_is_too_high_refuses_to_load() -> None:
     with pytest.raises(KafkaError) as caught:
         world.coordinator.runtime.read(0, lambda shard, moment: None).result()
     assert caught.value.code == ErrorCode.NOT_COORDINATOR
+
+
+@pytest.mark.parametrize("kind", list(RECORDS))
+def test_offsets_in_front_of_the_groups_records(kind: str) -> None:
+    """What compaction leaves: the first record of the group is gone, its newest one is last."""
+    storage = GroupStorage()
+    committed = m.OffsetCommitKey(group="g", topic="t", partition=0)
+    storage.replay(committed, m.OffsetCommitValue(offset=4), 0, -1, -1)
+    assert storage.kind("g") == "classic"
+    key, value = RECORDS[kind][0]
+    storage.replay(key, value, 1, -1, -1)
+    assert (storage.kind("g"), storage.classic) == (kind, {})
+    assert storage.offsets.get("g", "t", 0) is not None
