@@ -126,7 +126,9 @@ def _check_directories(state: ControllerState, request: Any) -> None:
 
 def _check_features(state: ControllerState, request: Any) -> None:
     supported = features_of(request.features)
-    finalized = state.image.features.finalized
+    finalized = dict(state.image.features.finalized)
+    if state.kraft_version > 0:
+        finalized[feature_facts.KRAFT_VERSION] = state.kraft_version
     for name, (low, high) in supported.items():
         level = finalized.get(name, 1 if name == feature_facts.METADATA_VERSION else 0)
         _check_feature(name, low, high, level)

@@ -1,12 +1,14 @@
 """Have the controller scenario with Apache Kafka and write down its answers and its metadata log.
 
     run-kafka.sh start ... --prop process.roles=controller --prop listeners=CONTROLLER://HOST:PORT
-    python -m tests.golden.kraft.record_answers HOST:PORT METADATA_LOG_DIRECTORY
+    python -m tests.golden.kraft.record_answers HOST:PORT METADATA_LOG_DIRECTORY VARIANT
 
-Kafka must be one node, controller only, with `broker.session.timeout.ms` long enough for the whole
-dialogue and the StandardAuthorizer with ANONYMOUS as a super user. Writes
-`tests/golden/data/controller_answers.json.gz`: the steps (API, version, request and response body
-as hex) and the values of the log's data records.
+VARIANT names how Kafka was formatted: `default`, `no-elr` (with the feature
+eligible.leader.replicas.version=0) or `3.9` (--release-version 3.9-IV0). Kafka must be one node,
+controller only, with `broker.session.timeout.ms` long enough for the whole dialogue and the
+StandardAuthorizer with ANONYMOUS as a super user. Writes
+`tests/golden/data/controller_answers_VARIANT.json.gz`: the steps (API, version, request and
+response body as hex) and the values of the log's data records.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from kwire.protocol import frame
 from kwire.protocol.records import iterate_headers, read_batch
 from tests.support.controller_scenario import scenario
 
-TARGET = pathlib.Path(__file__).parents[1] / "data" / "controller_answers.json.gz"
+DATA = pathlib.Path(__file__).parents[1] / "data"
 
 
 class Connection:
@@ -90,7 +92,8 @@ def main() -> None:
     # The last answers came after their records were committed; give the files a moment.
     time.sleep(1)
     recorded = {"steps": steps, "log": metadata_log(pathlib.Path(sys.argv[2]))}
-    with gzip.GzipFile(TARGET, "wb", mtime=0) as file:
+    target = DATA / f"controller_answers_{sys.argv[3]}.json.gz"
+    with gzip.GzipFile(target, "wb", mtime=0) as file:
         file.write(json.dumps(recorded, separators=(",", ":")).encode())
     print(f"{len(steps)} steps, {len(recorded['log'])} records")
 

@@ -1,6 +1,6 @@
 """The controller scenario: kwire's controller answers and writes what Apache Kafka 4.4 did.
 
-`tests/golden/data/controller_answers.json.gz` was made by `record_answers.py`. Every step's
+`tests/golden/data/controller_answers_*.json.gz` were made by `record_answers.py`. Every step's
 response, and in the end the metadata log record by record, must be equal, but for what is random
 (ids), what counts on from elsewhere (broker epochs are log offsets) and the order of what Kafka
 keeps in hash maps.
@@ -20,13 +20,31 @@ import pytest
 from kwire.clock import SeededRandom
 from kwire.config import BrokerConfig
 from kwire.kraft.controller import Controller, ControllerContext
+from kwire.kraft.controller.bootstrap import default_bootstrap_records
 from kwire.kraft.controller.rules import controller_config
+from kwire.kraft.features import default_features
 from kwire.protocol import messages as m
 from kwire.protocol.metadata_records import decode_record, encode_record
 from tests.support.controller_scenario import CLUSTER_ID, scenario
 
-DATA = pathlib.Path(__file__).parents[1] / "data" / "controller_answers.json.gz"
-RECORDED = json.loads(gzip.decompress(DATA.read_bytes()))
+DATA = pathlib.Path(__file__).parents[1] / "data"
+VARIANTS = {
+    "default": default_features(),
+    "no-elr": {
+        name: level
+        for name, level in default_features().items()
+        if name != "eligible.leader.replicas.version"
+    },
+    "3.9": default_features(21),
+}
+"""How the cluster was formatted: the feature levels."""
+
+
+def _recorded(variant: str) -> Any:
+    path = DATA / f"controller_answers_{variant}.json.gz"
+    return json.loads(gzip.decompress(path.read_bytes()))
+
+
 PROPERTIES = {
     "node.id": "1",
     "process.roles": "controller",
@@ -101,7 +119,7 @@ class Side:
 class Run:
     """The dialogue with kwire's controller, and what it wrote."""
 
-    def __init__(self) -> None:
+    def __init__(self, features: dict[str, int]) -> None:
         config = BrokerConfig.load(properties=PROPERTIES, developer=False)
         settings = controller_config(config, CLUSTER_ID)
         self.controller = Controller(
@@ -116,7 +134,8 @@ class Run:
         )
         self.log: list[tuple[Any, int]] = []
         self.now_ms = 1000
-        self._append(self.controller.activate(self.now_ms, 0, 1))
+        bootstrap = default_bootstrap_records(features)
+        self._append(self.controller.activate(self.now_ms, 0, 1, bootstrap))
         self._register_itself()
 
     def _append(self, records: list[tuple[Any, int]]) -> None:
@@ -151,24 +170,31 @@ def _dialogue(run: Run) -> Iterator[tuple[str, Any, Any, int]]:
             return
 
 
-@pytest.fixture(scope="module")
-def compared() -> tuple[list[tuple[int, str, Any, Any, Any]], Run]:
-    """Every step as (number, API, request, Kafka's answer, kwire's answer), and kwire's run."""
-    run, kafka, kwire = Run(), Side(), Side()
+@pytest.fixture(scope="module", params=VARIANTS)
+def compared(
+    request: pytest.FixtureRequest,
+) -> tuple[list[tuple[int, str, Any, Any, Any]], Run, list[str]]:
+    """Every step as (number, API, request, Kafka's answer, kwire's answer), and both logs."""
+    return compare(request.param)
+
+
+def compare(variant: str) -> tuple[list[tuple[int, str, Any, Any, Any]], Run, list[str]]:
+    recorded = _recorded(variant)
+    run, kafka, kwire = Run(VARIANTS[variant]), Side(), Side()
     steps = []
     for number, (step, (api, request, response, version)) in enumerate(
-        zip(RECORDED["steps"], _dialogue(run), strict=True)
+        zip(recorded["steps"], _dialogue(run), strict=True)
     ):
         assert (step["api"], step["version"]) == (api, version), f"step {number}"
         answer = type(response).decode(bytes.fromhex(step["response"]), version)
         kafka.learn(request, answer)
         kwire.learn(request, response)
         steps.append((number, api, request, kafka.plain(answer), kwire.plain(response)))
-    return steps, run
+    return steps, run, recorded["log"]
 
 
-def test_every_answer_is_kafkas(compared: tuple[list[Any], Run]) -> None:
-    steps, _ = compared
+def test_every_answer_is_kafkas(compared: tuple[list[Any], Run, list[str]]) -> None:
+    steps, _, _ = compared
     different = [
         f"step {number}, {api}: {request}\n  Kafka {theirs}\n  kwire {ours}"
         for number, api, request, theirs, ours in steps
@@ -196,9 +222,9 @@ def _is_kafkas_own(record: Any) -> bool:
     )
 
 
-def test_the_metadata_log_is_kafkas(compared: tuple[list[Any], Run]) -> None:
-    _, run = compared
-    theirs = [decode_record(bytes.fromhex(value)) for value in RECORDED["log"]]
+def test_the_metadata_log_is_kafkas(compared: tuple[list[Any], Run, list[str]]) -> None:
+    _, run, log = compared
+    theirs = [decode_record(bytes.fromhex(value)) for value in log]
     theirs = [pair for pair in theirs if not _is_kafkas_own(pair[0])]
     ours = [pair for pair in run.log if not _is_kafkas_own(pair[0])]
     for expected, got in zip(_runs(theirs, Side()), _runs(ours, Side())):
