@@ -135,6 +135,9 @@ class OffsetMap:
     latest_offset = cython.declare(cython.longlong, visibility="public")
 
     def __init__(self, memory_bytes, seed, load_factor=0.9):
+        if cython.compiled:  # noqa: SIM102 (decided when it is compiled)
+            if self._held:
+                raise RuntimeError("an offset map is set up once")
         if len(seed) != 16:
             raise ValueError("the seed has 16 bytes")
         self.capacity = memory_bytes // 24
@@ -146,8 +149,6 @@ class OffsetMap:
         self._seed = seed
         self._table = memoryview(bytearray(24 * self.capacity)).cast("Q")
         if cython.compiled:
-            if self._held:
-                raise RuntimeError("an offset map is set up once")
             PyObject_GetBuffer(
                 self._table, cython.address(self._view), PyBUF_SIMPLE | PyBUF_WRITABLE
             )
@@ -344,6 +345,32 @@ class Selection:
             self.max_timestamp = row[at + 1]
 
 
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _fits(
+    places: cython.pointer[cython.const[cython.longlong]],
+    rows: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+) -> cython.bint:
+    """Whether all places lie in a buffer of `size` bytes."""
+    row: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    for row in range(rows):
+        at = 12 * row
+        if (
+            places[at + 2] < 0
+            or places[at + 2] > places[at + 4]
+            or places[at + 4] > places[at + 5]
+            or places[at + 5] > places[at + 6]
+            or places[at + 6] > places[at + 3]
+            or places[at + 7] > places[at + 3] - places[at + 6]
+            or places[at + 3] > size
+        ):
+            return False
+    return True
+
+
 def index_keys(
     data: cython.const[cython.uchar][::1],
     table: cython.const[cython.longlong][::1],
@@ -356,12 +383,16 @@ def index_keys(
     Returns how many rows it went through: fewer than `rows` when the map had no place for one.
     """
     row: cython.Py_ssize_t = 0
+    if len(table) < 12 * rows:
+        raise ValueError(f"{rows} rows in {len(table)} integers")
     if cython.compiled:
         places = cython.address(table[0])
         p = cython.address(data[0])
     else:
         places = table
         p = data
+    if not _fits(places, rows, len(data)):
+        raise ValueError("the table belongs to another buffer")
     with cython.nogil:
         while row < rows:
             if places[12 * row + 7] >= 0 and places[12 * row] >= offset_min:
@@ -389,14 +420,16 @@ def select(
     """
     row: cython.Py_ssize_t
     at: cython.Py_ssize_t
-    if len(flags) < first + rows:
-        raise ValueError(f"{len(flags)} flags for {first + rows} records")
+    if first < 0 or len(flags) < first + rows or len(table) < 12 * rows:
+        raise ValueError(f"{len(flags)} flags, {len(table)} integers for {first + rows} records")
     if cython.compiled:
         places = cython.address(table[0])
         p = cython.address(data[0])
     else:
         places = table
         p = data
+    if not _fits(places, rows, len(data)):
+        raise ValueError("the table belongs to another buffer")
     with cython.nogil:
         for row in range(rows):
             at = 12 * row
@@ -430,8 +463,8 @@ def rewrite(
     size: cython.Py_ssize_t
     delta: cython.longlong
     room: cython.Py_ssize_t = len(out)
-    if len(flags) < first + rows:
-        raise ValueError(f"{len(flags)} flags for {first + rows} records")
+    if first < 0 or len(flags) < first + rows or len(table) < 12 * rows:
+        raise ValueError(f"{len(flags)} flags, {len(table)} integers for {first + rows} records")
     if cython.compiled:
         places = cython.address(table[0])
         p = cython.address(data[0])
@@ -440,6 +473,8 @@ def rewrite(
         places = table
         p = data
         target = out
+    if at < 0 or not _fits(places, rows, len(data)):
+        raise ValueError("the table belongs to another buffer")
     with cython.nogil:
         for row in range(rows):
             if flags[first + row] == 0:

@@ -28,7 +28,7 @@ from enum import IntEnum
 from struct import Struct
 from typing import NamedTuple, TypeAlias
 
-from crc32c import crc32c
+from kwire.checksums import crc32c
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 

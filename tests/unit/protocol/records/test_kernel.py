@@ -131,6 +131,14 @@ def test_tables_and_flags_that_are_too_small_are_refused(records: Any) -> None:
             data, table, 2, bytearray(b"\1\1"), 0, bytearray(8), 0, 5, False
         )
     with pytest.raises(ValueError, match="rows"):
+        records.compaction_kernel.index_keys(data, table, 3, offsets, 0)
+    with pytest.raises(ValueError, match="another buffer"):
+        records.compaction_kernel.index_keys(data[:9], table, 2, offsets, 0)
+    with pytest.raises(ValueError, match="another buffer"):
+        records.compaction_kernel.select(
+            data[:9], table, 2, offsets, True, bytearray(2), 0, selection
+        )
+    with pytest.raises(ValueError, match="rows"):
         records.scan_kernel.BatchScan().step(data, len(data), table, 5)
     with pytest.raises(ValueError, match="rows"):
         records.scan_kernel.BatchScan().step(data, len(data) + 1, table, 1)
