@@ -55,7 +55,16 @@ class ControllerRunner:
         raft = self._driver.raft
         context.next_offset = raft.log.end_offset
         context.wall_ms = context.wall_ms or self._driver.clock.wall_ms()
+        context.kraft_version = raft.voters.level
         records, response = self.controller.handle(request, context, self._driver.now_ms)
+        level = getattr(context, "wanted_kraft_version", None)
+        if level is not None:
+            raised = self._driver.upgrade_kraft_version(level, request.validate_only)
+            error = raised.error()
+            if isinstance(error, KafkaError):
+                from kwire.kraft.controller.features import failed
+
+                records, response = [], failed(error)
         if records and not self._append(records):
             reply.fail(_not_controller())
             return reply

@@ -101,7 +101,9 @@ class ControllerContext:
     `apply_partition_quota` raises KafkaError(THROTTLING_QUOTA_EXCEEDED) when the controller
     mutation quota does not allow that many partitions now. `same_process`: the request comes from
     the broker of this very process, which holds the lock of their log directories, so that no
-    earlier incarnation of it can be alive.
+    earlier incarnation of it can be alive. `kraft_version` is the quorum's, which is not among the
+    metadata; a handler sets `wanted_kraft_version` when the request wants a higher one, and the
+    driver then has raft raise it, and fails the request if that cannot be.
     """
 
     api_version: int = 0
@@ -116,3 +118,5 @@ class ControllerContext:
     security_protocol: int = 0
     same_process: bool = False
     apply_partition_quota: Callable[[int], None] = no_quota
+    kraft_version: int | None = None
+    wanted_kraft_version: int | None = None

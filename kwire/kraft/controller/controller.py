@@ -190,6 +190,8 @@ class Controller:
         Errors are answers, with Kafka's codes in Kafka's places; an inactive controller answers
         NOT_CONTROLLER. Raises KeyError for a request that no controller answers.
         """
+        if context.kraft_version is not None:
+            self.state.kraft_version = context.kraft_version
         operation, module, function, count = _ROUTES[type(request).NAME]
         try:
             if not self.is_active:

@@ -33,8 +33,11 @@ def update_features(
     for name, (level, kind) in updates.items():
         try:
             records.extend(_update(state, name, level, kind, proposed))
+            if name == facts.KRAFT_VERSION and level > state.kraft_version:
+                context.wanted_kraft_version = level
         except KafkaError as error:
-            return [], _failed(name, error)
+            context.wanted_kraft_version = None
+            return [], failed(error)
     if request.validate_only and context.api_version >= 1:
         records = []
     response = m.UpdateFeaturesResponse(error_message=None)
@@ -46,8 +49,8 @@ def update_features(
     return records, response
 
 
-def _failed(feature: str, error: KafkaError) -> Any:
-    """Nothing was updated: the answer names the feature in error."""
+def failed(error: KafkaError) -> Any:
+    """The answer when one update failed, and with it all of them."""
     return m.UpdateFeaturesResponse(
         error_code=int(error.code),
         error_message=(
@@ -113,10 +116,6 @@ def _check_kraft_version(state: ControllerState, level: int) -> Records:
         raise _invalid(facts.KRAFT_VERSION, level, reason)
     if level < state.kraft_version:
         raise _invalid(facts.KRAFT_VERSION, level, "Can't downgrade the version of this feature.")
-    if level > state.kraft_version:
-        raise _invalid(
-            facts.KRAFT_VERSION, level, "The quorum of this cluster cannot be made dynamic."
-        )
     return []
 
 
