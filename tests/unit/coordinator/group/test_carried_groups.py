@@ -14,20 +14,9 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from tests.support.groups import GroupWorld, codes
 
-CONSUMER_MEMBER = m.ConsumerGroupMemberMetadataValue(subscribed_topic_names=["t"])
+# Of the consumer protocol (KIP-848), which is built.
+CONSUMER_TYPES = (3, 4, 5, 6, 7, 8, 16)
 RECORDS: dict[str, list[tuple[Any, Any]]] = {
-    "consumer": [
-        (m.ConsumerGroupMetadataKey(group_id="g"), m.ConsumerGroupMetadataValue(epoch=2)),
-        (m.ConsumerGroupMemberMetadataKey(group_id="g", member_id="m"), CONSUMER_MEMBER),
-        (
-            m.ConsumerGroupTargetAssignmentMetadataKey(group_id="g"),
-            m.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=2),
-        ),
-        (
-            m.ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="m"),
-            m.ConsumerGroupCurrentMemberAssignmentValue(member_epoch=2),
-        ),
-    ],
     "share": [
         (m.ShareGroupMetadataKey(group_id="g"), m.ShareGroupMetadataValue(epoch=2)),
         (
@@ -47,7 +36,7 @@ RECORDS: dict[str, list[tuple[Any, Any]]] = {
         ),
     ],
 }
-STATES = {"consumer": "Stable", "share": "Stable", "streams": "Assigning"}
+STATES = {"share": "Stable", "streams": "Assigning"}
 
 
 def world_with(kind: str, count: int | None = None) -> GroupWorld:
@@ -106,7 +95,7 @@ def test_refused_to_members_and_kept(kind: str) -> None:
     assert world.shard.storage.snapshot() == before
 
 
-@pytest.mark.parametrize("kind", ["consumer", "streams"])
+@pytest.mark.parametrize("kind", ["streams"])
 def test_an_empty_one_takes_commits_from_outside_and_is_never_tombstoned(kind: str) -> None:
     world = world_with(kind, 1)
     listed = world.now(world.coordinator.list_groups([], [])).groups
@@ -121,22 +110,9 @@ def test_an_empty_one_takes_commits_from_outside_and_is_never_tombstoned(kind: s
     assert world.shard.storage.kind("g") == kind
 
 
-def test_offsets_of_a_consumer_group_are_deleted_unless_subscribed() -> None:
-    world = world_with("consumer")
-    subscribed = world.now(world.delete_offsets("t", 0))
-    assert codes(subscribed) == [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC]
-    assert codes(world.now(world.delete_offsets("u", 0))) == [ErrorCode.NONE]
-    share = world_with("share")
-    assert world.now(share.delete_offsets("t", 0)).error_code == ErrorCode.GROUP_ID_NOT_FOUND
-
-
-def test_members_of_a_consumer_group_are_asked_for_who_they_are() -> None:
-    world = world_with("consumer")
-    asked = m.OffsetFetchRequest.OffsetFetchRequestGroup(
-        group_id="g", topics=None, member_id="nobody", member_epoch=2
-    )
-    found = world.now(world.coordinator.fetch_offsets(asked, False))
-    assert found.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+def test_offsets_of_a_share_group_are_not_here() -> None:
+    world = world_with("share")
+    assert world.now(world.delete_offsets("t", 0)).error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 @pytest.mark.parametrize("record_type", sorted(CARRIED_KINDS))
@@ -156,7 +132,7 @@ def test_every_type_is_carried_and_deleted_by_its_tombstone(record_type: int) ->
 
 
 def test_the_types_are_all_that_kafka_has() -> None:
-    known = {0, 1, 2, *CARRIED_KINDS}
+    known = {0, 1, 2, *CONSUMER_TYPES, *CARRIED_KINDS}
     for record_type in range(64):
         try:
             m.coordinator_key_class("group-coordinator", record_type)
@@ -177,14 +153,17 @@ def test_a_version_that_is_too_high_refuses_to_load() -> None:
     assert caught.value.code == ErrorCode.NOT_COORDINATOR
 
 
-@pytest.mark.parametrize("kind", list(RECORDS))
+@pytest.mark.parametrize("kind", ["consumer", *RECORDS])
 def test_offsets_in_front_of_the_groups_records(kind: str) -> None:
     """What compaction leaves: the first record of the group is gone, its newest one is last."""
     storage = GroupStorage()
     committed = m.OffsetCommitKey(group="g", topic="t", partition=0)
     storage.replay(committed, m.OffsetCommitValue(offset=4), 0, -1, -1)
     assert storage.kind("g") == "classic"
-    key, value = RECORDS[kind][0]
+    key: Any = m.ConsumerGroupMetadataKey(group_id="g")
+    value: Any = m.ConsumerGroupMetadataValue(epoch=2)
+    if kind in RECORDS:
+        key, value = RECORDS[kind][0]
     storage.replay(key, value, 1, -1, -1)
     assert (storage.kind("g"), storage.classic) == (kind, {})
     assert storage.offsets.get("g", "t", 0) is not None
