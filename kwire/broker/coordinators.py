@@ -1,19 +1,22 @@
-"""The coordinators of a broker, bound to its partitions, its metadata and its peers."""
+"""The coordinators of a broker, bound to its partitions, its metadata and its peers.
+
+Each is made when it is first needed: at the first partition that it leads, or the first request.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kwire.broker.auto_create import CONSUMER_OFFSETS, TRANSACTION_STATE
 from kwire.broker.coordinator_log import PartitionCoordinatorLog
-from kwire.coordinator.group.coordinator import GroupCoordinator
-from kwire.coordinator.group.settings import GroupSettings
 from kwire.coordinator.partitioner import partition_for
-from kwire.coordinator.transaction.service import TransactionCoordinator
-from kwire.coordinator.transaction.shard import TransactionSettings
-from kwire.coordinator.transaction.verifier import TransactionVerifier
 from kwire.pending import Pending
 from kwire.replica.partition import Partition
+
+if TYPE_CHECKING:
+    from kwire.coordinator.group.coordinator import GroupCoordinator
+    from kwire.coordinator.transaction.service import TransactionCoordinator
+    from kwire.coordinator.transaction.verifier import TransactionVerifier
 
 
 class Coordinators:
@@ -21,25 +24,78 @@ class Coordinators:
 
     def __init__(self, node: Any) -> None:
         self._node = node
+        self._groups: GroupCoordinator | None = None
+        self._transactions: TransactionCoordinator | None = None
+        self._verifier: TransactionVerifier | None = None
+        self._group_configs: Any = None
+        node.replicas.add_listener(self._leadership)
+
+    # -- made when needed
+
+    @property
+    def groups(self) -> GroupCoordinator:
+        if self._groups is None:
+            self._groups = self._make_groups()
+        return self._groups
+
+    @property
+    def transactions(self) -> TransactionCoordinator:
+        if self._transactions is None:
+            self._transactions = self._make_transactions()
+        return self._transactions
+
+    @property
+    def verifier(self) -> TransactionVerifier:
+        """Asks coordinators about transactional writes."""
+        if self._verifier is None:
+            from kwire.coordinator.transaction.verifier import TransactionVerifier
+
+            self._verifier = TransactionVerifier(
+                loop=self._node.loop,
+                coordinator_of=self._transaction_coordinator,
+                send=self._send,
+            )
+        return self._verifier
+
+    def _make_groups(self) -> GroupCoordinator:
+        from kwire.broker.group_metadata import GroupConfigs, PublishedTopics
+        from kwire.coordinator.group.consumer.groups import ConsumerGroupSettings
+        from kwire.coordinator.group.coordinator import GroupCoordinator
+        from kwire.coordinator.group.settings import GroupSettings
+
+        node = self._node
         config = node.config
-        self.groups = GroupCoordinator(
+        self._group_configs = GroupConfigs(node)
+        return GroupCoordinator(
             settings=GroupSettings.from_config(config.__getitem__),
             partition_log=PartitionCoordinatorLog(CONSUMER_OFFSETS, node.replicas, node.clock),
             loop=node.loop,
             clock=node.clock,
             random=node.random,
             partition_count=lambda: self._count(CONSUMER_OFFSETS, "offsets.topic.num.partitions"),
+            consumer_settings=ConsumerGroupSettings(
+                max_size=config["group.consumer.max.size"],
+                assignors=tuple(config["group.consumer.assignors"]),
+                regex_refresh_interval_ms=config["group.consumer.regex.refresh.interval.ms"],
+                migration_policy=config["group.consumer.migration.policy"].lower(),
+            ),
+            topics=PublishedTopics(node),
+            group_value=self._group_configs.value,
         )
-        self.transactions = TransactionCoordinator(
+
+    def _make_transactions(self) -> TransactionCoordinator:
+        from kwire.coordinator.transaction.service import TransactionCoordinator
+        from kwire.coordinator.transaction.shard import TransactionSettings
+
+        node = self._node
+        config = node.config
+        clean_up = "transaction.{}.transaction.cleanup.interval.ms"
+        return TransactionCoordinator(
             settings=TransactionSettings(
                 transaction_max_timeout_ms=config["transaction.max.timeout.ms"],
                 transactional_id_expiration_ms=config["transactional.id.expiration.ms"],
-                abort_timed_out_interval_ms=config[
-                    "transaction.abort.timed.out.transaction.cleanup.interval.ms"
-                ],
-                remove_expired_interval_ms=config[
-                    "transaction.remove.expired.transaction.cleanup.interval.ms"
-                ],
+                abort_timed_out_interval_ms=config[clean_up.format("abort.timed.out")],
+                remove_expired_interval_ms=config[clean_up.format("remove.expired")],
                 two_phase_commit_enable=config["transaction.two.phase.commit.enable"],
             ),
             transaction_version=self._transaction_version,
@@ -53,10 +109,6 @@ class Coordinators:
             loop=node.loop,
             clock=node.clock,
         )
-        self.verifier = TransactionVerifier(
-            loop=node.loop, coordinator_of=self._transaction_coordinator, send=self._send
-        )
-        node.replicas.add_listener(self._leadership)
 
     def _count(self, topic: str, config_name: str) -> int:
         known = self._node.image.topics.by_name.get(topic)
@@ -97,14 +149,23 @@ class Coordinators:
 
     def apply(self, delta: Any) -> None:
         """Committed metadata: deleted topics take their offsets with them."""
+        groups = self._groups
+        if groups is None:
+            return
+        if delta.configs:
+            self._group_configs.changed()
+        if delta.partitions:
+            groups.topics_changed()
         if delta.topics_deleted:
-            self.groups.topics_deleted(
+            groups.topics_deleted(
                 {topic.name: topic_id for topic_id, topic in delta.topics_deleted.items()}
             )
 
     def close(self) -> None:
-        self.groups.runtime.close()
-        self.transactions.close()
+        if self._groups is not None:
+            self._groups.runtime.close()
+        if self._transactions is not None:
+            self._transactions.close()
 
 
 class _MetadataLeaders:

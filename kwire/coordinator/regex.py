@@ -34,23 +34,40 @@ def compile_pattern(pattern: str) -> Callable[[str], bool]:
     try:
         compiled = re2.compile(pattern, options)
     except re2.error as error:
-        raise _invalid(pattern, error) from None
+        raise _invalid(pattern, _reason(error)) from None
     return lambda text: compiled.fullmatch(text) is not None
+
+
+#: RE2's reasons in the words of RE2/J, which Kafka's clients see.
+_REASONS = {
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "trailing \\": "trailing backslash at end of expression",
+}
+
+
+def _reason(error: Exception) -> str:
+    text = error.args[0] if error.args else str(error)
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", "replace")
+    reason = str(text).partition(": ")[0]
+    return _REASONS.get(reason, reason)
 
 
 def _compile_with_re(pattern: str) -> Callable[[str], bool]:
     import re
 
     if any(construct in pattern for construct in _BEYOND_RE2):
-        raise _invalid(pattern, ValueError("look-around and back-references are not supported"))
+        raise _invalid(pattern, "look-around and back-references are not supported")
     try:
         compiled = re.compile(pattern)
     except re.error as error:
-        raise _invalid(pattern, error) from None
+        raise _invalid(pattern, error.msg) from None
     return lambda text: compiled.fullmatch(text) is not None
 
 
-def _invalid(pattern: str, error: Exception) -> KafkaError:
+def _invalid(pattern: str, reason: str) -> KafkaError:
     return KafkaError(
-        ErrorCode.INVALID_REGULAR_EXPRESSION, f"{pattern!r} is not a regular expression: {error}"
+        ErrorCode.INVALID_REGULAR_EXPRESSION, f"{pattern!r} is not a regular expression: {reason}"
     )

@@ -238,8 +238,6 @@ UNBUILT: frozenset[int] = frozenset(
         ApiKey.SASL_HANDSHAKE,
         ApiKey.ALTER_REPLICA_LOG_DIRS,
         ApiKey.SASL_AUTHENTICATE,
-        ApiKey.CONSUMER_GROUP_HEARTBEAT,
-        ApiKey.CONSUMER_GROUP_DESCRIBE,
         ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
         ApiKey.PUSH_TELEMETRY,
         ApiKey.SHARE_GROUP_HEARTBEAT,

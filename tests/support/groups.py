@@ -18,7 +18,15 @@ from tests.support.coordinators import ManualClock, ManualLoop, MemoryLog
 class GroupWorld:
     """One partition of __consumer_offsets with its coordinator, log, loop and clock."""
 
-    def __init__(self, *, lagging: bool = False, seed: int = 1, **settings: Any) -> None:
+    def __init__(
+        self,
+        *,
+        lagging: bool = False,
+        seed: int = 1,
+        topics: Any = None,
+        consumer_settings: Any = None,
+        **settings: Any,
+    ) -> None:
         self.loop = ManualLoop()
         self.log = MemoryLog(lagging=lagging)
         self.clock = ManualClock(self.loop)
@@ -29,6 +37,8 @@ class GroupWorld:
             loop=self.loop,
             clock=self.clock,
             random=SeededRandom(seed),
+            topics=topics,
+            consumer_settings=consumer_settings,
         )
         self.log.listener = self.coordinator.runtime.high_watermark_advanced
         self.epoch = -1

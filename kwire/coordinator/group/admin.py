@@ -7,10 +7,11 @@ from typing import Any
 
 from kwire.coordinator.group import carried, records
 from kwire.coordinator.group.classic_group import ClassicGroup, ClassicMember
+from kwire.coordinator.group.consumer import records as consumer_records
 from kwire.coordinator.group.offsets import OffsetOperations
 from kwire.coordinator.group.rebalance import ClassicGroups
 from kwire.coordinator.group.states import ClassicState
-from kwire.coordinator.group.storage import CLASSIC
+from kwire.coordinator.group.storage import CLASSIC, CONSUMER
 from kwire.coordinator.seam import CoordinatorRecord, Moment, Result
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
@@ -39,6 +40,11 @@ class GroupAdmin:
                     state, protocol_type = ClassicState.EMPTY, stored.protocol_type
                 if not state_filter or state.value.lower() in state_filter:
                     listed.append(_listed(group_id, protocol_type or "", state.value, CLASSIC))
+        if not type_filter or CONSUMER in type_filter:
+            for group_id, consumer in self._storage.consumer.items():
+                name = consumer.state_name()
+                if not state_filter or name.lower() in state_filter:
+                    listed.append(_listed(group_id, CONSUMER, name, CONSUMER))
         for kind, kept in self._storage.carried.items():
             if type_filter and kind not in type_filter:
                 continue
@@ -75,7 +81,10 @@ class GroupAdmin:
             code = self._deletable(group_id)
             if code == ErrorCode.NONE:
                 made += self._offsets.delete_all(group_id)
-                made.append(records.group_tombstone(group_id))
+                if group_id in self._storage.consumer:
+                    made += consumer_records.group_tombstones(group_id)
+                else:
+                    made.append(records.group_tombstone(group_id))
                 deleted.append(group_id)
             results.append(
                 m.DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=code)
@@ -92,6 +101,9 @@ class GroupAdmin:
         if kind == CLASSIC:
             group = self._groups.look(group_id)
             empty = group is None or group.state is ClassicState.EMPTY
+            return ErrorCode.NONE if empty else ErrorCode.NON_EMPTY_GROUP
+        if kind == CONSUMER:
+            empty = not self._storage.consumer[group_id].members
             return ErrorCode.NONE if empty else ErrorCode.NON_EMPTY_GROUP
         if kind is not None and carried.has_members(self._storage, kind, group_id):
             return ErrorCode.NON_EMPTY_GROUP

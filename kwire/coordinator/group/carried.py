@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from kwire.coordinator.group.storage import CONSUMER, SHARE, STREAMS, GroupStorage
+from kwire.coordinator.group.storage import SHARE, STREAMS, GroupStorage
 
 # Per kind: record types of members, of the target assignment's epoch, of a member's assignment,
 # and of the group itself.
-_MEMBER_TYPES = {CONSUMER: 5, SHARE: 10, STREAMS: 19}
-_TARGET_TYPES = {CONSUMER: 6, SHARE: 12, STREAMS: 20}
-_CURRENT_TYPES = {CONSUMER: 8, SHARE: 14, STREAMS: 22}
-_GROUP_TYPES = {CONSUMER: 3, SHARE: 11, STREAMS: 17}
-PROTOCOL_TYPES = {CONSUMER: "consumer", SHARE: "share", STREAMS: "streams"}
+_MEMBER_TYPES = {SHARE: 10, STREAMS: 19}
+_TARGET_TYPES = {SHARE: 12, STREAMS: 20}
+_CURRENT_TYPES = {SHARE: 14, STREAMS: 22}
+_GROUP_TYPES = {SHARE: 11, STREAMS: 17}
+PROTOCOL_TYPES = {SHARE: "share", STREAMS: "streams"}
 _STABLE_MEMBER = 0
 
 

@@ -12,6 +12,10 @@ from typing import Any
 from kwire.clock import Clock, Random
 from kwire.coordinator.errors import refusal
 from kwire.coordinator.group.admin import not_described
+from kwire.coordinator.group.consumer.describe import describe
+from kwire.coordinator.group.consumer.groups import ConsumerGroupSettings
+from kwire.coordinator.group.consumer.heartbeat import check_request, heartbeat
+from kwire.coordinator.group.consumer.subscriptions import Topics
 from kwire.coordinator.group.join import Caller, join_error
 from kwire.coordinator.group.membership import sync_error
 from kwire.coordinator.group.settings import GroupSettings
@@ -19,13 +23,26 @@ from kwire.coordinator.group.shard import GroupShard
 from kwire.coordinator.partitioner import partition_for
 from kwire.coordinator.replies import Answer, convert, gather
 from kwire.coordinator.runtime import CoordinatorRuntime
-from kwire.coordinator.seam import CoordinatorLog, Loop
+from kwire.coordinator.seam import CoordinatorLog, Loop, Moment, Result
 from kwire.pending import Pending
 from kwire.protocol import messages as m
+from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 TOPIC = "__consumer_offsets"
 MODULE = "group-coordinator"
+
+
+def default_group_value(group_id: str, name: str) -> Any:
+    """Kafka's defaults of the group configs."""
+    return _GROUP_DEFAULTS[name]
+
+
+_GROUP_DEFAULTS = {
+    "consumer.session.timeout.ms": 45_000,
+    "consumer.heartbeat.interval.ms": 5_000,
+    "consumer.assignment.interval.ms": 1_000,
+}
 
 
 class GroupCoordinator:
@@ -41,12 +58,19 @@ class GroupCoordinator:
         clock: Clock,
         random: Random,
         partition_count: Callable[[], int] | None = None,
+        consumer_settings: ConsumerGroupSettings | None = None,
+        topics: Topics | None = None,
+        group_value: Callable[[str, str], Any] = default_group_value,
     ) -> None:
         self.settings = settings
+        self._consumer_settings = consumer_settings or ConsumerGroupSettings()
+        self._random = random
         self._partition_count = partition_count or (lambda: settings.offsets_topic_partitions)
         self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             module=MODULE,
-            new_shard=lambda partition: GroupShard(settings, random),
+            new_shard=lambda partition: GroupShard(
+                settings, random, self._consumer_settings, topics or NoTopics(), group_value
+            ),
             partition_log=partition_log,
             loop=loop,
             clock=clock,
@@ -126,6 +150,48 @@ class GroupCoordinator:
             lambda shard, moment: shard.membership.leave(request, moment),
         )
         return convert(pending, on_error=refused)
+
+    # ------------------------------------------------------------------ consumer groups
+
+    def consumer_heartbeat(self, request: Any, caller: Caller) -> Answer:
+        """ConsumerGroupHeartbeat -> ConsumerGroupHeartbeatResponse (KIP-848)."""
+        try:
+            check_request(request, caller.api_version, self._consumer_settings.assignors)
+        except KafkaError as error:
+            return _heartbeat_error(error)
+        if not request.member_id:  # version 0 lets the coordinator choose
+            request.member_id = uuids.to_text(uuids.random_uuid(self._random))
+        pending = self.runtime.write(
+            self.partition_for(request.group_id),
+            lambda shard, moment: heartbeat(shard.consumer_groups, request, caller, moment),
+        )
+        return convert(pending, on_error=_heartbeat_error)
+
+    def describe_consumer_groups(self, group_ids: Sequence[str]) -> Answer:
+        """-> a ConsumerGroupDescribeResponse.DescribedGroup for each id, in order."""
+
+        def ask(group_id: str) -> Pending[Any]:
+            return self.runtime.read(
+                self.partition_for(group_id),
+                lambda shard, moment: describe(shard.consumer_groups, group_id),
+            )
+
+        def combine(results: list[Any]) -> Any:
+            return [
+                _not_described(group_id, result) if isinstance(result, KafkaError) else result
+                for group_id, result in zip(group_ids, results)
+            ]
+
+        return gather([ask(group_id) for group_id in group_ids], combine)
+
+    def topics_changed(self) -> None:
+        """The metadata has other topics or partitions: consumer groups look at theirs again."""
+
+        def look(shard: GroupShard, moment: Moment) -> Result:
+            shard.consumer_groups.topics_changed()
+            return Result()
+
+        self.runtime.write_all(look)
 
     # ------------------------------------------------------------------ offsets
 
@@ -260,6 +326,32 @@ class GroupCoordinator:
 
         pendings = [ask(partition, ids) for partition, ids in by_partition.items()]
         return gather(pendings, combine)
+
+
+class NoTopics:
+    """Metadata without topics."""
+
+    def find(self, name: str) -> None:
+        return None
+
+    def name_of(self, topic_id: bytes) -> None:
+        return None
+
+    def names(self) -> tuple[str, ...]:
+        return ()
+
+    def version(self) -> int:
+        return 0
+
+
+def _heartbeat_error(error: KafkaError) -> Any:
+    return m.ConsumerGroupHeartbeatResponse(error_code=refusal(error), error_message=error.message)
+
+
+def _not_described(group_id: str, error: KafkaError) -> Any:
+    return m.ConsumerGroupDescribeResponse.DescribedGroup(
+        group_id=group_id, error_code=refusal(error), error_message=error.message
+    )
 
 
 def described_group_error(group_id: str, error: KafkaError) -> Any:

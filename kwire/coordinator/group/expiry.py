@@ -12,6 +12,9 @@ from collections import deque
 
 from kwire.coordinator.group import records
 from kwire.coordinator.group.classic_group import ClassicGroup
+from kwire.coordinator.group.consumer import records as consumer_records
+from kwire.coordinator.group.consumer.offsets import is_subscribed
+from kwire.coordinator.group.consumer.state import ConsumerGroup
 from kwire.coordinator.group.offsets import OffsetOperations
 from kwire.coordinator.group.rebalance import ClassicGroups, TimerKey
 from kwire.coordinator.group.states import ClassicState
@@ -45,7 +48,7 @@ class Expiry:
     def check(self, moment: Moment) -> Result:
         """One slice of the round: tombstones for expired offsets and for groups without any."""
         if not self._to_check:
-            self._to_check.extend(self._storage.classic)
+            self._to_check.extend([*self._storage.classic, *self._storage.consumer])
         made: list[CoordinatorRecord] = []
         gone: list[str] = []
         for _ in range(min(SLICE_GROUPS, len(self._to_check))):
@@ -65,6 +68,9 @@ class Expiry:
 
     def _check_group(self, group_id: str, moment: Moment, made: list[CoordinatorRecord]) -> bool:
         """Add the tombstones of one group; whether the group itself goes."""
+        consumer = self._storage.consumer.get(group_id)
+        if consumer is not None:
+            return self._check_consumer_group(group_id, consumer, moment, made)
         group = self._groups.look(group_id)
         if group is None:
             return False
@@ -85,6 +91,33 @@ class Expiry:
         if group.state is not ClassicState.EMPTY:
             return False
         made.append(records.group_tombstone(group_id))
+        return True
+
+    def _check_consumer_group(
+        self,
+        group_id: str,
+        group: ConsumerGroup,
+        moment: Moment,
+        made: list[CoordinatorRecord],
+    ) -> bool:
+        """As `_check_group`: offsets expire by their commit, of topics that nobody reads."""
+        retention_ms = self._settings.offsets_retention_ms
+        kept = False
+        for topic, partitions in self._storage.offsets.by_group.get(group_id, {}).items():
+            subscribed = is_subscribed(group, topic)
+            for partition, stored in partitions.items():
+                expired = moment.wall_ms - stored.commit_ms >= retention_ms
+                if (
+                    expired
+                    and not subscribed
+                    and not self._storage.has_pending_offset(group_id, topic, partition)
+                ):
+                    made.append(records.offset_tombstone(group_id, topic, partition))
+                else:
+                    kept = True
+        if kept or group.members or group_id in self._storage.open_transactions:
+            return False
+        made += consumer_records.group_tombstones(group_id)
         return True
 
     def _expired(self, group: ClassicGroup, stored: StoredOffset, moment: Moment) -> bool:

@@ -11,6 +11,7 @@ from kwire.clock import Random
 from kwire.coordinator.errors import refusal
 from kwire.coordinator.group import records
 from kwire.coordinator.group.classic_group import ClassicGroup, ClassicMember, Protocols
+from kwire.coordinator.group.consumer import records as consumer_records
 from kwire.coordinator.group.rebalance import MEMBER_TIMER, ClassicGroups, Records
 from kwire.coordinator.group.states import ClassicState
 from kwire.coordinator.seam import Moment, Result
@@ -53,7 +54,8 @@ class Joining:
     def join(self, request: Any, caller: Caller, moment: Moment) -> Result:
         """One JoinGroup (v0-9); group id and session timeout were checked before."""
         groups, group_id, member_id = self._groups, request.group_id, request.member_id
-        if groups.is_foreign(group_id):
+        consumer = groups.storage.consumer.get(group_id)
+        if groups.is_foreign(group_id) and (consumer is None or consumer.members):
             return Result((), join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
         group = groups.find(group_id)
         created = group is None
@@ -74,6 +76,8 @@ class Joining:
         made, refused = outcome.records, outcome.refused
         if created and not made:
             made = [self._new_group_record(group)]
+            if consumer is not None:  # an empty one becomes a classic group
+                made = [*consumer_records.group_tombstones(group_id), *made]
 
             def refused(error: KafkaError) -> Any:
                 groups.forget(group_id)

@@ -11,9 +11,14 @@ from typing import Any
 
 from kwire.coordinator.group import carried, records
 from kwire.coordinator.group.classic_group import ClassicGroup
+from kwire.coordinator.group.consumer.offsets import (
+    check_consumer_commit,
+    check_consumer_fetch,
+    is_subscribed,
+)
 from kwire.coordinator.group.rebalance import ClassicGroups
 from kwire.coordinator.group.states import ClassicState
-from kwire.coordinator.group.storage import CLASSIC, SHARE, StoredOffset
+from kwire.coordinator.group.storage import CLASSIC, CONSUMER, SHARE, STREAMS, StoredOffset
 from kwire.coordinator.seam import CoordinatorRecord, Moment, Producer, Result
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -74,6 +79,9 @@ class OffsetOperations:
         if kind is None:
             if generation >= 0:
                 raise KafkaError(not_found, f"Group {group_id} not found.")
+            return None
+        if kind == CONSUMER:
+            check_consumer_commit(self._storage.consumer[group_id], request, group_id)
             return None
         if kind != CLASSIC:
             self._check_foreign_commit(kind, group_id, generation)
@@ -154,7 +162,9 @@ class OffsetOperations:
         everything that is committed. Raises what refuses the whole group."""
         group_id = request.group_id
         kind = self._storage.kind(group_id)
-        if kind not in (None, CLASSIC, SHARE) and (request.member_id or request.member_epoch >= 0):
+        if kind == CONSUMER:
+            check_consumer_fetch(self._storage.consumer[group_id], request, group_id)
+        elif kind == STREAMS and (request.member_id or request.member_epoch >= 0):
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         committed = self._storage.offsets.by_group.get(group_id, {})
         if kind is None or kind == SHARE:
@@ -224,6 +234,8 @@ class OffsetOperations:
         for topic in request.topics:
             if group is not None:
                 subscribed = group.is_subscribed(topic.name)
+            elif kind == CONSUMER:
+                subscribed = is_subscribed(self._storage.consumer[group_id], topic.name)
             else:
                 subscribed = carried.subscribes(self._storage, kind, group_id, topic.name)
             partitions = []

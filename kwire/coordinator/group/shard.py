@@ -8,6 +8,16 @@ from typing import Any
 from kwire.clock import Random
 from kwire.coordinator.deadlines import Deadlines
 from kwire.coordinator.group.admin import GroupAdmin
+from kwire.coordinator.group.consumer import assigning, patterns
+from kwire.coordinator.group.consumer.groups import (
+    ASSIGN_TIMER,
+    REBALANCE_TIMER,
+    REGEX_TIMER,
+    SESSION_TIMER,
+    ConsumerGroups,
+    ConsumerGroupSettings,
+)
+from kwire.coordinator.group.consumer.subscriptions import Topics
 from kwire.coordinator.group.expiry import DELETION_TIMER, EXPIRY_TIMER, Expiry
 from kwire.coordinator.group.join import Joining
 from kwire.coordinator.group.membership import Membership
@@ -23,7 +33,14 @@ class GroupShard:
     """A Shard of the group coordinator (see seam.py). The operations are on its parts: `joining`,
     `membership`, `offsets`, `admin`, `expiry`."""
 
-    def __init__(self, settings: GroupSettings, random: Random) -> None:
+    def __init__(
+        self,
+        settings: GroupSettings,
+        random: Random,
+        consumer_settings: ConsumerGroupSettings,
+        topics: Topics,
+        group_value: Callable[[str, str], Any],
+    ) -> None:
         self.storage = GroupStorage()
         self.deadlines: Deadlines[TimerKey] = Deadlines()
         self.groups = ClassicGroups(self.storage, settings, self.deadlines)
@@ -32,10 +49,18 @@ class GroupShard:
         self.offsets = OffsetOperations(self.groups)
         self.admin = GroupAdmin(self.groups, self.offsets)
         self.expiry = Expiry(self.groups, self.offsets)
+        self.consumer_groups = ConsumerGroups(
+            self.storage, consumer_settings, self.deadlines, topics, group_value
+        )
+        consumers = self.consumer_groups
         # First element of a timer's key -> what acts on it; classic groups' for the others.
-        self._timers: dict[str, Callable[[Moment], Result]] = {
-            EXPIRY_TIMER[0]: self.expiry.check,
-            DELETION_TIMER[0]: self.expiry.delete,
+        self._timers: dict[str, Callable[[TimerKey, Moment], Result]] = {
+            EXPIRY_TIMER[0]: lambda key, moment: self.expiry.check(moment),
+            DELETION_TIMER[0]: lambda key, moment: self.expiry.delete(moment),
+            SESSION_TIMER: lambda key, moment: consumers.member_overdue(key[1], key[2]),
+            REBALANCE_TIMER: lambda key, moment: consumers.revocation_overdue(key[1], key[2]),
+            ASSIGN_TIMER: lambda key, moment: assigning.slice_of(consumers, key[1], moment),
+            REGEX_TIMER: lambda key, moment: patterns.resolve(consumers, key[1], moment),
         }
 
     def replay(
@@ -48,6 +73,7 @@ class GroupShard:
 
     def loaded(self, moment: Moment) -> Result:
         self.groups.load(moment)
+        self.consumer_groups.load(moment)
         self.expiry.start(moment)
         return Result()
 
@@ -60,7 +86,7 @@ class GroupShard:
             return None
         act = self._timers.get(key[0])
         if act is not None:
-            return act(moment)
+            return act(key, moment)
         records: Records = self.groups.expire(key, moment)
         group = self.groups.live.get(key[1])
         appended = None if group is None else lambda: self.groups.rest(group)

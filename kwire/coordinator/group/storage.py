@@ -253,9 +253,16 @@ class GroupStorage:
             if value is None:
                 return
             group = self.consumer[key.group_id] = ConsumerGroup()
+            self._give_way(key.group_id)
         group.replay(record_type, key, value)
         if value is None and group.is_gone():
             del self.consumer[key.group_id]
+
+    def _give_way(self, group_id: str) -> None:
+        """Compaction leaves a group's offsets in front of the records that make it one of another
+        kind. A simple group has no records of its own: it gives way."""
+        if self.classic.get(group_id) == SIMPLE_GROUP:
+            del self.classic[group_id]
 
     def _replay_carried(self, record_type: int, key: Any, value: Any) -> None:
         groups = self.carried[CARRIED_KINDS[record_type]]
@@ -263,10 +270,7 @@ class GroupStorage:
         carried_key = (record_type, key.encode(0))
         if value is not None:
             groups.setdefault(group_id, {})[carried_key] = (key, value)
-            if self.classic.get(group_id) == SIMPLE_GROUP:
-                # Compaction leaves a group's offsets in front of the records that make it one of
-                # another kind. A simple group has no records of its own: it gives way.
-                del self.classic[group_id]
+            self._give_way(group_id)
             return
         records = groups.get(group_id)
         if records is None:

@@ -1,0 +1,63 @@
+"""ConsumerGroupDescribe, versions 0-1: consumer groups of KIP-848 with members and assignments.
+
+Version 1 tells members of the classic protocol apart. Groups of another kind are
+GROUP_ID_NOT_FOUND. Source: KIP-848, KIP-1099; measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.broker.context import RequestContext
+from kwire.broker.operations import DESCRIBE, GROUP, GROUP_OPERATIONS, TOPIC, authorized_operations
+from kwire.coordinator.replies import convert_all
+from kwire.pending import Pending
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+VERSIONS = (0, 1)
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    denied = [
+        group_id
+        for group_id in request.group_ids
+        if not context.authorize(DESCRIBE, GROUP, group_id)
+    ]
+    allowed = [group_id for group_id in request.group_ids if group_id not in denied]
+    answer = context.node.groups.describe_consumer_groups(allowed)
+    pending = answer if isinstance(answer, Pending) else Pending.completed(answer)
+    return convert_all(pending, lambda done: _response(context, request, denied, done.result()))
+
+
+def error_response(context: RequestContext, error: KafkaError) -> Any:
+    """Nothing in the response can carry an error of the whole request."""
+    return m.ConsumerGroupDescribeResponse()
+
+
+def _response(
+    context: RequestContext, request: Any, denied: list[str], described: list[Any]
+) -> Any:
+    groups = [_refused(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED) for group_id in denied]
+    for group in described:
+        if not all(context.authorize(DESCRIBE, TOPIC, name) for name in _topics(group)):
+            group = _refused(group.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        elif request.include_authorized_operations and group.error_code == 0:
+            group.authorized_operations = authorized_operations(
+                context, GROUP_OPERATIONS, GROUP, group.group_id
+            )
+        groups.append(group)
+    return m.ConsumerGroupDescribeResponse(groups=groups)
+
+
+def _topics(group: Any) -> list[str]:
+    names: dict[str, None] = {}
+    for member in group.members:
+        for assignment in (member.assignment, member.target_assignment):
+            names.update(dict.fromkeys(x.topic_name for x in assignment.topic_partitions))
+    return list(names)
+
+
+def _refused(group_id: str, code: ErrorCode) -> Any:
+    return m.ConsumerGroupDescribeResponse.DescribedGroup(group_id=group_id, error_code=int(code))

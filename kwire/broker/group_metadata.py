@@ -1,0 +1,51 @@
+"""What consumer groups see of the metadata: topics, and the configs of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kwire.broker.operations import INTERNAL_TOPICS
+from kwire.coordinator.group.consumer.subscriptions import TopicInfo
+
+
+class PublishedTopics:
+    """`kwire.coordinator.group.consumer.subscriptions.Topics` over the published image."""
+
+    def __init__(self, node: Any) -> None:
+        self._node = node
+
+    def find(self, name: str) -> TopicInfo | None:
+        topic = self._node.image.topics.by_name.get(name)
+        return None if topic is None else TopicInfo(topic.topic_id, len(topic.partitions))
+
+    def name_of(self, topic_id: bytes) -> str | None:
+        topic = self._node.image.topics.by_id.get(topic_id)
+        return None if topic is None else str(topic.name)
+
+    def names(self) -> Iterable[str]:
+        return [name for name in self._node.image.topics.by_name if name not in INTERNAL_TOPICS]
+
+    def version(self) -> int:
+        return int(self._node.image.offset)
+
+
+class GroupConfigs:
+    """The resolved configs of groups, kept until configs change."""
+
+    def __init__(self, node: Any) -> None:
+        self._node = node
+        self._resolved: dict[str, dict[str, Any]] = {}
+
+    def value(self, group_id: str, name: str) -> Any:
+        """A group config, such as consumer.session.timeout.ms, for one group."""
+        dynamic = self._node.dynamic_config
+        key = group_id if dynamic.group_overrides(group_id) else ""
+        values = self._resolved.get(key)
+        if values is None:
+            values = self._resolved[key] = dynamic.group_values(group_id)
+        return values[name]
+
+    def changed(self) -> None:
+        """Configs of brokers or groups have changed."""
+        self._resolved.clear()

@@ -1,0 +1,374 @@
+"""ConsumerGroupHeartbeat: joining, telling what changed, being told what to give up and take.
+
+One heartbeat does as much as can be done: it records the member's subscription, gives the group a
+new epoch when what it reads has changed, computes a new target when that is due, and moves the
+member one step towards its target. Messages and their order measured on Apache Kafka 4.4; KIP-848.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from kwire.coordinator.group.consumer import assigning, records
+from kwire.coordinator.group.consumer.groups import REGEX_TIMER, ConsumerGroups
+from kwire.coordinator.group.consumer.leaving import check_static, leave, unknown_member
+from kwire.coordinator.group.consumer.reconcile import indexes_of, is_subset, reconcile
+from kwire.coordinator.group.consumer.state import (
+    JOINING,
+    LEFT_STATIC_EPOCH,
+    ConsumerGroup,
+    Current,
+    Member,
+    TopicPartitions,
+)
+from kwire.coordinator.regex import compile_pattern
+from kwire.coordinator.seam import CoordinatorRecord, Moment, Result
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+JOIN_EPOCH = 0
+
+
+class Caller(Protocol):
+    """Who sent the request."""
+
+    @property
+    def client_id(self) -> str: ...
+
+    @property
+    def client_host(self) -> str: ...
+
+
+def check_request(request: Any, api_version: int, assignors: tuple[str, ...]) -> None:
+    """What can be said without looking at the group: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR."""
+    if api_version >= 1 and not request.member_id:
+        raise _invalid("MemberId can't be empty.")
+    if not request.group_id:
+        raise _invalid("GroupId can't be empty.")
+    if request.instance_id == "":
+        raise _invalid("InstanceId can't be empty.")
+    if request.rack_id == "":
+        raise _invalid("RackId can't be empty.")
+    if request.member_epoch == JOIN_EPOCH:
+        if request.rebalance_timeout_ms == -1:
+            raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+        if request.topic_partitions is None or request.topic_partitions:
+            raise _invalid("TopicPartitions must be empty when (re-)joining.")
+        if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+            raise _invalid(
+                "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when "
+                "(re-)joining."
+            )
+    elif not request.member_id:
+        raise _invalid("MemberId can't be empty.")
+    if request.member_epoch == LEFT_STATIC_EPOCH and request.instance_id is None:
+        raise _invalid("InstanceId can't be null.")
+    if request.member_epoch < LEFT_STATIC_EPOCH:
+        raise _invalid("MemberEpoch is invalid.")
+    if request.server_assignor is not None and request.server_assignor not in assignors:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: "
+            f"{', '.join(assignors)}.",
+        )
+
+
+def heartbeat(groups: ConsumerGroups, request: Any, caller: Caller, moment: Moment) -> Result:
+    """One request that `check_request` has passed; the response is the API's."""
+    if request.member_epoch < JOIN_EPOCH:
+        return leave(groups, request, moment)
+    return _Heartbeat(groups, request, caller, moment).run()
+
+
+class _Heartbeat:
+    """One heartbeat on its way: the records so far and the values that they lead to."""
+
+    def __init__(
+        self, groups: ConsumerGroups, request: Any, caller: Caller, moment: Moment
+    ) -> None:
+        self._groups = groups
+        self._request = request
+        self._caller = caller
+        self._moment = moment
+        self._group_id: str = request.group_id
+        self._records: list[CoordinatorRecord] = []
+        self._owned = _owned(request)
+        self._replaced: str | None = None
+
+    def run(self) -> Result:
+        request, groups = self._request, self._groups
+        joins = request.member_epoch == JOIN_EPOCH
+        if joins:
+            group, self._records = groups.find_or_new(self._group_id)
+        else:
+            group = groups.find(self._group_id)
+        if len(group.members) >= groups.settings.max_size and (
+            request.member_id not in group.members
+        ):
+            raise KafkaError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The consumer group has reached its maximum capacity of "
+                f"{groups.settings.max_size} members.",
+            )
+        before, where = self._identify(group, joins)
+        member = self._updated(before)
+        members = {k: v for k, v in group.members.items() if k != self._replaced}
+        members[member.member_id] = member
+        changed = self._subscribe(group, before, member)
+        epoch = self._group_epoch(group, members, changed)
+        targets = dict(group.targets)
+        if self._replaced is not None:
+            targets[member.member_id] = targets.pop(self._replaced, {})
+        target, target_epoch = self._target(group, member, members, targets, epoch)
+        after = reconcile(where, target, target_epoch, self._owned, self._holders(group))
+        if after is not where or (self._replaced is not None):
+            self._records.append(records.current(self._group_id, member.member_id, after))
+        return Result(
+            self._records,
+            self._response(member, where, after),
+            lambda: self._appended(group, member, after, epoch),
+        )
+
+    # --- who it is ---
+
+    def _identify(self, group: ConsumerGroup, joins: bool) -> tuple[Member | None, Current]:
+        """The member's subscription so far and where it stands."""
+        request = self._request
+        if request.instance_id is not None and joins:
+            return self._take_over(group)
+        if request.instance_id is not None:
+            check_static(group, self._group_id, request.instance_id, request.member_id)
+        member = group.members.get(request.member_id)
+        if member is None:
+            if joins:
+                return None, JOINING
+            raise unknown_member(self._group_id, request.member_id)
+        where = group.where(request.member_id)
+        if not joins:
+            self._check_epoch(where)
+        return member, where
+
+    def _take_over(self, group: ConsumerGroup) -> tuple[Member | None, Current]:
+        """A static member comes (back): it takes the place of its predecessor."""
+        request = self._request
+        owner = group.static_members.get(request.instance_id)
+        if owner is None:
+            return None, JOINING
+        where = group.where(owner)
+        if owner == request.member_id:
+            if where.epoch == LEFT_STATIC_EPOCH:
+                return group.members[owner], where._replace(epoch=0, previous_epoch=0)
+            return group.members[owner], where
+        if where.epoch != LEFT_STATIC_EPOCH:
+            raise KafkaError(
+                ErrorCode.UNRELEASED_INSTANCE_ID,
+                f"Static member {request.member_id} with instance id {request.instance_id} cannot "
+                f"join the group because the instance id is owned by {owner} member.",
+            )
+        self._replaced = owner
+        here = where._replace(epoch=0, previous_epoch=0)
+        member = group.members[owner]._replace(member_id=request.member_id)
+        self._records += records.member_tombstones(self._group_id, owner)
+        self._records.append(records.member(self._group_id, member))
+        target = group.targets.get(owner, {})
+        self._records.append(records.target(self._group_id, request.member_id, target))
+        self._records.append(records.current(self._group_id, request.member_id, here))
+        return member, here
+
+    def _check_epoch(self, where: Current) -> None:
+        """FENCED_MEMBER_EPOCH unless the epoch is the member's own, or its previous one with
+        nothing owned but what is assigned (the answer that told the new one was lost)."""
+        epoch = self._request.member_epoch
+        if epoch == where.epoch:
+            return
+        relation = "greater" if epoch > where.epoch else "smaller"
+        if (
+            epoch < where.epoch
+            and epoch == where.previous_epoch
+            and is_subset(self._owned, where.assigned)
+        ):
+            return
+        raise KafkaError(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            f"The consumer group member has a {relation} member epoch ({epoch}) than the one known "
+            f"by the group coordinator ({where.epoch}). The member must abandon all its partitions "
+            "and rejoin.",
+        )
+
+    # --- what it wants ---
+
+    def _updated(self, before: Member | None) -> Member:
+        """The member as the request leaves it; what the request does not say stays."""
+        request = self._request
+        old = before or Member(
+            member_id=request.member_id,
+            instance_id=None,
+            rack_id=None,
+            client_id="",
+            client_host="",
+            topic_names=(),
+            topic_regex="",
+            rebalance_timeout_ms=-1,
+            server_assignor=None,
+        )
+        names = request.subscribed_topic_names
+        regex = request.subscribed_topic_regex
+        timeout_ms = request.rebalance_timeout_ms
+        return Member(
+            member_id=request.member_id,
+            instance_id=old.instance_id if request.instance_id is None else request.instance_id,
+            rack_id=old.rack_id if request.rack_id is None else request.rack_id,
+            client_id=self._caller.client_id,
+            client_host=self._caller.client_host,
+            topic_names=old.topic_names if names is None else tuple(sorted(set(names))),
+            topic_regex=old.topic_regex if regex is None else regex,
+            rebalance_timeout_ms=old.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+            server_assignor=(
+                old.server_assignor if request.server_assignor is None else request.server_assignor
+            ),
+        )
+
+    def _subscribe(self, group: ConsumerGroup, before: Member | None, member: Member) -> bool:
+        """Record the subscription; whether the topics that the group reads may have changed."""
+        if member.topic_regex and (before is None or before.topic_regex != member.topic_regex):
+            _check_pattern(member.topic_regex)
+        if member == before:
+            return False
+        self._records.append(records.member(self._group_id, member))
+        old_names = before.topic_names if before is not None else ()
+        old_regex = before.topic_regex if before is not None else ""
+        if (
+            old_regex
+            and old_regex != member.topic_regex
+            and not self._pattern_used(group, old_regex)
+        ):
+            self._records.append(records.regex_tombstone(self._group_id, old_regex))
+        resolved = not member.topic_regex or member.topic_regex in group.regexes
+        return member.topic_names != old_names or (member.topic_regex != old_regex and resolved)
+
+    def _pattern_used(self, group: ConsumerGroup, pattern: str) -> bool:
+        return pattern not in group.regexes or any(
+            other.topic_regex == pattern
+            for other in group.members.values()
+            if other.member_id != self._request.member_id
+        )
+
+    def _group_epoch(self, group: ConsumerGroup, members: dict[str, Member], changed: bool) -> int:
+        """The group's epoch, a new one if what it reads has changed."""
+        if not changed and not self._groups.refresh_due(self._group_id, self._moment):
+            return group.epoch
+        metadata_hash = self._groups.hash_of(group, members.values())
+        if not changed and metadata_hash == group.metadata_hash:
+            return group.epoch
+        self._records.append(records.group_epoch(self._group_id, group.epoch + 1, metadata_hash))
+        return group.epoch + 1
+
+    # --- what it gets ---
+
+    def _target(
+        self,
+        group: ConsumerGroup,
+        member: Member,
+        members: dict[str, Member],
+        targets: dict[str, TopicPartitions],
+        epoch: int,
+    ) -> tuple[TopicPartitions, int]:
+        """The member's target and the epoch of it; a new one when it is due and small."""
+        groups, moment = self._groups, self._moment
+        present = targets.get(member.member_id, {})
+        if epoch <= group.target_epoch:
+            return present, group.target_epoch
+        if assigning.due_in_ms(groups, self._group_id, group, moment) > 0:
+            return present, group.target_epoch
+        running = groups.assigning.get(self._group_id)
+        if running is not None and running.epoch == epoch:
+            return present, group.target_epoch
+        spec = assigning.snapshot(groups, group, members, targets)
+        name = assigning.assignor_name(groups, members)
+        assignment = assigning.compute_at_once(spec, name)
+        if assignment is None:
+            self._start = (epoch, spec, name)
+            return present, group.target_epoch
+        self._records += assigning.target_records(
+            self._group_id, targets, assignment, epoch, moment
+        )
+        return assignment[member.member_id], epoch
+
+    _start: tuple[int, Any, str] | None = None
+
+    def _holders(self, group: ConsumerGroup) -> dict[tuple[bytes, int], int]:
+        """Who holds what, without the predecessor whose place the member has taken."""
+        if self._replaced is None:
+            return group.partition_epochs
+        where = group.where(self._replaced)
+        mine = {
+            (topic, partition)
+            for owned in (where.assigned, where.pending_revocation)
+            for topic, indexes in owned.items()
+            for partition in indexes
+        }
+        return {key: epoch for key, epoch in group.partition_epochs.items() if key not in mine}
+
+    def _appended(self, group: ConsumerGroup, member: Member, after: Current, epoch: int) -> None:
+        groups, moment = self._groups, self._moment
+        if self._replaced is not None:
+            groups.cancel_timers(self._group_id, self._replaced)
+        groups.refreshed(self._group_id, moment)
+        groups.extend_session(self._group_id, member.member_id, moment)
+        groups.watch_revocation(self._group_id, member, after, moment)
+        if self._start is not None:
+            at, spec, name = self._start
+            assigning.start(groups, self._group_id, at, spec, name, moment)
+        if member.topic_regex and member.topic_regex not in group.regexes:
+            groups.deadlines.schedule((REGEX_TIMER, self._group_id), moment.now_ms)
+
+    def _response(self, member: Member, before: Current, after: Current) -> Any:
+        request = self._request
+        full = (
+            request.rebalance_timeout_ms != -1
+            and (
+                request.subscribed_topic_names is not None
+                or request.subscribed_topic_regex is not None
+            )
+            and request.topic_partitions is not None
+        )
+        response = m.ConsumerGroupHeartbeatResponse(
+            member_id=member.member_id,
+            member_epoch=after.epoch,
+            heartbeat_interval_ms=int(
+                self._groups.group_value(self._group_id, "consumer.heartbeat.interval.ms")
+            ),
+        )
+        assigned = indexes_of(after.assigned)
+        if request.member_epoch == JOIN_EPOCH or full or assigned != indexes_of(before.assigned):
+            response.assignment = m.ConsumerGroupHeartbeatResponse.Assignment(
+                topic_partitions=[
+                    m.ConsumerGroupHeartbeatResponse.TopicPartitions(
+                        topic_id=topic, partitions=list(indexes)
+                    )
+                    for topic, indexes in assigned.items()
+                ]
+            )
+        return response
+
+
+def _owned(request: Any) -> TopicPartitions | None:
+    """What the member says it has."""
+    if request.topic_partitions is None:
+        return None
+    return {topic.topic_id: tuple(topic.partitions) for topic in request.topic_partitions}
+
+
+def _check_pattern(pattern: str) -> None:
+    try:
+        compile_pattern(pattern)
+    except KafkaError as error:
+        reason = str(error.message).rpartition(": ")[2]
+        raise KafkaError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {reason}.",
+        ) from None
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, message)

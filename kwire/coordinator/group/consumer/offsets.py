@@ -1,0 +1,66 @@
+"""Committing and fetching offsets as a member of a consumer group (KIP-848).
+
+A member commits at its epoch. An older epoch still counts for partitions that were the member's
+since then (their assignment epoch is not above it), so that a commit on its way while the group
+moves on is not lost. Measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.coordinator.group.consumer.leaving import unknown_member
+from kwire.coordinator.group.consumer.state import ConsumerGroup
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+
+def check_consumer_commit(group: ConsumerGroup, request: Any, group_id: str) -> None:
+    """Raise UNKNOWN_MEMBER_ID or STALE_MEMBER_EPOCH unless the sender may commit. Nobody in
+    particular may while the group has no members."""
+    epoch = request.generation_id_or_member_epoch
+    if epoch < 0 and not group.members:
+        return
+    member_id = request.member_id
+    if member_id not in group.members:
+        raise unknown_member(group_id, member_id)
+    where = group.where(member_id)
+    if epoch == where.epoch:
+        return
+    if epoch > where.epoch or epoch < 0:
+        raise _stale(epoch, where.epoch)
+    for topic in request.topics:
+        assigned = where.assigned.get(topic.topic_id, {})
+        for partition in topic.partitions:
+            since = assigned.get(partition.partition_index)
+            if since is None or since > epoch:
+                raise _stale(epoch, where.epoch)
+
+
+def check_consumer_fetch(group: ConsumerGroup, request: Any, group_id: str) -> None:
+    """Raise UNKNOWN_MEMBER_ID or STALE_MEMBER_EPOCH when a member is named and is not current."""
+    if not request.member_id and request.member_epoch < 0:
+        return
+    if request.member_id not in group.members:
+        raise unknown_member(group_id, request.member_id)
+    where = group.where(request.member_id)
+    if request.member_epoch != where.epoch:
+        raise _stale(request.member_epoch, where.epoch)
+
+
+def is_subscribed(group: ConsumerGroup, topic: str) -> bool:
+    """Whether a member reads the topic, by name or by pattern."""
+    return any(
+        topic in member.topic_names
+        or (
+            member.topic_regex in group.regexes
+            and topic in group.regexes[member.topic_regex].topics
+        )
+        for member in group.members.values()
+    )
+
+
+def _stale(epoch: int, current: int) -> KafkaError:
+    return KafkaError(
+        ErrorCode.STALE_MEMBER_EPOCH,
+        f"The received member epoch {epoch} does not match the expected member epoch {current}.",
+    )

@@ -1,0 +1,87 @@
+"""Which topics a consumer group reads: the names its members gave and what their patterns match."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Protocol
+
+from kwire.coordinator.group.consumer.state import ConsumerGroup, Member
+
+
+class TopicInfo(NamedTuple):
+    """A topic as the metadata has it."""
+
+    topic_id: bytes
+    partition_count: int
+
+
+class Topics(Protocol):
+    """The published metadata, as far as groups look at it."""
+
+    def find(self, name: str) -> TopicInfo | None: ...
+
+    def name_of(self, topic_id: bytes) -> str | None: ...
+
+    def names(self) -> Iterable[str]:
+        """Every topic that is not internal, in a fixed order."""
+        ...
+
+    def version(self) -> int:
+        """The metadata's offset."""
+        ...
+
+
+def topic_names(group: ConsumerGroup, member: Member) -> list[str]:
+    """The topics of one member, by name and by pattern, each once, in ascending order."""
+    names = dict.fromkeys(member.topic_names)
+    resolved = group.regexes.get(member.topic_regex) if member.topic_regex else None
+    if resolved is not None:
+        names.update(dict.fromkeys(resolved.topics))
+    return sorted(names)
+
+
+def subscribed(group: ConsumerGroup, members: Iterable[Member]) -> list[str]:
+    """The topics of all `members`, ascending."""
+    names: dict[str, None] = {}
+    patterns: dict[str, None] = {}
+    for member in members:
+        names.update(dict.fromkeys(member.topic_names))
+        if member.topic_regex:
+            patterns[member.topic_regex] = None
+    for pattern in patterns:
+        resolved = group.regexes.get(pattern)
+        if resolved is not None:
+            names.update(dict.fromkeys(resolved.topics))
+    return sorted(names)
+
+
+def metadata_hash(names: Iterable[str], topics: Topics) -> int:
+    """A number that changes when one of the topics appears, disappears or grows; 0 for none.
+
+    Kafka stores a hash of its own under the same name and compares it with nothing but the one it
+    computes next, so a coordinator that moves between the two finds one change too many.
+    """
+    digest = hashlib.blake2b(digest_size=8)
+    found = False
+    for name in names:
+        info = topics.find(name)
+        if info is not None:
+            found = True
+            digest.update(info.topic_id + struct.pack(">iH", info.partition_count, len(name)))
+            digest.update(name.encode())
+    if not found:
+        return 0
+    (value,) = struct.unpack(">q", digest.digest())
+    return int(value)
+
+
+def used_patterns(members: Mapping[str, Member], without: Iterable[str] = ()) -> dict[str, None]:
+    """The patterns of the members but those in `without`."""
+    leaving = dict.fromkeys(without)
+    return {
+        member.topic_regex: None
+        for member_id, member in members.items()
+        if member.topic_regex and member_id not in leaving
+    }

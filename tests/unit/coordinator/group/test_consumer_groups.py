@@ -1,0 +1,336 @@
+"""Consumer groups of KIP-848: scripts measured on Apache Kafka 4.4, and a random model.
+
+The model: members join, heartbeat, own what they are told, leave, fall silent; topics grow; the
+shard is reloaded at any time. Nobody ever owns a partition that another one owns, and when it is
+quiet everything is assigned evenly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from kwire.coordinator.group.consumer.groups import ConsumerGroupSettings
+from kwire.coordinator.group.consumer.subscriptions import TopicInfo
+from kwire.coordinator.group.join import Caller
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode
+from tests.support.groups import GroupWorld
+
+CALLER = Caller(1, "client", "/127.0.0.1")
+
+
+class FakeTopics:
+    """Metadata that the test changes."""
+
+    def __init__(self, **counts: int) -> None:
+        self.counts = counts
+
+    def id_of(self, name: str) -> bytes:
+        return name.encode().ljust(16, b"\0")
+
+    def find(self, name: str) -> TopicInfo | None:
+        count = self.counts.get(name)
+        return None if count is None else TopicInfo(self.id_of(name), count)
+
+    def name_of(self, topic_id: bytes) -> str | None:
+        name = topic_id.rstrip(b"\0").decode()
+        return name if name in self.counts else None
+
+    def names(self) -> list[str]:
+        return list(self.counts)
+
+    def version(self) -> int:
+        return len(self.counts)
+
+
+class Consumers:
+    """Members that talk to one group."""
+
+    def __init__(self, **counts: int) -> None:
+        self.topics = FakeTopics(**(counts or {"t": 6}))
+        self.world = GroupWorld(topics=self.topics, consumer_settings=ConsumerGroupSettings())
+
+    def beat(self, member: str, epoch: int, **fields: Any) -> Any:
+        request = m.ConsumerGroupHeartbeatRequest(group_id="g", member_id=member, **fields)
+        request.member_epoch = epoch
+        return self.world.now(self.world.coordinator.consumer_heartbeat(request, CALLER))
+
+    def join(self, member: str, *names: str, **fields: Any) -> Any:
+        wanted = {
+            "rebalance_timeout_ms": 30_000,
+            "subscribed_topic_names": list(names) or ["t"],
+            "topic_partitions": [],
+        }
+        return self.beat(member, 0, **(wanted | fields))
+
+    def owning(self, *partitions: int, topic: str = "t") -> list[Any]:
+        return [
+            m.ConsumerGroupHeartbeatRequest.TopicPartitions(
+                topic_id=self.topics.id_of(topic), partitions=list(partitions)
+            )
+        ]
+
+    def group(self) -> Any:
+        return self.world.shard.storage.consumer["g"]
+
+    def describe(self) -> Any:
+        return self.world.now(self.world.coordinator.describe_consumer_groups(["g"]))[0]
+
+
+def told(response: Any) -> list[int] | None:
+    """The partitions in an answer; None where it says nothing of them."""
+    if response.assignment is None:
+        return None
+    return [p for topic in response.assignment.topic_partitions for p in topic.partitions]
+
+
+def test_the_first_member_gets_everything_at_once_at_epoch_2() -> None:
+    consumers = Consumers()
+    joined = consumers.join("m1")
+    assert (joined.error_code, joined.member_epoch, told(joined)) == (0, 2, [0, 1, 2, 3, 4, 5])
+    assert told(consumers.beat("m1", 2)) is None
+    assert consumers.describe().group_state == "Stable"
+    again = consumers.join("m1")
+    assert (again.member_epoch, told(again)) == (2, [0, 1, 2, 3, 4, 5])
+
+
+def test_a_second_member_waits_for_what_the_first_gives_up() -> None:
+    consumers = Consumers()
+    consumers.join("m1")
+    second = consumers.join("m2")
+    assert (second.member_epoch, told(second)) == (2, [])
+    assert told(consumers.beat("m1", 2)) is None, "no new target within the assignment interval"
+    consumers.world.loop.advance(1000)
+    first = consumers.beat("m1", 2, topic_partitions=consumers.owning(0, 1, 2, 3, 4, 5))
+    assert (first.member_epoch, told(first)) == (2, [0, 1, 2])
+    waiting = consumers.beat("m2", 2)
+    assert (waiting.member_epoch, told(waiting)) == (3, None)
+    described = consumers.describe()
+    assert described.group_state == "Reconciling"
+    held = [p for x in described.members[0].assignment.topic_partitions for p in x.partitions]
+    assert held == [0, 1, 2, 3, 4, 5], "what has to be given up is still shown"
+    done = consumers.beat("m1", 2, topic_partitions=consumers.owning(0, 1, 2))
+    assert (done.member_epoch, told(done)) == (3, None)
+    taken = consumers.beat("m2", 3)
+    assert (taken.member_epoch, told(taken)) == (3, [3, 4, 5])
+    assert consumers.describe().group_state == "Stable"
+
+
+def test_an_old_epoch_is_fenced_unless_the_answer_may_have_been_lost() -> None:
+    consumers = Consumers()
+    consumers.join("m1")
+    consumers.join("m2")
+    consumers.world.loop.advance(1000)
+    consumers.beat("m1", 2, topic_partitions=consumers.owning(0, 1, 2, 3, 4, 5))
+    consumers.beat("m1", 2, topic_partitions=consumers.owning(0, 1, 2))
+    assert consumers.group().where("m1").epoch == 3
+    repeated = consumers.beat("m1", 2, topic_partitions=consumers.owning(0, 1, 2))
+    assert (repeated.error_code, repeated.member_epoch) == (0, 3)
+    for epoch, fields in ((2, {}), (2, {"topic_partitions": consumers.owning(5)}), (9, {})):
+        assert consumers.beat("m1", epoch, **fields).error_code == ErrorCode.FENCED_MEMBER_EPOCH
+
+
+def test_who_leaves_or_falls_silent_is_replaced() -> None:
+    consumers = Consumers()
+    consumers.join("m1")
+    consumers.join("m2")
+    left = consumers.beat("m2", -1)
+    assert (left.error_code, left.member_epoch) == (0, -1)
+    assert list(consumers.group().members) == ["m1"]
+    consumers.world.loop.advance(1000)
+    assert told(consumers.beat("m1", 2)) is None
+    consumers.world.loop.advance(45_001)
+    assert consumers.group().members == {}
+    assert consumers.describe().group_state == "Empty"
+
+
+def test_a_member_that_does_not_give_up_in_time_is_fenced() -> None:
+    consumers = Consumers()
+    consumers.join("m1", rebalance_timeout_ms=5_000)
+    consumers.join("m2")
+    consumers.world.loop.advance(1000)
+    owned = consumers.owning(0, 1, 2, 3, 4, 5)
+    consumers.beat("m1", 2, topic_partitions=owned)
+    consumers.world.loop.advance(4_000)
+    assert consumers.beat("m1", 2, topic_partitions=owned).error_code == 0
+    consumers.world.loop.advance(2_000)
+    gone = consumers.beat("m1", 2, topic_partitions=owned)
+    assert gone.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_static_member_comes_back_to_what_it_had() -> None:
+    consumers = Consumers()
+    consumers.join("s1", instance_id="i")
+    refused = consumers.join("s2", instance_id="i")
+    assert refused.error_code == ErrorCode.UNRELEASED_INSTANCE_ID
+    fenced = consumers.beat("s2", 2, instance_id="i")
+    assert fenced.error_code == ErrorCode.FENCED_INSTANCE_ID
+    assert consumers.beat("s1", -2, instance_id="i").member_epoch == -2
+    epoch = consumers.group().epoch
+    back = consumers.join("s2", instance_id="i")
+    assert (back.error_code, back.member_epoch, told(back)) == (0, 2, [0, 1, 2, 3, 4, 5])
+    assert consumers.group().epoch == epoch, "no rebalance"
+    old = consumers.beat("s1", 2, instance_id="i")
+    assert old.error_code == ErrorCode.FENCED_INSTANCE_ID
+
+
+def test_a_pattern_is_resolved_after_the_join_and_follows_the_metadata() -> None:
+    consumers = Consumers(t1=2, t2=2, other=2)
+    joined = consumers.join("m1", subscribed_topic_names=None, subscribed_topic_regex="t.*")
+    assert (joined.member_epoch, told(joined)) == (1, [])
+    got = consumers.beat("m1", 1)
+    assert (got.member_epoch, told(got)) == (2, [0, 1, 0, 1])
+    consumers.topics.counts["t3"] = 1
+    consumers.world.coordinator.topics_changed()
+    consumers.world.loop.advance(1000)
+    assert told(consumers.beat("m1", 2)) == [0, 1, 0, 1, 0]
+    bad = consumers.join("m2", subscribed_topic_names=None, subscribed_topic_regex="[")
+    assert bad.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert bad.error_message == (
+        "SubscribedTopicRegex `[` is not a valid regular expression: missing closing ]."
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"member_id": ""}, "MemberId can't be empty."),
+        ({"instance_id": ""}, "InstanceId can't be empty."),
+        ({"rack_id": ""}, "RackId can't be empty."),
+        ({"rebalance_timeout_ms": -1}, "RebalanceTimeoutMs must be provided in first request."),
+        ({"topic_partitions": None}, "TopicPartitions must be empty when (re-)joining."),
+        (
+            {"subscribed_topic_names": None},
+            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when "
+            "(re-)joining.",
+        ),
+        ({"member_epoch": -2}, "InstanceId can't be null."),
+        ({"member_epoch": -3}, "MemberEpoch is invalid."),
+    ],
+)
+def test_what_is_wrong_with_a_request_is_said(fields: dict[str, Any], message: str) -> None:
+    consumers = Consumers()
+    request = m.ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        rebalance_timeout_ms=1000,
+        subscribed_topic_names=["t"],
+        topic_partitions=[],
+    )
+    for name, value in fields.items():
+        setattr(request, name, value)
+    answer = consumers.world.coordinator.consumer_heartbeat(request, CALLER)
+    assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REQUEST, message)
+
+
+def test_a_large_assignment_is_computed_in_slices_and_nobody_waits_for_it() -> None:
+    consumers = Consumers(t=3000)
+    joined = consumers.join("m1")
+    assert told(joined) == [], "not there yet"
+    consumers.world.loop.run()
+    assert told(consumers.beat("m1", joined.member_epoch)) == list(range(3000))
+
+
+def test_an_empty_group_changes_its_kind() -> None:
+    consumers = Consumers()
+    consumers.join("m1")
+    joined = consumers.world.now(consumers.world.join())
+    assert joined.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    consumers.beat("m1", -1)
+    assert consumers.world.now(consumers.world.join()).error_code == ErrorCode.NONE
+    assert consumers.world.shard.storage.kind("g") == "classic"
+
+
+class RandomConsumers(RuleBasedStateMachine):
+    """See the module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.consumers = Consumers(t=5)
+        self.epochs: dict[str, int] = {}
+        self.owned: dict[str, dict[bytes, list[int]]] = {}
+
+    def heartbeat(self, member: str) -> None:
+        owned = [
+            m.ConsumerGroupHeartbeatRequest.TopicPartitions(topic_id=topic, partitions=indexes)
+            for topic, indexes in self.owned[member].items()
+        ]
+        epoch = self.epochs[member]
+        self.take(member, self.consumers.beat(member, epoch, topic_partitions=owned))
+
+    def take(self, member: str, answer: Any) -> None:
+        if answer.error_code != ErrorCode.NONE:
+            self.epochs.pop(member, None)
+            self.owned.pop(member, None)
+            return
+        self.epochs[member] = answer.member_epoch
+        if answer.assignment is not None:
+            self.owned[member] = {
+                x.topic_id: list(x.partitions) for x in answer.assignment.topic_partitions
+            }
+
+    @rule(member=st.sampled_from("abcd"))
+    def join(self, member: str) -> None:
+        self.owned[member] = {}
+        self.take(member, self.consumers.join(member))
+
+    @rule(member=st.sampled_from("abcd"))
+    def beat(self, member: str) -> None:
+        if member in self.epochs:
+            self.heartbeat(member)
+
+    @rule(member=st.sampled_from("abcd"))
+    def leave(self, member: str) -> None:
+        if member in self.epochs:
+            self.consumers.beat(member, -1)
+            del self.epochs[member], self.owned[member]
+
+    @rule(ms=st.sampled_from([100, 1000, 10_000, 46_000]))
+    def time_passes(self, ms: int) -> None:
+        self.consumers.world.loop.advance(ms)
+
+    @rule(more=st.integers(1, 3))
+    def topic_grows(self, more: int) -> None:
+        if self.consumers.topics.counts["t"] < 20:
+            self.consumers.topics.counts["t"] += more
+            self.consumers.world.coordinator.topics_changed()
+
+    @rule()
+    def reload(self) -> None:
+        before = self.consumers.world.shard.storage.snapshot()
+        self.consumers.world.reload()
+        assert self.consumers.world.shard.storage.snapshot() == before
+
+    @rule()
+    def it_gets_quiet(self) -> None:
+        for _ in range(12):
+            self.consumers.world.loop.advance(1000)
+            for member in list(self.epochs):
+                self.heartbeat(member)
+        group = self.consumers.world.shard.storage.consumer.get("g")
+        if group is None or not self.epochs or sorted(group.members) != sorted(self.epochs):
+            return
+        sizes = [sum(map(len, self.owned[member].values())) for member in self.epochs]
+        assert sum(sizes) == self.consumers.topics.counts["t"]
+        assert max(sizes) - min(sizes) <= 1
+
+    @invariant()
+    def no_partition_has_two_owners(self) -> None:
+        group = self.consumers.world.shard.storage.consumer.get("g")
+        owners: dict[tuple[bytes, int], str] = {}
+        for member, topics in self.owned.items():
+            if group is None or member not in group.members:
+                continue  # it was fenced and will hear of it
+            for topic, indexes in topics.items():
+                for index in indexes:
+                    assert (topic, index) not in owners
+                    owners[topic, index] = member
+
+
+TestRandomConsumers = RandomConsumers.TestCase
+TestRandomConsumers.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
