@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
+from kwire.checksums import crc32c
 from kwire.log.files import Buffer
 from kwire.log.log_config import LogConfig
 from kwire.log.types import Origin

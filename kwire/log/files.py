@@ -175,6 +175,24 @@ class SystemFiles:
         os.close(handle)
 
 
+def raise_open_files_limit() -> int:
+    """Let this process open as many files as its user may; returns the limit, 0 if unknown.
+
+    A partition that is written to holds one file open; the usual soft limit is 1,024.
+    """
+    try:
+        import resource
+    except ImportError:
+        return 0
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError):
+            return soft
+    return hard
+
+
 def write_fully(files: Files, handle: int, buffers: Sequence[Buffer], position: int) -> int:
     """Write all buffers at `position`; returns their size. Raises OSError on a short write."""
     size_bytes = sum(map(len, buffers))

@@ -37,6 +37,14 @@ class Flusher:
         self._request = SyncRequest()
         self._is_scheduled = False
         self._is_busy = False
+        self._retired: list[int] = []
+
+    def retire(self, handle: int) -> None:
+        """Close a file, once no job that may sync it is under way or waits."""
+        if self._is_busy or self._waiting:
+            self._retired.append(handle)
+        else:
+            self._files.close(handle)
 
     def request(self, request: SyncRequest) -> Pending[None]:
         """Sync these files; fails with the OSError of a sync of the same job."""
@@ -68,6 +76,10 @@ class Flusher:
                 pending.complete(None)
         if self._waiting and not self._is_busy and not self._is_scheduled:
             self._start()
+        if self._retired and not self._is_busy and not self._waiting:
+            retired, self._retired = self._retired, []
+            for handle in retired:
+                self._files.close(handle)
 
 
 def sync_files(files: Files, request: SyncRequest) -> None:

@@ -16,6 +16,7 @@ from kwire.log.epochs import LeaderEpochs
 from kwire.log.files import Files, write_atomically
 from kwire.log.flushing import Flusher, SyncRequest, sync_files
 from kwire.log.log_config import LogConfig
+from kwire.log.open_segments import OpenSegments
 from kwire.log.producer_snapshot import SnapshotFiles
 from kwire.log.producers import Producers
 from kwire.log.scheduling import Scheduler
@@ -50,6 +51,7 @@ class LogBase:
         files: Files,
         scheduler: Scheduler,
         flusher: Flusher | None = None,
+        open_segments: OpenSegments | None = None,
         producer_expiration_ms: int = 86_400_000,
         verify_transactions: bool = True,
         on_error: Callable[[LogBase, Exception, bool], None] | None = None,
@@ -64,6 +66,7 @@ class LogBase:
         self.scheduler = scheduler
         self.flusher = flusher or Flusher(files, scheduler)
         self.segments = Segments()
+        self._open_segments = open_segments or OpenSegments()
         self.leader_epochs = LeaderEpochs(self._save_epochs)
         self.producers = Producers(
             self.name, expiration_ms=producer_expiration_ms, verify=verify_transactions
@@ -96,6 +99,11 @@ class LogBase:
         self.config = config
         self._configure()
         self.segments.active.index_interval_bytes = config.index_interval_bytes
+
+    def add_segment(self, segment: Segment) -> None:
+        """Make a segment part of the log."""
+        segment.attach(self.flusher.retire, self._open_segments.opened)
+        self.segments.add(segment)
 
     def _configure(self) -> None:
         self.rules = rules_of(self.config)

@@ -48,7 +48,7 @@ def new_segment(log: LogBase, base_offset: int) -> Segment:
     )
     segment.create()
     log.has_new_files = True
-    log.segments.add(segment)
+    log.add_segment(segment)
     if log.config.preallocate:
         segment.preallocate(log.config.segment_bytes)
     return segment
@@ -74,7 +74,7 @@ def truncate_to(log: LogBase, offset: int) -> None:
     log.recovery_point = min(log.recovery_point, offset)
     log.snapshots.remove_above(offset)
     log.log_start_offset = min(log.log_start_offset, offset)
-    from kwire.log.recovery import load_producers
+    from kwire.log.replay import load_producers
 
     load_producers(log, offset)
     log.set_end(offset)

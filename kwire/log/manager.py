@@ -6,9 +6,7 @@ The metadata log lives in one of the directories but is opened by its own driver
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from kwire.clock import Clock, Random
 from kwire.log import checkpoints
@@ -33,6 +31,8 @@ from kwire.log.log_directory import (
     parse_name,
     suffixed_name,
 )
+from kwire.log.manager_settings import ManagerSettings
+from kwire.log.open_segments import OpenSegments
 from kwire.log.partition_log import PartitionLog
 from kwire.log.recovery import open_log
 from kwire.log.scheduling import ImmediateScheduler, Scheduler, Timer
@@ -44,41 +44,7 @@ logger = logging.getLogger(__name__)
 SLICE_LOGS = 100  # logs that a periodic task looks at before the loop gets its turn
 
 
-@dataclass(frozen=True, slots=True)
-class ManagerSettings:
-    """The broker configs that the log manager reads, in milliseconds."""
-
-    retention_check_interval_ms: int = 300_000
-    flush_check_interval_ms: int = 0x7FFFFFFFFFFFFFFF
-    checkpoint_interval_ms: int = 60_000
-    start_offset_checkpoint_interval_ms: int = 60_000
-    high_watermark_checkpoint_interval_ms: int = 5_000
-    producer_id_expiration_ms: int = 86_400_000
-    producer_id_check_interval_ms: int = 600_000
-    initial_task_delay_ms: int = 30_000
-    file_delete_delay_ms: int = 60_000
-    verify_transactions: bool = True
-
-    @classmethod
-    def from_values(cls, values: Mapping[str, Any]) -> ManagerSettings:
-        """From typed broker config values by Kafka's names."""
-        return cls(
-            **{name: values[key] for name, key in _SETTINGS.items() if values.get(key) is not None}
-        )
-
-
-_SETTINGS = {
-    "retention_check_interval_ms": "log.retention.check.interval.ms",
-    "flush_check_interval_ms": "log.flush.scheduler.interval.ms",
-    "checkpoint_interval_ms": "log.flush.offset.checkpoint.interval.ms",
-    "start_offset_checkpoint_interval_ms": "log.flush.start.offset.checkpoint.interval.ms",
-    "high_watermark_checkpoint_interval_ms": "replica.high.watermark.checkpoint.interval.ms",
-    "producer_id_expiration_ms": "producer.id.expiration.ms",
-    "producer_id_check_interval_ms": "producer.id.expiration.check.interval.ms",
-    "initial_task_delay_ms": "log.initial.task.delay.ms",
-    "file_delete_delay_ms": "log.segment.delete.delay.ms",
-    "verify_transactions": "transaction.partition.verification.enable",
-}
+__all__ = ["ConfigOf", "LogManager", "ManagerSettings", "remove_tree"]
 
 ConfigOf = Callable[[str], LogConfig]
 ExpectedTopic = Callable[[str, int], bytes | None]
@@ -114,6 +80,7 @@ class LogManager:
         self._logs: dict[tuple[str, int], PartitionLog] = {}
         self._home: dict[tuple[str, int], LogDirectory] = {}
         self._on_directory_failure = on_directory_failure
+        self._open_segments = OpenSegments()
         self._timers: dict[str, Timer] = {}
         self._checkpoint_busy: set[str] = set()
 
@@ -143,9 +110,18 @@ class LogManager:
         LogDirectoryError where going on would lose something silently.
         """
         for directory in self.directories:
-            if directory.error is None:
+            if directory.error is not None:
+                continue
+            try:
                 for name in self.load_steps(directory, expected_topic):
                     logger.debug("loaded %s/%s", directory.path, name)
+            except OSError as error:
+                self.take_offline(directory, error)
+        if all(directory.error is not None for directory in self.directories):
+            raise LogDirectoryError(
+                f"no log directory can be read; {self.directories[0].path}: "
+                f"{self.directories[0].error}"
+            )
 
     def load_steps(
         self, directory: LogDirectory, expected_topic: ExpectedTopic | None = None
@@ -202,7 +178,10 @@ class LogManager:
             raise LogDirectoryError(
                 f"{path} and {other} hold the same partition; move the wrong one away"
             )
-        log = self._open(directory, path, key, topic_id or bytes(16), clean=directory.was_clean)
+        try:
+            log = self._open(directory, path, key, topic_id or bytes(16), clean=directory.was_clean)
+        except KafkaError as error:
+            raise LogDirectoryError(f"{path} cannot be opened: {error.message}") from None
         self._logs[key] = log
         self._home[key] = directory
 
@@ -251,6 +230,7 @@ class LogManager:
             files=self.files,
             scheduler=self.scheduler,
             flusher=directory.flusher,
+            open_segments=self._open_segments,
             clean=clean,
             recovery_point=directory.recovery_point(key),
             log_start_offset=directory.log_starts.get(key, 0),

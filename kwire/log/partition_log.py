@@ -88,7 +88,7 @@ class PartitionLog(AppendingLog):
         try:
             entries = lookups.aborted_transactions(self.segments, offset, next_offset)
         except DamagedIndexError:
-            from kwire.log.recovery import rebuild_transaction_indexes
+            from kwire.log.replay import rebuild_transaction_indexes
 
             rebuild_transaction_indexes(self)
             entries = lookups.aborted_transactions(self.segments, offset, next_offset)

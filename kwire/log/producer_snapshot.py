@@ -22,8 +22,7 @@ import logging
 import struct
 from collections.abc import Iterable
 
-from crc32c import crc32c
-
+from kwire.checksums import crc32c
 from kwire.log.files import Files, unlink_quietly, write_atomically
 from kwire.log.producers import BatchMetadata, ProducerEntry
 

@@ -18,13 +18,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kwire.clock import Clock
-from kwire.log.appending import read_marker
-from kwire.log.epochs import LeaderEpochs, parse_epochs
+from kwire.log import replay
+from kwire.log.epochs import parse_epochs
 from kwire.log.files import Files, SystemFiles, unlink_quietly
 from kwire.log.flushing import Flusher
 from kwire.log.log_base import EPOCHS_FILE, LogBase
 from kwire.log.log_config import LogConfig
 from kwire.log.maintenance import new_segment
+from kwire.log.open_segments import OpenSegments
 from kwire.log.partition_log import PartitionLog
 from kwire.log.producer_snapshot import SnapshotFiles
 from kwire.log.repair import recover_segments, repair_segment
@@ -40,13 +41,9 @@ from kwire.log.segment import (
     TRANSACTION_INDEX_SUFFIX,
     Segment,
 )
-from kwire.log.transaction_index import AbortedTransaction
 from kwire.protocol.errors import KafkaError
 
 logger = logging.getLogger(__name__)
-
-EMPTY_SNAPSHOT_BYTES = 10
-DOUBTFUL_BYTES_MAX = 256 << 20
 
 
 class _Found(NamedTuple):
@@ -71,6 +68,7 @@ def open_log(
     files: Files | None = None,
     scheduler: Scheduler | None = None,
     flusher: Flusher | None = None,
+    open_segments: OpenSegments | None = None,
     clean: bool = False,
     recovery_point: int | None = 0,
     log_start_offset: int = 0,
@@ -97,6 +95,7 @@ def open_log(
         files=files,
         scheduler=scheduler or ImmediateScheduler(),
         flusher=flusher,
+        open_segments=open_segments,
         producer_expiration_ms=producer_expiration_ms,
         verify_transactions=verify_transactions,
         on_error=on_error,
@@ -117,18 +116,20 @@ def open_log(
     if log.log_start_offset > end_offset:
         end_offset = _start_above_end(log, end_offset)
     if not epochs_are_whole:
-        _rebuild_epochs(log)
+        replay.mending(log, lambda: replay.rebuild_epochs(log))
     log.leader_epochs.truncate_from_end(end_offset)
     log.leader_epochs.truncate_from_start(log.log_start_offset)
     log.snapshots.remove_stray([s.base_offset for s in log.segments])
     log.snapshots.remove_above(end_offset)
-    load_producers(log, end_offset)
+    replay.mending(log, lambda: replay.load_producers(log, end_offset))
     log.set_end(end_offset)
-    _check_transaction_indexes(log, found)
+    replay.mending(log, lambda: replay.check_transaction_indexes(log, found.snapshots))
     if not clean:
         log.doubt_durability(first)
     log.recovery_point = min(max(point, log.log_start_offset), end_offset)
     log.update_high_watermark(high_watermark)
+    for segment in log.segments:
+        segment.close()  # opened again when somebody appends or reads
     return log
 
 
@@ -254,7 +255,7 @@ def _add_segments(log: PartitionLog, found: _Found, checked_from: int | None) ->
             missing += 1
             next_base = bases[bases.index(base) + 1] if segment.is_sealed else None
             repair_segment(log, segment, None, next_base)
-        log.segments.add(segment)
+        log.add_segment(segment)
     if missing:
         logger.error("%s: rebuilt the missing indexes of %d segments", log.directory, missing)
 
@@ -327,151 +328,3 @@ def _load_epochs(log: PartitionLog, found: _Found) -> bool:
         logger.error("%s: %s; rebuilding it from the log", path, error)
         return False
     return True
-
-
-def _rebuild_epochs(log: PartitionLog) -> None:
-    """Epochs from the batches of all segments."""
-    epochs = LeaderEpochs()
-    for segment in log.segments:
-        for _, header in segment.walk(0):
-            if header.partition_leader_epoch > epochs.latest:
-                epochs.assign(header.partition_leader_epoch, header.base_offset)
-    log.leader_epochs.replace(epochs.entries)
-
-
-# -- producers and transactions -------------------------------------------------------------------
-
-
-def load_producers(log: LogBase, end_offset: int) -> None:
-    """Producer state at `end_offset`: the latest whole snapshot, and the log behind it."""
-    start = log.log_start_offset
-    offset, entries = log.snapshots.load_latest(start, end_offset)
-    log.producers.load(entries, max(offset, start), log.clock.wall_ms())
-    if offset < 0:
-        offset = start
-    if offset >= end_offset:
-        return
-    rebuilt: dict[int, list[AbortedTransaction]] = {}
-    for segment in log.segments.starting_at(offset):
-        if segment.base_offset >= end_offset or not segment.size_bytes:
-            continue
-        if segment.base_offset > max(log.snapshots.latest, offset):
-            log.snapshots.write(segment.base_offset, log.producers.entries.values())
-        aborted = _replay(log, segment, offset, end_offset)
-        # A replay from the segment's beginning knows all of its aborted transactions.
-        if offset <= segment.base_offset:
-            rebuilt[segment.base_offset] = aborted
-            _compare_transactions(segment, aborted)
-        else:
-            _add_transactions(segment, aborted)
-    log.producers.expire(log.clock.wall_ms())
-
-
-def _replay(
-    log: LogBase, segment: Segment, offset: int, end_offset: int
-) -> list[AbortedTransaction]:
-    """Take a segment's batches from `offset` on over into the producers."""
-    aborted: list[AbortedTransaction] = []
-    producers = log.producers
-    for position, header in segment.walk_from(offset):
-        if header.base_offset >= end_offset:
-            break
-        if header.producer_id < 0 or header.last_offset < offset:
-            continue
-        if not header.is_control:
-            producers.append_data(header, header.base_offset)
-            continue
-        marker = read_marker(segment.pread(header.size_bytes, position))
-        if marker is None:
-            continue
-        completed = producers.append_marker(
-            header,
-            header.base_offset,
-            marker.coordinator_epoch,
-            marker.timestamp,
-            aborted=marker.aborted,
-        )
-        if completed is None:
-            continue
-        stable = producers.last_stable_offset_after(completed)
-        producers.complete_transaction(completed)
-        if completed.aborted:
-            aborted.append(
-                AbortedTransaction(
-                    completed.producer_id, completed.first_offset, completed.last_offset, stable
-                )
-            )
-    return aborted
-
-
-def _compare_transactions(segment: Segment, aborted: list[AbortedTransaction]) -> None:
-    try:
-        known = segment.aborted_transactions()
-    except KafkaError:
-        known = []
-    if known != aborted:
-        segment.replace_transactions(aborted)
-
-
-def _add_transactions(segment: Segment, aborted: list[AbortedTransaction]) -> None:
-    """Add what a replay of a segment's later part found to its transaction index."""
-    try:
-        known = list(segment.aborted_transactions())
-    except KafkaError:
-        known = []
-    markers = {entry.last_offset for entry in known}
-    merged = known + [entry for entry in aborted if entry.last_offset not in markers]
-    if merged != known:
-        segment.replace_transactions(sorted(merged, key=lambda entry: entry.last_offset))
-
-
-def rebuild_transaction_indexes(log: PartitionLog) -> None:
-    """All transaction indexes anew, by a replay of the whole log."""
-    logger.error("%s: rebuilding the transaction indexes from the log", log.directory)
-    shadow = PartitionLog(
-        log.directory,
-        log.topic,
-        log.partition,
-        log.topic_id,
-        log.config,
-        log.clock,
-        files=log.files,
-        scheduler=log.scheduler,
-    )
-    end_offset = log.log_end_offset
-    for segment in log.segments:
-        if segment.base_offset >= end_offset and segment.size_bytes:
-            continue
-        segment.replace_transactions(_replay(shadow, segment, segment.base_offset, end_offset))
-
-
-def _check_transaction_indexes(log: PartitionLog, found: _Found) -> None:
-    """Rebuild transaction indexes that are missing or damaged where there were transactions.
-
-    Whether there were is told by the producer snapshots: an empty one has 10 bytes. Segments
-    without aborted transactions have no index, so that these are read once, unless there is too
-    much of it (then a loss of these files goes unnoticed, as in Kafka).
-    """
-    bases = [segment.base_offset for segment in log.segments]
-    ends = [*bases[1:], log.log_end_offset]
-    doubtful: list[Segment] = []
-    for segment, end in zip(log.segments, ends, strict=True):
-        try:
-            if segment.aborted_transactions():
-                continue
-        except KafkaError:
-            rebuild_transaction_indexes(log)
-            return
-        if found.snapshots.get(end, EMPTY_SNAPSHOT_BYTES) > EMPTY_SNAPSHOT_BYTES:
-            doubtful.append(segment)
-    if not doubtful or sum(segment.size_bytes for segment in doubtful) > DOUBTFUL_BYTES_MAX:
-        return
-    for segment in doubtful:
-        for position, header in segment.walk(0):
-            if not header.is_control or header.producer_id < 0:
-                continue
-            marker = read_marker(segment.pread(header.size_bytes, position))
-            if marker is not None and marker.aborted:
-                logger.error("%s is missing", segment.transaction_index_path)
-                rebuild_transaction_indexes(log)
-                return

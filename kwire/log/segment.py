@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from kwire.log.files import Buffer, Files, unlink_quietly, write_fully
 from kwire.log.flushing import SyncRequest
@@ -69,6 +69,8 @@ class Segment:
         self.is_deleted = False
         self._suffix = ""
         self._handle = -1
+        self._closer: Callable[[int], None] = files.close
+        self._opened: Callable[[Segment], None] | None = None
         self._allocated_bytes = 0
         self._hints: dict[int, int] = {}
         self._index: OffsetIndex | None = None
@@ -112,7 +114,23 @@ class Segment:
     def handle(self) -> int:
         if self._handle < 0:
             self._handle = self.files.open(self.log_path, create=not self.is_sealed)
+            if self._opened is not None:
+                self._opened(self)
         return self._handle
+
+    def attach(
+        self, closer: Callable[[int], None], opened: Callable[[Segment], None] | None
+    ) -> None:
+        """`closer` closes the file (when no sync needs it), `opened` hears that it was opened."""
+        self._closer = closer
+        self._opened = opened
+
+    def release(self) -> None:
+        """Let go of the open file and, when sealed, of the indexes; they come back when needed."""
+        self.close()
+        if self.is_sealed:
+            self._index = None
+            self._time_index = None
 
     @property
     def index(self) -> OffsetIndex:
@@ -345,7 +363,10 @@ class Segment:
 
         The active segment's indexes are rebuilt after a crash.
         """
-        request.handles.append(self.handle)
+        if self.is_sealed:
+            request.paths.append(self.log_path)
+        else:
+            request.handles.append(self.handle)
         if self.has_transaction_index:
             request.paths.append(self.transaction_index_path)
         if self.is_sealed:
@@ -467,7 +488,7 @@ class Segment:
                 self.files.truncate(self._handle, self.size_bytes)
             self._allocated_bytes = 0
             handle, self._handle = self._handle, -1
-            self.files.close(handle)
+            self._closer(handle)
 
     def delete_files(self) -> None:
         self.is_deleted = True

@@ -186,6 +186,49 @@ def test_delete_frees_the_name_at_once_and_the_space_later() -> None:
     assert node.names() == ["topic-0"]
 
 
+def test_a_deletion_during_a_flush_is_no_failed_sync() -> None:
+    node = Node()
+    for partition in range(2):
+        node.manager.create("topic", partition, TOPIC_ID)
+    node.scheduler.turn()
+    for partition in range(2):
+        node.append("topic", partition)
+    flushes = [log.flush() for log in node.manager.logs()]
+    node.scheduler.holds_jobs = True
+    node.scheduler.turn()
+    deleted = node.manager.delete("topic", 0)
+    node.scheduler.holds_jobs = False
+    node.scheduler.turn()
+    assert [f.error() for f in flushes] == [None, None]
+    assert deleted.done
+    assert deleted.error() is None
+    assert node.failed == []
+    assert node.manager.logs()[0].error is None
+
+
+def test_few_sealed_segments_are_open() -> None:
+    from kwire.log.open_segments import OPEN_MAX
+
+    node = Node()
+    node.configs["topic"] = LogConfig(segment_bytes=100)
+    log = node.manager.create("topic", 0, TOPIC_ID)
+    for _ in range(OPEN_MAX + 100):
+        node.append("topic", 0)
+    assert len(log.segments) == OPEN_MAX + 100
+    node.scheduler.turn()
+    node.disk.process_killed()
+    log = node.start().get("topic", 0)  # type: ignore[assignment]
+    opened: list[str] = []
+    closed: list[int] = []
+    inner_open, inner_close = node.disk.open, node.disk.close
+    node.disk.open = lambda path, **options: (opened.append(path), inner_open(path, **options))[1]  # type: ignore[method-assign]
+    node.disk.close = lambda handle: (closed.append(handle), inner_close(handle))[1]  # type: ignore[method-assign,func-returns-value]
+    assert len(read_all(log)) == OPEN_MAX + 100
+    logs_opened = [path for path in opened if path.endswith(".log")]
+    assert len(logs_opened) == OPEN_MAX + 100
+    assert len(opened) - len(closed) <= OPEN_MAX + 1
+
+
 def test_a_deletion_goes_on_after_a_restart() -> None:
     node = Node()
     node.manager.create("topic", 0, TOPIC_ID)
