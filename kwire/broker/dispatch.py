@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import logging
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -120,7 +119,12 @@ _UNSUPPORTED_API_VERSIONS: Any = _UnsupportedApiVersions()
 
 def module_name(api_name: str) -> str:
     """`OffsetForLeaderEpoch` -> `offset_for_leader_epoch`."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", api_name).lower()
+    letters = []
+    for at, letter in enumerate(api_name):
+        if letter.isupper() and at and not api_name[at - 1].isupper():
+            letters.append("_")
+        letters.append(letter.lower())
+    return "".join(letters)
 
 
 def has_module(api_name: str) -> bool:

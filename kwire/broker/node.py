@@ -107,37 +107,55 @@ class Node:
             self._now_ms,
             config["replica.lag.time.max.ms"],
         )
-        self.peers = PeerNetwork(
-            loop,
-            self.buffer_pool,
-            self.random,
-            resolve=self._address_of,
-            controller=self._controller_id,
-            client_id=f"kwire-{self.broker_id}",
-        )
-        self.lifecycle = BrokerLifecycle(
-            loop,
-            self.broker_id,
-            self._ask_controller,
-            lambda: registration_request(self),
-            lambda: self.image.offset,
-            config["broker.heartbeat.interval.ms"],
-            self.fatal,
-        )
+        self.peers = self._make_peers()
+        self.lifecycle = self._make_lifecycle()
         self.producer_ids = ProducerIds(
             self.broker_id, lambda: self.lifecycle.epoch, self._ask_controller
         )
         self.auto_topics = AutoTopicCreation(self)
         self.coordinators = Coordinators(self)
-        self.groups = self.coordinators.groups
-        self.transactions = self.coordinators.transactions
-        self.transaction_verifier = self.coordinators.verifier
         self.listeners: dict[str, Listener] = {}
         self.advertised: list[Any] = []
         self._features = dict(features or {})
         self._apis: list[tuple[int, int, int]] | None = None
         self._follows = False
         self.metadata = MetadataQuorum(self, self._publish)
+
+    def _make_peers(self) -> PeerNetwork:
+        return PeerNetwork(
+            self.loop,
+            self.buffer_pool,
+            self.random,
+            resolve=self._address_of,
+            controller=self._controller_id,
+            client_id=f"kwire-{self.broker_id}",
+        )
+
+    def _make_lifecycle(self) -> BrokerLifecycle:
+        return BrokerLifecycle(
+            self.loop,
+            self.broker_id,
+            self._ask_controller,
+            lambda: registration_request(self),
+            lambda: self.image.offset,
+            self.config["broker.heartbeat.interval.ms"],
+            self.fatal,
+        )
+
+    @property
+    def groups(self) -> Any:
+        """The group coordinator."""
+        return self.coordinators.groups
+
+    @property
+    def transactions(self) -> Any:
+        """The transaction coordinator."""
+        return self.coordinators.transactions
+
+    @property
+    def transaction_verifier(self) -> Any:
+        """Asks coordinators about transactional writes."""
+        return self.coordinators.verifier
 
     def new_scheduler(self, name: str) -> LoopScheduler:
         """Timers of the loop, and jobs of a worker of their own, one at a time."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sys
 from typing import TYPE_CHECKING, Any
@@ -98,6 +97,8 @@ def serve(arguments: ServeArguments) -> int:
         return _run(config, arguments)
     finally:
         if ephemeral_directory is not None:
+            import shutil
+
             shutil.rmtree(ephemeral_directory, ignore_errors=True)
 
 
