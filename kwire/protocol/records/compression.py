@@ -45,6 +45,7 @@ CODEC_NAMES = {
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK_BYTES = 32 * 1024
+_LZ4_EMPTY_BLOCK = b"\x00\x00\x00\x80"
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 
 
@@ -115,6 +116,8 @@ def _decompress_gzip(data: Buffer, size_max: int) -> Iterator[bytes]:
         raise _undecodable(Codec.GZIP, "no bytes")
     try:
         while len(rest):
+            if len(rest) > 3 and rest[3] & 0xE0:  # reserved flags, which Java does not look at
+                rest = bytes(rest[:3]) + bytes([rest[3] & 0x1F]) + bytes(rest[4:])
             member = zlib.decompressobj(31)
             while not member.eof:
                 chunk = member.decompress(rest, CHUNK_BYTES)
@@ -225,6 +228,8 @@ def _decompress_lz4(data: Buffer, size_max: int) -> Iterator[bytes]:
             if chunk:
                 yield chunk
             elif decompressor.needs_input and not decompressor.eof:
+                if bytes(data[-4:]) == _LZ4_EMPTY_BLOCK:
+                    return  # to Kafka that is an end mark too
                 raise _undecodable(Codec.LZ4, "it ends early")
     except (RuntimeError, EOFError) as error:
         raise _undecodable(Codec.LZ4, error) from None

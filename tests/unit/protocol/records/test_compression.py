@@ -59,6 +59,11 @@ def test_the_forms_are_kafka_s() -> None:
 def test_more_is_read_than_written() -> None:
     assert decompress(Codec.GZIP, gzip.compress(b"one") + gzip.compress(b"two")) == b"onetwo"
     assert decompress(Codec.GZIP, gzip.compress(b"one") + b"trailing") == b"one"
+    reserved = bytearray(gzip.compress(b"one"))
+    reserved[3] |= 0xE0
+    assert decompress(Codec.GZIP, reserved) == b"one"
+    flagged = compress(Codec.LZ4, b"one")[:-1] + b"\x80"
+    assert decompress(Codec.LZ4, flagged) == b"one"
     assert decompress(Codec.SNAPPY, snappy.compress(b"bare block")) == b"bare block"
     twice = compress(Codec.SNAPPY, b"one") + compress(Codec.SNAPPY, b"two")
     assert decompress(Codec.SNAPPY, twice) == b"onetwo"
