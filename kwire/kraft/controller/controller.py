@@ -20,7 +20,11 @@ from kwire.clock import Random
 from kwire.kraft.controller import bootstrap, elections
 from kwire.kraft.controller.context import ControllerConfig, ControllerContext
 from kwire.kraft.controller.index import PartitionIndex
-from kwire.kraft.controller.state import ControllerState, Records
+from kwire.kraft.controller.state import (
+    MAX_RECORDS_PER_USER_OPERATION,
+    ControllerState,
+    Records,
+)
 from kwire.kraft.image import MetadataImage
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -81,6 +85,20 @@ _TIMED = (
     "AlterPartitionReassignmentsRequest",
 )
 """Requests whose time is over before they are looked at when they give themselves none."""
+
+_BOUNDED = (
+    "CreateTopicsRequest",
+    "DeleteTopicsRequest",
+    "CreatePartitionsRequest",
+    "ElectLeadersRequest",
+    "AlterPartitionReassignmentsRequest",
+    "IncrementalAlterConfigsRequest",
+    "AlterConfigsRequest",
+    "CreateAclsRequest",
+    "AlterClientQuotasRequest",
+    "AlterUserScramCredentialsRequest",
+)
+"""Requests of users, which may write so many records and no more."""
 
 HANDLED_REQUESTS = frozenset(_ROUTES)
 """Names of the requests that `Controller.handle` answers."""
@@ -204,6 +222,11 @@ class Controller:
                 raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
             arguments = (self.state, request, context, now_ms)[:count]
             records, response = _function(module, function)(*arguments)
+            if len(records) > MAX_RECORDS_PER_USER_OPERATION and type(request).NAME in _BOUNDED:
+                raise KafkaError(
+                    ErrorCode.POLICY_VIOLATION,
+                    "Unable to perform excessively large batch operation.",
+                )
         except KafkaError as error:
             from kwire.kraft.controller.errors import error_response
 

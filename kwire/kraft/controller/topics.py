@@ -51,17 +51,13 @@ def create_topics(
     _check_total(wanted, state.config.num_partitions)
     records: Records = []
     results: list[Any] = []
+    shown: _ShownConfigs = {}
     for topic in wanted:
         try:
-            results.append(_create_topic(state, topic, context, records))
+            results.append(_create_topic(state, topic, context, records, shown))
         except KafkaError as error:
             result = m.CreateTopicsResponse.CreatableTopicResult(name=topic.name)
             results.append(put_error(result, error))
-    if len(records) > MAX_RECORDS_PER_USER_OPERATION:
-        raise KafkaError(
-            ErrorCode.POLICY_VIOLATION,
-            "Unable to perform excessively large batch operation.",
-        )
     for name, count in names.items():
         refused = _refused(name, count, may_create)
         if refused is not None:
@@ -99,14 +95,23 @@ def _check_total(topics: list[Any], default_partitions: int) -> None:
         )
 
 
+_ShownConfigs = dict[tuple[tuple[str, str], ...], list[Any]]
+"""Effective configs as answered, by the topic's own: those of one request are mostly the same."""
+
+
 def _create_topic(
-    state: ControllerState, topic: Any, context: ControllerContext, records: Records
+    state: ControllerState,
+    topic: Any,
+    context: ControllerContext,
+    records: Records,
+    shown: _ShownConfigs,
 ) -> Any:
     check_name(topic.name)
     if topic.name in state.image.topics.by_name:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
     if "." in topic.name or "_" in topic.name:
-        other = state.index.colliding_topic(topic.name) or _colliding_new(topic.name, records)
+        # Only existing topics count, as in Kafka: two new ones of a request may collide.
+        other = state.index.colliding_topic(topic.name)
         if other is not None:
             raise KafkaError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
@@ -116,14 +121,17 @@ def _create_topic(
     config_records = configs.records_for_new_topic(state, topic.name, values)
     partitions = _partitions(state, topic)
     context.apply_partition_quota(len(partitions))
-    topic_id = _new_topic_id(state, records)
+    topic_id = _new_topic_id(state)
     result = m.CreateTopicsResponse.CreatableTopicResult(
         name=topic.name, topic_id=topic_id, error_message=None
     )
     if context.authorize(DESCRIBE_CONFIGS, TOPIC_ACL, topic.name):
         result.num_partitions = len(partitions)
         result.replication_factor = len(partitions[0].replicas)
-        result.configs = _config_entries(state, values)
+        key = tuple(sorted(values.items()))
+        if key not in shown:
+            shown[key] = _config_entries(state, values)
+        result.configs = shown[key]
     else:
         result.topic_config_error_code = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     records.append((m.TopicRecord(name=topic.name, topic_id=topic_id), 0))
@@ -133,12 +141,7 @@ def _create_topic(
     return result
 
 
-def _colliding_new(name: str, records: Records) -> str | None:
-    """Kafka looks only at existing topics; two new ones of a request that collide both pass."""
-    return None
-
-
-def _new_topic_id(state: ControllerState, records: Records) -> bytes:
+def _new_topic_id(state: ControllerState) -> bytes:
     while True:
         topic_id = state.random_uuid()
         if topic_id not in state.image.topics.by_id:

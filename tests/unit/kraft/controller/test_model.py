@@ -209,6 +209,38 @@ class History(ControllerBench):
             for partition in topic.partitions.values():
                 self._check_partition(topic, partition)
 
+    def check_index(self) -> None:
+        """The indexes say what looking at every partition says."""
+        index = self.controller.index
+        partitions = {
+            (topic.topic_id, i): p
+            for topic in self.image.topics
+            for i, p in topic.partitions.items()
+        }
+
+        def those(wanted: Any) -> list[Any]:
+            return sorted(key for key, p in partitions.items() if wanted(p))
+
+        for broker_id in BROKERS:
+            assert index.in_isr(broker_id) == those(lambda p, b=broker_id: b in p.isr)
+            assert index.in_elr(broker_id) == those(lambda p, b=broker_id: b in p.elr)
+            leads = bool(those(lambda p, b=broker_id: p.leader == b))
+            assert index.leads_any(broker_id) == leads
+            for number in range(3):
+                chosen = directory(broker_id, number)
+                assert index.in_directory(chosen) == those(lambda p, d=chosen: d in p.directories)
+        assert index.without_leader() == those(lambda p: p.leader == NO_LEADER)
+        assert sorted(index.reassigning) == those(lambda p: p.adding or p.removing)
+        assert sorted(index.imbalanced) == those(lambda p: p.leader != p.replicas[0])
+        owners = {d: b.broker_id for b in self.image.brokers.values() for d in b.directories}
+        assert index.directory_owner == owners
+        assert set(index.registration_offsets) == set(self.image.brokers)
+        named = {t.name: t.name.replace(".", "_") for t in self.image.topics}
+        for name in NAMES:
+            unified = name.replace(".", "_")
+            colliding = [n for n, u in named.items() if u == unified and ("_" in u)]
+            assert index.colliding_topic(name) == (min(colliding) if colliding else None)
+
     def _check_partition(self, topic: Any, p: Any) -> None:
         shown = f"{topic.name}: {p}"
         replicas = set(p.replicas)
@@ -256,6 +288,8 @@ def test_a_controller_is_what_its_log_says(features: str, seed: int) -> None:
                         now = topic.partitions[index]
                         assert now.leader_epoch >= leader
                         assert now.partition_epoch >= partition
+            if number % 7 == 0:
+                history.check_index()
             if number % 20 == 0:
                 _check_snapshot(history)
         except AssertionError as error:
