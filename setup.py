@@ -6,7 +6,8 @@ from __future__ import annotations
 from setuptools import Extension, setup
 
 KERNELS = tuple(
-    f"kwire/protocol/records/{name}.py" for name in ("kernel", "compaction_kernel", "scan_kernel")
+    f"kwire/protocol/records/{name}.py"
+    for name in ("kernel", "compaction_kernel", "scan_kernel", "row_kernel")
 )
 
 

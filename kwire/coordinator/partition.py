@@ -10,6 +10,7 @@ from collections import deque
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
+from kwire.coordinator.loading import Loading
 from kwire.coordinator.seam import Shard, TimerHandle
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -63,6 +64,7 @@ class PartitionShard(Generic[S]):
         "held_timer",
         "last_written",
         "leader_epoch",
+        "loading",
         "partition",
         "shard",
         "shard_timer",
@@ -77,6 +79,7 @@ class PartitionShard(Generic[S]):
         # Tells callbacks of an earlier shard of this partition from ours.
         self.generation = generation
         self.state = ShardState.LOADING
+        self.loading: Loading | None = None
         self.last_written = 0
         self.committed = 0
         self.held: deque[Held] = deque()

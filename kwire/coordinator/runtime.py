@@ -14,11 +14,12 @@ and what the log refused an append with.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from kwire.clock import Clock
 from kwire.coordinator import batches
+from kwire.coordinator.loading import Loading
 from kwire.coordinator.partition import Held, PartitionShard, ShardState
 from kwire.coordinator.seam import CoordinatorLog, Loop, Moment, Result, Shard
 from kwire.pending import Pending
@@ -29,11 +30,10 @@ log = logging.getLogger(__name__)
 S = TypeVar("S", bound=Shard)
 Operation = Callable[[S, Moment], Result]
 
-# A slice of loading, or of timers that fire, ends after this long or this many steps (time does
-# not pass within a callback of a simulated loop).
+# A turn of timers that fire ends after this long or this many of them (time does not pass within
+# a callback of a simulated loop).
 SLICE_MS = 5
 SLICE_STEPS_MAX = 2000
-STEPS_PER_CLOCK_LOOK = 32
 # Append errors that say that somebody else leads the partition by now: `load` or `unload` follows.
 LOST_LEADERSHIP = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
@@ -372,80 +372,19 @@ class CoordinatorRuntime(Generic[S]):
             partition, leader_epoch, self._new_shard(partition), self._generation
         )
         self._partitions[partition] = current
-        generation = current.generation
-        self._loop.call_soon(lambda: self._load_from(current, generation, None))
-
-    def _load_from(self, current: PartitionShard[S], generation: int, offset: int | None) -> None:
-        if current.generation != generation:
-            return
-        try:
-            if offset is None:
-                offset = self._log.start_offset(current.partition)
-            if offset >= self._log.end_offset(current.partition):
-                self._finish_loading(current, offset)
-                return
-            answer = self._log.read(current.partition, offset, self._load_bytes)
-        except Exception as error:
-            self._loading_failed(current, error)
-            return
-        start = offset
-        if isinstance(answer, Pending):
-            answer.add_done_callback(lambda done: self._load_read(current, generation, start, done))
-        else:
-            self._load_buffers(current, generation, start, answer)
-
-    def _load_read(
-        self, current: PartitionShard[S], generation: int, offset: int, done: Pending[Any]
-    ) -> None:
-        if current.generation != generation:
-            return
-        failure = done.error()
-        if failure is not None:
-            self._loading_failed(current, failure)
-        else:
-            self._load_buffers(current, generation, offset, done.result())
-
-    def _load_buffers(
-        self, current: PartitionShard[S], generation: int, offset: int, buffers: list[Any]
-    ) -> None:
-        data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
-        steps = batches.replay_steps(current.shard, self._module, memoryview(data), offset)
-        self._load_slice(current, generation, steps, offset, offset)
-
-    def _load_slice(
-        self,
-        current: PartitionShard[S],
-        generation: int,
-        steps: Iterator[int],
-        start: int,
-        reached: int,
-    ) -> None:
-        """Replay for SLICE_MS, then let the loop turn."""
-        if current.generation != generation:
-            return
-        ends_at = self._loop.time() + SLICE_MS / 1000
-        paused = False
-        try:
-            for count, next_offset in enumerate(steps, 1):
-                reached = next_offset
-                late = count % STEPS_PER_CLOCK_LOOK == 0 and self._loop.time() >= ends_at
-                if late or count >= SLICE_STEPS_MAX:
-                    paused = True
-                    break
-        except Exception as error:
-            self._loading_failed(current, error)
-            return
-        if paused:
-            self._loop.call_soon(
-                lambda: self._load_slice(current, generation, steps, start, reached)
-            )
-            return
-        if reached == start:
-            self._loading_failed(current, ValueError(f"no batch at offset {start}"))
-            return
-        self._loop.call_soon(lambda: self._load_from(current, generation, reached))
+        current.loading = Loading(
+            current.shard,
+            partition,
+            module=self._module,
+            partition_log=self._log,
+            loop=self._loop,
+            bytes_max=self._load_bytes,
+            finished=lambda end_offset: self._finish_loading(current, end_offset),
+            failed=lambda error: self._loading_failed(current, error),
+        )
 
     def _finish_loading(self, current: PartitionShard[S], end_offset: int) -> None:
+        current.loading = None
         current.last_written = end_offset
         current.committed = max(current.committed, self._log.high_watermark(current.partition))
         current.state = ShardState.ACTIVE
@@ -468,6 +407,7 @@ class CoordinatorRuntime(Generic[S]):
             current.leader_epoch,
             error,
         )
+        current.loading = None
         current.state = ShardState.FAILED
         current.cancel_timers()
 
@@ -505,6 +445,8 @@ class CoordinatorRuntime(Generic[S]):
     def _discard(self, current: PartitionShard[S]) -> None:
         del self._partitions[current.partition]
         current.generation = -1
+        if current.loading is not None:
+            current.loading.cancel()
         current.state = ShardState.FAILED
         for pending in current.give_up():
             pending.fail(KafkaError(ErrorCode.NOT_COORDINATOR))

@@ -30,6 +30,7 @@ MODULES = (
     "kernel",
     "legacy",
     "reading",
+    "row_kernel",
     "scan_kernel",
     "validation",
 )

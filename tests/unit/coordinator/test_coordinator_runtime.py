@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kwire.coordinator import batches, runtime
+from kwire.coordinator import batches, loading
 from kwire.coordinator.partition import ShardState
 from kwire.coordinator.runtime import CoordinatorRuntime
 from kwire.coordinator.seam import CoordinatorRecord, Moment, Producer, Result
@@ -424,7 +424,7 @@ def test_replies_after_loading_wait_for_what_was_uncommitted_in_the_log() -> Non
 
 
 def test_loading_yields_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "SLICE_STEPS_MAX", 10)
+    monkeypatch.setattr(loading, "SLICE_STEPS_MAX", 10)
     world = World()
     fill(world, 5, records=20)
     world.runtime.unload(0)

@@ -1,0 +1,130 @@
+"""A coordinator's log reduced to the records that decide its state, before any is decoded.
+
+Of plain records the last of each key counts. The commits of a transaction count when its marker
+commits it, then like plain ones at their own offset; a plain deletion also takes the pending ones
+of its key; what is pending at the end stays with its producer. Replaying the survivors in the order
+of their offsets gives the state that replaying everything gives, but for one thing: a simple group
+(one without records of its own) whose offsets are all gone is not remembered. After compaction,
+which leaves the same records, it would not be either.
+
+Memory is that of the live keys and values. Tombstones are kept, as a deletion may have to reach
+what is left in front of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kwire.coordinator.seam import NO_PRODUCER_ID, Shard
+from kwire.protocol import coordinator_records
+from kwire.protocol.records import BatchHeader, parse_header, read_batch
+from kwire.protocol.records.control import ControlType, parse_control
+from kwire.protocol.records.row_kernel import FULL, OTHER, ROW_FIELDS, RowScan
+
+TABLE_ROWS = 1024
+
+# offset and value of a record
+Entry = tuple[int, bytes | None]
+
+
+class LogReduction:
+    """Takes the batches of a log in order, then replays what counts into a shard."""
+
+    def __init__(self) -> None:
+        self.record_count = 0
+        self._latest: dict[bytes, Entry] = {}
+        # producer id -> (epoch, its records)
+        self._pending: dict[int, tuple[int, dict[bytes, Entry]]] = {}
+        self._table = memoryview(bytearray(8 * ROW_FIELDS * TABLE_ROWS)).cast("q")
+
+    def steps(self, data: bytes, offset: int) -> Iterator[int]:
+        """Take in the whole batches of `data` from `offset` on; yields the next offset, after at
+        most TABLE_ROWS records each time. Raises what reading a malformed batch raises."""
+        scan = RowScan()
+        reached = offset
+        status = FULL
+        while status != 1:
+            status = scan.step(data, len(data), self._table)
+            if scan.rows:
+                reached = self._take_rows(data, scan.rows, offset)
+                yield reached
+            if status == OTHER:
+                header = parse_header(data, scan.position)
+                if header.next_offset > offset:
+                    self._take_batch(data, scan.position, header, offset)
+                    reached = header.next_offset
+                scan.position += header.size_bytes
+                yield reached
+
+    def _take_rows(self, data: bytes, count: int, offset_min: int) -> int:
+        """Plain records by the kernel's table; the next offset."""
+        rows = self._table[: ROW_FIELDS * count].tolist()
+        latest, pending = self._latest, self._pending
+        for i in range(0, len(rows), ROW_FIELDS):
+            offset, key_at, key_size, value_at, value_size = rows[i : i + ROW_FIELDS]
+            if key_size < 0 or offset < offset_min:
+                continue
+            key = data[key_at : key_at + key_size]
+            if value_size >= 0:
+                latest[key] = (offset, data[value_at : value_at + value_size])
+            else:
+                latest[key] = (offset, None)
+                if pending:
+                    self._drop_pending(key)
+        self.record_count += count
+        return int(rows[-ROW_FIELDS]) + 1
+
+    def _take_batch(self, data: bytes, position: int, header: BatchHeader, offset_min: int) -> None:
+        """A batch that is not for the kernel: a marker, a transaction's, a compressed one."""
+        if header.is_control:
+            for record in read_batch(data, position, header):
+                kind = parse_control(record).type
+                if kind in (ControlType.ABORT, ControlType.COMMIT):
+                    self._end_transaction(header.producer_id, kind == ControlType.COMMIT)
+            return
+        for record in read_batch(data, position, header):
+            if record.key is None or record.offset < offset_min:
+                continue
+            self.record_count += 1
+            key, entry = bytes(record.key), (record.offset, record.value)
+            if record.value is None or not header.is_transactional:
+                self._latest[key] = entry
+                if record.value is None:
+                    self._drop_pending(key)
+            else:
+                mine = self._pending.setdefault(header.producer_id, (header.producer_epoch, {}))
+                mine[1][key] = entry
+
+    def _drop_pending(self, key: bytes) -> None:
+        for _, records in self._pending.values():
+            records.pop(key, None)
+
+    def _end_transaction(self, producer_id: int, commit: bool) -> None:
+        _, records = self._pending.pop(producer_id, (0, {}))
+        if not commit:
+            return
+        for key, entry in records.items():
+            existing = self._latest.get(key)
+            if existing is None or entry[0] > existing[0]:
+                self._latest[key] = entry
+
+    def replay_steps(self, shard: Shard, module: str) -> Iterator[int]:
+        """Replay what counts into `shard`, a record a step; yields its offset plus 1. Raises as
+        decoding does."""
+        kept = [
+            (offset, key, value, NO_PRODUCER_ID, -1)
+            for key, (offset, value) in self._latest.items()
+        ]
+        for producer_id, (epoch, records) in self._pending.items():
+            kept += [
+                (offset, key, value, producer_id, epoch) for key, (offset, value) in records.items()
+            ]
+        self._latest, self._pending = {}, {}
+        kept.sort(key=lambda entry: entry[0])
+        for offset, raw_key, raw_value, producer_id, epoch in kept:
+            key = coordinator_records.decode_key(module, raw_key)
+            value = None
+            if raw_value is not None:
+                value = coordinator_records.decode_value(module, key.API_KEY, raw_value)
+            shard.replay(key, value, offset, producer_id, epoch)
+            yield offset + 1

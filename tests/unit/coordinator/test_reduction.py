@@ -1,0 +1,165 @@
+"""A reduced log gives the shard that the whole log gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kwire.coordinator import batches, loading
+from kwire.coordinator.group.storage import SIMPLE_GROUP, GroupStorage
+from kwire.coordinator.reduction import LogReduction
+from kwire.coordinator.seam import CoordinatorRecord, Producer
+from kwire.protocol import messages as m
+from kwire.protocol.errors import UnsupportedRecordError
+from kwire.protocol.records import Codec, Record, build_batch, stamp
+from kwire.protocol.records.control import end_transaction_marker
+from tests.support.groups import GroupWorld
+
+MODULE = "group-coordinator"
+GROUPS = st.sampled_from("gh")
+PARTITIONS = st.integers(0, 2)
+PRODUCERS = st.integers(1, 2)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("commit"), GROUPS, PARTITIONS, st.booleans()),
+        st.tuples(st.just("several"), GROUPS, PARTITIONS, st.booleans()),
+        st.tuples(st.just("txn"), GROUPS, PARTITIONS, PRODUCERS),
+        st.tuples(st.just("marker"), PRODUCERS, st.booleans()),
+        st.tuples(st.just("delete"), GROUPS, PARTITIONS),
+        st.tuples(st.just("group"), GROUPS),
+        st.tuples(st.just("forget"), GROUPS),
+        st.tuples(st.just("share"), GROUPS, st.booleans()),
+    ),
+    max_size=60,
+)
+
+
+def offset_record(group: str, partition: int, offset: int | None) -> CoordinatorRecord:
+    key = m.OffsetCommitKey(group=group, topic="t", partition=partition)
+    value = None if offset is None else m.OffsetCommitValue(offset=offset)
+    return CoordinatorRecord(key, value, 4)
+
+
+def records_of(step: Any, number: int) -> tuple[list[CoordinatorRecord], Producer | None]:
+    kind, *rest = step
+    if kind == "commit":
+        return [offset_record(rest[0], rest[1], number)], None
+    if kind == "several":
+        return [offset_record(rest[0], i, number) for i in (*range(3), rest[1])], None
+    if kind == "txn":
+        return [offset_record(rest[0], rest[1], number)], Producer(rest[2], 0)
+    if kind == "delete":
+        return [offset_record(rest[0], rest[1], None)], None
+    if kind == "share":
+        key = m.ShareGroupMetadataKey(group_id=rest[0] + "-share")
+        value = m.ShareGroupMetadataValue(epoch=number) if rest[1] else None
+        return [CoordinatorRecord(key, value, 0)], None
+    key = m.GroupMetadataKey(group=rest[0])
+    value = m.GroupMetadataValue(generation=number) if kind == "group" else None
+    return [CoordinatorRecord(key, value, 3)], None
+
+
+def log_of(steps: list[Any]) -> bytes:
+    """The batches of `steps`, with offsets; some are compressed, as no coordinator does."""
+    data, offset = b"", 0
+    for number, step in enumerate(steps):
+        if step[0] == "marker":
+            batch = end_transaction_marker(step[1], 0, step[2], 1, 1)
+            count = 1
+        else:
+            records, producer = records_of(step, number)
+            encoded = [batches.encode(x) for x in records]
+            count = len(encoded)
+            if step[0] == "commit" and step[3]:
+                made = [Record(i, 1, key, value) for i, (key, value) in enumerate(encoded)]
+                batch = build_batch(made, codec=Codec.GZIP)
+            else:
+                batch = batches.build(encoded, 1, producer)
+        stamp(batch, 0, offset, 3)
+        data, offset = data + bytes(batch), offset + count
+    return data
+
+
+def snapshot(storage: GroupStorage) -> dict[str, Any]:
+    """Without simple groups that have nothing: they are not remembered."""
+    found = storage.snapshot()
+    holds = {*storage.offsets.by_group, *storage.open_transactions}
+    found["classic"] = {
+        group: stored
+        for group, stored in storage.classic.items()
+        if stored != SIMPLE_GROUP or group in holds
+    }
+    return found
+
+
+def whole(data: bytes, start: int = 0) -> GroupStorage:
+    storage = GroupStorage()
+    shard: Any = storage
+    for _ in batches.replay_steps(shard, MODULE, memoryview(data), start):
+        pass
+    return storage
+
+
+def reduced(data: bytes, start: int = 0) -> GroupStorage:
+    storage = GroupStorage()
+    shard: Any = storage
+    reduction = LogReduction()
+    for _ in reduction.steps(data, start):
+        pass
+    for _ in reduction.replay_steps(shard, MODULE):
+        pass
+    return storage
+
+
+@given(STEPS, st.integers(0, 5))
+@settings(max_examples=300, deadline=None)
+def test_the_same_state(steps: list[Any], start: int) -> None:
+    data = log_of(steps)
+    assert snapshot(reduced(data, start)) == snapshot(whole(data, start))
+
+
+def test_only_what_counts_is_replayed() -> None:
+    steps: list[Any] = [("commit", "g", i % 3, False) for i in range(5000)]
+    reduction = LogReduction()
+    reached = list(reduction.steps(log_of(steps), 0))
+    assert reached[-1] == 5000
+    assert len(reached) >= 5
+    assert reduction.record_count == 5000
+    shard: Any = GroupStorage()
+    assert list(reduction.replay_steps(shard, MODULE)) == [4998, 4999, 5000]
+    assert list(reduction.replay_steps(shard, MODULE)) == []
+
+
+def test_an_unknown_record_is_not_dropped() -> None:
+    data = bytes(batches.build([(b"\x00\x63key", b"value")], 1, None))
+    with pytest.raises(UnsupportedRecordError):
+        reduced(data)
+
+
+def test_a_long_log_is_loaded_through_the_reduction(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = GroupWorld()
+    world.stable(2)
+    for i in range(400):
+        world.commit(i, group=f"g{i % 7}", partition=i % 3)
+        world.commit_in_transaction(i, i % 2, group="x")
+    before = world.shard.storage.snapshot()
+    made: list[LogReduction] = []
+
+    class Counted(LogReduction):
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(self)
+
+    monkeypatch.setattr(loading, "LogReduction", Counted)
+    world.reload()
+    assert (made, world.shard.storage.snapshot()) == ([], before)
+    monkeypatch.setattr(loading, "REPLAYED_MAX", 100)
+    monkeypatch.setattr(loading, "SLICE_STEPS_MAX", 3)
+    world.coordinator.runtime._load_bytes = 10_000
+    world.reload()
+    assert world.shard.storage.snapshot() == before
+    assert [x.record_count > 800 for x in made] == [True]
+    assert world.state() == "Stable"
