@@ -224,6 +224,7 @@ class RaftNode:
             history.level_at(self.applied - 1),
             content.encode(),
         )
+        self.on_snapshot(snapshot, self.disk.snapshots[snapshot])
         self.step(msg.SnapshotCreated(snapshot), now_ms)
         return snapshot
 
@@ -327,6 +328,7 @@ class RaftNode:
         self.step(msg.SnapshotStored(effect.snapshot, source.voters, source.level or None), now_ms)
 
     find_snapshot: Callable[[OffsetAndEpoch, bytes], Snapshot]
+    on_snapshot: Callable[[OffsetAndEpoch, Snapshot], None]
 
     def _Commit(self, effect: fx.Commit, now_ms: int) -> None:
         for batch in self.disk.batches:
@@ -372,6 +374,7 @@ class RaftCluster:
         self.listeners: list[Callable[[RaftNode, fx.Effect], None]] = []
         self.client_replies: list[Any] = []
         self.versions: dict[int, dict[int, int]] = {}
+        self._taken: dict[tuple[OffsetAndEpoch, bytes], Snapshot] = {}
 
     def add(
         self,
@@ -401,15 +404,18 @@ class RaftCluster:
                 (), voter_set if known else None, 1 if known else 0
             )
         node.find_snapshot = self._find_snapshot
+        node.on_snapshot = self._snapshots_taken
         node.listeners = self.listeners
         self.nodes[node_id] = node
         return node
 
+    def _snapshots_taken(self, snapshot: OffsetAndEpoch, taken: Snapshot) -> None:
+        self._taken[(snapshot, taken.data)] = taken
+
     def _find_snapshot(self, snapshot: OffsetAndEpoch, content: bytes) -> Snapshot:
-        for node in self.nodes.values():
-            found = node.disk.snapshots.get(snapshot)
-            if found is not None and found.data == content:
-                return found
+        found = self._taken.get((snapshot, content))
+        if found is not None:
+            return found
         raise AssertionError(f"a snapshot {snapshot} with content that nobody wrote")
 
     def start(self, *node_ids: int) -> None:
