@@ -16,7 +16,7 @@ from kwire.log.directory_files import (
     encode_partition_metadata,
     parse_partition_metadata,
 )
-from kwire.log.files import Files, SystemFiles, write_atomically
+from kwire.log.files import Files, SystemFiles, raise_open_files_limit, write_atomically
 from kwire.log.flushing import SyncRequest, sync_files
 from kwire.log.log_base import LogBase
 from kwire.log.log_config import LogConfig
@@ -88,6 +88,8 @@ class LogManager:
 
     def open_directories(self) -> None:
         """Lock all directories and read their checkpoints. Raises LogDirectoryError."""
+        if isinstance(self.files, SystemFiles):
+            raise_open_files_limit()
         taken: list[LogDirectory] = []
         try:
             for directory in self.directories:
