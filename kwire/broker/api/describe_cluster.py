@@ -1,8 +1,10 @@
-"""DescribeCluster, versions 0-2: the brokers that this listener reaches.
+"""DescribeCluster, versions 0-2: the brokers that this listener reaches, or the controllers.
 
-The controller named is any live broker: each forwards to the active one. Version 2 may ask for
-fenced brokers too. An endpoint type other than broker is MISMATCHED_ENDPOINT_TYPE, an unknown one
-UNSUPPORTED_ENDPOINT_TYPE. Source: KIP-700, KIP-919, KIP-1073; measured on Apache Kafka 4.4.
+On a broker listener the controller named is any live broker: each forwards to the active one.
+Version 2 may ask for fenced brokers too. On a controller listener the nodes are the registered
+controllers, and the one named is the active one; that needs ALTER on the cluster. An endpoint type
+other than the listener's is MISMATCHED_ENDPOINT_TYPE, an unknown one UNSUPPORTED_ENDPOINT_TYPE.
+Source: KIP-700, KIP-919, KIP-1073; measured on Apache Kafka 4.4.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from typing import Any
 
 from kwire.broker.context import RequestContext
 from kwire.broker.operations import (
+    ALTER,
     CLUSTER,
     CLUSTER_NAME,
     CLUSTER_OPERATIONS,
@@ -27,6 +30,8 @@ _TYPE_NAMES = {BROKER: "BROKER", CONTROLLER: "CONTROLLER"}
 
 def handle(context: RequestContext, request: Any) -> Any:
     """See the module."""
+    if context.listener_name in context.node.config.controller_listener_names():
+        return _controllers(context, request)
     check_endpoint_type(context, request, BROKER)
     node = context.node
     answer = m.DescribeClusterResponse
@@ -55,6 +60,41 @@ def handle(context: RequestContext, request: Any) -> Any:
         controller_id=alive[node.random.below(len(alive))] if alive else -1,
         brokers=brokers,
     )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = cluster_operations(context)
+    return response
+
+
+def _controllers(context: RequestContext, request: Any) -> Any:
+    node = context.node
+    if not node.image.features.metadata_version.controller_registration:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "Direct-to-controller communication is not supported with the current MetadataVersion.",
+        )
+    if not context.authorize(ALTER, CLUSTER, CLUSTER_NAME):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    check_endpoint_type(context, request, CONTROLLER)
+    answer = m.DescribeClusterResponse
+    nodes = []
+    for controller_id in sorted(node.image.controllers):
+        endpoint = node.image.controllers[controller_id].endpoint(context.listener_name)
+        if endpoint is not None:
+            nodes.append(
+                answer.DescribeClusterBroker(
+                    broker_id=controller_id, host=endpoint.host, port=endpoint.port, rack=None
+                )
+            )
+    leader_id = node.metadata.leader_id
+    known = any(found.broker_id == leader_id for found in nodes)
+    response = answer(
+        error_message=None,
+        cluster_id=node.cluster_id,
+        controller_id=leader_id if known else -1,
+        brokers=nodes,
+    )
+    if context.api_version >= 1:
+        response.endpoint_type = CONTROLLER
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = cluster_operations(context)
     return response
