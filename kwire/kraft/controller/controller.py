@@ -262,8 +262,10 @@ class Controller:
             records = self._fence_stale(*stale)
         elif self._due("balance", now_ms, config.leader_imbalance_check_interval_ms or 0):
             records = elections.balance_leaders(self.state)
+            self._again_if_full("balance", records, now_ms)
         elif self._due("unclean", now_ms, config.unclean_election_interval_ms):
             records = elections.elect_unclean_leaders(self.state)
+            self._again_if_full("unclean", records, now_ms)
         elif self._due("tokens", now_ms, config.token_expiry_check_interval_ms):
             from kwire.kraft.controller.tokens import sweep
 
@@ -287,6 +289,11 @@ class Controller:
             return False
         self._deadlines[name] = now_ms + interval_ms
         return True
+
+    def _again_if_full(self, name: str, records: Records, now_ms: int) -> None:
+        """A round that used all of its elections goes on at once, after its records."""
+        if len(records) >= elections.MAX_ELECTIONS_PER_ROUND:
+            self._deadlines[name] = now_ms
 
     def _wrote(self, now_ms: int) -> None:
         """Any record is a sign of life."""

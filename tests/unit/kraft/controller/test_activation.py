@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from kwire.clock import SeededRandom
-from kwire.kraft.controller import HANDLED_REQUESTS, Controller, ControllerContext
+from kwire.kraft.controller import (
+    HANDLED_REQUESTS,
+    Controller,
+    ControllerContext,
+    elections,
+)
 from kwire.kraft.controller.errors import error_response
 from kwire.kraft.images.errors import ImageError
 from kwire.protocol import messages as m
@@ -131,6 +136,32 @@ def test_leaders_go_back_to_the_preferred_replicas_in_time() -> None:
         bench.expire()
     assert bench.partition("t", 0).leader == 1
     assert bench.partition("t", 1).leader == 2, "1 is not in sync there"
+
+
+def test_a_round_of_elections_goes_on_until_all_are_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(elections, "MAX_ELECTIONS_PER_ROUND", 10)
+    bench = ControllerBench()
+    bench.start(1, 2)
+    bench.create("t", {index: [1, 2] for index in range(25)})
+    bench.heartbeat(1, want_fence=True)
+    bench.heartbeat(1)
+    for index in range(25):
+        bench.alter_isr("t", index, [2, 1])
+    deadline = dict(bench.controller.timers())["balance"]
+    while bench.now_ms < deadline:
+        bench.now_ms = min(bench.now_ms + 8_000, deadline)
+        bench.heartbeat(1)
+        bench.heartbeat(2)
+        if bench.now_ms < deadline:
+            bench.expire()
+    size = len(bench.log)
+    bench.expire()
+    changes = [r for r, _ in bench.log[size:] if type(r).NAME == "PartitionChangeRecord"]
+    assert len(changes) == 25
+    leaders = {p.leader for p in bench.image.topics.by_name["t"].partitions.values()}
+    assert leaders == {1}
 
 
 def test_leaders_stay_where_rebalancing_is_off() -> None:
