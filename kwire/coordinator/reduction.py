@@ -13,6 +13,7 @@ what is left in front of it.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator
 
 from kwire.coordinator.seam import NO_PRODUCER_ID, Shard
@@ -25,6 +26,8 @@ TABLE_ROWS = 1024
 
 # offset and value of a record
 Entry = tuple[int, bytes | None]
+# offset, key, value, producer id and epoch of one to be replayed
+Survivor = tuple[int, bytes, bytes | None, int, int]
 
 
 class LogReduction:
@@ -32,7 +35,10 @@ class LogReduction:
 
     def __init__(self) -> None:
         self.record_count = 0
+        # Plain records, in the order of their offsets: what is replaced moves to the end.
         self._latest: dict[bytes, Entry] = {}
+        # Records of transactions that were committed, unless a later plain one replaced them.
+        self._settled: dict[bytes, Entry] = {}
         # producer id -> (epoch, its records)
         self._pending: dict[int, tuple[int, dict[bytes, Entry]]] = {}
         self._table = memoryview(bytearray(8 * ROW_FIELDS * TABLE_ROWS)).cast("q")
@@ -59,18 +65,19 @@ class LogReduction:
     def _take_rows(self, data: bytes, count: int, offset_min: int) -> int:
         """Plain records by the kernel's table; the next offset."""
         rows = self._table[: ROW_FIELDS * count].tolist()
-        latest, pending = self._latest, self._pending
+        latest = self._latest
+        others = bool(self._pending or self._settled)
         for i in range(0, len(rows), ROW_FIELDS):
             offset, key_at, key_size, value_at, value_size = rows[i : i + ROW_FIELDS]
             if key_size < 0 or offset < offset_min:
                 continue
             key = data[key_at : key_at + key_size]
-            if value_size >= 0:
-                latest[key] = (offset, data[value_at : value_at + value_size])
-            else:
-                latest[key] = (offset, None)
-                if pending:
-                    self._drop_pending(key)
+            if key in latest:
+                del latest[key]
+            value = data[value_at : value_at + value_size] if value_size >= 0 else None
+            latest[key] = (offset, value)
+            if others:
+                self._replace_others(key, value)
         self.record_count += count
         return int(rows[-ROW_FIELDS]) + 1
 
@@ -88,43 +95,56 @@ class LogReduction:
             self.record_count += 1
             key, entry = bytes(record.key), (record.offset, record.value)
             if record.value is None or not header.is_transactional:
+                self._latest.pop(key, None)
                 self._latest[key] = entry
-                if record.value is None:
-                    self._drop_pending(key)
+                self._replace_others(key, record.value)
             else:
                 mine = self._pending.setdefault(header.producer_id, (header.producer_epoch, {}))
                 mine[1][key] = entry
 
-    def _drop_pending(self, key: bytes) -> None:
-        for _, records in self._pending.values():
-            records.pop(key, None)
+    def _replace_others(self, key: bytes, value: bytes | None) -> None:
+        """A plain record replaces what was committed; a deletion also what is pending."""
+        self._settled.pop(key, None)
+        if value is None:
+            for _, records in self._pending.values():
+                records.pop(key, None)
 
     def _end_transaction(self, producer_id: int, commit: bool) -> None:
         _, records = self._pending.pop(producer_id, (0, {}))
         if not commit:
             return
         for key, entry in records.items():
-            existing = self._latest.get(key)
+            existing = self._latest.get(key) or self._settled.get(key)
             if existing is None or entry[0] > existing[0]:
-                self._latest[key] = entry
+                self._latest.pop(key, None)
+                self._settled[key] = entry
 
     def replay_steps(self, shard: Shard, module: str) -> Iterator[int]:
         """Replay what counts into `shard`, a record a step; yields its offset plus 1. Raises as
         decoding does."""
-        kept = [
+        plain = (
             (offset, key, value, NO_PRODUCER_ID, -1)
             for key, (offset, value) in self._latest.items()
+        )
+        others = [
+            (offset, key, value, NO_PRODUCER_ID, -1)
+            for key, (offset, value) in self._settled.items()
         ]
         for producer_id, (epoch, records) in self._pending.items():
-            kept += [
+            others += [
                 (offset, key, value, producer_id, epoch) for key, (offset, value) in records.items()
             ]
-        self._latest, self._pending = {}, {}
-        kept.sort(key=lambda entry: entry[0])
-        for offset, raw_key, raw_value, producer_id, epoch in kept:
+        others.sort(key=_offset_of)
+        self._latest, self._settled, self._pending = {}, {}, {}
+        merged = heapq.merge(plain, others, key=_offset_of)
+        for offset, raw_key, raw_value, producer_id, epoch in merged:
             key = coordinator_records.decode_key(module, raw_key)
             value = None
             if raw_value is not None:
                 value = coordinator_records.decode_value(module, key.API_KEY, raw_value)
             shard.replay(key, value, offset, producer_id, epoch)
             yield offset + 1
+
+
+def _offset_of(survivor: Survivor) -> int:
+    return survivor[0]
