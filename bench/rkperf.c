@@ -1,50 +1,179 @@
-// librdkafka perf client: rkperf produce|consume brokers topic nparts msgsize count acks codec batchbytes lingerms
-#include "librdkafka.h"
+/* librdkafka as a load generator; one JSON line.
+ *
+ *   rkperf produce BROKERS TOPIC PARTITIONS SIZE COUNT ACKS CODEC BATCH_BYTES LINGER_MS
+ *   rkperf consume BROKERS TOPIC PARTITIONS SIZE COUNT
+ *
+ * MBps and kmsgps count values only; clientcpu is this process' own CPU time in seconds.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
-static double now(){struct timespec t;clock_gettime(CLOCK_MONOTONIC,&t);return t.tv_sec+t.tv_nsec*1e-9;}
-static double cpu(){struct rusage r;getrusage(RUSAGE_SELF,&r);return r.ru_utime.tv_sec+r.ru_stime.tv_sec+1e-6*(r.ru_utime.tv_usec+r.ru_stime.tv_usec);}
-static long nok=0,nerr=0;
-static void dr(rd_kafka_t*rk,const rd_kafka_message_t*m,void*o){if(m->err){nerr++;if(nerr<3)fprintf(stderr,"dr err %s\n",rd_kafka_err2str(m->err));}else nok++;}
-static void set(rd_kafka_conf_t*c,const char*k,const char*v){char e[512];if(rd_kafka_conf_set(c,k,v,e,sizeof e)){fprintf(stderr,"%s\n",e);exit(1);}}
-int main(int ac,char**av){
-  char e[512];
-  int prod=!strcmp(av[1],"produce");const char*br=av[2],*topic=av[3];int np=atoi(av[4]);long sz=atol(av[5]),cnt=atol(av[6]);
-  rd_kafka_conf_t*c=rd_kafka_conf_new();set(c,"bootstrap.servers",br);
-  if(prod){set(c,"acks",av[7]);set(c,"compression.codec",av[8]);set(c,"batch.size",av[9]);set(c,"linger.ms",av[10]);
-    set(c,"batch.num.messages","100000");set(c,"queue.buffering.max.messages","500000");set(c,"queue.buffering.max.kbytes","1000000");
-    if(ac>11)set(c,"message.max.bytes",av[11]);
-    rd_kafka_conf_set_dr_msg_cb(c,dr);
-    rd_kafka_t*rk=rd_kafka_new(RD_KAFKA_PRODUCER,c,e,sizeof e);rd_kafka_topic_t*rt=rd_kafka_topic_new(rk,topic,NULL);
-    const struct rd_kafka_metadata*md;rd_kafka_metadata(rk,0,rt,&md,10000);
-    char*buf=malloc(sz*64+64);{unsigned s=1;const char*w[]={"order","\"id\":","customer","2024-05-01T","amount","{","},","true","price","9.99","sku-","warehouse"};
-      long k=0;while(k<sz*64){s=s*1103515245+12345;const char*x=w[(s>>16)%12];int l=strlen(x);if(k+l>sz*64)l=sz*64-k;memcpy(buf+k,x,l);k+=l;if(k<sz*64&&(s>>28)&1){buf[k++]='0'+((s>>20)%10);}}}
-    double t=now(),u=cpu();
-    if(np>1){ int B=1000; rd_kafka_message_t*ms=calloc(B,sizeof *ms); long i=0; while(i<cnt){ int n=cnt-i<B?cnt-i:B; for(int j=0;j<n;j++){ms[j].payload=buf+((i+j)%64)*sz;ms[j].len=sz;ms[j].partition=(i/B)%np;ms[j].err=0;}
-        int done=rd_kafka_produce_batch(rt,(i/B)%np,RD_KAFKA_MSG_F_COPY,ms,n);
-        if(done<n){ for(int j=0;j<n;j++) if(ms[j].err){ while(rd_kafka_produce(rt,(i/B)%np,RD_KAFKA_MSG_F_COPY,ms[j].payload,sz,NULL,0,NULL)){rd_kafka_poll(rk,10);} } }
-        i+=n; rd_kafka_poll(rk,0);} }
-    else { int B=1000; rd_kafka_message_t*ms=calloc(B,sizeof *ms); long i=0; while(i<cnt){ int n=cnt-i<B?cnt-i:B; for(int j=0;j<n;j++){ms[j].payload=buf+((i+j)%64)*sz;ms[j].len=sz;ms[j].err=0;}
-        int done=rd_kafka_produce_batch(rt,0,RD_KAFKA_MSG_F_COPY,ms,n);
-        if(done<n){ for(int j=0;j<n;j++) if(ms[j].err){ while(rd_kafka_produce(rt,0,RD_KAFKA_MSG_F_COPY,ms[j].payload,sz,NULL,0,NULL)){rd_kafka_poll(rk,10);} } }
-        i+=n; rd_kafka_poll(rk,0);} }
-    rd_kafka_flush(rk,60000);
-    double el=now()-t,cu=cpu()-u;printf("{\"s\":%.4f,\"MBps\":%.1f,\"kmsgps\":%.1f,\"clientcpu\":%.3f,\"ok\":%ld,\"err\":%ld}\n",el,cnt*(double)sz/el/1e6,cnt/el/1e3,cu,nok,nerr);fflush(stdout);_exit(0);
-  } else {
-    set(c,"group.id","g");set(c,"enable.auto.commit","false");set(c,"fetch.message.max.bytes","1048576");set(c,"fetch.wait.max.ms","100");set(c,"queued.max.messages.kbytes","65536");set(c,"queued.min.messages",getenv("QM")?getenv("QM"):"100000");
-    set(c,"check.crcs","false");set(c,"fetch.queue.backoff.ms",getenv("QB")?getenv("QB"):"1"); if(ac>7)set(c,"fetch.message.max.bytes",av[7]);
-    rd_kafka_t*rk=rd_kafka_new(RD_KAFKA_CONSUMER,c,e,sizeof e);
-    rd_kafka_topic_t*rt=rd_kafka_topic_new(rk,topic,NULL);
-    rd_kafka_queue_t*q=rd_kafka_queue_new(rk);
-    const struct rd_kafka_metadata*md;rd_kafka_metadata(rk,0,rt,&md,10000);
-    double t=now(),u=cpu();
-    for(int i=0;i<np;i++) rd_kafka_consume_start_queue(rt,i,0,q);
-    long n=0,by=0; rd_kafka_message_t**ms=malloc(10000*sizeof*ms); double end=t+60; double tf=0;
-    while(n<cnt&&now()<end){ ssize_t k=rd_kafka_consume_batch_queue(q,100,ms,10000); for(int i=0;i<k;i++){ if(!ms[i]->err){n++;by+=ms[i]->len;} rd_kafka_message_destroy(ms[i]); } if(k>0&&!tf){tf=now();} }
-    double el=now()-t,cu=cpu()-u;printf("{\"s\":%.4f,\"MBps\":%.1f,\"kmsgps\":%.1f,\"clientcpu\":%.3f,\"ok\":%ld,\"first\":%.4f}\n",el,by/el/1e6,n/el/1e3,cu,n,tf-t);fflush(stdout);_exit(0);
-  }
+
+#include "librdkafka.h"
+
+enum { BATCH = 1000, DISTINCT = 64, CONSUME_BATCH = 10000, CONSUME_LIMIT_S = 60 };
+
+static long delivered = 0, failed = 0;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+static double cpu(void) {
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return u.ru_utime.tv_sec + u.ru_stime.tv_sec + 1e-6 * (u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+static void on_delivery(rd_kafka_t *client, const rd_kafka_message_t *message, void *opaque) {
+    if (!message->err) {
+        delivered++;
+    } else if (failed++ < 2) {
+        fprintf(stderr, "not delivered: %s\n", rd_kafka_err2str(message->err));
+    }
+}
+
+static void set(rd_kafka_conf_t *conf, const char *name, const char *value) {
+    char error[512];
+    if (rd_kafka_conf_set(conf, name, value, error, sizeof error)) {
+        fprintf(stderr, "%s\n", error);
+        exit(1);
+    }
+}
+
+static rd_kafka_t *client_of(rd_kafka_type_t type, rd_kafka_conf_t *conf) {
+    char error[512];
+    rd_kafka_t *client = rd_kafka_new(type, conf, error, sizeof error);
+    if (!client) {
+        fprintf(stderr, "%s\n", error);
+        exit(1);
+    }
+    return client;
+}
+
+/* The topic, once its metadata has come (which creates it where the broker does that). */
+static rd_kafka_topic_t *topic_of(rd_kafka_t *client, const char *name) {
+    const struct rd_kafka_metadata *metadata;
+    rd_kafka_topic_t *topic = rd_kafka_topic_new(client, name, NULL);
+    rd_kafka_metadata(client, 0, topic, &metadata, 10000);
+    return topic;
+}
+
+/* DISTINCT values of `size` bytes in a row, of words and digits, so that they compress as text. */
+static char *values_of(long size) {
+    static const char *words[] = {"order", "\"id\":", "customer", "2024-05-01T", "amount", "{",
+                                  "},", "true", "price", "9.99", "sku-", "warehouse"};
+    char *buffer = malloc(size * DISTINCT + 64);
+    unsigned state = 1;
+    for (long filled = 0, end = size * DISTINCT; filled < end;) {
+        state = state * 1103515245 + 12345;
+        const char *word = words[(state >> 16) % 12];
+        long length = strlen(word);
+        if (length > end - filled) length = end - filled;
+        memcpy(buffer + filled, word, length);
+        filled += length;
+        if (filled < end && (state >> 28) & 1) buffer[filled++] = '0' + (state >> 20) % 10;
+    }
+    return buffer;
+}
+
+static void produce(char **args, int partitions, long size, long count) {
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    set(conf, "bootstrap.servers", args[2]);
+    set(conf, "acks", args[7]);
+    set(conf, "compression.codec", args[8]);
+    set(conf, "batch.size", args[9]);
+    set(conf, "linger.ms", args[10]);
+    set(conf, "batch.num.messages", "100000");
+    set(conf, "queue.buffering.max.messages", "500000");
+    set(conf, "queue.buffering.max.kbytes", "1000000");
+    rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
+    rd_kafka_t *client = client_of(RD_KAFKA_PRODUCER, conf);
+    rd_kafka_topic_t *topic = topic_of(client, args[3]);
+    char *values = values_of(size);
+    rd_kafka_message_t *batch = calloc(BATCH, sizeof *batch);
+    double started = now(), cpu_before = cpu();
+    for (long sent = 0; sent < count;) {
+        int n = count - sent < BATCH ? count - sent : BATCH;
+        int partition = sent / BATCH % partitions;
+        for (int i = 0; i < n; i++) {
+            batch[i].payload = values + (sent + i) % DISTINCT * size;
+            batch[i].len = size;
+            batch[i].partition = partition;
+            batch[i].err = 0;
+        }
+        if (rd_kafka_produce_batch(topic, partition, RD_KAFKA_MSG_F_COPY, batch, n) < n) {
+            for (int i = 0; i < n; i++) {
+                while (batch[i].err && rd_kafka_produce(topic, partition, RD_KAFKA_MSG_F_COPY,
+                                                        batch[i].payload, size, NULL, 0, NULL)) {
+                    rd_kafka_poll(client, 10);
+                }
+            }
+        }
+        sent += n;
+        rd_kafka_poll(client, 0);
+    }
+    rd_kafka_flush(client, 60000);
+    double seconds = now() - started;
+    printf("{\"s\":%.4f,\"MBps\":%.1f,\"kmsgps\":%.1f,\"clientcpu\":%.3f,\"ok\":%ld,\"err\":%ld}\n",
+           seconds, count * (double)size / seconds / 1e6, count / seconds / 1e3,
+           cpu() - cpu_before, delivered, count - delivered);
+}
+
+static void consume(char **args, int partitions, long count) {
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    set(conf, "bootstrap.servers", args[2]);
+    set(conf, "group.id", "g");
+    set(conf, "enable.auto.commit", "false");
+    set(conf, "fetch.message.max.bytes", "1048576");
+    set(conf, "fetch.wait.max.ms", "100");
+    set(conf, "queued.max.messages.kbytes", "65536");
+    set(conf, "queued.min.messages", "100000");
+    set(conf, "check.crcs", "false");
+    set(conf, "fetch.queue.backoff.ms", "1");
+    rd_kafka_t *client = client_of(RD_KAFKA_CONSUMER, conf);
+    rd_kafka_topic_t *topic = topic_of(client, args[3]);
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(client);
+    rd_kafka_message_t **messages = malloc(CONSUME_BATCH * sizeof *messages);
+    double started = now(), cpu_before = cpu(), first = 0;
+    for (int partition = 0; partition < partitions; partition++) {
+        rd_kafka_consume_start_queue(topic, partition, 0, queue);
+    }
+    long received = 0, bytes = 0;
+    while (received < count && now() < started + CONSUME_LIMIT_S) {
+        ssize_t n = rd_kafka_consume_batch_queue(queue, 100, messages, CONSUME_BATCH);
+        for (ssize_t i = 0; i < n; i++) {
+            if (!messages[i]->err) {
+                received++;
+                bytes += messages[i]->len;
+            }
+            rd_kafka_message_destroy(messages[i]);
+        }
+        if (n > 0 && !first) first = now() - started;
+    }
+    double seconds = now() - started;
+    printf("{\"s\":%.4f,\"MBps\":%.1f,\"kmsgps\":%.1f,\"clientcpu\":%.3f,\"ok\":%ld,\"first\":%.4f}\n",
+           seconds, bytes / seconds / 1e6, received / seconds / 1e3, cpu() - cpu_before, received,
+           first);
+}
+
+int main(int count, char **args) {
+    int producing = count == 11 && !strcmp(args[1], "produce");
+    if (!producing && !(count == 7 && !strcmp(args[1], "consume"))) {
+        fprintf(stderr, "rkperf produce|consume ...: see the head of the source\n");
+        return 2;
+    }
+    int partitions = atoi(args[4]);
+    if (producing) {
+        produce(args, partitions, atol(args[5]), atol(args[6]));
+    } else {
+        consume(args, partitions, atol(args[6]));
+    }
+    fflush(stdout);
+    _exit(0); /* the client's threads need not be waited for */
 }

@@ -143,6 +143,8 @@ def _one_record(plan: Plan, broker: Broker, tools: pathlib.Path) -> Figures:
             plan.one_record_requests,
             frame,
         )
+        if figures["err"]:
+            raise SystemExit(f"bench: {broker.name} refused {figures['err']} requests")
         cpu_us = (broker.cpu_s() - before) / max(1.0, figures["done"]) * 1e6
     finally:
         frame.unlink()
