@@ -76,6 +76,14 @@ def _check_listeners(config: BrokerConfig) -> None:
                 f"Invalid value {listener} for configuration listeners: "
                 f"{listener.protocol} is not built yet; accepted: PLAINTEXT"
             )
+    if config.is_controller and not config.developer:
+        unheard = [name for name in controller if name not in names]
+        if unheard:
+            raise ConfigError(
+                f"Invalid value {','.join(controller)} for configuration controller.listener.names:"
+                " must only contain values appearing in the 'listeners' configuration when running "
+                f"the KRaft controller role; there is no listener {unheard[0]}"
+            )
     if not config.is_broker:
         return
     broker_names = [name for name in names if name not in controller]

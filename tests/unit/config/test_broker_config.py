@@ -159,6 +159,12 @@ def test_listeners_that_cannot_be_are_refused(setting: str, value: str) -> None:
     assert setting.split(".")[0] in refusal(overrides={setting: value})
 
 
+def test_controller_listener_is_required_with_a_config_file() -> None:
+    properties = {**KAFKA_MINIMUM, "listeners": "PLAINTEXT://:9092"}
+    assert "controller.listener.names" in refusal(properties=properties, developer=False)
+    assert BrokerConfig.load({"listeners": "PLAINTEXT://:9092"}).broker_listeners()
+
+
 def test_listeners_are_parsed() -> None:
     config = BrokerConfig.load(
         overrides={
