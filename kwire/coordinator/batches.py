@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from kwire.coordinator.seam import CoordinatorRecord, Producer, Shard
 from kwire.protocol import coordinator_records
-from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.errors import EncodeError, ErrorCode, KafkaError
 from kwire.protocol.records import Record, build_batch, iterate_headers, read_batch
 from kwire.protocol.records.control import parse_control
 
@@ -58,8 +58,13 @@ def split(
     atomic: bool,
 ) -> list[tuple[bytearray, Sequence[CoordinatorRecord]]]:
     """The batches for `records`, none larger than `bytes_max`: one if `atomic`, else as many as
-    it takes. Raises KafkaError(MESSAGE_TOO_LARGE)."""
-    encoded = [encode(record) for record in records]
+    it takes. Raises KafkaError: MESSAGE_TOO_LARGE; UNKNOWN_SERVER_ERROR for a text too long."""
+    try:
+        encoded = [encode(record) for record in records]
+    except EncodeError as error:
+        # A client id of 32,767 bytes makes a member id that no record can hold: the caller's
+        # problem, not the shard's.
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
     sizes = [len(key) + len(value or b"") + _RECORD_OVERHEAD_BYTES for key, value in encoded]
     if atomic or sum(sizes) + _BATCH_OVERHEAD_BYTES <= bytes_max:
         bounds = [(0, len(encoded))]

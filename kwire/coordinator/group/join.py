@@ -21,6 +21,8 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 
 MEMBER_ID_REQUIRED_VERSION = 4
 SKIP_ASSIGNMENT_VERSION = 9
+# What a string on the wire and in a record can hold.
+TEXT_BYTES_MAX = 32767
 
 
 class Caller(NamedTuple):
@@ -129,6 +131,8 @@ class Joining:
         instance_id = request.group_instance_id
         prefix = caller.client_id if instance_id is None else instance_id
         new_id = f"{prefix}-{random_uuid(self._random)}"
+        if len(new_id.encode(errors="replace")) > TEXT_BYTES_MAX:
+            return _Outcome([], join_error(ErrorCode.UNKNOWN_SERVER_ERROR))
         if instance_id is None:
             if caller.api_version < MEMBER_ID_REQUIRED_VERSION:
                 return self._add(group, request, caller, new_id, moment, reply)

@@ -383,6 +383,16 @@ def test_more_than_fits_a_batch() -> None:
     assert code(alone) == ErrorCode.MESSAGE_TOO_LARGE
 
 
+def test_a_record_that_cannot_be_written_is_its_senders_problem() -> None:
+    world = World()
+    shard = world.lead()
+    key = m.OffsetCommitKey(group="g" * 40_000, topic="t", partition=0)
+    record = CoordinatorRecord(key, m.OffsetCommitValue(offset=1), 4)
+    refused = world.runtime.write(0, lambda s, moment: Result([record], "x"))
+    assert code(refused) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.runtime.shard(0) is shard
+
+
 # -------------------------------------------------------------------------- loading
 
 

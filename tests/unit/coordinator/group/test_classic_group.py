@@ -6,8 +6,9 @@ import pytest
 
 from kwire.coordinator.group.classic_group import ClassicGroup
 from kwire.coordinator.group.consumer_protocol import subscribed_topics
-from kwire.coordinator.group.join import random_uuid
+from kwire.coordinator.group.join import Caller, random_uuid
 from kwire.pending import Pending
+from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from tests.support.groups import GroupWorld
 
@@ -269,6 +270,28 @@ def test_an_incarnation_of_a_deleted_group_starts_from_nothing() -> None:
     deleted = world.now(world.coordinator.delete_groups(["g"]))
     assert code(deleted[0]) == ErrorCode.NONE
     assert world.now(world.join()).generation_id == 1
+
+
+@pytest.mark.parametrize("version", [3, 5, 9])
+@pytest.mark.parametrize("instance", [None, "i" * 32_767])
+def test_a_member_id_that_no_string_can_hold(version: int, instance: str | None) -> None:
+    """A client id may have as many bytes as a member id that begins with it. Refused as by Apache
+    Kafka 4.4, and nobody else notices."""
+    world = GroupWorld()
+    (member,) = world.stable(1)
+    for group in ("g", "new"):
+        request = m.JoinGroupRequest(
+            group_id=group,
+            session_timeout_ms=10_000,
+            protocol_type="consumer",
+            group_instance_id=instance,
+            protocols=[m.JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"")],
+        )
+        answer = world.coordinator.join(request, Caller(version, "x" * 32_767, "/127.0.0.1"))
+        refused = world.now(answer)
+        assert (code(refused), refused.member_id) == (ErrorCode.UNKNOWN_SERVER_ERROR, "")
+    assert code(world.now(world.heartbeat(member, 1))) == ErrorCode.NONE
+    assert list(world.shard.groups.live["g"].members) == [member]
 
 
 # -------------------------------------------------------------------------- parts
