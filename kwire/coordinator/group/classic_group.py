@@ -87,7 +87,8 @@ class ClassicGroup:
         self.previous_state = ClassicState.DEAD
         self.state_timestamp_ms = stored.state_timestamp_ms
         self.protocol_type = stored.protocol_type
-        self.protocol = stored.protocol
+        # Only a group without members has no protocol, whatever a record says.
+        self.protocol = (stored.protocol or "") if stored.members else stored.protocol
         self.generation = stored.generation
         self.leader = stored.leader
         self.members: dict[str, ClassicMember] = {}

@@ -283,7 +283,10 @@ class ClassicGroups:
             self.deadlines.schedule((JOIN_TIMER, group.group_id), moment.now_ms + delay_ms)
             return []
         if group.all_joined():
-            return self.complete_join(group, moment)
+            settle_ms = self.settings.rejoin_settle_ms
+            if not settle_ms or not group.members:
+                return self.complete_join(group, moment)
+            timeout_ms = settle_ms
         self.deadlines.schedule((JOIN_TIMER, group.group_id), moment.now_ms + timeout_ms)
         return []
 

@@ -6,6 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+# How long a member that is alone in its group waits when it joins again. Apache Kafka answers
+# after some milliseconds, too. kafka-python 3.0 looks whether it has to rejoin before it awaits
+# the join that it has under way: an assignment that arrives between two of its polls is lost to
+# it, and it never consumes. A metadata refresh after 100 ms and polls of 50 ms meet just there.
+REJOIN_SETTLE_MS = 30
+
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
@@ -22,6 +28,7 @@ class GroupSettings:
     offset_commit_timeout_ms: int = 5000
     offsets_topic_partitions: int = 50
     load_bytes: int = 5_242_880
+    rejoin_settle_ms: int = 0
 
     @classmethod
     def from_config(cls, value: Callable[[str], Any]) -> GroupSettings:
@@ -37,4 +44,5 @@ class GroupSettings:
             offset_commit_timeout_ms=value("offsets.commit.timeout.ms"),
             offsets_topic_partitions=value("offsets.topic.num.partitions"),
             load_bytes=value("offsets.load.buffer.size"),
+            rejoin_settle_ms=REJOIN_SETTLE_MS,
         )
