@@ -107,30 +107,35 @@ def open_log(
     if not len(log.segments):
         new_segment(log, max(log_start_offset, 0))
     log.log_start_offset = max(log_start_offset, log.segments.first.base_offset)
+    end_offset = _recover(log, found, clean, recovery_point)
+    log.recovery_point = min(max(recovery_point or 0, log.log_start_offset), end_offset)
+    log.update_high_watermark(high_watermark)
+    for segment in log.segments:
+        segment.close()  # opened again when somebody appends or reads
+    return log
+
+
+def _recover(log: PartitionLog, found: _Found, clean: bool, recovery_point: int | None) -> int:
+    """Find the log's end, repairing what is damaged, and everything that goes with it."""
     point = recovery_point or 0
     epochs_are_whole = _load_epochs(log, found)
-    end_offset = _end_if_whole(log, point) if clean else None
+    end = _end_if_whole(log, point) if clean else None
     first = log.segments.active.base_offset if clean else point
-    if end_offset is None:
-        end_offset = recover_segments(log, first, recovery_point)
+    end_offset = recover_segments(log, first, recovery_point) if end is None else end
     if log.log_start_offset > end_offset:
         end_offset = _start_above_end(log, end_offset)
     if not epochs_are_whole:
         replay.mending(log, lambda: replay.rebuild_epochs(log))
     log.leader_epochs.truncate_from_end(end_offset)
     log.leader_epochs.truncate_from_start(log.log_start_offset)
-    log.snapshots.remove_stray([s.base_offset for s in log.segments])
+    log.snapshots.remove_stray(log.segments.bases)
     log.snapshots.remove_above(end_offset)
     replay.mending(log, lambda: replay.load_producers(log, end_offset))
     log.set_end(end_offset)
     replay.mending(log, lambda: replay.check_transaction_indexes(log, found.snapshots))
     if not clean:
         log.doubt_durability(first)
-    log.recovery_point = min(max(point, log.log_start_offset), end_offset)
-    log.update_high_watermark(high_watermark)
-    for segment in log.segments:
-        segment.close()  # opened again when somebody appends or reads
-    return log
+    return end_offset
 
 
 # -- what is there ----------------------------------------------------------------------------
