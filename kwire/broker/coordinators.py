@@ -89,13 +89,16 @@ class Coordinators:
 
         node = self._node
         config = node.config
-        clean_up = "transaction.{}.transaction.cleanup.interval.ms"
         return TransactionCoordinator(
             settings=TransactionSettings(
                 transaction_max_timeout_ms=config["transaction.max.timeout.ms"],
                 transactional_id_expiration_ms=config["transactional.id.expiration.ms"],
-                abort_timed_out_interval_ms=config[clean_up.format("abort.timed.out")],
-                remove_expired_interval_ms=config[clean_up.format("remove.expired")],
+                abort_timed_out_interval_ms=config[
+                    "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+                ],
+                remove_expired_interval_ms=config[
+                    "transaction.remove.expired.transaction.cleanup.interval.ms"
+                ],
                 two_phase_commit_enable=config["transaction.two.phase.commit.enable"],
             ),
             transaction_version=self._transaction_version,

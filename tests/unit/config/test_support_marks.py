@@ -2,7 +2,7 @@
 
 A config counts as read when its name is a string in the code outside of kwire/config (or in the
 modules of kwire/config that a node runs on), a topic config when a field of LogConfig made from it
-is used, a broker config also when the topic config it is the default of is read.
+is used, a broker config also when the topic or group config it is the default of is read.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import functools
 import pathlib
 
 from kwire.config.definitions import BROKER, GROUP, TOPIC
+from kwire.config.validate import GROUP_BOUNDS
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CODE = ROOT / "kwire"
@@ -24,6 +25,15 @@ DERIVED = {
     "message.timestamp.type": ("is_log_append_time",),
     "internal.segment.bytes": ("segment_bytes",),
 }
+# What bounds the values of group configs.
+BOUNDS = frozenset(bound for bounds in GROUP_BOUNDS.values() for bound in bounds)
+# Broker config -> group configs that it is the default of.
+DEFAULT_OF_GROUP: dict[str, list[str]] = {}
+for _definition in GROUP.values():
+    for _synonym, _ in _definition.broker_synonyms:
+        DEFAULT_OF_GROUP.setdefault(_synonym, []).append(_definition.name)
+# Kinds of groups that are not built: their settings bound what a group config may be, no more.
+GROUPS_WITHOUT_EFFECT = ("group.share.", "group.streams.", "share.", "streams.", "errors.")
 # Read already, without the effect that Kafka's has.
 READ_WITHOUT_EFFECT = {
     "authorizer.class.name": "read for the answer of APIs that need an authorizer",
@@ -66,7 +76,9 @@ def is_broker_config_read(name: str) -> bool:
     topic_config = BROKER[name].topic_config
     if topic_config is not None and is_topic_config_read(topic_config):
         return True
-    return name in words()
+    if any(group_config in words() for group_config in DEFAULT_OF_GROUP.get(name, ())):
+        return True
+    return name in words() or name in BOUNDS
 
 
 def test_every_config_is_marked_and_says_why_it_does_not_act() -> None:
@@ -89,14 +101,22 @@ def test_topic_configs_that_act_are_read() -> None:
 def test_broker_configs_that_are_read_act() -> None:
     idle = [name for name, definition in BROKER.items() if definition.support != "acts"]
     read = [name for name in idle if is_broker_config_read(name)]
-    assert [name for name in read if name not in READ_WITHOUT_EFFECT] == []
+    assert [
+        name
+        for name in read
+        if name not in READ_WITHOUT_EFFECT and not name.startswith(GROUPS_WITHOUT_EFFECT)
+    ] == []
 
 
 def test_topic_and_group_configs_that_are_read_act() -> None:
     idle_topic = [name for name, definition in TOPIC.items() if definition.support != "acts"]
     assert [name for name in idle_topic if is_topic_config_read(name)] == []
     idle_group = [name for name, definition in GROUP.items() if definition.support != "acts"]
-    assert [name for name in idle_group if name in words()] == []
+    assert [
+        name
+        for name in idle_group
+        if name in words() and not name.startswith(GROUPS_WITHOUT_EFFECT)
+    ] == []
 
 
 def test_exceptions_are_still_needed() -> None:
