@@ -313,10 +313,9 @@ def fail_pending(raft: RaftState, leader: Leader) -> None:
 def handle_update(raft: RaftState, message: msg.Request, now_ms: int) -> None:
     request = message.request
     response = m.UpdateRaftVoterResponse
-    if not common.has_valid_cluster_id(raft, request.cluster_id):
-        common.reply(raft, message, response(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID))
-        return
     code = common.leader_only_error(raft, request.current_leader_epoch)
+    if not common.has_valid_cluster_id(raft, request.cluster_id):
+        code = ErrorCode.INCONSISTENT_CLUSTER_ID
     key, endpoints = _key(request), _endpoints(request)
     feature = request.kraft_version_feature
     low, high = feature.min_supported_version, feature.max_supported_version

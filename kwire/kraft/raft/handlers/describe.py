@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.handlers import common
 from kwire.kraft.raft.roles.leader import Leader, Replica
-from kwire.kraft.raft.types import METADATA_PARTITION, METADATA_TOPIC
+from kwire.kraft.raft.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from kwire.kraft.raft.state import RaftState
+
+
+DIRECTORY_ID_VERSION = 2
 
 
 def handle(raft: RaftState, message: msg.Request, now_ms: int) -> None:
@@ -47,7 +50,9 @@ def handle(raft: RaftState, message: msg.Request, now_ms: int) -> None:
         nodes: list[Any] = []
     else:
         partition = _describe(raft, leader, message, now_ms)
-        nodes = [_node(response, node) for node in raft.voters.voters.nodes]
+        nodes = []
+        if message.version >= DIRECTORY_ID_VERSION:
+            nodes = [_node(response, node) for node in raft.voters.voters.nodes]
     common.reply(
         raft,
         message,
@@ -69,7 +74,9 @@ def _describe(raft: RaftState, leader: Leader, message: msg.Request, now_ms: int
         local = state.key.id == raft.config.node_id
         return response.ReplicaState(
             replica_id=state.key.id,
-            replica_directory_id=state.key.directory_or_zero,
+            replica_directory_id=state.key.directory_or_zero
+            if message.version >= DIRECTORY_ID_VERSION
+            else ZERO_UUID,
             log_end_offset=raft.log.end_offset if local else state.end_offset,
             last_fetch_timestamp=message.wall_ms if local else wall_ms(state.last_fetch_ms),
             last_caught_up_timestamp=message.wall_ms if local else wall_ms(state.last_caught_up_ms),

@@ -1,9 +1,10 @@
-"""Fetch on the metadata partition, versions 4-18 (KIP-595, KIP-630, KIP-853, KIP-1166).
+"""Fetch on the metadata partition, versions 13-18 (KIP-595, KIP-630, KIP-853, KIP-1166).
 
 A replica's fetch position acknowledges everything before it. The leader answers with records, with
 the point up to which the logs can agree at most (the follower truncates and asks again), or with a
 snapshot to load. With nothing to send it waits up to MaxWaitMs for a record or, from version 18
-on, for a high watermark above the one in the request.
+on, for a high watermark above the one in the request. Versions that name the topic and not its id
+are refused, as by Apache Kafka 4.4.
 """
 
 from __future__ import annotations
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from kwire.kraft.raft.state import RaftState
 
 WAITING_FETCHES_MAX = 10_000
-TOPIC_ID_VERSION = 13
-NODE_ENDPOINTS_VERSION = 16
 KRAFT_NODE_ENDPOINTS_VERSION = 17
 
 
@@ -52,7 +51,7 @@ def handle(raft: RaftState, message: msg.Request, now_ms: int) -> None:
     if not common.has_valid_cluster_id(raft, request.cluster_id):
         _fail(raft, message, ErrorCode.INCONSISTENT_CLUSTER_ID)
         return
-    partition = _only_partition(request.topics, message.version, "partition")
+    partition = _only_partition(request.topics, "partition")
     if partition is None:
         _fail(raft, message, ErrorCode.INVALID_REQUEST)
         return
@@ -60,7 +59,7 @@ def handle(raft: RaftState, message: msg.Request, now_ms: int) -> None:
         request.max_wait_ms < 0
         or partition.fetch_offset < 0
         or partition.last_fetched_epoch < 0
-        or partition.current_leader_epoch < 0
+        or partition.last_fetched_epoch > partition.current_leader_epoch
     ):
         response = _response(raft, message, ErrorCode.INVALID_REQUEST, None)
         common.reply(raft, message, response)
@@ -75,13 +74,12 @@ def _fail(raft: RaftState, message: msg.Request, error: ErrorCode) -> None:
     common.reply(raft, message, m.FetchResponse(error_code=error))
 
 
-def _only_partition(topics: Any, version: int, index_field: str) -> Any | None:
+def _only_partition(topics: Any, index_field: str) -> Any | None:
     """The only partition of a Fetch request or response, if it is the metadata partition."""
     if len(topics) != 1 or len(topics[0].partitions) != 1:
         return None
     topic, partition = topics[0], topics[0].partitions[0]
-    by_name = version < TOPIC_ID_VERSION and topic.topic == METADATA_TOPIC
-    if not by_name and topic.topic_id != METADATA_TOPIC_ID:
+    if topic.topic_id != METADATA_TOPIC_ID:
         return None
     return partition if getattr(partition, index_field) == METADATA_PARTITION else None
 
@@ -159,8 +157,7 @@ def _response(
     return response(
         responses=[
             response.FetchableTopicResponse(
-                topic=METADATA_TOPIC if message.version < TOPIC_ID_VERSION else "",
-                topic_id=METADATA_TOPIC_ID if message.version >= TOPIC_ID_VERSION else bytes(16),
+                topic_id=METADATA_TOPIC_ID,
                 partitions=[partition],
             )
         ],
@@ -267,7 +264,7 @@ def send_to_leader(raft: RaftState, follower: Follower, now_ms: int) -> int:
 def handle_response(raft: RaftState, node_id: int, sent: Any, response: Any, now_ms: int) -> bool:
     if not common.top_level_ok(response.error_code):
         return False
-    partition = _only_partition(response.responses, 0, "partition_index")
+    partition = _only_partition(response.responses, "partition_index")
     if partition is None:
         return False
     current = partition.current_leader

@@ -143,6 +143,9 @@ def _build_request(raft: RaftState, fetching: SnapshotFetch) -> Any:
 
 def handle_response(raft: RaftState, node_id: int, sent: Any, response: Any, now_ms: int) -> bool:
     if not common.top_level_ok(response.error_code):
+        # Apache Kafka 4.4 answers like this when it has deleted the snapshot: ask for the newest.
+        if isinstance(raft.role, Follower):
+            raft.role.fetching = None
         return False
     if len(response.topics) != 1 or len(response.topics[0].partitions) != 1:
         return False
