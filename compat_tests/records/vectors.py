@@ -300,7 +300,8 @@ def ask(libs: str, questions: list[str]) -> list[list[str]]:
         jars = f"{Path(libs).resolve()}/*"
         source = str(Path(__file__).with_name("Records.java"))
         subprocess.run(["javac", "-cp", jars, "-d", folder, source], check=True)
-        command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{folder}:{jars}", "Records"]
+        options = ["-XX:TieredStopAtLevel=1", f"-Djava.io.tmpdir={folder}"]  # its logs go with it
+        command = ["java", *options, "-cp", f"{folder}:{jars}", "Records"]
         text = "".join(line + "\n" for line in questions)
         done = subprocess.run(
             command,
