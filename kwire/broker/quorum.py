@@ -229,12 +229,11 @@ class MetadataQuorum:
         return reply
 
     def stop(self) -> Pending[None]:
-        """Resign and close the metadata log; done when it is closed."""
-        if self._peers is not None:
-            self._peers.close()
+        """Resign, tell the other voters, close the metadata log; done when it is closed."""
         if self.driver is None:
             return Pending.completed(None)
         stopped: Pending[None] = self.driver.stop()
+        stopped.add_done_callback(lambda _: self._peers.close() if self._peers else None)
         return stopped
 
 
