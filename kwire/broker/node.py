@@ -251,7 +251,7 @@ class Node:
         """Committed metadata, in the order in which the parts depend on each other."""
         self.image = image
         if delta.configs:
-            self.dynamic_config.update(image.configs)
+            self.dynamic_config.update(image.configs, delta.configs)
         if not self._follows:
             return
         self.replicas.apply(delta, image)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -12,6 +13,8 @@ from kwire.config.broker_config import BrokerConfig
 
 if TYPE_CHECKING:
     from kwire.broker.node import Node
+
+logger = logging.getLogger(__name__)
 
 EXIT_FAILED = 1
 PORT_MAX = 65535
@@ -108,6 +111,8 @@ def _run(config: BrokerConfig, arguments: ServeArguments) -> int:
     from kwire.network.loop import new_event_loop, tune_malloc
 
     start_logging()
+    for line in config.warnings:
+        logger.warning(line)
     tune_malloc()
     loop = new_event_loop()
     node = Node(config, loop, features=arguments.features)

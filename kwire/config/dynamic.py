@@ -8,11 +8,12 @@ order within a level, so that a dynamic `log.retention.ms` wins over a static
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kwire.config.broker_config import BrokerConfig, definition_of, synonyms_of
-from kwire.config.definitions import BROKER, GROUP
+from kwire.config.definitions import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigTable
 from kwire.config.errors import ConfigError
 from kwire.config.topics import apply_overrides, topic_defaults
 from kwire.config.values import Value
@@ -22,6 +23,14 @@ RESOURCE_BROKER = 4
 RESOURCE_BROKER_LOGGER = 8
 RESOURCE_CLIENT_METRICS = 16
 RESOURCE_GROUP = 32
+
+_TABLES: dict[int, ConfigTable] = {
+    RESOURCE_TOPIC: TOPIC,
+    RESOURCE_BROKER: BROKER,
+    RESOURCE_CLIENT_METRICS: CLIENT_METRICS,
+    RESOURCE_GROUP: GROUP,
+}
+logger = logging.getLogger(__name__)
 
 # (resource type, resource name) -> name -> text: `configs` of the metadata image.
 ImageConfigs = Mapping[tuple[int, str], Mapping[str, str]]
@@ -37,6 +46,7 @@ class DynamicConfig:
         self.cluster_default: dict[str, str] = {}
         self._effective: dict[str, Value] = {}
         self._listeners: list[Listener] = []
+        self._told: dict[tuple[int, str], None] = {}
         self._topic_defaults: dict[str, Value] | None = None
         self.configs: ImageConfigs = {}
         if image_configs is not None:
@@ -52,9 +62,16 @@ class DynamicConfig:
         """Call `listener(changed name -> new effective value)` after every change."""
         self._listeners.append(listener)
 
-    def update(self, image_configs: ImageConfigs) -> dict[str, Value]:
-        """Take the image's configs over; returns what changed, after telling the listeners."""
+    def update(
+        self, image_configs: ImageConfigs, resources: Iterable[tuple[int, str]] | None = None
+    ) -> dict[str, Value]:
+        """Take the image's configs over; returns what changed, after telling the listeners.
+
+        `resources` are those whose configs changed (None: any). A config that has no effect here
+        is logged when it is first seen.
+        """
         self.configs = image_configs
+        self._log_without_effect(image_configs if resources is None else resources)
         per_broker = dict(image_configs.get((RESOURCE_BROKER, str(self.static.node_id)), {}))
         cluster_default = dict(image_configs.get((RESOURCE_BROKER, ""), {}))
         if per_broker == self.per_broker and cluster_default == self.cluster_default:
@@ -72,6 +89,20 @@ class DynamicConfig:
             for listener in self._listeners:
                 listener(changed)
         return changed
+
+    def _log_without_effect(self, resources: Iterable[tuple[int, str]]) -> None:
+        for resource_type, resource in resources:
+            table = _TABLES.get(resource_type)
+            if table is None:
+                continue
+            for name, text in self.configs.get((resource_type, resource), {}).items():
+                definition = table.get(name)
+                if definition is None or definition.support != "accepted":
+                    continue
+                if (resource_type, name) not in self._told:
+                    self._told[resource_type, name] = None
+                    shown = "[hidden]" if definition.sensitive else text
+                    logger.warning("%s=%s is without effect: %s", name, shown, definition.note)
 
     def effective_texts(self) -> dict[str, str]:
         """What is set, at whichever level, as text.

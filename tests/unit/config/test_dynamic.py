@@ -111,3 +111,17 @@ def test_group_values_come_from_the_group_then_the_broker() -> None:
     assert values["share.isolation.level"] == "read_uncommitted"
     assert values["streams.assignor.name"] == "sticky"
     assert config.group_values("other")["consumer.heartbeat.interval.ms"] == 5000
+
+
+def test_setting_without_effect_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    config = dynamic()
+    image = {(RESOURCE_TOPIC, "t"): {"remote.copy.lag.ms": "5"}, (RESOURCE_BROKER, ""): {}}
+    config.update(image, [(RESOURCE_TOPIC, "t")])
+    config.update(
+        {**image, (RESOURCE_BROKER, ""): {"num.io.threads": "9"}}, [(RESOURCE_BROKER, "")]
+    )
+    config.update(image)
+    assert [record.message.split(" ")[0] for record in caplog.records] == [
+        "remote.copy.lag.ms=5",
+        "num.io.threads=9",
+    ]
