@@ -133,7 +133,7 @@ class LogBase:
     def update_high_watermark(self, offset: int) -> int:
         """Set the high watermark, kept between the log's start and end; returns it."""
         offset = min(max(offset, self.log_start_offset), self.log_end_offset)
-        if offset != self.high_watermark:
+        if offset != self.high_watermark or self._first_unstable is not None:
             self.high_watermark = offset
             self.producers.high_watermark_updated(offset)
             self._first_unstable = self.producers.first_unstable_offset()
