@@ -1,8 +1,8 @@
 """Coordinator records to batches and back.
 
-Kafka's coordinators write uncompressed batches with several records, producer id -1 but base
-sequence 0; a transaction's offset commits carry the transaction's producer id and epoch
-(measured on Apache Kafka 4.4).
+Kafka's coordinators write uncompressed batches with several records and producer id -1; the group
+coordinator's have base sequence 0 all the same, the transaction coordinator's -1. A transaction's
+offset commits carry the transaction's producer id and epoch (measured on Apache Kafka 4.4).
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ def encode(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
 
 
 def build(
-    encoded: Sequence[tuple[bytes, bytes | None]], wall_ms: int, producer: Producer | None
+    encoded: Sequence[tuple[bytes, bytes | None]],
+    wall_ms: int,
+    producer: Producer | None,
+    base_sequence: int = 0,
 ) -> bytearray:
     """One batch of encoded records, all with timestamp `wall_ms`."""
     records = [
@@ -40,7 +43,7 @@ def build(
         for i, (key, value) in enumerate(encoded)
     ]
     if producer is None:
-        return build_batch(records, base_sequence=0)
+        return build_batch(records, base_sequence=base_sequence)
     return build_batch(
         records,
         producer_id=producer.producer_id,
@@ -56,6 +59,7 @@ def split(
     producer: Producer | None,
     bytes_max: int,
     atomic: bool,
+    base_sequence: int = 0,
 ) -> list[tuple[bytearray, Sequence[CoordinatorRecord]]]:
     """The batches for `records`, none larger than `bytes_max`: one if `atomic`, else as many as
     it takes. Raises KafkaError: MESSAGE_TOO_LARGE; UNKNOWN_SERVER_ERROR for a text too long."""
@@ -72,7 +76,7 @@ def split(
         bounds = list(_cut(sizes, bytes_max))
     batches: list[tuple[bytearray, Sequence[CoordinatorRecord]]] = []
     for start, end in bounds:
-        batch = build(encoded[start:end], wall_ms, producer)
+        batch = build(encoded[start:end], wall_ms, producer, base_sequence)
         if len(batch) > bytes_max:
             raise KafkaError(
                 ErrorCode.MESSAGE_TOO_LARGE,

@@ -55,6 +55,7 @@ class CoordinatorRuntime(Generic[S]):
         clock: Clock,
         write_timeout_ms: int = 5000,
         load_bytes: int = 1 << 20,
+        base_sequence: int = 0,
     ) -> None:
         self._module = module
         self._new_shard = new_shard
@@ -63,6 +64,7 @@ class CoordinatorRuntime(Generic[S]):
         self._clock = clock
         self._write_timeout_ms = write_timeout_ms
         self._load_bytes = load_bytes
+        self._base_sequence = base_sequence
         self._partitions: dict[int, PartitionShard[S]] = {}
         self._generation = 0
 
@@ -254,6 +256,7 @@ class CoordinatorRuntime(Generic[S]):
                 producer,
                 self._log.batch_bytes_max(current.partition),
                 result.atomic,
+                self._base_sequence,
             )
             for batch, records in cut:
                 offset = self._append(current, batch, guard)

@@ -64,6 +64,7 @@ class TransactionCoordinator:
             partition_log=partition_log,
             loop=loop,
             clock=clock,
+            base_sequence=-1,
         )
 
     # --- leadership of the partitions of __transaction_state ---
