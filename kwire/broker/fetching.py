@@ -158,6 +158,7 @@ class FetchRead:
             asked.fetch_offset,
             max(0, bytes_max),
             isolation=isolation,
+            may_wait=True,
             min_one=self.total_bytes == 0,
         )
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 Buffer = bytes | bytearray | memoryview
 
+_NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 IOV_MAX = 1024  # the kernel's limit of buffers in one vectored call
 
 
@@ -25,6 +26,7 @@ class Files(Protocol):
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> int: ...
     def close(self, handle: int) -> None: ...
     def pread(self, handle: int, size_bytes: int, position: int) -> bytes: ...
+    def is_cached(self, handle: int, position: int, size_bytes: int) -> bool: ...
     def pwritev(self, handle: int, buffers: Sequence[Buffer], position: int) -> int: ...
     def fdatasync(self, handle: int) -> None: ...
     def truncate(self, handle: int, size_bytes: int) -> None: ...
@@ -79,6 +81,23 @@ class SystemFiles:
             parts.append(data)
             missing -= len(data)
         return b"".join(parts)
+
+    def is_cached(self, handle: int, position: int, size_bytes: int) -> bool:
+        """Whether a read is likely to be answered from memory: both ends of it are (RWF_NOWAIT).
+
+        True where the system cannot tell.
+        """
+        if _NOWAIT is None:
+            return True
+        byte = bytearray(1)
+        try:
+            os.preadv(handle, [byte], position, _NOWAIT)
+            os.preadv(handle, [byte], position + max(size_bytes - 1, 0), _NOWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True  # the read itself will tell
+        return True
 
     def pwritev(self, handle: int, buffers: Sequence[Buffer], position: int) -> int:
         """One vectored write; returns the bytes written, which may be fewer than given."""

@@ -44,9 +44,12 @@ class PartitionLog(AppendingLog):
         *,
         isolation: Isolation = Isolation.LOG_END,
         min_one: bool = True,
+        may_wait: bool = False,
     ) -> FetchSlices | Pending[FetchSlices]:
         """Whole batches from the one that holds `offset` on, up to what `isolation` shows.
 
+        With `may_wait` a read that would have to wait for the disk is made off the loop and gives a
+        Pending; without, it blocks.
         Raises KafkaError: OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR.
         """
         if offset > self.log_end_offset or offset < self.log_start_offset:
@@ -65,8 +68,15 @@ class PartitionLog(AppendingLog):
         if offset < offset_max:
             try:
                 found = reading.read_batches(
-                    self.segments, offset, bytes_max, offset_max, min_one=min_one
+                    self.segments,
+                    offset,
+                    bytes_max,
+                    offset_max,
+                    min_one=min_one,
+                    may_wait=may_wait,
                 )
+            except reading.ColdReadError as cold:
+                return self._read_later(cold, offset, bytes_max, isolation, min_one)
             except OSError as error:
                 raise KafkaError(
                     ErrorCode.KAFKA_STORAGE_ERROR, f"Error while reading {self.name}: {error}"
@@ -83,6 +93,36 @@ class PartitionLog(AppendingLog):
             self.log_start_offset,
             aborted,
         )
+
+    def _read_later(
+        self,
+        cold: reading.ColdReadError,
+        offset: int,
+        bytes_max: int,
+        isolation: Isolation,
+        min_one: bool,
+    ) -> Pending[FetchSlices]:
+        """Bring the bytes into memory off the loop, then read as things are by then."""
+        files, handle = self.files, cold.segment.handle
+        position, size_bytes = cold.position, cold.size_bytes
+
+        def warm() -> None:
+            files.pread(handle, size_bytes, position)
+
+        result: Pending[FetchSlices] = Pending()
+
+        def warmed(done: Pending[None]) -> None:
+            # An error, or a file closed meanwhile, shows again in the read itself.
+            try:
+                found = self.read(offset, bytes_max, isolation=isolation, min_one=min_one)
+            except KafkaError as error:
+                result.fail(error)
+            else:
+                assert isinstance(found, FetchSlices)
+                result.complete(found)
+
+        self.scheduler.run(warm).add_done_callback(warmed)
+        return result
 
     def _aborted(self, offset: int, next_offset: int) -> list[tuple[int, int]]:
         try:

@@ -11,6 +11,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import parse_header
 
 FIRST_BATCH_GUESS_BYTES = 64 * 1024
+WARM_BYTES = 8 << 20  # so much before a segment's end is taken to be in memory
 
 
 class SegmentRead(NamedTuple):
@@ -20,16 +21,33 @@ class SegmentRead(NamedTuple):
     next_offset: int
 
 
+class ColdReadError(Exception):
+    """What is to be read is not in memory."""
+
+    def __init__(self, segment: Segment, position: int, size_bytes: int) -> None:
+        super().__init__(f"{segment.log_path} at {position} is not in memory")
+        self.segment = segment
+        self.position = position
+        self.size_bytes = size_bytes
+
+
 EMPTY = SegmentRead(b"", -1)
 
 
 def read_batches(
-    segments: Segments, offset: int, bytes_max: int, offset_max: int, *, min_one: bool
+    segments: Segments,
+    offset: int,
+    bytes_max: int,
+    offset_max: int,
+    *,
+    min_one: bool,
+    may_wait: bool = False,
 ) -> SegmentRead:
     """Batches from the one that holds `offset` on, all of them below `offset_max`.
 
     At most `bytes_max` bytes of one segment, but with `min_one` at least one batch. Goes on to the
     next segment where compaction has left nothing in one. `next_offset` is -1 when there is none.
+    With `may_wait` raises ColdReadError instead of waiting for a disk.
     """
     at = segments.floor_index(offset)
     while at < len(segments) and (at == 0 or segments.at(at).base_offset < offset_max):
@@ -39,6 +57,10 @@ def read_batches(
             end = _end(segment, segments.next_base(at), offset_max)
             if start >= end:
                 return EMPTY
+            if may_wait and (segment.is_sealed or segment.size_bytes - start > WARM_BYTES):
+                size_bytes = min(end - start, max(bytes_max, HEADER_SIZE))
+                if not segment.files.is_cached(segment.handle, start, size_bytes):
+                    raise ColdReadError(segment, start, size_bytes)
             return _read(segment, start, end, bytes_max, min_one)
         at += 1
     return EMPTY

@@ -8,6 +8,7 @@ import pytest
 
 from kwire.log.log_config import LogConfig
 from kwire.log.types import FetchSlices, Isolation, Origin
+from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import (
     Codec,
@@ -553,3 +554,27 @@ def test_config_from_kafkas_names() -> None:
     )
     assert (config.compacts, config.deletes, config.is_log_append_time) == (True, True, True)
     assert (config.segment_bytes, config.min_cleanable_dirty_ratio) == (4096, 0.25)
+
+
+def test_a_cold_read_is_made_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kwire.log.reading.WARM_BYTES", 0)
+    world = World()
+    for at in range(5):
+        _append(world, 2, value=b"%d" % at)
+    world.disk.is_cached = lambda handle, position, size_bytes: False  # type: ignore[method-assign]
+    world.scheduler.holds_jobs = True
+    pending = world.log.read(4, 100, may_wait=True)
+    assert isinstance(pending, Pending)
+    assert not pending.done
+    assert isinstance(world.log.read(4, 100), FetchSlices), "who cannot wait blocks"
+    world.scheduler.run_jobs()
+    assert pending.result().next_offset == 6
+    # What happened meanwhile counts.
+    pending = world.log.read(0, 100, may_wait=True)
+    world.log.update_high_watermark(10)
+    world.log.delete_records_before(3)
+    world.scheduler.run_jobs()
+    assert isinstance(pending, Pending)
+    error = pending.error()
+    assert isinstance(error, KafkaError)
+    assert error.code == ErrorCode.OFFSET_OUT_OF_RANGE
