@@ -77,6 +77,7 @@ def list_partitions(store: Store, path: str) -> list[PartitionFiles]:
         found = list(_data_directory(store, path, entries))
         # A folder of data directories may be named like a partition: `broker-1`.
         if not any(files.segments for files in found):
+            found = []
             for entry in entries:
                 if entry.is_folder:
                     inner = f"{path}/{entry.name}"
