@@ -90,21 +90,11 @@ def load_producers(log: LogBase, end_offset: int) -> None:
     log.producers.load(entries, max(offset, start), log.clock.wall_ms())
     if offset < 0:
         offset = start
-    if offset >= end_offset:
-        return
-    rebuilt: dict[int, list[AbortedTransaction]] = {}
     for segment in log.segments.starting_at(offset):
-        if segment.base_offset >= end_offset or not segment.size_bytes:
-            continue
-        if segment.base_offset > max(log.snapshots.latest, offset):
+        if offset < end_offset and segment.base_offset > max(log.snapshots.latest, offset):
             log.snapshots.write(segment.base_offset, log.producers.entries.values())
         aborted = _replay(log.producers, segment, offset, end_offset)
-        # A replay from the segment's beginning knows all of its aborted transactions.
-        if offset <= segment.base_offset:
-            rebuilt[segment.base_offset] = aborted
-            _compare_transactions(segment, aborted)
-        else:
-            _add_transactions(segment, aborted)
+        _replace_transactions_from(segment, offset, aborted)
     log.producers.expire(log.clock.wall_ms())
 
 
@@ -156,16 +146,20 @@ def _compare_transactions(segment: Segment, aborted: list[AbortedTransaction]) -
     return True
 
 
-def _add_transactions(segment: Segment, aborted: list[AbortedTransaction]) -> None:
-    """Add what a replay of a segment's later part found to its transaction index."""
+def _replace_transactions_from(
+    segment: Segment, offset: int, aborted: list[AbortedTransaction]
+) -> None:
+    """Make the segment's index hold these from `offset` on.
+
+    Entries of markers that are gone from the log have to go too.
+    """
     try:
-        known = list(segment.aborted_transactions())
+        before = [e for e in segment.aborted_transactions() if e.last_offset < offset]
     except KafkaError:
-        known = []
-    markers = {entry.last_offset for entry in known}
-    merged = known + [entry for entry in aborted if entry.last_offset not in markers]
-    if merged != known:
-        segment.replace_transactions(sorted(merged, key=lambda entry: entry.last_offset))
+        if offset > segment.base_offset:
+            return  # `check_transaction_indexes` rebuilds all of it
+        before = []
+    _compare_transactions(segment, before + aborted)
 
 
 def rebuild_transaction_indexes(log: LogBase) -> None:
