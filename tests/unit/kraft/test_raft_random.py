@@ -320,7 +320,7 @@ def _minority_commits(patch: pytest.MonkeyPatch) -> None:
     ("mutation", "seed"),
     [
         (_count_unflushed, 2),
-        (_acknowledge_unflushed, 148),
+        (_acknowledge_unflushed, 131),
         (_vote_for_anybody, 5),
         (_forget_votes, 158),
         (_no_truncation, 7),

@@ -233,6 +233,8 @@ def build_request(raft: RaftState) -> Any:
 
 def send_to_bootstrap(raft: RaftState, now_ms: int) -> int:
     """Ask a bootstrap server, or a voter that is none, for the leader; when to look again."""
+    if _waits_for_flush(raft):
+        return FOREVER_MS
     voters = raft.other_voters()
     node = raft.requests.ready_to_ask(voters, now_ms)
     if node is not None:
@@ -243,7 +245,7 @@ def send_to_bootstrap(raft: RaftState, now_ms: int) -> int:
 def send_to_leader(raft: RaftState, follower: Follower, now_ms: int) -> int:
     """The next Fetch: to the leader, or to a bootstrap server while the leader does not answer.
 
-    A voter's fetch acknowledges its log, so it goes out only once the log is durable.
+    A fetch acknowledges the log, so it goes out only once the log is durable.
     """
     node = raft.node_of(follower.leader_id, follower.leader_endpoints)
     if node is None:
@@ -255,10 +257,21 @@ def send_to_leader(raft: RaftState, follower: Follower, now_ms: int) -> int:
     if raft.requests.is_backing_off(node, now_ms):
         retry_at_ms = raft.requests.ready_at_ms(node, now_ms)
         return min(retry_at_ms, send_to_bootstrap(raft, now_ms))
-    if raft.is_voter and raft.log.flushed_offset < raft.log.end_offset:
-        append.request_flush(raft)
+    if _waits_for_flush(raft):
         return FOREVER_MS
     return raft.send(node, lambda: build_request(raft), now_ms)[1]
+
+
+def _waits_for_flush(raft: RaftState) -> bool:
+    """Whether a Fetch must wait until the log is durable.
+
+    Whoever answers may be the leader, and may count this replica among the voters before it knows
+    that itself: so every replica that can be a voter acknowledges durable records only.
+    """
+    if not raft.config.can_be_voter or raft.log.flushed_offset >= raft.log.end_offset:
+        return False
+    append.request_flush(raft)
+    return True
 
 
 def handle_response(raft: RaftState, node_id: int, sent: Any, response: Any, now_ms: int) -> bool:
@@ -279,8 +292,8 @@ def handle_response(raft: RaftState, node_id: int, sent: Any, response: Any, now
     if partition.error_code != ErrorCode.NONE or not isinstance(role, Follower):
         return False
     asked = sent.topics[0].partitions[0]
-    if node_id != role.leader_id or asked.fetch_offset != raft.log.end_offset:
-        # From a bootstrap server that happens to lead, or an answer that time has overtaken.
+    if asked.fetch_offset != raft.log.end_offset:
+        # An answer that time has overtaken. (One without an error is always the leader's.)
         return True
     accepted = _apply(raft, role, partition)
     if accepted:
