@@ -88,7 +88,9 @@ class MetadataQuorum:
         config = node.config
         static = settings.static_voters(config, self._listener_name)
         alone = config.is_controller and (
-            static.ids == [node.broker_id] if static is not None else config.developer
+            static.ids == [node.broker_id]
+            if static is not None
+            else config.developer or config.bootstraps_from_itself()
         )
         if not alone and cluster_id is None:
             raise LogDirectoryError(

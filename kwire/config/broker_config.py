@@ -181,6 +181,18 @@ class BrokerConfig(Mapping[str, Any]):
         )
         return [listener for listener in advertised if listener.name not in controller]
 
+    def bootstraps_from_itself(self) -> bool:
+        """Whether `controller.quorum.bootstrap.servers` names nothing but this very node.
+
+        Such a node can only be the first of its quorum, and may format itself at first use.
+        """
+        names = self.controller_listener_names()
+        own = [listener for listener in self.listeners() if listener.name in names]
+        servers = self["controller.quorum.bootstrap.servers"]
+        return bool(servers) and all(
+            any(listeners_module.is_at(listener, server) for listener in own) for server in servers
+        )
+
     def inter_broker_listener_name(self) -> str:
         """The listener that brokers use between themselves."""
         name = self["inter.broker.listener.name"]

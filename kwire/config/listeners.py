@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from kwire.config.checks import split_host_port
 from kwire.config.errors import ConfigError
 
 WILDCARDS = ("", "0.0.0.0", "::")
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -106,6 +108,17 @@ def check_ports(listeners: list[Listener]) -> None:
                 "Each listener must have a different port unless exactly one has an IPv4 and "
                 "the other an IPv6 address"
             )
+
+
+def is_at(listener: Listener, server: str) -> bool:
+    """Whether `server` (host:port) is certainly this listener: its own host, or this machine's."""
+    address = split_host_port(server)
+    if address is None or address[1] != listener.port:
+        return False
+    host = address[0]
+    if listener.host in WILDCARDS or listener.host in LOCAL_HOSTS:
+        return host in LOCAL_HOSTS
+    return host == listener.host
 
 
 def default_advertised(listeners: list[Listener], host_name: Callable[[], str]) -> list[Listener]:

@@ -275,7 +275,7 @@ def peer_properties(port: int) -> dict[str, str]:
     properties = {
         "process.roles": "broker,controller",
         "node.id": "1",
-        "controller.quorum.voters": f"1@127.0.0.1:{port + 1}",
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{port + 1}",
         "listeners": f"{broker},{controller}",
         "advertised.listeners": f"{broker},{controller}",
         "controller.listener.names": "CONTROLLER",

@@ -165,6 +165,28 @@ def test_controller_listener_is_required_with_a_config_file() -> None:
     assert BrokerConfig.load({"listeners": "PLAINTEXT://:9092"}).broker_listeners()
 
 
+@pytest.mark.parametrize(
+    ("listener", "servers", "expected"),
+    [
+        ("CONTROLLER://:9093", "localhost:9093", True),
+        ("CONTROLLER://127.0.0.1:9093", "127.0.0.1:9093", True),
+        ("CONTROLLER://localhost:9093", "127.0.0.1:9093,[::1]:9093", True),
+        ("CONTROLLER://one:9093", "one:9093", True),
+        ("CONTROLLER://:9093", "localhost:9094", False),
+        ("CONTROLLER://:9093", "localhost:9093,two:9093", False),
+        ("CONTROLLER://one:9093", "localhost:9093", False),
+    ],
+)
+def test_node_that_bootstraps_from_itself(listener: str, servers: str, expected: bool) -> None:
+    properties = {
+        **KAFKA_MINIMUM,
+        "listeners": f"PLAINTEXT://:9092,{listener}",
+        "controller.quorum.bootstrap.servers": servers,
+    }
+    config = BrokerConfig.load(properties, developer=False)
+    assert config.bootstraps_from_itself() is expected
+
+
 def test_listeners_are_parsed() -> None:
     config = BrokerConfig.load(
         overrides={
