@@ -72,6 +72,7 @@ class PartitionLog(AppendingLog):
                     offset,
                     bytes_max,
                     offset_max,
+                    written_offset=self._written_offset,
                     min_one=min_one,
                     may_wait=may_wait,
                 )

@@ -40,6 +40,7 @@ def read_batches(
     bytes_max: int,
     offset_max: int,
     *,
+    written_offset: int,
     min_one: bool,
     may_wait: bool = False,
 ) -> SegmentRead:
@@ -47,14 +48,18 @@ def read_batches(
 
     At most `bytes_max` bytes of one segment, but with `min_one` at least one batch. Goes on to the
     next segment where compaction has left nothing in one. `next_offset` is -1 when there is none.
-    With `may_wait` raises ColdReadError instead of waiting for a disk.
+    `written_offset` is where the last segment ends. With `may_wait` raises ColdReadError instead of
+    waiting for a disk.
     """
     at = segments.floor_index(offset)
     while at < len(segments) and (at == 0 or segments.at(at).base_offset < offset_max):
         segment = segments.at(at)
         start = _start(segment, offset)
         if start >= 0:
-            end = _end(segment, segments.next_base(at), offset_max)
+            end = segment.size_bytes
+            next_base = segments.next_base(at)
+            if offset_max < (written_offset if next_base is None else next_base):
+                end = segment.position_of(offset_max)
             if start >= end:
                 return EMPTY
             if may_wait and (segment.is_sealed or segment.size_bytes - start > WARM_BYTES):
@@ -73,13 +78,6 @@ def _start(segment: Segment, offset: int) -> int:
         return position if position < segment.size_bytes else -1
     found = segment.find(offset)
     return found[0] if found is not None else -1
-
-
-def _end(segment: Segment, next_base: int | None, offset_max: int) -> int:
-    """Up to which position batches are below `offset_max`."""
-    if next_base is not None and next_base <= offset_max:
-        return segment.size_bytes
-    return segment.position_of(offset_max)
 
 
 def _read(segment: Segment, start: int, end: int, bytes_max: int, min_one: bool) -> SegmentRead:
