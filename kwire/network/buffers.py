@@ -71,7 +71,7 @@ class BufferPool:
         return bytearray(granted)
 
     def give_back(self, buffer: bytearray) -> None:
-        """Return a buffer of `take`; it is dropped if a view of it is still kept at the next one."""
+        """Return a buffer of `take`; it is dropped if a view of it is kept at the next one."""
         if len(buffer) in self._free:
             self._returned.append(buffer)
 

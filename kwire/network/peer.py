@@ -144,8 +144,7 @@ class _Link:
 
     def _negotiated(self, pending: Pending[Any]) -> None:
         if pending.error() is not None or pending.result().error_code != 0:
-            if self._connection is not None:
-                self._connection.transport.abort()
+            self._drop("no common version of ApiVersions, or no answer to it")
             return
         self._failures = 0
         self._versions = {
@@ -199,11 +198,17 @@ class _Link:
         except MalformedError as error:
             if request is not None:
                 request.fail(ErrorCode.NETWORK_EXCEPTION, str(error))
-            if self._connection is not None:
-                self._connection.stop_cutting()
-                self._connection.transport.abort()
+            self._drop(str(error))
             return
         request.complete(response)
+
+    def _drop(self, reason: str) -> None:
+        """End the connection; whatever is asked next opens another."""
+        connection = self._connection
+        if connection is not None:
+            self._failed(f"node {self._node_id}: {reason}")
+            connection.stop_cutting()
+            connection.transport.abort()
 
     def disconnected(self, connection: _PeerConnection, reason: str) -> None:
         if connection is self._connection:
