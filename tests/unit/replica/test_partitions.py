@@ -1,0 +1,310 @@
+"""Partitions and their manager over real logs: roles, acknowledgements, waiters, metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kwire.clock import SeededRandom, SystemClock
+from kwire.kraft.image import MetadataDelta, MetadataImage
+from kwire.log.log_config import LogConfig
+from kwire.log.manager import LogManager
+from kwire.log.types import Isolation
+from kwire.pending import Pending
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records import Record, build_batch
+from kwire.replica.manager import ReplicaManager
+from kwire.replica.partition import Partition
+from kwire.replica.state import FollowerFetched
+
+TOPIC_ID = bytes(range(16))
+NOW_MS = 1_700_000_000_000
+
+
+class Turn:
+    """A scheduler whose later turn comes when the test says so."""
+
+    def __init__(self) -> None:
+        self.later: list[Callable[[], None]] = []
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self.later.append(callback)
+
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Any:
+        class Never:
+            def cancel(self) -> None:
+                pass
+
+        return Never()
+
+    def run(self, job: Callable[[], Any]) -> Pending[Any]:
+        try:
+            return Pending.completed(job())
+        except Exception as error:
+            return Pending.failed(error)
+
+    def turn(self) -> None:
+        later, self.later = self.later, []
+        for callback in later:
+            callback()
+
+
+class World:
+    """A broker (id 1) following an image that the test changes with records."""
+
+    def __init__(self, directory: Path) -> None:
+        self.scheduler = Turn()
+        self.configs: dict[str, LogConfig] = {}
+        self.logs = LogManager(
+            [str(directory)],
+            SystemClock(),
+            SeededRandom(1),
+            scheduler=self.scheduler,
+        )
+        self.logs.open_directories()
+        self.logs.load_all()
+        self.replicas = ReplicaManager(
+            1, self.logs, lambda topic: self.configs.get(topic, LogConfig()), lambda: 0
+        )
+        self.image = MetadataImage()
+        self.offset = -1
+        self.leaderships: list[tuple[str, int, int | None]] = []
+        self.replicas.add_listener(
+            lambda p, epoch: self.leaderships.append((p.topic, p.index, epoch))
+        )
+
+    def apply(self, *records: Any) -> None:
+        delta = MetadataDelta()
+        for record in records:
+            self.offset += 1
+            self.image.replay(record, self.offset, 1, delta)
+        self.replicas.apply(delta, self.image)
+
+    def create(self, replicas: list[int], leader: int = 1, partitions: int = 1) -> None:
+        self.apply(
+            m.TopicRecord(name="t", topic_id=TOPIC_ID),
+            *[
+                m.PartitionRecord(
+                    partition_id=index,
+                    topic_id=TOPIC_ID,
+                    replicas=replicas,
+                    isr=replicas,
+                    leader=leader,
+                    leader_epoch=3,
+                    directories=[bytes(15) + b"\x65"] * len(replicas),
+                )
+                for index in range(partitions)
+            ],
+        )
+
+    def change(self, index: int = 0, **fields: Any) -> None:
+        self.apply(m.PartitionChangeRecord(partition_id=index, topic_id=TOPIC_ID, **fields))
+
+    def partition(self, index: int = 0) -> Partition:
+        found = self.replicas.partition("t", index)
+        assert found is not None
+        return found
+
+    def append(self, acks: int = -1, index: int = 0, **options: Any) -> Any:
+        batch = build_batch([Record(0, NOW_MS, None, b"value", [])])
+        return self.partition(index).append(batch, acks=acks, wall_ms=NOW_MS, **options)
+
+    def committed(self, offset: int) -> list[ErrorCode]:
+        """What somebody is told who waits for `offset`; empty until then."""
+        told: list[ErrorCode] = []
+        self.partition().wait_for_commit(offset, told.append)
+        return told
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def code_of(action: Callable[[], Any]) -> ErrorCode:
+    with pytest.raises(KafkaError) as caught:
+        action()
+    return ErrorCode(caught.value.code)
+
+
+class Waiter:
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+
+    def data_arrived(self, partition: Partition, size_bytes: int) -> None:
+        self.events.append(size_bytes)
+
+    def partition_changed(self, partition: Partition) -> None:
+        self.events.append("changed")
+
+
+def test_a_new_replica_has_a_log_and_leads_at_its_epoch(world: World, tmp_path: Path) -> None:
+    world.create([1], partitions=2)
+    assert world.leaderships == [("t", 0, 3), ("t", 1, 3)]
+    assert world.partition().log.leader_epochs.entries == [(3, 0)]
+    assert (tmp_path / "t-1" / "partition.metadata").exists()
+    assert world.replicas.partition_by_id(TOPIC_ID, 1) is world.partition(1)
+
+
+def test_partitions_of_others_are_not_hosted(world: World, tmp_path: Path) -> None:
+    world.create([2, 3], leader=2)
+    assert world.replicas.partition("t", 0) is None
+    assert not (tmp_path / "t-0").exists()
+
+
+def test_alone_an_append_is_committed_when_it_is_written(world: World) -> None:
+    world.create([1])
+    info = world.append()
+    told = world.committed(info.last_offset + 1)
+    waiter = Waiter()
+    world.partition().fetch_waiters[waiter] = None
+    assert (told, waiter.events) == ([], []), "nobody sees an offset before it is written"
+    world.scheduler.turn()
+    assert told == [ErrorCode.NONE]
+    assert waiter.events == [info.size_bytes]
+    assert world.partition().log.high_watermark == 1
+    assert world.partition().wait_for_commit(1, told.append) is None
+
+
+def test_acknowledgements_come_in_the_order_of_offsets(world: World) -> None:
+    world.create([1, 2])
+    for _ in range(3):
+        world.append()
+    told: list[int] = []
+    for offset in (3, 1, 2):
+        world.partition().wait_for_commit(offset, lambda code, at=offset: told.append(at))  # type: ignore[misc]
+    world.scheduler.turn()
+    assert told == [], "the follower has nothing yet"
+    partition = world.partition()
+    for effect in partition.state.step(FollowerFetched(2, 1, 2, 0), 1):
+        partition.advance_high_watermark(effect.offset)  # type: ignore[union-attr]
+    assert told == [1, 2]
+
+
+def test_a_cancelled_waiter_is_not_told(world: World) -> None:
+    world.create([1])
+    world.append()
+    told: list[ErrorCode] = []
+    waiter = world.partition().wait_for_commit(1, told.append)
+    assert waiter is not None
+    waiter.cancel()
+    world.scheduler.turn()
+    assert told == []
+
+
+def test_too_few_in_sync_replicas_refuse_acks_all_only(world: World) -> None:
+    world.configs["t"] = LogConfig(min_insync_replicas=2)
+    world.create([1, 2])
+    world.change(isr=[1])
+    assert code_of(world.append) == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert world.append(acks=1).base_offset == 0
+    assert world.append(acks=0).base_offset == 1
+    assert not world.partition().enough_replicas()
+
+
+def test_min_insync_replicas_never_exceeds_the_replicas(world: World) -> None:
+    world.configs["t"] = LogConfig(min_insync_replicas=3)
+    world.create([1])
+    assert world.append().base_offset == 0
+
+
+def test_only_the_leader_at_the_epoch_asked_for_appends(world: World) -> None:
+    world.create([1, 2])
+    assert code_of(lambda: world.append(leader_epoch=2)) == ErrorCode.FENCED_LEADER_EPOCH
+    assert code_of(lambda: world.append(leader_epoch=4)) == ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert world.append(leader_epoch=3).base_offset == 0
+    world.change(leader=2)
+    assert code_of(world.append) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert code_of(lambda: world.append(leader_epoch=3)) == ErrorCode.FENCED_LEADER_EPOCH
+
+
+def test_losing_the_leadership_tells_everybody_who_waits(world: World) -> None:
+    world.create([1, 2])
+    world.append()
+    world.scheduler.turn()
+    told = world.committed(1)
+    waiter = Waiter()
+    world.partition().fetch_waiters[waiter] = None
+    world.change(leader=2)
+    assert told == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert waiter.events == ["changed"]
+    assert world.leaderships == [("t", 0, 3), ("t", 0, None)]
+    world.change(leader=1)
+    assert world.leaderships[-1] == ("t", 0, 5)
+    assert world.partition().log.leader_epochs.entries == [(3, 0), (5, 1)]
+
+
+def test_an_isr_change_within_the_epoch_is_no_new_leadership(world: World) -> None:
+    world.create([1, 2])
+    world.append()
+    world.scheduler.turn()
+    told = world.committed(1)
+    world.change(isr=[1])
+    assert told == [ErrorCode.NONE], "the one that lagged holds nothing back any more"
+    assert world.leaderships == [("t", 0, 3)]
+
+
+def test_a_deleted_topic_takes_its_logs_and_waiters_with_it(world: World, tmp_path: Path) -> None:
+    world.create([1, 2])
+    world.append()
+    world.scheduler.turn()
+    told = world.committed(1)
+    world.apply(m.RemoveTopicRecord(topic_id=TOPIC_ID))
+    assert told == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert world.leaderships[-1] == ("t", 0, None)
+    assert world.replicas.partition("t", 0) is None
+    assert world.replicas.partition_by_id(TOPIC_ID, 0) is None
+    assert not (tmp_path / "t-0").exists()
+
+
+def test_a_topic_created_anew_in_one_delta_is_another_topic(world: World) -> None:
+    world.create([1])
+    world.append()
+    world.scheduler.turn()
+    other = bytes(reversed(range(16)))
+    world.apply(
+        m.RemoveTopicRecord(topic_id=TOPIC_ID),
+        m.TopicRecord(name="t", topic_id=other),
+        m.PartitionRecord(partition_id=0, topic_id=other, replicas=[1], isr=[1], leader=1,
+                          directories=[bytes(15) + b"\x65"]),
+    )  # fmt: skip
+    assert world.partition().topic_id == other
+    assert world.partition().log.log_end_offset == 0
+    assert world.replicas.partition_by_id(TOPIC_ID, 0) is None
+
+
+def test_changed_configs_reach_the_logs(world: World) -> None:
+    world.create([1])
+    world.configs["t"] = LogConfig(max_message_bytes=10)
+    world.apply(m.ConfigRecord(resource_type=2, resource_name="t", name="x", value="y"))
+    assert code_of(world.append) == ErrorCode.MESSAGE_TOO_LARGE
+    world.configs["t"] = LogConfig()
+    world.apply(m.ConfigRecord(resource_type=4, resource_name="", name="x", value="y"))
+    assert world.append().base_offset == 0
+
+
+def test_a_replica_that_leaves_the_assignment_is_deleted(world: World, tmp_path: Path) -> None:
+    world.create([1, 2])
+    world.change(replicas=[2], isr=[2], leader=2)
+    assert world.replicas.partition("t", 0) is None
+    assert not (tmp_path / "t-0").exists()
+
+
+def test_reads_see_no_more_than_their_isolation(world: World) -> None:
+    world.create([1, 2])
+    world.append()
+    world.scheduler.turn()
+    partition = world.partition()
+    seen = {
+        isolation: partition.read(0, 1 << 20, isolation=isolation, min_one=True).size_bytes > 0
+        for isolation in Isolation
+    }
+    assert seen == {
+        Isolation.LOG_END: True,
+        Isolation.HIGH_WATERMARK: False,
+        Isolation.COMMITTED: False,
+    }
