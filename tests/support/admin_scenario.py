@@ -343,8 +343,7 @@ def _plain(value: Any, names: dict[bytes, str], key: str = "") -> Any:
     if isinstance(value, list):
         return sorted((_plain(item, names, key) for item in value), key=repr)
     if hasattr(value, "unknown_tags"):
-        fields = [f for f in type(value).__slots__ if f != "unknown_tags" and f[0] != "_"]
-        return {field: _plain(getattr(value, field), names, field) for field in fields}
+        return {field: _plain(getattr(value, field), names, field) for field in value.FIELDS}
     if key == "topic_id":
         return names.get(bytes(value), bytes(value).hex())
     if isinstance(value, (bytes, memoryview)):

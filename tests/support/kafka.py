@@ -44,13 +44,20 @@ def free_ports() -> int:
 
 @contextmanager
 def running_kafka(
-    directory: pathlib.Path, properties: Mapping[str, str] | None = None
+    directory: pathlib.Path,
+    properties: Mapping[str, str] | None = None,
+    controller_only: bool = False,
 ) -> Iterator[str]:
-    """A started Kafka 4.4; yields its bootstrap address."""
+    """A started Kafka 4.4; yields its bootstrap address. The controller listens a port higher."""
     libs = kafka_libs()
     port = free_ports()
     command = [RUN, "start", "--libs", libs, "--dir", directory, "--port", str(port)]
-    for name, value in (properties or {}).items():
+    settings = dict(properties or {})
+    if controller_only:
+        listener = f"CONTROLLER://127.0.0.1:{port + 1}"
+        settings["process.roles"] = "controller"
+        settings["listeners"] = settings["advertised.listeners"] = listener
+    for name, value in settings.items():
         command += ["--prop", f"{name}={value}"]
     environment = {**os.environ, "JIT_LEVEL": "1"}
     try:

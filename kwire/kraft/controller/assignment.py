@@ -38,6 +38,11 @@ def check_manual(state: ControllerState, replicas: list[int], expected: int | No
                 f"The manual partition assignment includes broker {broker_id}, but no such "
                 "broker is registered."
             )
+        if not state.image.brokers[broker_id].has_uncordoned_directory:
+            raise _invalid(
+                f"The manual partition assignment includes broker {broker_id}, but all its log "
+                "directories are cordoned."
+            )
         if broker_id == previous:
             raise _invalid(
                 f"The manual partition assignment includes the broker {broker_id} more than once."

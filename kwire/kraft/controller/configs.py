@@ -103,6 +103,8 @@ def _alter(
                 continue
             _authorize(resource, context)
             changes = changes_of(state, resource)
+            if not context.forwarded:
+                _check_cordoned_directly(state, resource, changes)
             _check(state, resource.resource_type, resource.resource_name, changes, exists=True)
             records.extend(_records(state, resource, changes))
         except KafkaError as error:
@@ -204,7 +206,7 @@ def _check_one(state: ControllerState, kind: int, name: str, key: str, value: st
                 ErrorCode.INVALID_CONFIG,
                 "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.",
             )
-    if kind == BROKER and key == CORDONED and value and not state.gates.cordoned_log_dirs:
+    if kind == BROKER and key == CORDONED and not state.gates.cordoned_log_dirs:
         raise KafkaError(
             ErrorCode.INVALID_CONFIG,
             "The cordoned.log.dirs configuration value cannot be set because it requires "
@@ -215,6 +217,23 @@ def _check_one(state: ControllerState, kind: int, name: str, key: str, value: st
             ErrorCode.INVALID_CONFIG,
             "The configuration value cannot be added because it exceeds the maximum value size "
             f"of {MAX_VALUE_LENGTH} bytes.",
+        )
+
+
+def _check_cordoned_directly(
+    state: ControllerState, resource: Any, changes: Mapping[str, str | None]
+) -> None:
+    """A controller cannot know a broker's directories: asked directly it only takes some back."""
+    value = (changes.get(CORDONED) or "").strip()
+    if resource.resource_type != BROKER or not value:
+        return
+    current = state.image.config(BROKER, resource.resource_name).get(CORDONED, "")
+    known = [part.strip() for part in current.split(",")] if current else []
+    if any(part.strip() not in known for part in value.split(",")):
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            "When updating cordoned.log.dirs via controllers,  the new value must be a subset of "
+            "the current configuration value.",
         )
 
 

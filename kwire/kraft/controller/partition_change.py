@@ -91,7 +91,11 @@ class PartitionChange:
             return
         isr = [replica for replica in self.isr if replica not in self.removing]
         replicas = [replica for replica in self.replicas if replica not in self.removing]
-        if not isr or not replicas or not all(replica in isr for replica in replicas):
+        if not isr or not replicas or any(replica not in isr for replica in self.adding):
+            return
+        # A smaller replica set must be in sync as a whole, or it would have fewer copies.
+        shrinks = len(self.adding) < len(self.removing)
+        if shrinks and any(replica not in isr for replica in replicas):
             return
         self.isr, self.replicas, self.removing, self.adding = isr, replicas, [], []
 

@@ -61,6 +61,7 @@ def _reassign(
         )
     if target.replicas is None:
         return _cancel(state, topic, target.partition_index, partition)
+    assignment.check_manual(state, target.replicas, None)
     if not may_change_factor:
         _check_factor(partition, target)
     return _change(state, topic, target, partition)
@@ -109,7 +110,6 @@ def _cancel(
 def _change(
     state: ControllerState, topic: TopicImage, target: Any, partition: PartitionImage
 ) -> tuple[Any, int] | None:
-    assignment.check_manual(state, target.replicas, None)
     removing = sorted(set(partition.replicas) - set(target.replicas))
     adding = sorted(set(target.replicas) - set(partition.replicas))
     change = PartitionChange(state, topic.name, topic.topic_id, target.partition_index, partition)

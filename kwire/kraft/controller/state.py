@@ -96,12 +96,12 @@ class ControllerState:
         usable = []
         for broker_id in sorted(self.image.brokers):
             broker = self.image.brokers[broker_id]
-            cordoned = broker.cordoned_directories
-            all_cordoned = bool(cordoned) and all(
-                directory in (cordoned or ()) for directory in broker.directories
-            )
             shutting_down = broker.in_controlled_shutdown and not broker.fenced
-            if all_cordoned or shutting_down or self.heartbeats.is_shutting_down(broker_id):
+            if (
+                not broker.has_uncordoned_directory
+                or shutting_down
+                or self.heartbeats.is_shutting_down(broker_id)
+            ):
                 continue
             usable.append(UsableBroker(broker_id, broker.rack, broker.fenced))
         return usable

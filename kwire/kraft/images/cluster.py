@@ -59,6 +59,14 @@ class BrokerImage(NamedTuple):
                 return endpoint
         return None
 
+    @property
+    def has_uncordoned_directory(self) -> bool:
+        """Whether new replicas may be placed on it (KIP-1066)."""
+        cordoned = self.cordoned_directories
+        if not cordoned or not self.directories:
+            return True
+        return any(directory not in cordoned for directory in self.directories)
+
     def has_online_directory(self, directory: bytes) -> bool:
         """Whether a replica in `directory` can be served: known, or not yet assigned."""
         from kwire.kraft.images.topics import LOST_DIRECTORY, is_reserved_directory

@@ -248,7 +248,10 @@ class TopicsImage:
         return topic
 
     def replay_clear_elr(self, record: Any, delta: MetadataDelta | None) -> None:
-        """Forget ELR and last known ELR of one topic, or of all when the name is empty."""
+        """Forget ELR and last known ELR of one topic, or of all when the name is empty.
+
+        For a partition that has any it is a change like others: its partition epoch grows.
+        """
         if record.topic_name:
             named = self.by_name.get(record.topic_name)
             if named is None:
@@ -259,7 +262,9 @@ class TopicsImage:
         for topic in topics:
             for index, old in topic.partitions.items():
                 if old.elr or old.last_known_elr:
-                    new = old._replace(elr=(), last_known_elr=())
+                    new = old._replace(
+                        elr=(), last_known_elr=(), partition_epoch=old.partition_epoch + 1
+                    )
                     topic.partitions[index] = new
                     if delta is not None:
                         delta.partition_changed(topic, index, old, new)

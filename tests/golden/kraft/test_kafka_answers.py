@@ -9,7 +9,6 @@ keeps in hash maps.
 from __future__ import annotations
 
 import gzip
-import itertools
 import json
 import pathlib
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from kwire.kraft.controller.rules import controller_config
 from kwire.kraft.features import default_features
 from kwire.protocol import messages as m
 from kwire.protocol.metadata_records import decode_record, encode_record
+from tests.support.controller_compare import Side, is_kafkas_own, record_runs
 from tests.support.controller_scenario import CLUSTER_ID, scenario
 
 DATA = pathlib.Path(__file__).parents[1] / "data"
@@ -53,67 +53,6 @@ PROPERTIES = {
     "controller.quorum.bootstrap.servers": "127.0.0.1:1",
     "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
 }
-
-
-def _struct(value: Any, key: str, names: dict[str, dict[Any, str]]) -> Any:
-    """A message as plain data; ids and epochs by name, lists in no order."""
-    if isinstance(value, list):
-        items = [_struct(item, key, names) for item in value]
-        return items if key in _ORDERED else sorted(items, key=repr)
-    if hasattr(type(value), "encode_parts") or hasattr(value, "unknown_tags"):
-        return {field: _struct(getattr(value, field), field, names) for field in _fields(value)}
-    if key in ("topic_id", "broker_epoch", "epoch"):
-        kind = "topics" if key == "topic_id" else "epochs"
-        return names[kind].get(value, value)
-    if isinstance(value, (bytes, memoryview)):
-        return bytes(value).hex()
-    return value
-
-
-_ORDERED = (
-    "replicas",
-    "isr",
-    "removing_replicas",
-    "adding_replicas",
-    "directories",
-    "replica_nodes",
-)
-
-
-def _fields(value: Any) -> list[str]:
-    return [f for f in type(value).__slots__ if not f.startswith("_") and f != "unknown_tags"]
-
-
-class Side:
-    """What one controller called things."""
-
-    def __init__(self) -> None:
-        self.names: dict[str, dict[Any, str]] = {"topics": {}, "epochs": {}}
-
-    def learn(self, request: Any, response: Any) -> None:
-        name = type(response).NAME
-        if name == "CreateTopicsResponse" and not request.validate_only:
-            for topic in response.topics:
-                self.names["topics"][topic.topic_id] = topic.name
-        elif name == "CreateTopicsResponse":
-            for topic in response.topics:
-                topic.topic_id = bytes(16)
-        elif name == "BrokerRegistrationResponse" and response.error_code == 0:
-            life = f"{request.broker_id} {bytes(request.incarnation_id)!r}"
-            self.names["epochs"][response.broker_epoch] = life
-
-    def learn_record(self, record: Any) -> None:
-        name = type(record).NAME
-        if name == "TopicRecord":
-            self.names["topics"][record.topic_id] = record.name
-        elif name == "RegisterBrokerRecord":
-            life = f"{record.broker_id} {bytes(record.incarnation_id)!r}"
-            self.names["epochs"][record.broker_epoch] = life
-        elif name in ("AccessControlEntryRecord", "RemoveAccessControlEntryRecord"):
-            record.id = bytes(16)
-
-    def plain(self, message: Any) -> Any:
-        return _struct(message, "", self.names)
 
 
 class Run:
@@ -203,30 +142,11 @@ def test_every_answer_is_kafkas(compared: tuple[list[Any], Run, list[str]]) -> N
     assert not different, "\n".join(different)
 
 
-def _runs(records: list[Any], side: Side) -> list[Any]:
-    """Records as plain data; neighbours of one type in no order, as Kafka's maps give them."""
-    shown = []
-    for record in records:
-        side.learn_record(record[0])
-        shown.append((type(record[0]).NAME, record[1], side.plain(record[0])))
-    return [
-        sorted(group, key=repr) for _, group in itertools.groupby(shown, key=lambda item: item[0])
-    ]
-
-
-def _is_kafkas_own(record: Any) -> bool:
-    """A sign of life, or the registration of the controller itself."""
-    name = type(record).NAME
-    return name == "NoOpRecord" or (
-        name == "RegisterControllerRecord" and record.controller_id == 1
-    )
-
-
 def test_the_metadata_log_is_kafkas(compared: tuple[list[Any], Run, list[str]]) -> None:
     _, run, log = compared
     theirs = [decode_record(bytes.fromhex(value)) for value in log]
-    theirs = [pair for pair in theirs if not _is_kafkas_own(pair[0])]
-    ours = [pair for pair in run.log if not _is_kafkas_own(pair[0])]
-    for expected, got in zip(_runs(theirs, Side()), _runs(ours, Side())):
+    theirs = [pair for pair in theirs if not is_kafkas_own(pair[0])]
+    ours = [pair for pair in run.log if not is_kafkas_own(pair[0])]
+    for expected, got in zip(record_runs(theirs, Side()), record_runs(ours, Side())):
         assert got == expected
     assert len(ours) == len(theirs)

@@ -224,7 +224,7 @@ def _codes(value: Any) -> list[int]:
         for item in value:
             found += _codes(item)
     elif hasattr(value, "unknown_tags"):
-        for field in type(value).__slots__:
+        for field in type(value).FIELDS:
             if field == "error_code":
                 found.append(value.error_code)
             elif not field.startswith("_") and field != "unknown_tags":

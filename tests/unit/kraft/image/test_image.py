@@ -155,6 +155,17 @@ def test_epochs_grow_as_kafkas() -> None:
     assert (p.leader_epoch, p.partition_epoch) == (1, 2), "also when the leader stays"
 
 
+def test_clearing_elr_is_a_change_of_the_partitions_that_have_one() -> None:
+    elr = partition(T1, isr=[1], eligible_leader_replicas=[2])
+    made = image(topic("t", T1), elr, partition(T1, 1))
+    made.replay(m.ClearElrRecord(topic_name=""), 3)
+    first, second = made.topics.partition("t", 0), made.topics.partition("t", 1)
+    assert first is not None
+    assert second is not None
+    assert (first.elr, first.partition_epoch, first.leader_epoch) == ((), 1, 0)
+    assert second.partition_epoch == 0
+
+
 def test_directories_follow_their_replicas() -> None:
     made = image(topic("t", T1), partition(T1))
     made.replay(change(T1, replicas=[2, 3, 1]), 2)
