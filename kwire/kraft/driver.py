@@ -464,14 +464,15 @@ class RaftDriver:
     # ---- time
 
     def arm(self) -> None:
-        """Set the timer to the next deadline of raft or the controller."""
+        """Set the timer to the next deadline of raft or the controller; one that comes too early
+        stays, and finds nothing to do."""
         if self._closed:
             return
         at_ms = self.raft.deadline_ms
         if self.runner is not None:
             at_ms = min(at_ms, self.runner.deadline_ms())
         if self._timer is not None:
-            if self._timer_at_ms == at_ms:
+            if self._timer_at_ms <= at_ms:
                 return
             self._timer.cancel()
             self._timer = None

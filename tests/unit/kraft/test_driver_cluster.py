@@ -2,270 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kwire.clock import SeededRandom
-from kwire.config import BrokerConfig
-from kwire.kraft.controller.context import ControllerConfig, ControllerContext
-from kwire.kraft.controller.controller import Controller
-from kwire.kraft.controller.rules import KafkaConfigRules
-from kwire.kraft.driver import RaftDriver
-from kwire.kraft.format import FormatOptions, format_directories
-from kwire.kraft.metadata_log import MetadataLog, metadata_log_config
-from kwire.kraft.publisher import ImagePublisher
-from kwire.kraft.raft import RaftConfig
 from kwire.kraft.raft import messages as msg
-from kwire.kraft.raft.types import Endpoint
-from kwire.log.directory_files import parse_properties
-from kwire.pending import Pending
-from kwire.protocol import messages as m
-from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
-
-IDS = (1, 2, 3)
-DIRECTORIES = {node_id: bytes(15) + bytes([100 + node_id]) for node_id in (*IDS, 4)}
-SETTINGS = BrokerConfig.load(
-    properties={"process.roles": "broker,controller", "node.id": "1"},
-    environment={},
-    developer=True,
-)
-LATENCY_MS = 1
-DISK_MS = 3
-
-
-class SmallTimer:
-    def __init__(self) -> None:
-        self.cancelled = False
-
-    def cancel(self) -> None:
-        self.cancelled = True
-
-
-class SmallLoop:
-    """Time, timers and jobs that take DISK_MS; also the wall clock and the log's scheduler."""
-
-    def __init__(self) -> None:
-        self.now_ms = 0.0
-        self._queue: list[tuple[float, int, SmallTimer, Callable[[], None]]] = []
-        self._count = 0
-
-    def time(self) -> float:
-        return self.now_ms / 1000
-
-    def wall_ms(self) -> int:
-        return 1_800_000_000_000 + int(self.now_ms)
-
-    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> SmallTimer:
-        timer = SmallTimer()
-        self._count += 1
-        at_ms = self.now_ms + max(0.0, delay_ms)
-        heapq.heappush(self._queue, (at_ms, self._count, timer, callback))
-        return timer
-
-    def call_soon(self, callback: Callable[[], None]) -> SmallTimer:
-        return self.call_later(0, callback)
-
-    def run(self, job: Callable[[], Any]) -> Pending[Any]:
-        pending: Pending[Any] = Pending()
-
-        def finish() -> None:
-            try:
-                pending.complete(job())
-            except OSError as error:
-                pending.fail(error)
-
-        self.call_later(DISK_MS, finish)
-        return pending
-
-    def run_until(self, condition: Callable[[], bool], limit_ms: float = 20_000) -> None:
-        end_ms = self.now_ms + limit_ms
-        while not condition():
-            assert self._queue, "nothing will ever happen"
-            assert self.now_ms < end_ms, "the condition never held"
-            at_ms, _, timer, callback = heapq.heappop(self._queue)
-            self.now_ms = max(self.now_ms, at_ms)
-            if not timer.cancelled:
-                callback()
-
-    def run_for(self, duration_ms: float) -> None:
-        done: list[int] = []
-        self.call_later(duration_ms, lambda: done.append(1))
-        self.run_until(lambda: bool(done), duration_ms + 1)
-
-
-def endpoint_of(node_id: int) -> Endpoint:
-    return Endpoint("CONTROLLER", f"host{node_id}", 9000 + node_id)
-
-
-class Node:
-    """One controller: driver, the real controller, a published image."""
-
-    def __init__(self, cluster: Cluster, node_id: int, **options: Any) -> None:
-        self.id = node_id
-        self.cluster = cluster
-        loop = cluster.loop
-        root = cluster.root / str(node_id)
-        directory_id = parse_properties((root / "meta.properties").read_bytes())["directory.id"]
-        self.errors: list[Exception] = []
-        self.publisher = ImagePublisher()
-        self.controller = Controller(
-            ControllerConfig(node_id, "cluster", KafkaConfigRules(SETTINGS)),
-            SeededRandom(node_id),
-        )
-        self.log = MetadataLog.open(str(root), metadata_log_config(), loop, scheduler=loop)
-        self.driver = RaftDriver(
-            RaftConfig(
-                node_id,
-                uuids.from_text(directory_id),
-                "cluster",
-                endpoints=(endpoint_of(node_id),),
-                bootstrap_servers=tuple((f"host{n}", 9000 + n) for n in IDS),
-                **options,
-            ),
-            self.log,
-            sender=self,
-            loop=loop,
-            scheduler=loop,
-            clock=loop,
-            random=SeededRandom(node_id + cluster.seed),
-            controller=self.controller,
-            on_fatal=self.errors.append,
-        )
-        self.driver.add_listener(self.publisher)
-        self.driver.snapshotter.source = self.publisher
-        self.driver.start()
-
-    @property
-    def image(self) -> Any:
-        return self.publisher.image
-
-    # the Sender
-
-    def send(
-        self, node: int, api_key: int, request: Any, *, timeout_ms: int | None = None
-    ) -> Pending[Any]:
-        reply: Pending[Any] = Pending()
-        address = self.driver.address_of(node)
-        assert address is not None
-        target_id = address[1] - 9000
-        version = type(request).MAX_VERSION
-        data = request.encode(version)
-        self.cluster.sent += 1
-
-        def arrive() -> None:
-            target = self.cluster.nodes.get(target_id)
-            if target is None or (self.id, target_id) in self.cluster.cut:
-                self.cluster.loop.call_later(
-                    LATENCY_MS,
-                    lambda: reply.fail(KafkaError(ErrorCode.NETWORK_EXCEPTION, "lost")),
-                )
-                return
-            if api_key == m.ApiVersionsRequest.API_KEY:
-                answer = Pending.completed(_api_versions())
-            else:
-                decoded = type(request).decode(data, version)
-                answer = target.driver.request(decoded, version, listener="CONTROLLER")
-            answer.add_done_callback(
-                lambda done: self.cluster.loop.call_later(
-                    LATENCY_MS, lambda: self._answered(done, version, target_id, reply)
-                )
-            )
-
-        self.cluster.loop.call_later(LATENCY_MS, arrive)
-        return reply
-
-    def _answered(
-        self, done: Pending[Any], version: int, target_id: int, reply: Pending[Any]
-    ) -> None:
-        if (target_id, self.id) in self.cluster.cut or done.error() is not None:
-            reply.fail(KafkaError(ErrorCode.NETWORK_EXCEPTION, "lost"))
-            return
-        response = done.result()
-        reply.complete(type(response).decode(response.encode(version), version))
-
-    def disconnect(self, node_id: int) -> None:
-        pass
-
-    def create_topic(self, name: str) -> Pending[Any]:
-        request = m.CreateTopicsRequest
-        assert self.driver.runner is not None
-        # A topic needs a broker; a producer id block needs none but is a record all the same.
-        record = m.ConfigRecord(resource_type=2, resource_name=name, name="retention.ms", value="1")
-        del request
-        return self.driver.runner.append([(record, 0)])
-
-    def handle(self, request: Any) -> Pending[Any]:
-        assert self.driver.runner is not None
-        return self.driver.runner.handle(request, ControllerContext())
-
-
-def _api_versions() -> Any:
-    response = m.ApiVersionsResponse
-    return response(
-        supported_features=[
-            response.SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1)
-        ]
-    )
-
-
-class Cluster:
-    """Formatted directories and the nodes that run on them."""
-
-    def __init__(self, root: Path, seed: int = 0) -> None:
-        self.root = root
-        self.seed = seed
-        self.loop = SmallLoop()
-        self.nodes: dict[int, Node] = {}
-        self.cut: set[tuple[int, int]] = set()
-        self.sent = 0
-        initial = ",".join(f"{n}@host{n}:{9000 + n}:{uuids.to_text(DIRECTORIES[n])}" for n in IDS)
-        for node_id in (*IDS, 4):
-            directory = str(root / str(node_id))
-            format_directories(
-                FormatOptions(
-                    cluster_id="cluster",
-                    node_id=node_id,
-                    directories=[directory],
-                    metadata_directory=directory,
-                    initial_controllers=initial if node_id in IDS else None,
-                    no_initial_controllers=node_id not in IDS,
-                ),
-                clock=self.loop,
-                random=SeededRandom(node_id),
-            )
-
-    def start(self, *node_ids: int, **options: Any) -> None:
-        for node_id in node_ids:
-            self.nodes[node_id] = Node(self, node_id, **options)
-
-    def kill(self, node_id: int) -> Node:
-        """The node is gone without a word; what it had in files stays."""
-        node = self.nodes.pop(node_id)
-        node.driver._closed = True
-        return node
-
-    def active(self) -> Node | None:
-        found = [node for node in self.nodes.values() if node.driver.is_active]
-        return max(found, key=lambda node: node.driver.epoch) if found else None
-
-    def wait_active(self) -> Node:
-        self.loop.run_until(lambda: self.active() is not None)
-        node = self.active()
-        assert node is not None
-        return node
-
-    def wait_same(self) -> None:
-        def same() -> bool:
-            ends = {node.driver.feed.next_offset for node in self.nodes.values()}
-            logs = {node.driver.raft.log.end_offset for node in self.nodes.values()}
-            return len(ends) == 1 and ends == logs
-
-        self.loop.run_until(same)
+from tests.support.driver_cluster import IDS, Cluster
 
 
 @pytest.fixture
@@ -276,7 +19,7 @@ def cluster(tmp_path: Path) -> Cluster:
 def test_elects_and_replicates(cluster: Cluster) -> None:
     cluster.start(*IDS)
     node = cluster.wait_active()
-    reply = node.create_topic("one")
+    reply = node.write("one")
     cluster.loop.run_until(lambda: reply.done)
     assert reply.error() is None
     cluster.wait_same()
@@ -290,13 +33,13 @@ def test_elects_and_replicates(cluster: Cluster) -> None:
 def test_the_leader_dies(cluster: Cluster) -> None:
     cluster.start(*IDS)
     first = cluster.wait_active()
-    reply = first.create_topic("before")
+    reply = first.write("before")
     cluster.loop.run_until(lambda: reply.done)
     cluster.kill(first.id)
     second = cluster.wait_active()
     assert second.driver.epoch > first.driver.epoch
     assert second.image.config(2, "before")
-    reply = second.create_topic("after")
+    reply = second.write("after")
     cluster.loop.run_until(lambda: reply.done)
     cluster.start(first.id)
     cluster.wait_same()
@@ -308,7 +51,7 @@ def test_a_cut_off_leader_refuses_what_it_could_not_commit(cluster: Cluster) -> 
     first = cluster.wait_active()
     others = [node_id for node_id in IDS if node_id != first.id]
     cluster.cut = {(first.id, n) for n in others} | {(n, first.id) for n in others}
-    lost = first.create_topic("lost")
+    lost = first.write("lost")
     cluster.loop.run_until(lambda: lost.done)
     error = lost.error()
     assert isinstance(error, KafkaError)
@@ -316,7 +59,7 @@ def test_a_cut_off_leader_refuses_what_it_could_not_commit(cluster: Cluster) -> 
     assert not first.controller.image.config(2, "lost"), "the working state was discarded"
     cluster.loop.run_until(lambda: (node := cluster.active()) is not None and node.id != first.id)
     second = cluster.wait_active()
-    kept = second.create_topic("kept")
+    kept = second.write("kept")
     cluster.loop.run_until(lambda: kept.done)
     cluster.cut = set()
     cluster.wait_same()
@@ -343,7 +86,7 @@ def test_a_follower_loads_a_snapshot(cluster: Cluster) -> None:
     victim = next(node_id for node_id in IDS if node_id != leader.id)
     cluster.kill(victim)
     for index in range(5):
-        reply = leader.create_topic(f"topic{index}")
+        reply = leader.write(f"topic{index}")
         cluster.loop.run_until(lambda reply=reply: reply.done)
     assert leader.driver.snapshotter.take()
     cluster.loop.run_until(lambda: leader.driver.raft.log.latest_snapshot[0] > 0)
