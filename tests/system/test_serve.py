@@ -169,9 +169,11 @@ def test_it_serves_a_kafka_configuration_file(tmp_path: Path) -> None:
         "log.dirs": f"{tmp_path}/a,{tmp_path}/b",
         "offsets.topic.replication.factor": 1,
     }
-    with running_broker(properties=properties, pass_listen=False) as broker:
-        with WireClient(broker.bootstrap) as client:
-            assert client.brokers() == {7: ("127.0.0.1", 19092)}
+    with (
+        running_broker(properties=properties, pass_listen=False) as broker,
+        WireClient(broker.bootstrap) as client,
+    ):
+        assert client.brokers() == {7: ("127.0.0.1", 19092)}
     assert (tmp_path / "b" / "meta.properties").exists()
 
 
