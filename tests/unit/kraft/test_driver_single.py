@@ -17,11 +17,13 @@ from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.types import BOOTSTRAP_SNAPSHOT, Endpoint, OffsetAndEpoch, ReplicaKey
 from kwire.kraft.raft.voters import VoterNode, VoterSet
 from kwire.kraft.snapshots import SnapshotFiles, build_snapshot
+from kwire.kraft.snapshotting import SnapshotPolicy
 from kwire.log.files import SystemFiles
 from kwire.log.scheduling import ImmediateScheduler
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records import Record, build_batch
 
 DIRECTORY_ID = bytes(range(16))
 ENDPOINT = Endpoint("CONTROLLER", "127.0.0.1", 9093)
@@ -123,7 +125,12 @@ class Context:
 class Node:
     """A node over `root`, opened anew by every instance."""
 
-    def __init__(self, root: Path, scheduler: ImmediateScheduler | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        scheduler: ImmediateScheduler | None = None,
+        policy: SnapshotPolicy | None = None,
+    ) -> None:
         self.clock = StillClock()
         self.controller = TopicController()
         self.publisher = ImagePublisher()
@@ -142,6 +149,7 @@ class Node:
             clock=self.clock,
             random=SeededRandom(1),
             controller=self.controller,
+            policy=policy,
             on_fatal=self.errors.append,
         )
         self.driver.add_listener(self.publisher)
@@ -269,3 +277,46 @@ def test_a_failed_write_stops_the_node(root: Path) -> None:
     node.driver.fail(OSError("disk"))
     assert len(node.errors) == 1
     assert node.create("late").result() == "not the controller"
+
+
+def test_snapshots_come_by_size_and_go_by_retention(root: Path) -> None:
+    policy = SnapshotPolicy(bytes_between=700, interval_ms=0, retention_bytes=2500)
+    node = Node(root, policy=policy)
+    for index in range(40):
+        node.create(f"topic-{index}")
+    log = node.driver.raft.log
+    assert len(log.snapshots) > 3
+    assert log.start_offset == 0
+    newest = log.latest_snapshot
+    node.driver.snapshotter.clean()
+    assert log.start_offset > 0
+    assert log.latest_snapshot == newest
+    assert log.snapshots[0].offset == log.start_offset
+    names = sorted(path.name for path in (root / "__cluster_metadata-0").glob("*.checkpoint"))
+    assert len(names) == len(log.snapshots)
+    node.driver.stop()
+    again = Node(root, policy=policy)
+    assert len(again.topics()) == 40
+    assert not again.errors
+
+
+def test_an_interval_takes_a_snapshot_of_what_is_new(root: Path) -> None:
+    node = Node(root, policy=SnapshotPolicy(interval_ms=1000))
+    node.create("one")
+    assert len(node.driver.raft.log.snapshots) == 1
+    node.clock.seconds += 1
+    node.create("two")
+    assert len(node.driver.raft.log.snapshots) == 2
+
+
+def test_a_record_of_the_future_stops_the_node_in_one_line(root: Path) -> None:
+    node = Node(root)
+    node.create("one")
+    record = Record(0, 1, None, bytes([1, 0xE7, 0x07, 0]), [])
+    batch = build_batch([record], base_offset=node.driver.raft.log.end_offset, leader_epoch=1)
+    node.driver.metadata_log.append_batch(node.driver.raft.log.end_offset, 1, batch, 1)
+    node.driver.metadata_log.flush()
+    again = Node(root)
+    assert len(again.errors) == 1
+    assert "\n" not in str(again.errors[0])
+    assert not again.controller.is_active
