@@ -127,7 +127,8 @@ class PartitionChange:
             return
         partition = self._partition
         known = partition.last_known_elr
-        if record.isr == [] and known != (partition.leader,):
+        loses_leader = record.leader == NO_LEADER and partition.leader != NO_LEADER
+        if loses_leader and known != (partition.leader,):
             record.last_known_elr = [partition.leader]
             return
         keeps_leader = partition.leader != NO_LEADER and record.leader != NO_LEADER

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kwire.protocol import messages as m
@@ -175,3 +177,46 @@ def test_a_reassignment_ends_when_all_new_replicas_are_in_sync() -> None:
     partition = bench.partition("t")
     assert (partition.replicas, partition.isr, partition.leader) == ((4, 3), (3, 4), 4)
     assert not partition.is_reassigning
+
+
+def _reassign(bench: ControllerBench, replicas: list[int]) -> Any:
+    shape = m.AlterPartitionReassignmentsRequest
+    part = shape.ReassignablePartition(partition_index=0, replicas=replicas)
+    return bench.call(shape(topics=[shape.ReassignableTopic(name="t", partitions=[part])]))
+
+
+def _without_leader() -> ControllerBench:
+    """1 led and is fenced; 2 is in sync, but its replica is in a directory that has failed."""
+    bench = ControllerBench()
+    bench.start(1)
+    bench.start(2, log_dirs=[directory(2, 0), directory(2, 1)])
+    bench.create("t", {0: [1, 2]})
+    shape = m.AssignReplicasToDirsRequest
+    part = shape.PartitionData(partition_index=0)
+    topic_id = bench.image.topics.by_name["t"].topic_id
+    topic = shape.TopicData(topic_id=topic_id, partitions=[part])
+    wanted = shape.DirectoryData(id=directory(2, 0), topics=[topic])
+    bench.call(shape(broker_id=2, broker_epoch=bench.epochs[2], directories=[wanted]))
+    bench.heartbeat(2, offline_log_dirs=[directory(2, 0)])
+    assert bench.alter_isr("t", 0, [1, 2]).error_code == 0, "its directory is not asked for"
+    bench.heartbeat(1, want_fence=True)
+    return bench
+
+
+def test_the_leader_of_a_partition_that_nobody_in_sync_may_lead_is_remembered() -> None:
+    partition = _without_leader().partition("t")
+    assert (partition.leader, partition.isr, partition.last_known_elr) == (-1, (2,), (1,))
+
+
+def test_a_last_known_leader_that_has_lost_the_partition_is_not_elected() -> None:
+    bench = _without_leader()
+    _reassign(bench, [2])
+    partition = bench.partition("t")
+    assert (partition.replicas, partition.isr, partition.last_known_elr) == ((2,), (2,), (1,))
+    bench.now_ms += 9_001
+    bench.expire()
+    bench.register(2, life=2)
+    assert bench.partition("t").isr == ()
+    bench.heartbeat(1)
+    assert bench.image.brokers[1].fenced is False
+    assert bench.partition("t").leader == -1
