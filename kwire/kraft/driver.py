@@ -376,7 +376,7 @@ class RaftDriver:
         partition = effect.response.responses[0].partitions[0]
         try:
             found = self.metadata_log.log.read(
-                effect.offset, effect.bytes_max, isolation=Isolation.LOG_END
+                effect.offset, effect.bytes_max, isolation=Isolation.LOG_END, may_wait=True
             )
         except KafkaError as error:
             partition.error_code = int(error.code)
@@ -384,10 +384,11 @@ class RaftDriver:
             return
 
         def read(done: Pending[FetchSlices]) -> None:
-            if done.error() is None:
+            error = done.error()
+            if error is None:
                 partition.records = done.result().buffers
             else:
-                partition.error_code = int(ErrorCode.KAFKA_STORAGE_ERROR)
+                partition.error_code = int(getattr(error, "code", ErrorCode.KAFKA_STORAGE_ERROR))
             effect.reply_to.complete(effect.response)
 
         ready = found if isinstance(found, Pending) else Pending.completed(found)
