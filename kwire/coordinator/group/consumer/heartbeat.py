@@ -1,18 +1,16 @@
 """ConsumerGroupHeartbeat: joining, telling what changed, being told what to give up and take.
 
-One heartbeat does as much as can be done: it records the member's subscription, gives the group a
-new epoch when what it reads has changed, computes a new target when that is due, and moves the
-member one step towards its target. Messages and their order measured on Apache Kafka 4.4; KIP-848.
+Messages and their order measured on Apache Kafka 4.4; KIP-848.
 """
 
 from __future__ import annotations
 
 from typing import Any, Protocol
 
-from kwire.coordinator.group.consumer import assigning, records
-from kwire.coordinator.group.consumer.groups import REGEX_TIMER, ConsumerGroups
+from kwire.coordinator.group.consumer.groups import ConsumerGroups
 from kwire.coordinator.group.consumer.leaving import check_static, leave, unknown_member
-from kwire.coordinator.group.consumer.reconcile import indexes_of, is_subset, reconcile
+from kwire.coordinator.group.consumer.progress import Progress
+from kwire.coordinator.group.consumer.reconcile import indexes_of, is_subset
 from kwire.coordinator.group.consumer.state import (
     JOINING,
     LEFT_STATIC_EPOCH,
@@ -22,7 +20,7 @@ from kwire.coordinator.group.consumer.state import (
     TopicPartitions,
 )
 from kwire.coordinator.regex import compile_pattern
-from kwire.coordinator.seam import CoordinatorRecord, Moment, Result
+from kwire.coordinator.seam import Moment, Result
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -81,7 +79,7 @@ def heartbeat(groups: ConsumerGroups, request: Any, caller: Caller, moment: Mome
 
 
 class _Heartbeat:
-    """One heartbeat on its way: the records so far and the values that they lead to."""
+    """One heartbeat on its way (see Progress)."""
 
     def __init__(
         self, groups: ConsumerGroups, request: Any, caller: Caller, moment: Moment
@@ -91,43 +89,33 @@ class _Heartbeat:
         self._caller = caller
         self._moment = moment
         self._group_id: str = request.group_id
-        self._records: list[CoordinatorRecord] = []
         self._owned = _owned(request)
-        self._replaced: str | None = None
+        self._progress = Progress(groups, request.group_id, moment, [])
 
     def run(self) -> Result:
-        request, groups = self._request, self._groups
+        request, groups, progress = self._request, self._groups, self._progress
         joins = request.member_epoch == JOIN_EPOCH
         if joins:
-            group, self._records = groups.find_or_new(self._group_id)
+            group, progress.records = groups.find_or_new(self._group_id)
         else:
             group = groups.find(self._group_id)
-        if len(group.members) >= groups.settings.max_size and (
-            request.member_id not in group.members
-        ):
-            raise KafkaError(
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"The consumer group has reached its maximum capacity of "
-                f"{groups.settings.max_size} members.",
-            )
+        check_room(groups, group, request.member_id)
         before, where = self._identify(group, joins)
         member = self._updated(before)
-        members = {k: v for k, v in group.members.items() if k != self._replaced}
-        members[member.member_id] = member
-        changed = self._subscribe(group, before, member)
-        epoch = self._group_epoch(group, members, changed)
-        targets = dict(group.targets)
-        if self._replaced is not None:
-            targets[member.member_id] = targets.pop(self._replaced, {})
-        target, target_epoch = self._target(group, member, members, targets, epoch)
-        after = reconcile(where, target, target_epoch, self._owned, self._holders(group))
-        if after is not where or (self._replaced is not None):
-            self._records.append(records.current(self._group_id, member.member_id, after))
+        if member.topic_regex and (before is None or before.topic_regex != member.topic_regex):
+            _check_pattern(member.topic_regex)
+        after = progress.move(group, before, where, member, self._owned)
         return Result(
-            self._records,
+            progress.records,
             self._response(member, where, after),
-            lambda: self._appended(group, member, after, epoch),
+            lambda: self._appended(group, member, after),
         )
+
+    def _appended(self, group: ConsumerGroup, member: Member, after: Current) -> None:
+        groups, moment = self._groups, self._moment
+        self._progress.appended(group, member)
+        groups.extend_session(self._group_id, member.member_id, moment)
+        groups.watch_revocation(self._group_id, member, after, moment)
 
     # --- who it is ---
 
@@ -165,15 +153,8 @@ class _Heartbeat:
                 f"Static member {request.member_id} with instance id {request.instance_id} cannot "
                 f"join the group because the instance id is owned by {owner} member.",
             )
-        self._replaced = owner
         here = where._replace(epoch=0, previous_epoch=0)
-        member = group.members[owner]._replace(member_id=request.member_id)
-        self._records += records.member_tombstones(self._group_id, owner)
-        self._records.append(records.member(self._group_id, member))
-        target = group.targets.get(owner, {})
-        self._records.append(records.target(self._group_id, request.member_id, target))
-        self._records.append(records.current(self._group_id, request.member_id, here))
-        return member, here
+        return self._progress.replace(group, owner, request.member_id, here), here
 
     def _check_epoch(self, where: Current) -> None:
         """FENCED_MEMBER_EPOCH unless the epoch is the member's own, or its previous one with
@@ -228,100 +209,6 @@ class _Heartbeat:
             ),
         )
 
-    def _subscribe(self, group: ConsumerGroup, before: Member | None, member: Member) -> bool:
-        """Record the subscription; whether the topics that the group reads may have changed."""
-        if member.topic_regex and (before is None or before.topic_regex != member.topic_regex):
-            _check_pattern(member.topic_regex)
-        if member == before:
-            return False
-        self._records.append(records.member(self._group_id, member))
-        old_names = before.topic_names if before is not None else ()
-        old_regex = before.topic_regex if before is not None else ""
-        if (
-            old_regex
-            and old_regex != member.topic_regex
-            and not self._pattern_used(group, old_regex)
-        ):
-            self._records.append(records.regex_tombstone(self._group_id, old_regex))
-        resolved = not member.topic_regex or member.topic_regex in group.regexes
-        return member.topic_names != old_names or (member.topic_regex != old_regex and resolved)
-
-    def _pattern_used(self, group: ConsumerGroup, pattern: str) -> bool:
-        return pattern not in group.regexes or any(
-            other.topic_regex == pattern
-            for other in group.members.values()
-            if other.member_id != self._request.member_id
-        )
-
-    def _group_epoch(self, group: ConsumerGroup, members: dict[str, Member], changed: bool) -> int:
-        """The group's epoch, a new one if what it reads has changed."""
-        if not changed and not self._groups.refresh_due(self._group_id, self._moment):
-            return group.epoch
-        metadata_hash = self._groups.hash_of(group, members.values())
-        if not changed and metadata_hash == group.metadata_hash:
-            return group.epoch
-        self._records.append(records.group_epoch(self._group_id, group.epoch + 1, metadata_hash))
-        return group.epoch + 1
-
-    # --- what it gets ---
-
-    def _target(
-        self,
-        group: ConsumerGroup,
-        member: Member,
-        members: dict[str, Member],
-        targets: dict[str, TopicPartitions],
-        epoch: int,
-    ) -> tuple[TopicPartitions, int]:
-        """The member's target and the epoch of it; a new one when it is due and small."""
-        groups, moment = self._groups, self._moment
-        present = targets.get(member.member_id, {})
-        if epoch <= group.target_epoch:
-            return present, group.target_epoch
-        if assigning.due_in_ms(groups, self._group_id, group, moment) > 0:
-            return present, group.target_epoch
-        running = groups.assigning.get(self._group_id)
-        if running is not None and running.epoch == epoch:
-            return present, group.target_epoch
-        spec = assigning.snapshot(groups, group, members, targets)
-        name = assigning.assignor_name(groups, members)
-        assignment = assigning.compute_at_once(spec, name)
-        if assignment is None:
-            self._start = (epoch, spec, name)
-            return present, group.target_epoch
-        self._records += assigning.target_records(
-            self._group_id, targets, assignment, epoch, moment
-        )
-        return assignment[member.member_id], epoch
-
-    _start: tuple[int, Any, str] | None = None
-
-    def _holders(self, group: ConsumerGroup) -> dict[tuple[bytes, int], int]:
-        """Who holds what, without the predecessor whose place the member has taken."""
-        if self._replaced is None:
-            return group.partition_epochs
-        where = group.where(self._replaced)
-        mine = {
-            (topic, partition)
-            for owned in (where.assigned, where.pending_revocation)
-            for topic, indexes in owned.items()
-            for partition in indexes
-        }
-        return {key: epoch for key, epoch in group.partition_epochs.items() if key not in mine}
-
-    def _appended(self, group: ConsumerGroup, member: Member, after: Current, epoch: int) -> None:
-        groups, moment = self._groups, self._moment
-        if self._replaced is not None:
-            groups.cancel_timers(self._group_id, self._replaced)
-        groups.refreshed(self._group_id, moment)
-        groups.extend_session(self._group_id, member.member_id, moment)
-        groups.watch_revocation(self._group_id, member, after, moment)
-        if self._start is not None:
-            at, spec, name = self._start
-            assigning.start(groups, self._group_id, at, spec, name, moment)
-        if member.topic_regex and member.topic_regex not in group.regexes:
-            groups.deadlines.schedule((REGEX_TIMER, self._group_id), moment.now_ms)
-
     def _response(self, member: Member, before: Current, after: Current) -> Any:
         request = self._request
         full = (
@@ -350,6 +237,16 @@ class _Heartbeat:
                 ]
             )
         return response
+
+
+def check_room(groups: ConsumerGroups, group: ConsumerGroup, member_id: str) -> None:
+    """Raise GROUP_MAX_SIZE_REACHED when there is no room for one member more."""
+    if len(group.members) >= groups.settings.max_size and member_id not in group.members:
+        raise KafkaError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"The consumer group has reached its maximum capacity of "
+            f"{groups.settings.max_size} members.",
+        )
 
 
 def _owned(request: Any) -> TopicPartitions | None:

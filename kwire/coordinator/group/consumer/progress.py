@@ -1,0 +1,160 @@
+"""One request of a member on its way: the records so far and the values that they lead to.
+
+As much is done as can be done: the member's subscription is recorded, the group gets a new epoch
+when what it reads has changed, a new target is computed when that is due, and the member moves
+one step towards its target. Order of the records measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.coordinator.group.consumer import assigning, records
+from kwire.coordinator.group.consumer.groups import REGEX_TIMER, ConsumerGroups
+from kwire.coordinator.group.consumer.reconcile import reconcile
+from kwire.coordinator.group.consumer.state import (
+    ConsumerGroup,
+    Current,
+    Member,
+    TopicPartitions,
+)
+from kwire.coordinator.seam import CoordinatorRecord, Moment
+
+
+class Progress:
+    """`records` are what has to be written before (a group that is made from another one);
+    `replaced` is the member whose place a static member takes."""
+
+    def __init__(
+        self,
+        groups: ConsumerGroups,
+        group_id: str,
+        moment: Moment,
+        made: list[CoordinatorRecord],
+    ) -> None:
+        self._groups = groups
+        self._group_id = group_id
+        self._moment = moment
+        self.records = made
+        self.replaced: str | None = None
+        self._start: tuple[int, Any, str] | None = None
+
+    def replace(self, group: ConsumerGroup, owner: str, member_id: str, here: Current) -> Member:
+        """A static member takes its predecessor's place, at `here`."""
+        self.replaced = owner
+        member = group.members[owner]._replace(member_id=member_id)
+        self.records += records.member_tombstones(self._group_id, owner)
+        self.records.append(records.member(self._group_id, member))
+        target = group.targets.get(owner, {})
+        self.records.append(records.target(self._group_id, member_id, target))
+        self.records.append(records.current(self._group_id, member_id, here))
+        return member
+
+    def move(
+        self,
+        group: ConsumerGroup,
+        before: Member | None,
+        where: Current,
+        member: Member,
+        owned: TopicPartitions | None,
+    ) -> Current:
+        """`member` is what the request makes of `before`, which stands at `where`; where it
+        stands afterwards."""
+        members = {k: v for k, v in group.members.items() if k != self.replaced}
+        members[member.member_id] = member
+        changed = self._subscribe(group, before, member)
+        epoch = self._group_epoch(group, members, changed)
+        targets = dict(group.targets)
+        if self.replaced is not None:
+            targets[member.member_id] = targets.pop(self.replaced, {})
+        target, target_epoch = self._target(group, member, members, targets, epoch)
+        after = reconcile(where, target, target_epoch, owned, self._holders(group))
+        if after is not where or self.replaced is not None:
+            self.records.append(records.current(self._group_id, member.member_id, after))
+        return after
+
+    def appended(self, group: ConsumerGroup, member: Member) -> None:
+        """The records were written: soft state follows."""
+        groups, moment = self._groups, self._moment
+        if self.replaced is not None:
+            groups.cancel_timers(self._group_id, self.replaced)
+        groups.refreshed(self._group_id, moment)
+        if self._start is not None:
+            at, spec, name = self._start
+            assigning.start(groups, self._group_id, at, spec, name, moment)
+        if member.topic_regex and member.topic_regex not in group.regexes:
+            groups.deadlines.schedule((REGEX_TIMER, self._group_id), moment.now_ms)
+
+    def _subscribe(self, group: ConsumerGroup, before: Member | None, member: Member) -> bool:
+        """Record the subscription; whether the topics that the group reads may have changed."""
+        if member == before:
+            return False
+        self.records.append(records.member(self._group_id, member))
+        old_names = before.topic_names if before is not None else ()
+        old_regex = before.topic_regex if before is not None else ""
+        if (
+            old_regex
+            and old_regex != member.topic_regex
+            and not self._pattern_used(group, old_regex, member.member_id)
+        ):
+            self.records.append(records.regex_tombstone(self._group_id, old_regex))
+        resolved = not member.topic_regex or member.topic_regex in group.regexes
+        return member.topic_names != old_names or (member.topic_regex != old_regex and resolved)
+
+    @staticmethod
+    def _pattern_used(group: ConsumerGroup, pattern: str, member_id: str) -> bool:
+        return pattern not in group.regexes or any(
+            other.topic_regex == pattern
+            for other in group.members.values()
+            if other.member_id != member_id
+        )
+
+    def _group_epoch(self, group: ConsumerGroup, members: dict[str, Member], changed: bool) -> int:
+        """The group's epoch, a new one if what it reads has changed."""
+        if not changed and not self._groups.refresh_due(self._group_id, self._moment):
+            return group.epoch
+        metadata_hash = self._groups.hash_of(group, members.values())
+        if not changed and metadata_hash == group.metadata_hash:
+            return group.epoch
+        self.records.append(records.group_epoch(self._group_id, group.epoch + 1, metadata_hash))
+        return group.epoch + 1
+
+    def _target(
+        self,
+        group: ConsumerGroup,
+        member: Member,
+        members: dict[str, Member],
+        targets: dict[str, TopicPartitions],
+        epoch: int,
+    ) -> tuple[TopicPartitions, int]:
+        """The member's target and the epoch of it; a new one when it is due and small."""
+        groups, moment = self._groups, self._moment
+        present = targets.get(member.member_id, {})
+        if epoch <= group.target_epoch:
+            return present, group.target_epoch
+        if assigning.due_in_ms(groups, self._group_id, group, moment) > 0:
+            return present, group.target_epoch
+        running = groups.assigning.get(self._group_id)
+        if running is not None and running.epoch == epoch:
+            return present, group.target_epoch
+        spec = assigning.snapshot(groups, group, members, targets)
+        name = assigning.assignor_name(groups, members)
+        assignment = assigning.compute_at_once(spec, name)
+        if assignment is None:
+            self._start = (epoch, spec, name)
+            return present, group.target_epoch
+        self.records += assigning.target_records(self._group_id, targets, assignment, epoch, moment)
+        return assignment[member.member_id], epoch
+
+    def _holders(self, group: ConsumerGroup) -> dict[tuple[bytes, int], int]:
+        """Who holds what, without the predecessor whose place the member has taken."""
+        if self.replaced is None:
+            return group.partition_epochs
+        where = group.where(self.replaced)
+        mine = {
+            (topic, partition)
+            for owned in (where.assigned, where.pending_revocation)
+            for topic, indexes in owned.items()
+            for partition in indexes
+        }
+        return {key: epoch for key, epoch in group.partition_epochs.items() if key not in mine}
