@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3; 
 VENV := .venv
 BIN := $(VENV)/bin
 export KWIRE_CACHE ?= $(HOME)/.cache/kwire
-SEED ?= 1
+SEED ?=
 ARGS ?=
 
 .PHONY: run test compat-gate lint format unit stress sim chaos bench differential docs setup setup-test peers clean
@@ -52,15 +52,20 @@ format: setup-test
 unit: setup-test
 	$(BIN)/python -m pytest -q -n 2 tests/unit tests/bugs $(ARGS)
 
-# Longer runs of the same tests: more seeds, more examples.
+# Longer runs of the same tests: ten times the seeds. `make sim SEED=42` replays one.
+EFFORT ?= 10
 stress: setup-test
-	KWIRE_STRESS=1 $(BIN)/python -m pytest -q tests/hostile tests/sim tests/system $(ARGS)
+	KWIRE_EFFORT=$(EFFORT) KWIRE_RAFT_SEEDS=$$((40 * $(EFFORT))) KWIRE_POWER_SEEDS=$$((12 * $(EFFORT))) \
+	  $(BIN)/python -m pytest -q -n 2 tests/sim tests/hostile tests/unit/kraft $(ARGS)
 
 sim: setup-test
 	KWIRE_SIM_SEED=$(SEED) $(BIN)/python -m pytest -q tests/sim $(ARGS)
 
+# Power losses, kills and damaged files: simulated with many seeds, then with real processes.
 chaos: setup-test
-	KWIRE_SIM_SEED=$(SEED) KWIRE_STRESS=1 $(BIN)/python -m pytest -q tests/sim tests/system -k "crash or kill or fault" $(ARGS)
+	KWIRE_EFFORT=$(EFFORT) KWIRE_POWER_SEEDS=$$((12 * $(EFFORT))) $(BIN)/python -m pytest -q -n 2 \
+	  tests/sim tests/unit/kraft/test_driver_power_loss.py tests/hostile/test_damaged_data_directories.py tests/system \
+	  -k "loss or kill or crash or damage or torn" $(ARGS)
 
 differential: setup-test peers
 	$(BIN)/python -m pytest -q tests/differential $(ARGS)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.sim.one_broker import History
+from tests.support.effort import seeds
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -23,7 +24,7 @@ def _quiet() -> object:
     logging.disable(logging.NOTSET)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_acknowledged_records_survive_a_power_loss_when_each_is_flushed(seed: int) -> None:
     History(seed).run()
 

@@ -1,0 +1,17 @@
+"""How many seeds a seeded test runs: some by default, one to replay, many under `make stress`.
+
+`KWIRE_SIM_SEED=42` (`make sim SEED=42`) runs that seed alone; `KWIRE_EFFORT=10` ten times as many.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+
+def seeds(count: int) -> Sequence[int]:
+    """The seeds of a test that runs `count` of them by default."""
+    one = os.environ.get("KWIRE_SIM_SEED")
+    if one:
+        return [int(one)]
+    return range(count * int(os.environ.get("KWIRE_EFFORT", "1")))
