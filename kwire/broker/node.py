@@ -32,11 +32,13 @@ from kwire.config.dynamic import DynamicConfig
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.controller import HANDLED_REQUESTS
 from kwire.kraft.image import MetadataDelta, MetadataImage
+from kwire.log.cleaner import LogCleaner
+from kwire.log.cleaner_settings import CleanerSettings
 from kwire.log.log_config import LogConfig
 from kwire.log.log_directory import LogDirectoryError
 from kwire.log.manager import LogManager, ManagerSettings
 from kwire.log.scheduling import LoopScheduler
-from kwire.network.buffers import BufferPool
+from kwire.network.buffers import RESERVED_BYTES_MAX, BufferPool
 from kwire.network.peer import CONTROLLER, PeerNetwork
 from kwire.pending import Pending
 from kwire.protocol import uuids
@@ -81,7 +83,7 @@ class Node:
         self.incarnation_id = b""
         self.authorizer: Any = None
         self.image = MetadataImage()
-        self.buffer_pool = BufferPool()
+        self.buffer_pool = BufferPool(_receive_bytes_max(config["queued.max.request.bytes"]))
         self.deadlines = DeadlineHeap(loop)
         self.fetch_sessions = FetchSessionCache(
             config["max.incremental.fetch.session.cache.slots"], self.random
@@ -100,6 +102,13 @@ class Node:
             settings=ManagerSettings.from_values(config),
             config_of=self.topic_config,
         )
+        self.log_manager.cleaner = LogCleaner(
+            self.log_manager,
+            CleanerSettings.from_values(config),
+            lambda: self.new_scheduler("kwire-cleaner"),
+            self.random,
+        )
+        self.dynamic_config.add_listener(self.log_manager.cleaner.changed)
         self.replicas = ReplicaManager(
             self.broker_id,
             self.log_manager,
@@ -371,6 +380,11 @@ class Node:
             shutdown = getattr(executor, "shutdown", None)
             if shutdown is not None:
                 shutdown(wait=False)
+
+
+def _receive_bytes_max(configured: int) -> int:
+    """queued.max.request.bytes, or kwire's own bound where it is not set."""
+    return configured if configured > 0 else RESERVED_BYTES_MAX
 
 
 def _one_worker(name: str) -> Any:

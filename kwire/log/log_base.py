@@ -88,6 +88,7 @@ class LogBase:
         self.unsynced_segments: list[Segment] = []  # sealed, their trimmed indexes not durable yet
         self._tail = Tail(self._write_failed, self._written, scheduler)
         self._on_error = on_error
+        self.on_truncated: Callable[[LogBase], None] | None = None
         self._first_unstable: int | None = None
         self.config = config
         self._configure()
@@ -275,6 +276,8 @@ class LogBase:
     def truncated(self) -> None:
         """Records were dropped: durably, so that they do not come back among newer ones."""
         self._truncations += 1
+        if self.on_truncated is not None:
+            self.on_truncated(self)
         self.has_new_files = True
         try:
             self.sync_now()

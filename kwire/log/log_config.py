@@ -44,12 +44,17 @@ class LogConfig:
     compacts: bool = field(init=False, default=False)
     deletes: bool = field(init=False, default=True)
     is_log_append_time: bool = field(init=False, default=False)
+    roll_ms: int = field(init=False, default=604_800_000)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "compacts", "compact" in self.cleanup_policy)
         object.__setattr__(self, "deletes", "delete" in self.cleanup_policy)
         is_append_time = self.message_timestamp_type == "LogAppendTime"
         object.__setattr__(self, "is_log_append_time", is_append_time)
+        # What compaction must have seen in time has to leave the active segment in time.
+        lag_ms = self.max_compaction_lag_ms if self.compacts else 0
+        roll_ms = min(lag_ms, self.segment_ms) if lag_ms > 0 else self.segment_ms
+        object.__setattr__(self, "roll_ms", roll_ms)
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> LogConfig:

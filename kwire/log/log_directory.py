@@ -81,6 +81,7 @@ class LogDirectory:
         self.recovery_points: Offsets = {}
         self.high_watermarks: Offsets = {}
         self.log_starts: Offsets = {}
+        self.cleaner_points: Offsets = {}
         self._lock = -1
         self._has_recovery_points = True
 
@@ -129,6 +130,7 @@ class LogDirectory:
         self.recovery_points = self._read(checkpoints.RECOVERY_POINTS)
         self.high_watermarks = self._read(checkpoints.HIGH_WATERMARKS)
         self.log_starts = self._read(checkpoints.LOG_STARTS)
+        self.cleaner_points = self._read(checkpoints.CLEANER_POINTS)
 
     def _read(self, name: str) -> Offsets:
         path = self._file(name)
@@ -137,10 +139,19 @@ class LogDirectory:
         except FileNotFoundError:
             return {}
         except ValueError as error:
-            # Recovery points and high watermarks cost time when lost. Log starts bring deleted
-            # records back, which is better than to refuse all others.
+            # Recovery points, high watermarks and cleaner offsets cost time when lost. Log starts
+            # bring deleted records back, which is better than to refuse all others.
             logger.error("%s: %s; going on without it", path, error)
             return {}
+
+    def offsets(self) -> tuple[Offsets, ...]:
+        """Everything that is known of partitions by their keys."""
+        return (
+            self.recovery_points,
+            self.high_watermarks,
+            self.log_starts,
+            self.cleaner_points,
+        )
 
     def recovery_point(self, key: tuple[str, int]) -> int | None:
         """Below it a partition's records are durable; None when the file that says so is lost."""

@@ -19,7 +19,7 @@ def must_roll(log: LogBase, segment: Segment, last_offset: int, max_timestamp: i
         waited_ms = max_timestamp - first_timestamp
     else:
         waited_ms = log.clock.wall_ms() - segment.created_ms
-    return waited_ms > log.config.segment_ms - min(log.jitter_ms, log.config.segment_ms)
+    return waited_ms > log.config.roll_ms - min(log.jitter_ms, log.config.roll_ms)
 
 
 def roll(log: LogBase, base_offset: int | None = None) -> Segment:

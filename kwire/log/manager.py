@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from kwire.clock import Clock, Random
 from kwire.log import checkpoints
 from kwire.log.checkpoints import Offsets
+from kwire.log.cleaner import LogCleaner
 from kwire.log.directory_files import (
     PARTITION_METADATA,
     encode_partition_metadata,
@@ -83,6 +84,7 @@ class LogManager:
         self._open_segments = OpenSegments()
         self._timers: dict[str, Timer] = {}
         self._checkpoint_busy: set[str] = set()
+        self.cleaner: LogCleaner | None = None
 
     # -- start --------------------------------------------------------------------------------
 
@@ -241,6 +243,7 @@ class LogManager:
             verify_transactions=self.settings.verify_transactions,
             on_error=self._log_failed,
         )
+        log.on_truncated = self._log_truncated
         if config.segment_jitter_ms:
             log.jitter_ms = self.random.below(config.segment_jitter_ms + 1)
         return log
@@ -347,8 +350,10 @@ class LogManager:
             return Pending.completed(None)
         home = self._home.pop(key)
         log.abandon()
-        for offsets in (home.recovery_points, home.high_watermarks, home.log_starts):
+        for offsets in home.offsets():
             offsets.pop(key, None)
+        if self.cleaner is not None:
+            self.cleaner.forget(key)
         unique = self.random.random_bytes(16).hex()
         target = f"{home.path}/{suffixed_name(topic, partition, unique, DELETE_SUFFIX)}"
         try:
@@ -376,6 +381,10 @@ class LogManager:
         home = self._home.get((log.topic, log.partition))
         if lost and home is not None:
             self.take_offline(home, error)
+
+    def _log_truncated(self, log: LogBase) -> None:
+        if self.cleaner is not None:
+            self.cleaner.truncated((log.topic, log.partition), log.log_end_offset)
 
     def take_offline(self, directory: LogDirectory, error: Exception) -> None:
         """A sync failed: nothing more is written to this directory."""
@@ -416,6 +425,8 @@ class LogManager:
         self._repeat(
             "producers", settings.producer_id_check_interval_ms, self.expire_producers, delay_ms
         )
+        if self.cleaner is not None:
+            self.cleaner.start()
 
     def _repeat(self, name: str, interval_ms: int, task: Callable[[], None], delay_ms: int) -> None:
         if interval_ms >= 1 << 53:
@@ -514,9 +525,7 @@ class LogManager:
 
         Blocks; nothing may be appended any more. A directory that fails is left unclean.
         """
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
+        self._stop_timers()
         for directory in self.directories:
             try:
                 self._close_directory(directory, broker_epoch)
@@ -524,6 +533,13 @@ class LogManager:
                 self.take_offline(directory, error)
             finally:
                 directory.unlock()
+
+    def _stop_timers(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        if self.cleaner is not None:
+            self.cleaner.stop()
 
     def _close_directory(self, directory: LogDirectory, broker_epoch: int) -> None:
         logs = self.logs_in(directory)
@@ -550,8 +566,7 @@ class LogManager:
 
     def abandon(self) -> None:
         """Let go of everything as a kill would: files and locks, nothing else (tests)."""
-        for timer in self._timers.values():
-            timer.cancel()
+        self._stop_timers()
         for log in self.logs():
             log.abandon()
         for directory in self.directories:

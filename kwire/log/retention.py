@@ -79,21 +79,25 @@ def _delete(log: PartitionLog, reason: str, applies: Callable[[Segment, int | No
 
 def remove_segments(log: PartitionLog, gone: list[Segment]) -> None:
     """Take segments out of the log; their files go after the delay."""
-    paths: list[str] = []
     for segment in gone:
         log.segments.remove(segment)
         segment.rename(DELETED_SUFFIX)
-        paths += segment.paths()
     log.snapshots.remove([segment.base_offset for segment in gone])
+    remove_later(log, gone)
+
+
+def remove_later(log: PartitionLog, gone: list[Segment]) -> None:
+    """Remove the `.deleted` files of segments after the delay: readers may still be there."""
+    paths = [path for segment in gone for path in segment.paths()]
     files = log.files
 
-    def remove_later() -> None:
+    def remove() -> None:
         for segment in gone:
             segment.is_deleted = True
             segment.close()
         log.scheduler.run(lambda: remove_files(files, paths))
 
-    log.scheduler.call_later(log.config.file_delete_delay_ms, remove_later)
+    log.scheduler.call_later(log.config.file_delete_delay_ms, remove)
 
 
 def remove_files(files: Files, paths: list[str]) -> None:

@@ -55,6 +55,7 @@ class Segment:
         created_ms: int = 0,
         has_transaction_index: bool = False,
         is_new: bool = True,
+        suffix: str = "",
     ) -> None:
         self.files = files
         self.directory = directory
@@ -67,7 +68,7 @@ class Segment:
         self.is_sealed = False
         self.is_full = False  # an index has no room for another entry
         self.is_deleted = False
-        self._suffix = ""
+        self._suffix = suffix
         self._handle = -1
         self._closer: Callable[[int], None] = files.close
         self._opened: Callable[[Segment], None] | None = None
@@ -220,6 +221,9 @@ class Segment:
         size_bytes = header.size_bytes
         if position == 0:
             self._first_timestamp = max_timestamp
+            if self.size_bytes == 0 and self._time_index is None:
+                # Taken up while the file is empty: later one without entries means damage.
+                self._load_time_index()
         known = self._max_timestamp
         if max_timestamp > (self.max_timestamp if known is None else known):
             self._max_timestamp = max_timestamp
@@ -472,10 +476,15 @@ class Segment:
         """The files already have this suffix."""
         self._suffix = suffix
 
+    def has_suffix(self, suffix: str) -> bool:
+        return self._suffix == suffix
+
     def rename(self, suffix: str) -> None:
-        """Add a suffix to the names of all files (`.deleted` before a delayed deletion)."""
+        """Give all files this suffix (`.deleted`, `.swap` or none) in place of theirs."""
         sources = {s: self.path(s) for s in SEGMENT_SUFFIXES}
         self._suffix = suffix
+        if self.is_sealed:
+            self._index = self._time_index = self._transaction_index = None  # they know their path
         for name, source in sources.items():
             try:
                 self.files.rename(source, self.path(name))

@@ -107,6 +107,7 @@ def _rotate(value: cython.ulonglong, bits: cython.int) -> cython.ulonglong:
 
 
 @cython.final
+@cython.no_gc  # its memory cannot be part of a cycle, and must not be cleared while it is in use
 @cython.cclass
 class OffsetMap:
     """Last offset by key, in memory that is taken once and never grows.

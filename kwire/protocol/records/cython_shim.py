@@ -18,7 +18,7 @@ def _same(target: T) -> T:
     return target
 
 
-cclass = cfunc = ccall = inline = final = freelist = _same
+cclass = cfunc = ccall = inline = final = freelist = no_gc = _same
 
 
 class _NoGil:

@@ -184,6 +184,9 @@ class SimulatedDisk:
         """Files have no times of their own: `wall_ms`, where whoever runs the world set it."""
         return self.wall_ms()
 
+    def set_modified_ms(self, path: str, wall_ms: int) -> None:
+        self._check("set_modified_ms", path)
+
     def exists(self, path: str) -> bool:
         return path in self._entries
 
