@@ -75,6 +75,7 @@ class BrokerConnection(FrameConnection):
         self._in_batch = False
         self._writing_paused = False
         self._reading_paused = False
+        self._memory_awaited = False
         self._refusal: str | None = None
         self._closed = False
         self._on_close: list[Any] = []
@@ -315,10 +316,15 @@ class BrokerConnection(FrameConnection):
             self._run_queue()
         self._adjust_reading()
 
+    def memory_awaited(self, waits: bool) -> None:
+        self._memory_awaited = waits
+        self._adjust_reading()
+
     def _adjust_reading(self) -> None:
         """Read while there is room for what would be read."""
         full = (
             self._writing_paused
+            or self._memory_awaited
             or len(self._queue) >= QUEUED_REQUESTS_MAX
             or self._queued_bytes >= QUEUED_BYTES_MAX
         )

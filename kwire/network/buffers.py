@@ -8,11 +8,15 @@ again (DESIGN.md, memory seam).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 RECEIVE_BUFFER_BYTES = 256 * 1024
 SMALL_FRAME_BYTES = 16 * 1024
 FIRST_ALLOCATION_BYTES = 256 * 1024
 POOLED_SIZES = (64 * 1024, 256 * 1024, 1024 * 1024, 4 * 1024 * 1024, 16 * 1024 * 1024)
 POOLED_BYTES_MAX = 32 * 1024 * 1024
+RESERVED_FROM_BYTES = 1024 * 1024
+RESERVED_BYTES_MAX = 1024 * 1024 * 1024
 
 
 def is_kept(buffer: bytearray) -> bool:
@@ -25,6 +29,47 @@ def is_kept(buffer: bytearray) -> bool:
     return False
 
 
+class ReceiveBudget:
+    """What all connections together may hold of large frames that are not complete.
+
+    A frame reserves its whole size before it grows beyond `RESERVED_FROM_BYTES`, so that those
+    that were admitted can be completed; the others wait, in order, and are not read meanwhile. A
+    frame larger than the budget is admitted when nothing else is.
+    """
+
+    def __init__(self, bytes_max: int = RESERVED_BYTES_MAX) -> None:
+        self.bytes_max = bytes_max
+        self.reserved_bytes = 0
+        self._waiting: dict[Callable[[], None], int] = {}
+
+    def reserve(self, wanted_bytes: int, granted: Callable[[], None]) -> bool:
+        """Whether it may go on now; else `granted()` is called once it may."""
+        if not self._waiting and self._fits(wanted_bytes):
+            self.reserved_bytes += wanted_bytes
+            return True
+        self._waiting[granted] = wanted_bytes
+        return False
+
+    def _fits(self, wanted_bytes: int) -> bool:
+        return self.reserved_bytes == 0 or self.reserved_bytes + wanted_bytes <= self.bytes_max
+
+    def release(self, reserved_bytes: int) -> None:
+        """A frame is complete, or its connection gone."""
+        self.reserved_bytes -= reserved_bytes
+        while self._waiting:
+            granted, wanted_bytes = next(iter(self._waiting.items()))
+            if not self._fits(wanted_bytes):
+                return
+            del self._waiting[granted]
+            self.reserved_bytes += wanted_bytes
+            granted()
+
+    def forget(self, granted: Callable[[], None]) -> None:
+        """Who waited is gone."""
+        if self._waiting.pop(granted, None) is not None:
+            self.release(0)
+
+
 class BufferPool:
     """The receive buffers of one event loop.
 
@@ -34,7 +79,8 @@ class BufferPool:
     itself holds one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, reserved_bytes_max: int = RESERVED_BYTES_MAX) -> None:
+        self.budget = ReceiveBudget(reserved_bytes_max)
         self.replaced = 0
         self._shared = bytearray(RECEIVE_BUFFER_BYTES)
         self._returned: list[bytearray] = []

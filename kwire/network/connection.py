@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from kwire.network.buffers import BufferPool
+from kwire.network.buffers import RESERVED_FROM_BYTES, BufferPool
 
 SIZE_PREFIX_BYTES = 4
 Buffer = bytes | bytearray | memoryview
@@ -36,6 +36,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._partial: bytearray | None = None
         self._filled = 0
         self._target = 0
+        self._reserved = 0
         self._refused = False
 
     # -- asyncio's side
@@ -72,6 +73,8 @@ class FrameConnection(asyncio.BufferedProtocol):
         partial, self._partial = self._partial, None
         if partial is not None:
             self._pool.give_back(partial)
+        self._pool.budget.forget(self._granted)
+        self._release()
         self._refused = True
         self.closed()
 
@@ -109,6 +112,20 @@ class FrameConnection(asyncio.BufferedProtocol):
         partial = self._pool.take(target, held)
         partial[:held] = start
         self._partial, self._filled, self._target = partial, held, target
+        if target > RESERVED_FROM_BYTES:
+            if self._pool.budget.reserve(target, self._granted):
+                self._reserved = target
+            else:
+                self.memory_awaited(True)
+
+    def _granted(self) -> None:
+        self._reserved = self._target
+        self.memory_awaited(False)
+
+    def _release(self) -> None:
+        reserved, self._reserved = self._reserved, 0
+        if reserved:
+            self._pool.budget.release(reserved)
 
     def _partial_filled(self, partial: bytearray) -> None:
         """What was asked for has arrived: the size field, a first piece, or the whole frame."""
@@ -129,6 +146,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         with memoryview(partial) as view:
             self.frame_received(view[SIZE_PREFIX_BYTES:target])
         self._pool.give_back(partial)
+        self._release()
 
     # -- for subclasses
 
@@ -140,6 +158,13 @@ class FrameConnection(asyncio.BufferedProtocol):
     def stop_cutting(self) -> None:
         """Nothing that arrives from here on is looked at."""
         self._refused = True
+
+    def memory_awaited(self, waits: bool) -> None:
+        """A large frame waits for memory, or goes on: reading pauses meanwhile."""
+        if waits:
+            self.transport.pause_reading()
+        else:
+            self.transport.resume_reading()
 
     def opened(self) -> None:
         """The connection is there."""

@@ -74,6 +74,7 @@ def test_what_is_only_announced_is_not_allocated() -> None:
     pool = BufferPool()
     connections = [Collector(pool, limit=1 << 30) for _ in range(20)]
     for connection in connections:
+        connection.connection_made(Paused())  # type: ignore[arg-type]
         feed(connection, (1 << 29).to_bytes(4, "big") + b"x" * 100, 1 << 30)
         assert connection._partial is not None
         assert len(connection._partial) <= buffers.FIRST_ALLOCATION_BYTES
@@ -120,6 +121,59 @@ def test_without_keepers_the_same_memory_serves_all() -> None:
     first = pool.take(1_000_000, 1_000_000)
     pool.give_back(first)
     assert pool.take(1_000_000) is first
+
+
+class Paused:
+    """A transport that says whether it reads."""
+
+    def __init__(self) -> None:
+        self.reading = True
+
+    def pause_reading(self) -> None:
+        assert self.reading
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        assert not self.reading
+        self.reading = True
+
+
+def test_large_frames_share_a_budget_and_wait_in_order() -> None:
+    size = 2_000_000
+    pool = BufferPool(reserved_bytes_max=5_000_000)
+    connections = [Collector(pool) for _ in range(5)]
+    for connection in connections:
+        connection.connection_made(Paused())  # type: ignore[arg-type]
+        feed(connection, framed(b"x" * size)[:300_000], 1 << 30)
+
+    def reading() -> list[bool]:
+        return [connection.transport.reading for connection in connections]
+
+    assert reading() == [True, True, False, False, False]
+    assert pool.budget.reserved_bytes == 2 * (size + 4)
+    rest = framed(b"x" * size)[300_000:]
+    feed(connections[1], rest, 1 << 30)
+    assert reading() == [True, True, True, False, False]
+    connections[3].connection_lost(None)
+    connections[0].connection_lost(None)
+    assert reading() == [True, True, True, False, True]
+    for connection in (connections[2], connections[4]):
+        feed(connection, rest, 1 << 30)
+        assert connection.frames == [b"x" * size]
+    assert pool.budget.reserved_bytes == 0
+
+
+def test_a_frame_beyond_the_budget_is_admitted_alone() -> None:
+    pool = BufferPool(reserved_bytes_max=10)
+    small, large = Collector(pool), Collector(pool)
+    for connection in (small, large):
+        connection.connection_made(Paused())  # type: ignore[arg-type]
+    body = b"x" * 3_000_000
+    feed(large, framed(body)[:100], 1 << 30)
+    feed(small, framed(b"y" * 1_000_000), 1 << 30)
+    assert small.frames == [b"y" * 1_000_000], "what is small needs no budget"
+    feed(large, framed(body)[100:], 1 << 30)
+    assert large.frames == [body]
 
 
 def test_is_kept_sees_views() -> None:
