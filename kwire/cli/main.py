@@ -106,6 +106,14 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments and arguments[0] == "serve":
         return _serve(arguments[1:])
+    if arguments and arguments[0] == "format":
+        from kwire.cli.format import main as run_format
+
+        return run_format(arguments[1:])
+    if arguments and arguments[0] == "spark":
+        from kwire.spark.commands import main as run_spark
+
+        return run_spark(arguments[1:])
     from kwire.cli.app import main as run_app
 
     return int(run_app(arguments) or 0)

@@ -1,0 +1,88 @@
+"""`kwire format`: format the log directories of a node, as Kafka's storage tool does.
+
+    kwire format --config server.properties --cluster-id ID
+        (--standalone | --initial-controllers ID@HOST:PORT:DIRECTORY,... | --no-initial-controllers)
+        [--ignore-formatted] [--release-version VERSION] [--feature NAME=LEVEL]...
+        [--add-scram 'SCRAM-SHA-256=[name=...,password=...]']...
+
+Exit status 0: formatted, or nothing to do; 1: refused, one line says why; 2: a wrong argument.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import sys
+
+from kwire.clock import SystemClock, SystemRandom
+from kwire.config.broker_config import BrokerConfig
+from kwire.config.errors import ConfigError
+from kwire.config.properties import read_properties
+from kwire.kraft.format import FormatError, FormatOptions, format_directories
+from kwire.kraft.raft.types import Endpoint
+
+EXIT_REFUSED, EXIT_USAGE = 1, 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="kwire format", description="Format log directories.")
+    parser.add_argument("--config", "-c", required=True, metavar="FILE")
+    parser.add_argument("--cluster-id", "-t", required=True, metavar="ID")
+    quorum = parser.add_mutually_exclusive_group()
+    quorum.add_argument("--standalone", "-s", action="store_true")
+    quorum.add_argument("--initial-controllers", "-I", metavar="ID@HOST:PORT:DIRECTORY,...")
+    quorum.add_argument("--no-initial-controllers", "-N", action="store_true")
+    parser.add_argument("--ignore-formatted", "-g", action="store_true")
+    parser.add_argument("--release-version", "-r", metavar="VERSION")
+    parser.add_argument("--feature", "-f", action="append", default=[], metavar="NAME=LEVEL")
+    parser.add_argument("--add-scram", "-S", action="append", default=[], metavar="CREDENTIAL")
+    return parser
+
+
+def _options(arguments: argparse.Namespace, config: BrokerConfig) -> FormatOptions:
+    directories = [os.path.abspath(path) for path in config.log_directories]
+    metadata = os.path.abspath(config["metadata.log.dir"] or directories[0])
+    if metadata not in directories:
+        directories.insert(0, metadata)
+    names = config.controller_listener_names()
+    listeners = config.advertised_listeners(socket.gethostname) + config.listeners()
+    endpoint = next(
+        (Endpoint(each.name, each.host, each.port) for each in listeners if each.name in names),
+        None,
+    )
+    return FormatOptions(
+        cluster_id=arguments.cluster_id,
+        node_id=config.node_id,
+        directories=directories,
+        metadata_directory=metadata,
+        is_controller=config.is_controller,
+        has_static_voters=bool(config["controller.quorum.voters"]),
+        endpoint=endpoint,
+        listener_name=names[0] if names else "CONTROLLER",
+        standalone=arguments.standalone,
+        initial_controllers=arguments.initial_controllers,
+        no_initial_controllers=arguments.no_initial_controllers,
+        ignore_formatted=arguments.ignore_formatted,
+        release_version=arguments.release_version,
+        features=arguments.feature,
+        scram=arguments.add_scram,
+    )
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command; returns the exit status."""
+    parsed = _parser().parse_args(arguments)
+    try:
+        config = BrokerConfig.load(properties=read_properties(parsed.config), developer=False)
+        options = _options(parsed, config)
+    except ConfigError as error:
+        sys.stderr.write(f"kwire: {error}\n")
+        return EXIT_USAGE
+    try:
+        lines = format_directories(options, clock=SystemClock(), random=SystemRandom())
+    except (FormatError, OSError) as error:
+        sys.stderr.write(f"kwire: {error}\n")
+        return EXIT_REFUSED
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return 0

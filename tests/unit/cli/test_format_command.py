@@ -1,0 +1,51 @@
+"""`kwire format` from the command line to the files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kwire.cli.main import main
+from kwire.kraft.raft.types import Endpoint
+from kwire.kraft.snapshots import parse_snapshot
+
+CHECKPOINT = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "server.properties"
+    path.write_text(
+        "process.roles=broker,controller\n"
+        "node.id=4\n"
+        "listeners=PLAINTEXT://127.0.0.1:29092,CONTROLLER://127.0.0.1:29093\n"
+        "controller.listener.names=CONTROLLER\n"
+        "controller.quorum.bootstrap.servers=127.0.0.1:29093\n"
+        f"log.dirs={tmp_path}/a,{tmp_path}/b\n"
+    )
+    return path
+
+
+def test_standalone(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["format", "-c", str(config), "-t", "a3dpcmUtcGVlci1rYWZrYQ", "--standalone"]
+    assert main([*command, "--feature", "group.version=0"]) == 0
+    assert "dynamic metadata voter directory" in capsys.readouterr().out
+    found = parse_snapshot((tmp_path / "a" / CHECKPOINT).read_bytes())
+    assert found.voters is not None
+    assert found.voters.endpoints(4) == (Endpoint("CONTROLLER", "127.0.0.1", 29093),)
+    assert "group.version" not in [record.name for record in found.records]
+    assert "node.id=4" in (tmp_path / "b" / "meta.properties").read_text()
+    assert main(command) == 1
+    assert "already formatted" in capsys.readouterr().err
+    assert main([*command, "--ignore-formatted"]) == 0
+
+
+def test_refusals_are_one_line(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["format", "-c", str(config), "-t", "id"]
+    assert main(command) == 1
+    assert "you must specify one of the following" in capsys.readouterr().err
+    assert main([*command, "-N", "--add-scram", "SCRAM-SHA-256=[name=a]"]) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "'password' or 'saltedpassword'" in error
