@@ -387,11 +387,6 @@ def _receive_bytes_max(configured: int) -> int:
     return configured if configured > 0 else RESERVED_BYTES_MAX
 
 
-def _receive_bytes_max(configured: int) -> int:
-    """queued.max.request.bytes, or kwire's own bound where it is not set."""
-    return configured if configured > 0 else RESERVED_BYTES_MAX
-
-
 def _one_worker(name: str) -> Any:
     """An executor with one thread, started at its first job."""
     from concurrent.futures import ThreadPoolExecutor
