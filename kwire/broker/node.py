@@ -246,7 +246,7 @@ class Node:
             self.listeners[listener.name] = bound
         self.advertised = [
             listener._replace(port=listener.port or self.listeners[listener.name].port)
-            for listener in config.advertised_listeners(socket.gethostname)
+            for listener in config.advertised_listeners(reachable_name)
         ]
 
     def ready_address(self) -> tuple[str, int]:
@@ -380,6 +380,17 @@ class Node:
             shutdown = getattr(executor, "shutdown", None)
             if shutdown is not None:
                 shutdown(wait=False)
+
+
+def reachable_name() -> str:
+    """What clients are told for a listener on every interface: this host's name where it resolves
+    (in a container, on a server), else localhost (a laptop without a name in any DNS)."""
+    name = socket.gethostname()
+    try:
+        socket.getaddrinfo(name, None)
+    except OSError:
+        return "localhost"
+    return name
 
 
 def _receive_bytes_max(configured: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kwire.broker import connection as connection_module
-from kwire.broker.context import DISCONNECT, NO_REPLY
+from kwire.broker.context import DISCONNECT, NO_REPLY, RequestContext
 from tests.support.connections import (
     ConnectionUnderTest,
     Waiting,
@@ -205,3 +205,17 @@ def test_a_body_that_does_not_parse_closes(under_test: ConnectionUnderTest) -> N
     under_test.receive(bytes(broken))
     assert under_test.transport.closed
     assert under_test.started == []
+
+
+def test_a_request_from_within_the_process_may_do_everything() -> None:
+    class DenyAll:
+        def authorize(self, *_: object) -> bool:
+            return False
+
+    class Node:
+        authorizer = DenyAll()
+
+    own = RequestContext(Node(), None, 3, 9, 1, None)
+    clients = RequestContext(Node(), object(), 3, 9, 1, None)  # type: ignore[arg-type]
+    assert own.authorize(3, 2, "t")
+    assert not clients.authorize(3, 2, "t")

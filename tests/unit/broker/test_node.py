@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from kwire.broker.node import Node, StartError
+from kwire.broker.node import Node, StartError, reachable_name
 from kwire.config.broker_config import BrokerConfig
 from kwire.network.loop import new_event_loop
 from tests.support.wire import (
@@ -142,6 +143,21 @@ def test_nothing_is_left_parked_when_clients_go(tmp_path: Path) -> None:
             assert len(thread.node.deadlines) == 0
     finally:
         thread.stop()
+
+
+@pytest.mark.parametrize(("resolves", "expected"), [(True, "box"), (False, "localhost")])
+def test_a_listener_on_every_interface_is_advertised_by_a_name_that_resolves(
+    monkeypatch: pytest.MonkeyPatch, resolves: bool, expected: str
+) -> None:
+    def look_up(name: str, port: object) -> list[object]:
+        assert name == "box"
+        if not resolves:
+            raise socket.gaierror
+        return []
+
+    monkeypatch.setattr(socket, "gethostname", lambda: "box")
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    assert reachable_name() == expected
 
 
 def test_a_directory_of_another_node_is_refused(tmp_path: Path) -> None:
