@@ -7,4 +7,8 @@ class ConfigError(ValueError):
     """A setting that cannot be used; the message is one line naming setting, value and what fits.
 
     The command line prints it and exits with code 2; API handlers turn it into INVALID_CONFIG.
+    Line ends in a value are shown as spaces.
     """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.splitlines()))

@@ -99,6 +99,11 @@ def test_invalid_value_names_setting_value_and_what_is_accepted() -> None:
         assert part in message
 
 
+def test_value_of_several_lines_is_told_in_one() -> None:
+    assert "a b" in refusal(properties={"log.segment.bytes": "a\nb"})
+    assert "x y" in refusal(properties={"no.such": "x\r\ny"})
+
+
 def test_settings_of_security_and_durability_are_never_without_effect() -> None:
     prefixes = ("ssl.", "sasl.", "security.", "authorizer.", "delegation.token.", "principal.")
     silent = [
