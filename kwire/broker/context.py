@@ -32,7 +32,8 @@ DISCONNECT: Final = _Disconnect()
 class RequestContext:
     """One request: where it came from and at which version.
 
-    `node` is the composition root, `connection` is None for requests from within this process.
+    `node` is the composition root, `connection` is None for requests from within this process;
+    `is_internal` says that the node itself asks.
     `let_next_start()` tells the connection that the effects of this request are in place and only
     its reply is still to come.
     """
@@ -44,6 +45,7 @@ class RequestContext:
         "connection",
         "correlation_id",
         "effects_done",
+        "is_internal",
         "node",
     )
 
@@ -63,6 +65,7 @@ class RequestContext:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.effects_done = False
+        self.is_internal = False
 
     @property
     def client_host(self) -> str:
@@ -90,7 +93,7 @@ class RequestContext:
         What comes from within this process is the node's own and may do everything.
         """
         authorizer = self.node.authorizer
-        if authorizer is None or self.connection is None:
+        if authorizer is None or self.is_internal:
             return True
         allowed: bool = authorizer.authorize(self, operation, resource_type, resource_name)
         return allowed

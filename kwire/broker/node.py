@@ -323,6 +323,7 @@ class Node:
             return self._to_controller(request, None, version)
         listener = next(iter(self.listeners.values()))
         context = RequestContext(self, None, api_key, version, 0, None)
+        context.is_internal = True
         outcome = listener.dispatcher.route_local(api_key).execute(context, request)
         if isinstance(outcome, Pending):
             return outcome

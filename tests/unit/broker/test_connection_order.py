@@ -207,7 +207,7 @@ def test_a_body_that_does_not_parse_closes(under_test: ConnectionUnderTest) -> N
     assert under_test.started == []
 
 
-def test_a_request_from_within_the_process_may_do_everything() -> None:
+def test_a_request_of_the_node_itself_may_do_everything() -> None:
     class DenyAll:
         def authorize(self, *_: object) -> bool:
             return False
@@ -216,6 +216,7 @@ def test_a_request_from_within_the_process_may_do_everything() -> None:
         authorizer = DenyAll()
 
     own = RequestContext(Node(), None, 3, 9, 1, None)
-    clients = RequestContext(Node(), object(), 3, 9, 1, None)  # type: ignore[arg-type]
+    own.is_internal = True
+    clients = RequestContext(Node(), None, 3, 9, 1, None)
     assert own.authorize(3, 2, "t")
     assert not clients.authorize(3, 2, "t")
