@@ -474,3 +474,9 @@ def info(
 def serve() -> None:
     """Serve a broker; `kwire serve --help` tells how."""
     # Reached only through --help: main.py runs `serve` without this module.
+
+
+@app.command("spark", context_settings={"ignore_unknown_options": True})
+def spark() -> None:
+    """Jobs on Spark: archive, replay, mirror, audit, profile; `kwire spark --help`."""
+    # Reached only through --help: main.py runs `spark` without this module.

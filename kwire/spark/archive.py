@@ -1,0 +1,359 @@
+"""archive: topics to a lake of Parquet files, exactly once.
+
+A batch is a range of offsets. Its files are written first, then one commit names them together
+with the offsets behind them (lake_log.py). Where a run is killed before the commit its files are
+nobody's and are removed at the next start; behind it the batch is done. There is no checkpoint
+beside the lake that could say something else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import datetime
+import hashlib
+import time
+from typing import Any
+
+from kwire.clock import SystemClock, SystemRandom
+from kwire.spark import lake
+from kwire.spark.client_settings import check_settings
+from kwire.spark.cluster import EARLIEST, LATEST, Cluster, Partition, partitions_of
+from kwire.spark.decoding import add_decoding_options, check_decoding, decoder_of
+from kwire.spark.job import (
+    EXIT_DONE,
+    Job,
+    JobError,
+    Progress,
+    UsageError,
+    add_kafka_options,
+    check_pattern,
+    check_topic,
+    one_line,
+    pairs,
+    require,
+    run_job,
+)
+from kwire.spark.lake_files import open_lake_files
+from kwire.spark.lake_log import DEAD_LETTERS, RECORDS, LakeLog, LakeState
+from kwire.spark.maintenance import add_maintenance_options, check_maintenance, maintain
+from kwire.spark.session import open_session
+from kwire.spark.topic_source import Ranges, limit_ranges, ranges_lag, read_ranges
+
+RETRY_PAUSE_S = 2.0
+COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "none")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add_kafka_options(parser)
+    parser.add_argument("--topics", metavar="A,B", help="topics to archive")
+    parser.add_argument("--pattern", metavar="REGEX", help="topics whose whole name matches")
+    parser.add_argument("--lake", metavar="FOLDER", help="where to: a path or an URI Spark knows")
+    parser.add_argument("--once", action="store_true", help="up to what is there now, then end")
+    parser.add_argument("--interval", type=float, default=10.0, metavar="S", help="between looks")
+    parser.add_argument("--batch-records", type=int, default=2_000_000, metavar="N")
+    parser.add_argument(
+        "--from", dest="start", default=EARLIEST, help="earliest, latest or ms since 1970, at first"
+    )
+    parser.add_argument(
+        "--isolation", default="read_committed", choices=("read_committed", "read_uncommitted")
+    )
+    parser.add_argument("--name", help="of this writer, if several share the lake")
+    parser.add_argument("--compression", default="zstd", choices=COMPRESSIONS)
+    parser.add_argument("--tasks", type=int, default=0, metavar="N", help="at least so many tasks")
+    parser.add_argument(
+        "--allow-gaps", action="store_true", help="go on when records were deleted before"
+    )
+    parser.add_argument(
+        "--retry-seconds", type=float, default=300.0, metavar="S", help="patience with the cluster"
+    )
+    add_decoding_options(parser)
+    add_maintenance_options(parser)
+
+
+def check(options: argparse.Namespace) -> None:
+    require(options, "lake")
+    check_decoding(options)
+    check_maintenance(options)
+    if options.maintain_only:
+        return
+    require(options, "bootstrap")
+    options.settings = pairs(options.kafka_option, "--kafka-option")
+    check_settings(options.settings)
+    if bool(options.topics) == bool(options.pattern):
+        raise UsageError("give either --topics or --pattern")
+    options.topic_list = [name for name in (options.topics or "").split(",") if name]
+    for name in options.topic_list:
+        check_topic(name, "--topics")
+    if options.pattern:
+        check_pattern(options.pattern, "--pattern")
+    if options.start not in (EARLIEST, LATEST) and not options.start.isdecimal():
+        raise UsageError(f"--from {options.start}: neither earliest, latest nor milliseconds")
+    if options.batch_records < 1 or options.interval < 0 or options.retry_seconds < 0:
+        raise UsageError("--batch-records, --interval and --retry-seconds must not be negative")
+    if options.name and not all(letter.isalnum() or letter in "-_" for letter in options.name):
+        raise UsageError(f"--name {options.name}: letters, digits, - and _ only")
+
+
+def writer_name(options: argparse.Namespace) -> str:
+    """The writer's name: the given one, else one by what it archives."""
+    if options.name:
+        return str(options.name)
+    what = options.pattern or ",".join(sorted(options.topic_list))
+    return "archive-" + hashlib.sha256(what.encode()).hexdigest()[:8]
+
+
+@dataclasses.dataclass
+class Totals:
+    """What a run did."""
+
+    batches: int = 0
+    files: int = 0
+    dead_letters: int = 0
+    gaps: list[str] = dataclasses.field(default_factory=list)
+
+
+class Archiver:
+    """One session of an archive."""
+
+    def __init__(self, options: argparse.Namespace, progress: Progress, spark: Any) -> None:
+        self.options = options
+        self.progress = progress
+        self.spark = spark
+        self.clock = SystemClock()
+        files = open_lake_files(options.lake, spark)
+        session = SystemRandom().random_bytes(6).hex()
+        self.log = LakeLog(files, writer_name(options), session)
+        self.root = files.root
+        self.cluster = Cluster(options.bootstrap, options.settings)
+        self.committed = options.isolation == "read_committed"
+        self.totals = Totals()
+        self._sequence = 0
+
+    def open(self) -> None:
+        """Take the lake over and remove what a killed session has left."""
+        self.log.open(self.clock.wall_ms())
+        left = lake.orphans(self.log.files, self.log.state, self.log.writer)
+        if left:
+            self.progress.say(f"removing {len(left)} files of an attempt that did not end")
+            self.log.files.delete(left)
+
+    def run(self) -> None:
+        """Batches until there is nothing new (--once) or it is time to stop."""
+        failing_since: float | None = None
+        while not self.progress.stopping:
+            try:
+                lag = self.batch()
+                failing_since = None
+            except (JobError, UsageError):
+                raise
+            except Exception as error:
+                now_s = time.monotonic()
+                failing_since = failing_since or now_s
+                if now_s - failing_since > self.options.retry_seconds:
+                    raise JobError(f"gave up after {one_line(error)}") from error
+                self.progress.say(f"{one_line(error)}; trying again")
+                self._discard_attempt()
+                self.progress.wait(RETRY_PAUSE_S)
+                continue
+            if lag == 0:
+                if self.options.once:
+                    return
+                self.progress.wait(self.options.interval)
+
+    def batch(self) -> int:
+        """One batch; how many offsets are left behind it."""
+        topics, starts, ends = self._positions()
+        ranges = limit_ranges(starts, ends, self.options.batch_records)
+        if not ranges:
+            return 0
+        prefix = self._next_prefix()
+        added = self._write(ranges, prefix)
+        self.log.files.sync(file.path for file in added)
+        now_ms = self.clock.wall_ms()
+        offsets = {key: end for key, (_, end) in ranges.items()}
+        commit = self.log.new_commit(
+            "append", now_ms, add=added, offsets=offsets, topics={t: topics[t] for t, _ in ranges}
+        )
+        self.log.commit(commit, lambda state: _check_unmoved(state, ranges))
+        self.totals.batches += 1
+        self.totals.files += len(added)
+        self.totals.dead_letters += sum(f.records for f in added if f.table == DEAD_LETTERS)
+        lag = ranges_lag({**starts, **offsets}, ends)
+        records = sum(file.records for file in added)
+        size_bytes = sum(file.size_bytes for file in added)
+        self.progress.add(records, size_bytes, lag, f"batch {self.totals.batches}")
+        every = self.options.compact_every
+        if self.options.compact and every and self.totals.batches % every == 0:
+            maintain(self.spark, self.log, self.options, self.progress)
+        return lag
+
+    def _positions(self) -> tuple[dict[str, str], dict[Partition, int], dict[Partition, int]]:
+        """(topic ids, where to go on, where the log ends) of all partitions wanted."""
+        names = self.cluster.matching(self.options.topic_list, self.options.pattern)
+        topics = self.cluster.describe(names)
+        missing = [name for name in self.options.topic_list if name not in topics]
+        if missing:
+            raise JobError(f"topic {missing[0]}: not found")
+        state = self.log.state
+        for name, info in topics.items():
+            known = state.topics.get(name, info.topic_id)
+            if known != info.topic_id:
+                raise JobError(
+                    f"topic {name} was deleted and created again since it was archived; "
+                    "archive it into another lake"
+                )
+        partitions = partitions_of(topics)
+        firsts = self.cluster.offsets(partitions, EARLIEST)
+        ends = self.cluster.offsets(partitions, LATEST, committed=self.committed)
+        starts = self._starts(partitions, firsts, ends)
+        return {name: info.topic_id for name, info in topics.items()}, starts, ends
+
+    def _starts(
+        self,
+        partitions: list[Partition],
+        firsts: dict[Partition, int],
+        ends: dict[Partition, int],
+    ) -> dict[Partition, int]:
+        state = self.log.state
+        new = [key for key in partitions if key not in state.offsets]
+        # A partition that was added to a topic is read from its beginning in any case.
+        new_topics = {topic for topic, _ in new} - set(state.topics)
+        chosen = {} if self.options.start == EARLIEST else self._chosen(new, new_topics, ends)
+        starts: dict[Partition, int] = {}
+        for key in partitions:
+            start = state.offsets.get(key, chosen.get(key, firsts[key]))
+            if start < firsts[key]:
+                gap = f"{key[0]}-{key[1]}: offsets {start} to {firsts[key] - 1} are gone"
+                if not self.options.allow_gaps:
+                    raise JobError(f"{gap}; --allow-gaps goes on behind them")
+                self.totals.gaps.append(gap)
+                start = firsts[key]
+            if start > ends[key] and key in state.offsets and not self.committed:
+                raise JobError(f"{key[0]}-{key[1]} ends at {ends[key]}, before what is archived")
+            starts[key] = start
+        return starts
+
+    def _chosen(
+        self, new: list[Partition], new_topics: set[str], ends: dict[Partition, int]
+    ) -> dict[Partition, int]:
+        wanted = [key for key in new if key[0] in new_topics]
+        if self.options.start == LATEST:
+            return {key: ends[key] for key in wanted}
+        found = self.cluster.offsets(wanted, int(self.options.start))
+        return {key: offset if offset >= 0 else ends[key] for key, offset in found.items()}
+
+    def _next_prefix(self) -> str:
+        self._sequence += 1
+        return f"{self.log.writer}.{self.log.session}.{self._sequence:06d}"
+
+    def _write(self, ranges: Ranges, prefix: str) -> list[Any]:
+        from pyspark import StorageLevel
+        from pyspark.sql import functions as f
+
+        frame = read_ranges(
+            self.spark,
+            self.options.bootstrap,
+            self.options.settings,
+            ranges,
+            committed=self.committed,
+            tasks_min=self.options.tasks,
+            fail_on_loss=not self.options.allow_gaps,
+        )
+        frame = frame.withColumn("date", f.date_format("timestamp", "yyyy-MM-dd")).withColumn(
+            "leaderEpoch", f.lit(None).cast("int")
+        )
+        frame = frame.select("date", *lake.RECORD_COLUMNS)
+        codec = self.options.compression
+        decoder = decoder_of(self.options)
+        if decoder is None:
+            folders = lake.write_frame(frame, self.root, RECORDS, prefix, codec)
+            return lake.written_files(self.spark, self.root, RECORDS, folders, prefix)
+        schema = f"date string, {_fields(frame)}, {lake.DECODED_SCHEMA}, {lake.REASON_SCHEMA}"
+        decoded = frame.mapInArrow(decoder, schema).persist(StorageLevel.DISK_ONLY)
+        try:
+            found = []
+            for table, rows in (
+                (RECORDS, decoded.where("reason is null").drop("reason")),
+                (DEAD_LETTERS, decoded.where("reason is not null").drop("valueJson")),
+            ):
+                folders = lake.write_frame(rows, self.root, table, prefix, codec)
+                found += lake.written_files(self.spark, self.root, table, folders, prefix)
+            return found
+        finally:
+            decoded.unpersist()
+
+    def _discard_attempt(self) -> None:
+        self.log.files.delete(lake.orphans(self.log.files, self.log.state, self.log.writer))
+
+
+def _fields(frame: Any) -> str:
+    return ", ".join(
+        f"{field.name} {field.dataType.simpleString()}"
+        for field in frame.schema.fields
+        if field.name != "date"
+    )
+
+
+def _check_unmoved(state: LakeState, ranges: Ranges) -> None:
+    """Nobody else may have archived the same partitions meanwhile."""
+    for key, (start, _) in ranges.items():
+        if state.offsets.get(key, start) > start:
+            raise JobError(f"{key[0]}-{key[1]} is archived by another writer of this lake")
+
+
+def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str, Any]]:
+    if options.maintain_only:
+        spark = open_session(options, "archive", needs_kafka=False)
+        log = LakeLog(
+            open_lake_files(options.lake, spark),
+            "maintenance",
+            SystemRandom().random_bytes(6).hex(),
+        )
+        log.load()
+        if not log.exists():
+            raise UsageError(f"--lake {options.lake}: no lake there")
+        log.open(SystemClock().wall_ms())
+        return EXIT_DONE, {"lake": options.lake, **maintain(spark, log, options, progress)}
+    cluster = Cluster(options.bootstrap, options.settings)
+    found = cluster.describe(cluster.matching(options.topic_list, options.pattern))
+    missing = [name for name in options.topic_list if name not in found]
+    if missing:
+        raise UsageError(f"--topics {missing[0]}: not found at {options.bootstrap}")
+    spark = open_session(options, "archive", needs_kafka=True)
+    archiver = Archiver(options, progress, spark)
+    archiver.open()
+    archiver.run()
+    maintained = maintain(spark, archiver.log, options, progress)
+    state = archiver.log.state
+    summary = {
+        "lake": options.lake,
+        "version": state.version,
+        **dataclasses.asdict(archiver.totals),
+        **maintained,
+        "offsets": {f"{topic}-{n}": offset for (topic, n), offset in sorted(state.offsets.items())},
+        "ended": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+    return EXIT_DONE, summary
+
+
+JOB = Job(
+    name="archive",
+    summary="topics to a Parquet lake, exactly once",
+    description="Archive topics into a lake of Parquet files by topic, date and partition. Files\n"
+    "and offsets are committed together: killed at any point and run again, nothing is\n"
+    "there twice and nothing is missing.",
+    example="kwire spark archive -b localhost:9092 --topics clicks --lake /data/lake --once",
+    add_options=add_options,
+    check=check,
+    run=run,
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """`kwire spark archive`, or this file under spark-submit."""
+    return run_job(JOB, arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

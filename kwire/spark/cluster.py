@@ -1,0 +1,207 @@
+"""What a job asks a cluster about: topics, offsets, groups. Runs in the driver, before Spark too.
+
+A thin face of confluent-kafka's AdminClient: plain values go in and out, errors are JobError lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from kwire.spark.client_settings import client_config
+from kwire.spark.job import JobError
+
+TIMEOUT_S = 30.0
+EARLIEST = "earliest"
+LATEST = "latest"
+GROUPS_IN_FLIGHT = 50
+
+Partition = tuple[str, int]
+
+
+class TopicInfo(NamedTuple):
+    """A topic as it is now; `topic_id` is opaque text, another one after a recreation."""
+
+    name: str
+    topic_id: str
+    partitions: tuple[int, ...]
+
+
+def ignore(*_: Any) -> None:
+    """A callback for what librdkafka tells about connections: errors come with the requests."""
+
+
+class Cluster:
+    """A cluster by its bootstrap address and settings (Kafka's names)."""
+
+    def __init__(self, bootstrap: str, settings: Mapping[str, str] | None = None) -> None:
+        from confluent_kafka.admin import AdminClient
+
+        self.bootstrap = bootstrap
+        self.settings = dict(settings or {})
+        config: dict[str, Any] = client_config(bootstrap, self.settings)
+        self._admin = AdminClient({**config, "log_level": 0, "error_cb": ignore})
+
+    def topic_names(self) -> list[str]:
+        """All topics but the internal ones; JobError when no broker answers."""
+        from confluent_kafka import KafkaException
+
+        try:
+            metadata = self._admin.list_topics(timeout=TIMEOUT_S)
+        except KafkaException as error:
+            raise JobError(f"{self.bootstrap}: {_reason(error)}") from None
+        return sorted(name for name in metadata.topics if not name.startswith("__"))
+
+    def matching(self, topics: Iterable[str], pattern: str | None) -> list[str]:
+        """The named topics, or those whose whole name matches."""
+        if pattern is None:
+            return sorted(topics)
+        return [name for name in self.topic_names() if re.fullmatch(pattern, name)]
+
+    def describe(self, names: Iterable[str]) -> dict[str, TopicInfo]:
+        """The topics that exist, by name."""
+        from confluent_kafka import KafkaError, KafkaException, TopicCollection
+
+        wanted = list(names)
+        if not wanted:
+            return {}
+        futures = self._admin.describe_topics(TopicCollection(wanted), request_timeout=TIMEOUT_S)
+        found: dict[str, TopicInfo] = {}
+        for name, future in futures.items():
+            try:
+                described = future.result(TIMEOUT_S)
+            except KafkaException as error:
+                if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    continue
+                raise JobError(f"topic {name}: {_reason(error)}") from None
+            numbers = tuple(sorted(partition.id for partition in described.partitions))
+            found[name] = TopicInfo(name, str(described.topic_id), numbers)
+        return found
+
+    def offsets(
+        self,
+        partitions: Iterable[Partition],
+        at: str | int,
+        *,
+        committed: bool = False,
+    ) -> dict[Partition, int]:
+        """Earliest or latest offsets, or the first at or after a timestamp (ms; -1: none).
+
+        With `committed` the latest is the last stable offset.
+        """
+        from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+        from confluent_kafka.admin import OffsetSpec
+
+        if at == EARLIEST:
+            spec = OffsetSpec.earliest()
+        elif at == LATEST:
+            spec = OffsetSpec.latest()
+        else:
+            spec = OffsetSpec.for_timestamp(int(at))
+        isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        request = {TopicPartition(topic, number): spec for topic, number in partitions}
+        if not request:
+            return {}
+        found: dict[Partition, int] = {}
+        futures = self._admin.list_offsets(
+            request, isolation_level=isolation, request_timeout=TIMEOUT_S
+        )
+        for partition, future in futures.items():
+            try:
+                found[partition.topic, partition.partition] = int(future.result(TIMEOUT_S).offset)
+            except KafkaException as error:
+                name = f"{partition.topic}-{partition.partition}"
+                raise JobError(f"offsets of {name}: {_reason(error)}") from None
+        return found
+
+    def create_topic(
+        self, name: str, partitions: int, configs: Mapping[str, str] | None = None
+    ) -> None:
+        """Create a topic with the cluster's default replication; no error when it is there."""
+        from confluent_kafka import KafkaError, KafkaException
+        from confluent_kafka.admin import NewTopic
+
+        topic = NewTopic(name, partitions, -1, config=dict(configs or {}))
+        try:
+            self._admin.create_topics([topic], request_timeout=TIMEOUT_S)[name].result(TIMEOUT_S)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise JobError(f"creating {name}: {_reason(error)}") from None
+
+    def add_partitions(self, name: str, count: int) -> None:
+        """Let a topic have so many partitions."""
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import NewPartitions
+
+        futures = self._admin.create_partitions(
+            [NewPartitions(name, count)], request_timeout=TIMEOUT_S
+        )
+        try:
+            futures[name].result(TIMEOUT_S)
+        except KafkaException as error:
+            raise JobError(f"partitions of {name}: {_reason(error)}") from None
+
+    def topic_configs(self, name: str) -> dict[str, str]:
+        """The configs that were set for the topic itself."""
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import ConfigResource, ConfigSource, ResourceType
+
+        resource = ConfigResource(ResourceType.TOPIC, name)
+        futures = self._admin.describe_configs([resource], request_timeout=TIMEOUT_S)
+        try:
+            entries = futures[resource].result(TIMEOUT_S)
+        except KafkaException as error:
+            raise JobError(f"configs of {name}: {_reason(error)}") from None
+        own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+        return {key: e.value for key, e in entries.items() if e.source == own and e.value}
+
+    def groups(self, pattern: str) -> dict[str, bool]:
+        """{group: whether it has members} of the consumer groups whose name matches."""
+        from confluent_kafka import ConsumerGroupState, KafkaException
+
+        try:
+            listed = self._admin.list_consumer_groups(request_timeout=TIMEOUT_S).result(TIMEOUT_S)
+        except KafkaException as error:
+            raise JobError(f"groups of {self.bootstrap}: {_reason(error)}") from None
+        idle = (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
+        return {
+            group.group_id: group.state not in idle
+            for group in sorted(listed.valid, key=lambda group: str(group.group_id))
+            if re.fullmatch(pattern, group.group_id)
+        }
+
+    def group_offsets(self, group: str) -> dict[Partition, int]:
+        """What a group has committed; {} for a group that is not there."""
+        from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+
+        request = [ConsumerGroupTopicPartitions(group)]
+        futures = self._admin.list_consumer_group_offsets(request, request_timeout=TIMEOUT_S)
+        try:
+            found = futures[group].result(TIMEOUT_S).topic_partitions
+        except KafkaException as error:
+            raise JobError(f"offsets of group {group}: {_reason(error)}") from None
+        return {(p.topic, p.partition): p.offset for p in found if p.offset >= 0}
+
+    def set_group_offsets(self, group: str, offsets: Mapping[Partition, int]) -> str | None:
+        """Commit offsets for a group without members; what stood in the way, or None."""
+        from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+
+        wanted = [TopicPartition(topic, n, offset) for (topic, n), offset in offsets.items()]
+        futures = self._admin.alter_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=TIMEOUT_S
+        )
+        try:
+            futures[group].result(TIMEOUT_S)
+        except KafkaException as error:
+            return _reason(error)
+        return None
+
+
+def _reason(error: Any) -> str:
+    return str(error.args[0].str()) if error.args else str(error)
+
+
+def partitions_of(topics: Mapping[str, TopicInfo]) -> list[Partition]:
+    """(topic, partition) of all of them in order."""
+    return [(name, n) for name, info in sorted(topics.items()) for n in info.partitions]

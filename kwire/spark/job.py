@@ -1,0 +1,264 @@
+"""What every job has: options, one line for what is wrong, progress, a summary, an exit status.
+
+    0    done
+    1    the job found what it looks for (audit: the two sides differ)
+    2    a wrong option, or something that has to be installed
+    3    it failed; nothing that was committed is lost, run it again
+    130  interrupted
+
+What a person reads goes to stderr, the summary (one line of JSON) to stdout and `--summary FILE`.
+SIGTERM and the first SIGINT let the batch at hand end; a second SIGINT does not wait.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+EXIT_DONE = 0
+EXIT_FOUND = 1
+EXIT_USAGE = 2
+EXIT_FAILED = 3
+EXIT_INTERRUPTED = 130
+TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}\Z")
+
+
+class UsageError(Exception):
+    """A wrong option or a missing installation: one line for the user."""
+
+
+class JobError(Exception):
+    """What made a job fail, in one line."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A job by name. `add_options` declares, `check` refuses what cannot work (before Spark
+    starts), `run` does it and returns (exit status, summary)."""
+
+    name: str
+    summary: str
+    description: str
+    example: str
+    add_options: Callable[[argparse.ArgumentParser], None]
+    check: Callable[[argparse.Namespace], None]
+    run: Callable[[argparse.Namespace, Progress], tuple[int, dict[str, Any]]]
+    needs_kafka: bool = True
+
+
+class Progress:
+    """Lines about what was done so far, and the wish to stop."""
+
+    def __init__(self, name: str, quiet: bool = False) -> None:
+        self.name = name
+        self.quiet = quiet
+        self.records = 0
+        self.size_bytes = 0
+        self.stopping = False
+        self._started_s = time.monotonic()
+        self._last_s = self._started_s
+        self._last_bytes = 0
+
+    @property
+    def elapsed_s(self) -> float:
+        return time.monotonic() - self._started_s
+
+    def say(self, text: str) -> None:
+        """A line on stderr."""
+        if not self.quiet:
+            sys.stderr.write(f"{self.name}: {text}\n")
+            sys.stderr.flush()
+
+    def add(self, records: int, size_bytes: int, lag: int | None = None, what: str = "") -> None:
+        """Count a step and tell: records, bytes, rate since the last step, lag in records."""
+        now_s = time.monotonic()
+        self.records += records
+        self.size_bytes += size_bytes
+        rate = (self.size_bytes - self._last_bytes) / max(now_s - self._last_s, 1e-3)
+        self._last_s, self._last_bytes = now_s, self.size_bytes
+        parts = [f"{self.records:,} records", f"{self.size_bytes / 1e6:,.1f} MB"]
+        parts.append(f"{rate / 1e6:,.1f} MB/s")
+        if lag is not None:
+            parts.append(f"lag {lag:,}")
+        if what:
+            parts.append(what)
+        self.say(", ".join(parts))
+
+    def totals(self) -> dict[str, Any]:
+        """What every summary holds."""
+        seconds = self.elapsed_s
+        return {
+            "records": self.records,
+            "bytes": self.size_bytes,
+            "seconds": round(seconds, 3),
+            "mb_per_s": round(self.size_bytes / 1e6 / max(seconds, 1e-3), 3),
+        }
+
+    def wait(self, seconds: float) -> None:
+        """Sleep, but not when it is time to stop."""
+        deadline_s = time.monotonic() + seconds
+        while not self.stopping and (left_s := deadline_s - time.monotonic()) > 0:
+            time.sleep(min(left_s, 0.2))
+
+    def stop_on_signals(self) -> None:
+        """SIGTERM and SIGINT ask to stop; the second SIGINT interrupts."""
+
+        def ask(number: int, _: Any) -> None:
+            if self.stopping and number == signal.SIGINT:
+                raise KeyboardInterrupt
+            self.stopping = True
+            self.say("stopping after the batch at hand")
+
+        signal.signal(signal.SIGTERM, ask)
+        signal.signal(signal.SIGINT, ask)
+
+
+def parser_of(job: Job) -> argparse.ArgumentParser:
+    """The command line of a job, with the options that all jobs have."""
+    parser = _Parser(
+        prog=f"kwire spark {job.name}",
+        description=job.description,
+        epilog=f"Example:\n  {job.example}\n\nExit status: 0 done, 1 differences (audit), "
+        "2 wrong options, 3 failed (run it again), 130 interrupted.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    job.add_options(parser)
+    spark = parser.add_argument_group("Spark and output")
+    spark.add_argument("--master", help="Spark's master (default: local[*], or spark-submit's)")
+    spark.add_argument("--jars", metavar="FOLDER", help="connector jars; default: Maven packages")
+    spark.add_argument(
+        "--spark-conf", metavar="NAME=VALUE", action="append", default=[], help="a Spark setting"
+    )
+    spark.add_argument("--summary", metavar="FILE", help="write the JSON summary here too")
+    spark.add_argument("--quiet", action="store_true", help="no progress")
+    return parser
+
+
+def add_kafka_options(parser: argparse.ArgumentParser) -> None:
+    """Where a cluster is and how to talk to it."""
+    parser.add_argument("--bootstrap", "-b", metavar="HOST:PORT", help="the cluster")
+    parser.add_argument(
+        "--kafka-option",
+        "-o",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a client setting by Kafka's name (security.protocol=SASL_SSL, ...)",
+    )
+
+
+def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
+    """`NAME=VALUE` options as a dict; UsageError names the one that is none."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"{option} {text}: expected NAME=VALUE")
+        found[name.strip()] = value
+    return found
+
+
+def check_topic(name: str, option: str = "--topic") -> str:
+    """The name, when it can be a topic's."""
+    if not TOPIC_NAME.match(name) or name in (".", ".."):
+        raise UsageError(f"{option} {name}: not a topic name")
+    return name
+
+
+def check_pattern(text: str, option: str) -> str:
+    """The text, when it is a regular expression."""
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise UsageError(f"{option} {text}: {error}") from None
+    return text
+
+
+def require(options: argparse.Namespace, name: str) -> None:
+    """UsageError when the option is not given."""
+    if not getattr(options, name.replace("-", "_")):
+        raise UsageError(f"--{name} is needed")
+
+
+def run_job(job: Job, arguments: Sequence[str] | None = None) -> int:
+    """Run a job; returns the exit status. What goes wrong is one line on stderr."""
+    parser = parser_of(job)
+    try:
+        options = parser.parse_args(sys.argv[1:] if arguments is None else list(arguments))
+        pairs(options.spark_conf, "--spark-conf")
+        job.check(options)
+        _require_installed(job)
+    except SystemExit as stop:  # --help
+        return int(stop.code or 0)
+    except UsageError as error:
+        sys.stderr.write(f"kwire spark {job.name}: {error}\n")
+        return EXIT_USAGE
+    progress = Progress(job.name, options.quiet)
+    progress.stop_on_signals()
+    try:
+        status, summary = job.run(options, progress)
+        _finish(job, options, progress, status, summary)
+    except UsageError as error:
+        sys.stderr.write(f"kwire spark {job.name}: {error}\n")
+        return EXIT_USAGE
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except Exception as error:
+        sys.stderr.write(f"kwire spark {job.name}: {one_line(error)}\n")
+        return EXIT_FAILED
+    return status
+
+
+def _finish(
+    job: Job,
+    options: argparse.Namespace,
+    progress: Progress,
+    status: int,
+    summary: Mapping[str, Any],
+) -> None:
+    text = json.dumps({"job": job.name, "status": status, **progress.totals(), **summary})
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+    if options.summary:
+        with open(options.summary, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+
+
+def one_line(error: BaseException) -> str:
+    """What went wrong, without a stack: Spark's and Java's messages are long."""
+    text = str(error).strip()
+    causes = re.findall(r"Caused by: ([^\n]+)", text)
+    java = getattr(error, "java_exception", None)
+    if not causes and java is not None:
+        text = str(java)
+    line = causes[-1] if causes else (text.splitlines() or [""])[0]
+    named = isinstance(error, JobError)
+    return line[:500] if named else f"{type(error).__name__}: {line[:500]}"
+
+
+def _require_installed(job: Job) -> None:
+    import importlib.util
+    import os
+    import shutil
+
+    needed = ["pyspark", "pyarrow", "pandas"]
+    if job.needs_kafka:
+        needed.append("confluent_kafka")
+    for module in needed:
+        if importlib.util.find_spec(module) is None:
+            raise UsageError(f'{module} is not installed: pip install "kwire[spark]"')
+    if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
+        raise UsageError("Spark needs Java 17 or newer: no java on the PATH and no JAVA_HOME")

@@ -1,0 +1,201 @@
+"""The files that a lake's own accounting needs, on this machine or where Hadoop reaches.
+
+Data files are written and read by Spark. This is for the commit log: create a small file only if
+it is not there, atomically; list; delete. On this machine a file appears by `link`, which fails
+when the name is taken. Elsewhere it is Spark's own `CheckpointFileManager`, which knows for each
+kind of store how (rename that does not replace, or a conditional upload).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+from kwire.log.files import SystemFiles, write_atomically
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+
+
+class FileInfo(NamedTuple):
+    """`path` is relative to the lake."""
+
+    path: str
+    size_bytes: int
+
+
+class LakeFiles(Protocol):
+    """Files below a lake's root, by relative path. Methods raise OSError."""
+
+    root: str
+
+    def read(self, path: str) -> bytes | None: ...
+    def create(self, path: str, data: bytes) -> bool: ...
+    def names(self, folder: str) -> list[str]: ...
+    def walk(self, folder: str) -> Iterator[FileInfo]: ...
+    def delete(self, paths: Iterable[str]) -> None: ...
+    def sync(self, paths: Iterable[str]) -> None: ...
+
+
+class LocalLakeFiles:
+    """A folder of this machine."""
+
+    def __init__(self, root: str) -> None:
+        self.root = os.path.abspath(root)
+        self._files = SystemFiles()
+
+    def _path(self, path: str) -> str:
+        return f"{self.root}/{path}"
+
+    def read(self, path: str) -> bytes | None:
+        """The content; None when there is no such file."""
+        try:
+            with open(self._path(path), "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Make the file, whole and on disk; False when it is there already."""
+        target = self._path(path)
+        folder, name = os.path.split(target)
+        os.makedirs(folder, exist_ok=True)
+        draft = f"{folder}/.{name}.{os.getpid()}"
+        write_atomically(self._files, draft, data)
+        try:
+            os.link(draft, target)
+        except FileExistsError:
+            return False
+        finally:
+            os.unlink(draft)
+        self._files.sync_directory(folder)
+        return True
+
+    def names(self, folder: str) -> list[str]:
+        """What the folder holds, sorted, without hidden files; [] when there is none."""
+        try:
+            found = os.listdir(self._path(folder))
+        except FileNotFoundError:
+            return []
+        return sorted(name for name in found if not name.startswith("."))
+
+    def walk(self, folder: str) -> Iterator[FileInfo]:
+        """All files below a folder."""
+        start = self._path(folder) if folder else self.root
+        for place, _, names in os.walk(start):
+            for name in names:
+                path = f"{place}/{name}"
+                with contextlib.suppress(FileNotFoundError):
+                    yield FileInfo(os.path.relpath(path, self.root), os.stat(path).st_size)
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Remove files, and folders that are empty then; those that are gone are no error."""
+        for path in paths:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._path(path))
+            folder, name = os.path.split(self._path(path))
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{folder}/.{name}.crc")
+            while folder != self.root:
+                try:
+                    os.rmdir(folder)
+                except OSError:
+                    break
+                folder = os.path.dirname(folder)
+
+    def sync(self, paths: Iterable[str]) -> None:
+        """Bring data files to the disk before a commit names them."""
+        for path in paths:
+            handle = self._files.open(self._path(path), writable=False)
+            try:
+                self._files.fdatasync(handle)
+            finally:
+                self._files.close(handle)
+
+
+class HadoopLakeFiles:
+    """Any file system that Spark's Hadoop client knows."""
+
+    def __init__(self, spark: Any, root: str) -> None:
+        self.root = root.rstrip("/")
+        self._jvm = spark._jvm
+        conf = spark._jsc.hadoopConfiguration()
+        self._path_of: Any = self._jvm.org.apache.hadoop.fs.Path
+        self._system = self._path_of(self.root).getFileSystem(conf)
+        manager = (
+            self._jvm.org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+        )
+        self._manager = manager.create(self._path_of(self.root), conf)
+
+    def _path(self, path: str) -> Any:
+        return self._path_of(f"{self.root}/{path}" if path else self.root)
+
+    def read(self, path: str) -> bytes | None:
+        """As LocalLakeFiles."""
+        target = self._path(path)
+        if not self._system.exists(target):
+            return None
+        stream = self._system.open(target)
+        try:
+            data: bytes = stream.readAllBytes()
+            return bytes(data)
+        finally:
+            stream.close()
+
+    def create(self, path: str, data: bytes) -> bool:
+        """As LocalLakeFiles, by the store's own means."""
+        target = self._path(path)
+        if self._system.exists(target):
+            return False
+        self._system.mkdirs(target.getParent())
+        stream = self._manager.createAtomic(target, False)
+        try:
+            stream.write(bytearray(data))
+            stream.close()
+        except Exception as error:
+            stream.cancel()
+            if "AlreadyExists" in str(error) or self._system.exists(target):
+                return False
+            raise
+        return True
+
+    def names(self, folder: str) -> list[str]:
+        """As LocalLakeFiles."""
+        target = self._path(folder)
+        if not self._system.exists(target):
+            return []
+        found = [str(status.getPath().getName()) for status in self._system.listStatus(target)]
+        return sorted(name for name in found if not name.startswith("."))
+
+    def walk(self, folder: str) -> Iterator[FileInfo]:
+        """As LocalLakeFiles."""
+        target = self._path(folder)
+        if not self._system.exists(target):
+            return
+        prefix = str(self._system.makeQualified(self._path("")).toString()).rstrip("/") + "/"
+        found = self._system.listFiles(target, True)
+        while found.hasNext():
+            status = found.next()
+            path = str(status.getPath().toString()).removeprefix(prefix)
+            yield FileInfo(path, int(status.getLen()))
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """As LocalLakeFiles; folders of object stores need no removal."""
+        for path in paths:
+            self._system.delete(self._path(path), False)
+
+    def sync(self, paths: Iterable[str]) -> None:
+        """Stores have what was written once its file is closed."""
+
+
+def open_lake_files(location: str, spark: Any = None) -> LakeFiles:
+    """The files of a lake; ValueError for one elsewhere without a session."""
+    if location.startswith("file:"):
+        return LocalLakeFiles("/" + location.removeprefix("file:").lstrip("/"))
+    if _SCHEME.match(location):
+        if spark is None:
+            raise ValueError(f"{location}: needs a Spark session")
+        return HadoopLakeFiles(spark, location)
+    return LocalLakeFiles(location)

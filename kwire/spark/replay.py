@@ -1,0 +1,330 @@
+"""replay: an archive, or a range of it, back into topics, every record once.
+
+Each record carries two headers: `kwire-replay-id` and `kwire-replay-source` (topic/partition/offset
+in the archive). A run that was killed is run again with the same id: it looks into the target,
+from where the first run began, for the last record of each source partition that has arrived in
+each target partition, and goes on behind it. Order within a partition makes that enough: what is
+there is always a beginning.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from kwire.clock import SystemClock
+from kwire.spark.archive_source import (
+    add_range_options,
+    archive_frame,
+    check_range,
+    chosen_files,
+    load_archive,
+)
+from kwire.spark.client_settings import check_settings, client_config
+from kwire.spark.cluster import LATEST, Cluster, Partition, partitions_of
+from kwire.spark.job import (
+    EXIT_DONE,
+    Job,
+    JobError,
+    Progress,
+    UsageError,
+    add_kafka_options,
+    check_topic,
+    pairs,
+    require,
+    run_job,
+)
+from kwire.spark.lake_log import LakeLog
+from kwire.spark.sending import RUN_SCHEMA, SEND_COLUMNS, Place, SendSettings, sender
+from kwire.spark.session import open_session
+from kwire.spark.topic_source import read_ranges
+
+ID_HEADER = "kwire-replay-id"
+SOURCE_HEADER = "kwire-replay-source"
+REPLAYS = "_kwire/replays"
+SETTLE_S = 0.5
+WATCH_S = 2.0
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add_kafka_options(parser)
+    parser.add_argument("--lake", metavar="FOLDER", help="the archive")
+    parser.add_argument("--to-topic", metavar="NAME", help="one target; default: the own names")
+    parser.add_argument(
+        "--partitioner",
+        default="same",
+        choices=("same", "murmur2"),
+        help="the source's partition, or Kafka's by key (without one: the source's, modulo)",
+    )
+    parser.add_argument("--id", help="of this replay, to go on with; default: by its options")
+    parser.add_argument("--create", action="store_true", help="create target topics")
+    parser.add_argument("--create-partitions", type=int, metavar="N", help="with so many")
+    parser.add_argument(
+        "--topic-config", metavar="NAME=VALUE", action="append", default=[], help="with --create"
+    )
+    parser.add_argument("--rate", type=float, default=0, metavar="N", help="records a second")
+    parser.add_argument("--rate-mb", type=float, default=0, metavar="MB", help="MB a second")
+    parser.add_argument(
+        "--retry-seconds", type=float, default=300.0, metavar="S", help="patience with the cluster"
+    )
+    add_range_options(parser)
+
+
+def check(options: argparse.Namespace) -> None:
+    require(options, "lake")
+    require(options, "bootstrap")
+    check_range(options)
+    options.settings = pairs(options.kafka_option, "--kafka-option")
+    check_settings(options.settings)
+    options.topic_configs = pairs(options.topic_config, "--topic-config")
+    if options.to_topic:
+        check_topic(options.to_topic, "--to-topic")
+    if options.rate < 0 or options.rate_mb < 0:
+        raise UsageError("--rate and --rate-mb must not be negative")
+    if options.create_partitions is not None and options.create_partitions < 1:
+        raise UsageError("--create-partitions must be above 0")
+    if options.id is not None and not options.id:
+        raise UsageError("--id must not be empty")
+
+
+def replay_id(options: argparse.Namespace) -> str:
+    """The given id, else one that the same options give again."""
+    if options.id:
+        return str(options.id)
+    names = (
+        "lake",
+        "bootstrap",
+        "to_topic",
+        "partitioner",
+        "topics",
+        "partitions",
+        "from_time",
+        "to_time",
+        "from_offset",
+        "to_offset",
+        "keys",
+        "where",
+    )
+    text = json.dumps([getattr(options, name) for name in names])
+    return "replay-" + hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+class Replay:
+    """One run of a replay."""
+
+    def __init__(self, options: argparse.Namespace, progress: Progress) -> None:
+        self.options = options
+        self.progress = progress
+        self.id = replay_id(options)
+        self.cluster = Cluster(options.bootstrap, options.settings)
+
+    def prepare(self, log: LakeLog) -> None:
+        """Look at archive and target; UsageError for what cannot work."""
+        self.log = log
+        self.files = chosen_files(log, self.options)
+        self.sources = sorted({(file.topic, file.partition) for file in self.files})
+        if not self.sources:
+            raise UsageError("the archive holds nothing of what is asked for")
+        self.targets = {t: self.options.to_topic or t for t, _ in self.sources}
+        needed: dict[str, int] = {}
+        for topic, partition in self.sources:
+            target = self.targets[topic]
+            needed[target] = max(needed.get(target, 0), partition + 1)
+        if self.options.create:
+            for target, count in needed.items():
+                self.cluster.create_topic(
+                    target, self.options.create_partitions or count, self.options.topic_configs
+                )
+        found = self.cluster.describe(sorted(needed))
+        for target, count in needed.items():
+            if target not in found:
+                raise UsageError(f"topic {target}: not found; --create makes it")
+            have = len(found[target].partitions)
+            if self.options.partitioner == "same" and have < count:
+                raise UsageError(
+                    f"topic {target} has {have} partitions, the archive {count}: "
+                    "--partitioner murmur2 spreads records anew"
+                )
+        self.partitions = {target: len(info.partitions) for target, info in found.items()}
+        self.target_partitions = partitions_of(found)
+        self.begins = self._begin()
+
+    def _begin(self) -> dict[Partition, int]:
+        """Where the target ended when this replay began for the first time."""
+        path = f"{REPLAYS}/{hashlib.sha256(self.id.encode()).hexdigest()[:32]}.json"
+        ends = self.cluster.offsets(self.target_partitions, LATEST)
+        note = {
+            "id": self.id,
+            "version": self.log.state.version,
+            "began_ms": SystemClock().wall_ms(),
+            "ends": [[*key, offset] for key, offset in sorted(ends.items())],
+        }
+        self.log.files.create(path, json.dumps(note).encode())
+        data = self.log.files.read(path)
+        if data is None:
+            raise JobError(f"{self.log.files.root}: cannot be written")
+        begun = {(topic, n): offset for topic, n, offset in json.loads(data)["ends"]}
+        return {key: begun.get(key, 0) for key in self.target_partitions}
+
+    def settled_ends(self) -> dict[Partition, int]:
+        """Where the target ends once nothing of a killed run arrives any more."""
+        ends = self.cluster.offsets(self.target_partitions, LATEST)
+        while True:
+            self.progress.wait(SETTLE_S)
+            again = self.cluster.offsets(self.target_partitions, LATEST)
+            if again == ends or self.progress.stopping:
+                return again
+            ends = again
+
+    def done(self, spark: Any) -> tuple[dict[Place, int], int]:
+        """(last source offset that has arrived, by place; how many records have)."""
+        ends = self.settled_ends()
+        firsts = self.cluster.offsets(self.target_partitions, "earliest")
+        ranges = {
+            key: (max(begin, firsts[key]), ends[key])
+            for key, begin in self.begins.items()
+            if ends[key] > max(begin, firsts[key])
+        }
+        if not ranges:
+            return {}, 0
+        rows = arrived(
+            read_ranges(
+                spark, self.options.bootstrap, self.options.settings, ranges, committed=False
+            ),
+            self.id,
+        ).collect()
+        places = {(row.topic, row.source, row.partition): row.last for row in rows}
+        return places, sum(row.records for row in rows)
+
+    def send(self, spark: Any, frame: Any, done: Mapping[Place, int]) -> tuple[int, int]:
+        """Produce what is missing; (records, bytes)."""
+        from pyspark.sql import functions as f
+
+        tasks = len(self.sources)
+        at_once = max(1, min(tasks, spark.sparkContext.defaultParallelism))
+        settings = SendSettings(
+            config=client_config(self.options.bootstrap, self.options.settings, producer=True),
+            partitions=self.partitions if self.options.partitioner == "murmur2" else None,
+            headers=((ID_HEADER, self.id.encode()),),
+            source_header=SOURCE_HEADER,
+            full_source=True,
+            done=dict(done),
+            records_per_s=self.options.rate / at_once,
+            bytes_per_s=self.options.rate_mb * 1e6 / at_once,
+            timeout_s=self.options.retry_seconds,
+        )
+        mapping = f.create_map(*[f.lit(x) for pair in self.targets.items() for x in pair])
+        rows = (
+            frame.withColumn("timestampMs", f.unix_millis("timestamp"))
+            .withColumn("targetTopic", mapping[f.col("topic")])
+            .select(*SEND_COLUMNS)
+            .repartition(tasks, "topic", "partition")
+            .sortWithinPartitions("topic", "partition", "offset")
+        )
+        runs = rows.mapInArrow(sender(settings), RUN_SCHEMA)
+        total = runs.agg(f.sum("records"), f.sum("bytes")).collect()[0]
+        return total[0] or 0, total[1] or 0
+
+    def watch(self, selected: int, before: int, stop: threading.Event) -> None:
+        """Progress while a job sends: what the target has got since the beginning."""
+        ends = self.cluster.offsets(self.target_partitions, LATEST)
+        while not stop.wait(WATCH_S):
+            try:
+                now = self.cluster.offsets(self.target_partitions, LATEST)
+            except JobError:
+                continue
+            sent = sum(now[key] - ends[key] for key in now)
+            left = max(0, selected - before - sent)
+            self.progress.say(f"{before + sent:,} of {selected:,} records, lag {left:,}")
+
+
+def arrived(frame: Any, replay: str) -> Any:
+    """Of a target topic: what has arrived of a replay, by source and target partition.
+
+    Columns: topic and source (the archive's topic and partition), partition (the target's),
+    last (source offset), records, distinct_records.
+    """
+    from pyspark.sql import functions as f
+
+    def header(name: str) -> Any:
+        found = f.filter("headers", lambda entry: entry["key"] == name)
+        return f.element_at(found, -1)["value"].cast("string")
+
+    parts = f.split("place", "/")
+    return (
+        frame.where(f.col("headers").isNotNull())
+        .where(f.exists("headers", lambda entry: entry["key"] == ID_HEADER))
+        .where(header(ID_HEADER) == replay)
+        .select("partition", header(SOURCE_HEADER).alias("place"))
+        .select(
+            parts[0].alias("topic"),
+            parts[1].cast("int").alias("source"),
+            "partition",
+            parts[2].cast("bigint").alias("offset"),
+        )
+        .groupBy("topic", "source", "partition")
+        .agg(f.max("offset").alias("last"), f.count("*").alias("records"))
+    )
+
+
+def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str, Any]]:
+    from pyspark.sql import functions as f
+
+    replay = Replay(options, progress)
+    is_local = "://" not in options.lake
+    spark = None if is_local else open_session(options, "replay", needs_kafka=True, sends=True)
+    replay.prepare(load_archive(options.lake, spark))
+    spark = spark or open_session(options, "replay", needs_kafka=True, sends=True)
+    progress.say(f"{replay.id}: {len(replay.files)} files of {len(replay.sources)} partitions")
+    frame = archive_frame(spark, replay.log, options, replay.files)
+    size = f.coalesce(f.length("key"), f.lit(0)) + f.coalesce(f.length("value"), f.lit(0))
+    selected, selected_bytes = frame.agg(f.count("*"), f.sum(size)).collect()[0]
+    done, before = replay.done(spark)
+    if before:
+        progress.say(f"{before:,} records have arrived already, going on behind them")
+    stop = threading.Event()
+    watcher = threading.Thread(target=replay.watch, args=(selected, before, stop), daemon=True)
+    watcher.start()
+    try:
+        sent, sent_bytes = replay.send(spark, frame, done)
+    finally:
+        stop.set()
+        watcher.join()
+    progress.add(sent, sent_bytes, max(0, selected - before - sent))
+    if before + sent != selected:
+        raise JobError(f"{selected} records were to be replayed, {before} + {sent} are there")
+    return EXIT_DONE, {
+        "id": replay.id,
+        "selected": selected,
+        "selected_bytes": selected_bytes or 0,
+        "already_there": before,
+        "sent": sent,
+        "targets": sorted(set(replay.targets.values())),
+    }
+
+
+JOB = Job(
+    name="replay",
+    summary="an archive, or a range of it, back into topics",
+    description="Replay an archive, or a range of it by time, offsets, keys or an SQL condition,\n"
+    "into topics: key, value, headers, timestamps and the order in each partition stay.\n"
+    "Killed and run again it goes on where it stopped, every record is there once.",
+    example="kwire spark replay -b localhost:9092 --lake /data/lake --topics clicks "
+    "--to-topic clicks-again --create",
+    add_options=add_options,
+    check=check,
+    run=run,
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """`kwire spark replay`, or this file under spark-submit."""
+    return run_job(JOB, arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,260 @@
+"""Sending records from Spark's tasks: in order, once each, accounted for.
+
+`sender` makes a function for `mapInArrow`. Its rows (SEND_COLUMNS, ordered by offset in each source
+partition) are produced by one idempotent producer a task, and what comes out are runs: records
+that lie next to each other in both the source and the target (RUN_SCHEMA). librdkafka's gapless
+guarantee makes the producer stop for good where a record fails, so that what has arrived in
+a target partition is always a beginning of what was sent to it: that is what a restart relies on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from kwire.spark.murmur2 import partition_of
+
+SEND_COLUMNS = (
+    "topic",
+    "partition",
+    "offset",
+    "timestampMs",
+    "key",
+    "value",
+    "headers",
+    "targetTopic",
+)
+RUN_SCHEMA = (
+    "sourceTopic string, sourcePartition int, targetTopic string, targetPartition int, "
+    "sourceFirst bigint, sourceLast bigint, targetFirst bigint, records bigint, bytes bigint"
+)
+QUEUE_FULL_WAIT_S = 0.5
+FLUSH_S = 10.0
+POLL_EVERY = 500
+# Source topic, source partition, target partition.
+Place = tuple[str, int, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class SendSettings:
+    """How a task sends. `partitions`: of each target topic, for murmur2; None keeps the source's.
+
+    `id_header`, `source_header`: added to every record (the second holds the source's position).
+    `done`: the last source offset that is there already, by place. Rates are for one task, 0: none.
+    """
+
+    config: Mapping[str, str]
+    partitions: Mapping[str, int] | None
+    headers: tuple[tuple[str, bytes], ...]
+    source_header: str
+    full_source: bool
+    done: Mapping[Place, int]
+    records_per_s: float = 0.0
+    bytes_per_s: float = 0.0
+    path_header: tuple[str, str] | None = None
+    timeout_s: float = 300.0
+
+
+class SendError(Exception):
+    """A record did not arrive; what was sent before it to its partition has."""
+
+
+class RateLimit:
+    """Lets a task go on as fast as allowed; `sleep` and `clock` are time's."""
+
+    def __init__(
+        self,
+        records_per_s: float,
+        bytes_per_s: float,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._rates = (records_per_s, bytes_per_s)
+        self._clock, self._sleep = clock, sleep
+        self._started_s = clock()
+        self._done = [0.0, 0.0]
+
+    def wait(self, records: int, size_bytes: int) -> None:
+        """Count what was sent and sleep until it is due."""
+        self._done[0] += records
+        self._done[1] += size_bytes
+        due_s = max(done / rate for done, rate in zip(self._done, self._rates, strict=True) if rate)
+        ahead_s = self._started_s + due_s - self._clock()
+        if ahead_s > 0:
+            self._sleep(ahead_s)
+
+    @property
+    def is_set(self) -> bool:
+        return any(self._rates)
+
+
+class Runs:
+    """Delivered records joined to runs; one open run a place."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[str, int, str, int], list[int]] = {}
+        self.closed: list[tuple[Any, ...]] = []
+
+    def add(
+        self, place: tuple[str, int, str, int], source: int, target: int, size_bytes: int
+    ) -> None:
+        """A record of the source offset lies at the target offset."""
+        run = self._open.get(place)
+        if run is not None and source == run[1] + 1 and target == run[2] + run[3]:
+            run[1] = source
+            run[3] += 1
+            run[4] += size_bytes
+            return
+        if run is not None:
+            self.closed.append((*place, *run))
+        self._open[place] = [source, source, target, 1, size_bytes]
+
+    def take(self, everything: bool = False) -> list[tuple[Any, ...]]:
+        """The runs that are complete; with `everything` the open ones too."""
+        found, self.closed = self.closed, []
+        if everything:
+            found += [(*place, *run) for place, run in self._open.items()]
+            self._open = {}
+        return found
+
+
+class Sending:
+    """The producer of one task."""
+
+    def __init__(self, settings: SendSettings) -> None:
+        from confluent_kafka import Producer
+
+        self.settings = settings
+        self.runs = Runs()
+        self.failure: str | None = None
+        self._limit = RateLimit(settings.records_per_s, settings.bytes_per_s)
+        config: dict[str, Any] = {
+            "linger.ms": "20",
+            "batch.size": str(1 << 20),
+            "queue.buffering.max.kbytes": str(64 << 10),
+            "compression.type": "lz4",
+            "message.max.bytes": str(128 << 20),
+            **settings.config,
+            "enable.idempotence": "true",
+            "enable.gapless.guarantee": "true",
+            "message.timeout.ms": str(int(settings.timeout_s * 1000)),
+            "log_level": 0,
+            "error_cb": self._on_error,
+        }
+        config.pop("delivery.timeout.ms", None)
+        self._producer = Producer(config)
+
+    def _on_error(self, error: Any) -> None:
+        if error.fatal():
+            self.failure = self.failure or str(error.str())
+
+    def send(self, columns: list[list[Any]]) -> None:
+        """Produce the rows of a batch (lists by SEND_COLUMNS)."""
+        settings = self.settings
+        size_bytes = 0
+        for at, row in enumerate(zip(*columns, strict=True)):
+            topic, partition, offset, _, key, value, _, target = row
+            number = partition
+            if settings.partitions is not None:
+                count = settings.partitions[target]
+                number = partition % count if key is None else partition_of(key, count)
+            if offset <= settings.done.get((topic, partition, number), -1):
+                continue
+            size = (len(key) if key else 0) + (len(value) if value else 0)
+            size_bytes += size
+            self._produce(row, number, size)
+            if at % POLL_EVERY == 0:
+                self._producer.poll(0)
+                if self._limit.is_set:
+                    self._limit.wait(POLL_EVERY, size_bytes)
+                    size_bytes = 0
+            if self.failure:
+                raise SendError(self.failure)
+
+    def _produce(self, row: tuple[Any, ...], number: int, size: int) -> None:
+        topic, partition, offset, timestamp_ms, key, value, headers, target = row
+        place = (topic, partition, target, number)
+
+        def delivered(error: Any, message: Any) -> None:
+            if error is None:
+                self.runs.add(place, offset, message.offset(), size)
+            elif not self.failure:
+                self.failure = f"{target}-{number}: {error.str()}"
+
+        arguments: dict[str, Any] = {
+            "partition": number,
+            "headers": self._headers(topic, partition, offset, headers),
+            "on_delivery": delivered,
+        }
+        if timestamp_ms > 0:
+            arguments["timestamp"] = timestamp_ms
+        while True:
+            try:
+                self._producer.produce(target, value, key, **arguments)
+                return
+            except BufferError:
+                self._producer.poll(QUEUE_FULL_WAIT_S)
+                if self.failure:
+                    raise SendError(self.failure) from None
+
+    def _headers(
+        self, topic: str, partition: int, offset: int, own: list[Any] | None
+    ) -> list[tuple[str, bytes | None]]:
+        settings = self.settings
+        found = [(entry["key"], entry["value"]) for entry in own or ()]
+        path = ""
+        if settings.path_header is not None:
+            name, alias = settings.path_header
+            path = next((value.decode() for key, value in found if key == name and value), "")
+            found = [pair for pair in found if pair[0] not in (name, settings.source_header)]
+            found.append((name, f"{path},{alias}".lstrip(",").encode()))
+        found += settings.headers
+        source = f"{topic}/{partition}/{offset}" if settings.full_source else str(offset)
+        found.append((settings.source_header, source.encode()))
+        return found
+
+    def finish(self) -> None:
+        """Wait until every record has arrived; raises SendError when one does not."""
+        deadline_s = time.monotonic() + self.settings.timeout_s + FLUSH_S
+        while self._producer.flush(FLUSH_S) > 0:
+            if self.failure:
+                raise SendError(self.failure)
+            if time.monotonic() > deadline_s:
+                raise SendError(f"not delivered in {self.settings.timeout_s:.0f} s")
+        if self.failure:
+            raise SendError(self.failure)
+
+
+def sender(settings: SendSettings) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """A function for `mapInArrow`: frames with SEND_COLUMNS in, runs (RUN_SCHEMA) out."""
+
+    def send_batches(batches: Iterator[Any]) -> Iterator[Any]:
+        sending: Sending | None = None
+        for batch in batches:
+            if batch.num_rows == 0:
+                continue
+            if sending is None:
+                sending = Sending(settings)
+            sending.send([batch.column(name).to_pylist() for name in SEND_COLUMNS])
+            runs = sending.runs.take()
+            if runs:
+                yield runs_table(runs)
+        if sending is not None:
+            sending.finish()
+            yield runs_table(sending.runs.take(everything=True))
+
+    return send_batches
+
+
+def runs_table(runs: list[tuple[Any, ...]]) -> Any:
+    """An Arrow batch of RUN_SCHEMA."""
+    import pyarrow as pa
+
+    text, int32, int64 = pa.string(), pa.int32(), pa.int64()
+    kinds = [text, int32, text, int32, int64, int64, int64, int64, int64]
+    names = [field.strip().split(" ")[0] for field in RUN_SCHEMA.split(",")]
+    columns = zip(*runs, strict=True) if runs else ([] for _ in kinds)
+    arrays = [pa.array(list(values), kind) for values, kind in zip(columns, kinds, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=names)

@@ -1,0 +1,83 @@
+"""The Spark session of a job: the same code on `local[*]`, on a cluster and under spark-submit."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import sys
+from typing import Any
+
+from kwire.spark.job import UsageError, pairs
+
+CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+# PySpark brings these itself; a second copy on the class path only makes trouble.
+_PROVIDED = re.compile(
+    r"(spark-core|spark-sql_|spark-catalyst|spark-sql-api|spark-tags|scala-library|hadoop-client"
+    r"|slf4j-api|jcl-over|log4j|snappy-java|lz4-java|zstd-jni|jspecify|jsr305)"
+)
+LOCAL_SHUFFLE_PARTITIONS = 8
+
+
+def jars_in(folder: str) -> list[str]:
+    """The connector's jars in a folder, or in `libs` below it; UsageError without the connector."""
+    for place in (pathlib.Path(folder), pathlib.Path(folder) / "libs"):
+        found = sorted(str(path) for path in place.glob("*.jar") if not _PROVIDED.match(path.name))
+        if any("/spark-sql-kafka-0-10_" in path for path in found):
+            return found
+    raise UsageError(f"--jars {folder}: no spark-sql-kafka-0-10 jar there")
+
+
+def open_session(options: Any, name: str, *, needs_kafka: bool, sends: bool = False) -> Any:
+    """A SparkSession for this job. `sends`: its tasks send records and must not be repeated."""
+    settings = {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+        # A topic's partition is named after a number, a date is text: nothing is guessed.
+        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+        "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "false",
+    }
+    if sends:
+        settings |= {"spark.task.maxFailures": "1", "spark.speculation": "false"}
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if not submitted:
+        settings |= _own_settings(options, needs_kafka)
+    settings |= pairs(options.spark_conf, "--spark-conf")
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(f"kwire {name}")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    if "spark.log.level" not in settings:
+        spark.sparkContext.setLogLevel("OFF" if not submitted else "ERROR")
+    return spark
+
+
+def _own_settings(options: Any, needs_kafka: bool) -> dict[str, str]:
+    """What spark-submit decides where it starts the job."""
+    master = options.master or os.environ.get("MASTER") or "local[*]"
+    settings = {
+        "spark.master": master,
+        "spark.ui.enabled": "false",
+        "spark.log.level": "ERROR",
+        "spark.driver.memory": "2g",
+    }
+    if master.startswith("local"):
+        settings["spark.sql.shuffle.partitions"] = str(LOCAL_SHUFFLE_PARTITIONS)
+        settings["spark.driver.host"] = "127.0.0.1"
+        settings["spark.driver.bindAddress"] = "127.0.0.1"
+        # Workers are this interpreter and find this very package.
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        root = str(pathlib.Path(__file__).resolve().parents[2])
+        paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+        os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+    if needs_kafka:
+        if options.jars:
+            settings["spark.jars"] = ",".join(jars_in(options.jars))
+        else:
+            from pyspark import __version__
+
+            settings["spark.jars.packages"] = f"{CONNECTOR}:{__version__}"
+    return settings

@@ -1,0 +1,77 @@
+"""Ranges of topics as frames: what to read next, how much of it, and Spark's Kafka source."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from kwire.spark.client_settings import connector_options
+from kwire.spark.cluster import Partition
+
+# The connector waits two minutes by default for a broker that is gone.
+POLL_TIMEOUT_MS = 30_000
+
+Ranges = dict[Partition, tuple[int, int]]
+
+
+def limit_ranges(
+    starts: Mapping[Partition, int], ends: Mapping[Partition, int], most: int
+) -> Ranges:
+    """{partition: (first, behind the last)} of what is new, at most about `most` offsets in all.
+
+    Each partition gets its share of the limit by how much it has, at least one offset.
+    """
+    ranges = {key: (starts[key], ends[key]) for key in starts if ends.get(key, 0) > starts[key]}
+    total = sum(end - start for start, end in ranges.values())
+    if total <= most:
+        return ranges
+    return {
+        key: (start, start + max(1, (end - start) * most // total))
+        for key, (start, end) in ranges.items()
+    }
+
+
+def ranges_lag(starts: Mapping[Partition, int], ends: Mapping[Partition, int]) -> int:
+    """How many offsets are left to do."""
+    return sum(max(0, ends.get(key, start) - start) for key, start in starts.items())
+
+
+def _by_topic(values: Mapping[Partition, Any]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for (topic, partition), value in sorted(values.items()):
+        found.setdefault(topic, {})[str(partition)] = value
+    return found
+
+
+def read_ranges(
+    spark: Any,
+    bootstrap: str,
+    settings: Mapping[str, str],
+    ranges: Ranges,
+    *,
+    committed: bool = True,
+    tasks_min: int = 0,
+    fail_on_loss: bool = True,
+) -> Any:
+    """A frame of the records in the ranges, with headers; one task a partition or more.
+
+    Records that are gone fail the query unless `fail_on_loss` is false.
+    """
+    assigned = {topic: [int(n) for n in found] for topic, found in _by_topic(ranges).items()}
+    starts = _by_topic({key: start for key, (start, _) in ranges.items()})
+    ends = _by_topic({key: end for key, (_, end) in ranges.items()})
+    reader = (
+        spark.read.format("kafka")
+        .options(**connector_options(bootstrap, settings))
+        .option("assign", json.dumps(assigned))
+        .option("startingOffsets", json.dumps(starts))
+        .option("endingOffsets", json.dumps(ends))
+        .option("includeHeaders", "true")
+        .option("failOnDataLoss", str(fail_on_loss).lower())
+        .option("kafkaConsumer.pollTimeoutMs", str(POLL_TIMEOUT_MS))
+        .option("kafka.isolation.level", "read_committed" if committed else "read_uncommitted")
+    )
+    if tasks_min > len(ranges):
+        reader = reader.option("minPartitions", str(tasks_min))
+    return reader.load()
