@@ -21,10 +21,23 @@ from kwire.replica.partition import Partition
 NO_RECORDS: tuple[Any, ...] = ()
 
 
+ReplicaSelector = Callable[[Partition, int, str], int | None]
+"""(partition, offset, rack) -> the replica to read from, None for this one."""
+
+
 class FetchLimits:
     """What a request allows: bytes, time, how far it may see, and who asks."""
 
-    __slots__ = ("bytes_max", "bytes_min", "isolation", "replica_epoch", "replica_id", "wait_ms")
+    __slots__ = (
+        "bytes_max",
+        "bytes_min",
+        "from_follower",
+        "isolation",
+        "rack",
+        "replica_epoch",
+        "replica_id",
+        "wait_ms",
+    )
 
     def __init__(
         self,
@@ -34,7 +47,12 @@ class FetchLimits:
         isolation: Isolation,
         replica_id: int = -1,
         replica_epoch: int = -1,
+        from_follower: bool = False,
+        rack: str = "",
     ) -> None:
+        """`from_follower`: a consumer that may read from any replica (KIP-392), in its `rack`."""
+        self.from_follower = from_follower
+        self.rack = rack
         self.bytes_min = bytes_min
         self.bytes_max = bytes_max
         self.wait_ms = wait_ms
@@ -82,6 +100,7 @@ class FetchRead:
         "_done",
         "_left_bytes",
         "_limits",
+        "_select",
         "_targets",
         "_waiting",
         "ends_wait",
@@ -93,7 +112,9 @@ class FetchRead:
         targets: list[FetchTarget],
         limits: FetchLimits,
         done: Callable[[FetchRead], None],
+        select: ReplicaSelector | None = None,
     ) -> None:
+        self._select = select
         self._targets = targets
         self._limits = limits
         self._done = done
@@ -146,10 +167,18 @@ class FetchRead:
         partition, asked = target.partition, target.asked
         assert partition is not None
         target.failed = False
-        log = partition.leader_log(asked.current_leader_epoch)
+        limits = self._limits
+        if limits.from_follower:
+            log = partition.readable_log(asked.current_leader_epoch)
+            if limits.rack and self._is_read_elsewhere(target, log):
+                return None
+        else:
+            log = partition.leader_log(asked.current_leader_epoch)
+            if limits.replica_id >= 0:
+                partition.check_follower(limits.replica_id, asked.current_leader_epoch)
         if asked.last_fetched_epoch >= 0 and self._diverges(target, log):
             return None
-        isolation = self._limits.isolation
+        isolation = limits.isolation
         bytes_max = min(asked.partition_bytes_max, self._left_bytes)
         if isolation is not Isolation.LOG_END and asked.fetch_offset == log.high_watermark:
             self._fill_empty(target, log, isolation)
@@ -178,6 +207,11 @@ class FetchRead:
         self._fill(target, slices)
 
     def _fill(self, target: FetchTarget, slices: FetchSlices) -> None:
+        self._found(target, slices)
+        if self._limits.replica_id >= 0:
+            self._follower_is_at(target)
+
+    def _found(self, target: FetchTarget, slices: FetchSlices) -> None:
         answer = m.FetchResponse.PartitionData()
         answer.partition_index = target.asked.index
         answer.high_watermark = slices.high_watermark
@@ -197,6 +231,30 @@ class FetchRead:
         self.total_bytes += slices.size_bytes
         self._left_bytes -= slices.size_bytes
 
+    def _follower_is_at(self, target: FetchTarget) -> None:
+        """Our log holds what the follower asked for: it has everything before."""
+        partition, asked, limits = target.partition, target.asked, self._limits
+        assert partition is not None
+        partition.follower_fetched(
+            limits.replica_id, limits.replica_epoch, asked.fetch_offset, asked.log_start_offset
+        )
+        if partition.log is not None:
+            target.answer.high_watermark = partition.log.high_watermark
+
+    def _is_read_elsewhere(self, target: FetchTarget, log: Any) -> bool:
+        """Whether another replica is in the consumer's rack: tell it which (KIP-392)."""
+        partition, asked = target.partition, target.asked
+        assert partition is not None
+        if self._select is None or not partition.is_leader:
+            return False
+        replica = self._select(partition, asked.fetch_offset, self._limits.rack)
+        if replica is None:
+            return False
+        self._fill_empty(target, log, self._limits.isolation)
+        target.answer.preferred_read_replica = replica
+        self.ends_wait = True
+        return True
+
     def _diverges(self, target: FetchTarget, log: Any) -> bool:
         """Whether the asker's last epoch ends elsewhere in our log (KIP-595): tell it where."""
         asked = target.asked
@@ -205,7 +263,7 @@ class FetchRead:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         if epoch >= asked.last_fetched_epoch and end_offset >= asked.fetch_offset:
             return False
-        self._fill(
+        self._found(
             target,
             FetchSlices(
                 [],
@@ -263,12 +321,16 @@ class DelayedFetch:
 
     def start(self) -> Any:
         """Read once; the response if that is enough, else a Pending of it."""
-        self._read = FetchRead(self._targets, self._limits, self._first_read)
+        self._read = self._new_read(self._first_read)
         self._read.run()
         if self._response is not None:
             return self._response
         self._pending = Pending(self._cancelled)
         return self._pending
+
+    def _new_read(self, done: Callable[[FetchRead], None]) -> FetchRead:
+        select = self._context.getattr(self._context.node, "replica_selector", None) if self._limits.rack else None
+        return FetchRead(self._targets, self._limits, done, select)
 
     def _first_read(self, read: FetchRead) -> None:
         self._read = None
@@ -293,6 +355,16 @@ class DelayedFetch:
 
     def data_arrived(self, partition: Partition, size_bytes: int) -> None:
         """See FetchWaiter. What the log counts as arrived is an estimate; the read decides."""
+        if self._limits.replica_id >= 0:
+            return  # followers read beyond the high watermark: log_extended
+        self._arrived(size_bytes)
+
+    def log_extended(self, partition: Partition, size_bytes: int) -> None:
+        """See FetchWaiter."""
+        if self._limits.replica_id >= 0:
+            self._arrived(size_bytes)
+
+    def _arrived(self, size_bytes: int) -> None:
         self._arrived_bytes += size_bytes
         if self._arrived_bytes >= self._limits.bytes_min:
             self._read_again()
@@ -313,7 +385,7 @@ class DelayedFetch:
     def _read_again(self) -> None:
         if self._parked:
             self._unpark()
-            self._read = FetchRead(self._targets, self._limits, self._second_read)
+            self._read = self._new_read(self._second_read)
             self._read.run()
 
     def _second_read(self, read: FetchRead) -> None:

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from kwire.log.log_config import LogConfig
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.partition import Partition
 from kwire.replica.state import (
     AdvanceHighWatermark,
+    AlterIsr,
     Assigned,
     BecomeFollower,
     BecomeLeader,
     Effect,
     ReplicaState,
     StopReplica,
+    Tick,
 )
 
 logger = logging.getLogger(__name__)
@@ -31,6 +33,20 @@ BROKER_RESOURCE = 4
 
 LeadershipListener = Callable[[Partition, int | None], None]
 """`listener(partition, leader_epoch)`: we lead at this epoch, or no longer (None)."""
+
+
+class Followers(Protocol):
+    """What fetches for the partitions that are led elsewhere (`fetchers.py`)."""
+
+    def follow(self, partition: Partition, leader_id: int, leader_epoch: int) -> None: ...
+
+    def forget(self, partition: Partition) -> None: ...
+
+
+class IsrChanges(Protocol):
+    """What asks the controller for another ISR (`isr_changes.py`)."""
+
+    def submit(self, partition: Partition, wanted: AlterIsr) -> None: ...
 
 
 class ReplicaManager:
@@ -55,6 +71,10 @@ class ReplicaManager:
         self._now_ms = now_ms
         self._lag_time_max_ms = lag_time_max_ms
         self._listeners: list[LeadershipListener] = []
+        self._brokers: Any = {}
+        self.followers: Followers | None = None
+        self.isr_changes: IsrChanges | None = None
+        self.on_new_log: Callable[[Partition], None] = lambda partition: None
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self.by_id.values())
@@ -75,6 +95,7 @@ class ReplicaManager:
 
     def apply(self, delta: Any, image: Any) -> None:
         """A committed change of the metadata."""
+        self._brokers = image.brokers
         changes = sorted(
             delta.partitions.values(), key=lambda change: (change.topic_name, change.index)
         )
@@ -99,15 +120,29 @@ class ReplicaManager:
             if partition.topic == topic and partition.log is not None:
                 config = config or self._topic_config(topic)
                 partition.log.reconfigure(config)
+                partition.configured()
+
+    def tick(self) -> None:
+        """Drop from the ISRs whoever has not caught up in time (twice in each lag time)."""
+        for partition in list(self):
+            if partition.is_leader and partition.log is not None:
+                partition.step(Tick())
+
+    def _is_eligible(self, replica_id: int, replica_epoch: int) -> bool:
+        broker = self._brokers.get(replica_id)
+        return (
+            broker is not None and broker.is_active and replica_epoch in (-1, broker.epoch)
+        )
 
     def _assign(self, topic: str, topic_id: bytes, index: int, new: Any) -> None:
         partition = self.by_id.get((topic_id, index))
         if partition is None:
             if self.broker_id not in new.replicas:
                 return
-            partition = Partition(
-                topic, topic_id, index, ReplicaState(self.broker_id, self._lag_time_max_ms)
-            )
+            state = ReplicaState(self.broker_id, self._lag_time_max_ms, self._is_eligible)
+            partition = Partition(topic, topic_id, index, state)
+            partition.now_ms = self._now_ms
+            partition.on_effects = self._stepped
             self._open_log(partition)
             self.by_id[topic_id, index] = partition
             self.by_name[topic, index] = partition
@@ -139,11 +174,15 @@ class ReplicaManager:
             return
         partition.log = log
         partition.state.high_watermark = log.high_watermark
+        partition.state.min_isr = int(log.config.min_insync_replicas)
 
     def _perform(self, partition: Partition, effects: list[Effect], was_leader: bool) -> None:
+        followers = self.followers
         for effect in effects:
             match effect:
                 case BecomeLeader():
+                    if followers is not None:
+                        followers.forget(partition)
                     if partition.log is not None:
                         partition.log.assign_epoch(effect.leader_epoch)
                     self._tell(partition, effect.leader_epoch)
@@ -153,8 +192,16 @@ class ReplicaManager:
                 case BecomeFollower():
                     if was_leader:
                         self._tell(partition, None)
+                    if followers is not None:
+                        followers.follow(partition, effect.leader_id, effect.leader_epoch)
                 case StopReplica():
                     self._remove(partition.topic_id, partition.index)
+
+    def _stepped(self, partition: Partition, effects: list[Effect]) -> None:
+        """What a partition's own steps ask of others."""
+        for effect in effects:
+            if type(effect) is AlterIsr and self.isr_changes is not None:
+                self.isr_changes.submit(partition, effect)
 
     def _tell(self, partition: Partition, leader_epoch: int | None) -> None:
         for listener in self._listeners:
@@ -164,6 +211,8 @@ class ReplicaManager:
         partition = self.by_id.pop((topic_id, index), None)
         if partition is None:
             return
+        if self.followers is not None:
+            self.followers.forget(partition)
         if self.by_name.get((partition.topic, index)) is partition:
             del self.by_name[partition.topic, index]
         if partition.is_leader:
@@ -177,4 +226,6 @@ class ReplicaManager:
     def close(self) -> None:
         """Nobody waits any more; the logs are closed by their manager."""
         for partition in list(self):
+            if self.followers is not None:
+                self.followers.forget(partition)
             partition.drop_waiters(ErrorCode.NOT_LEADER_OR_FOLLOWER)

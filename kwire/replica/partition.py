@@ -8,6 +8,7 @@ codes.
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -18,11 +19,21 @@ from kwire.replica.state import (
     AdvanceHighWatermark,
     Assigned,
     Effect,
+    Event,
+    FollowerFetched,
+    LeaderAnswered,
     LogEndMoved,
+    MinIsrChanged,
     ReplicaState,
+    TruncateTo,
 )
 
 NO_EPOCH = -1
+UNSEEN_MAX = 1000
+
+
+def _no_time() -> int:
+    return 0
 
 
 class FetchWaiter(Protocol):
@@ -30,6 +41,10 @@ class FetchWaiter(Protocol):
 
     def data_arrived(self, partition: Partition, size_bytes: int) -> None:
         """`size_bytes` more can be read (0 when only a position moved)."""
+        ...
+
+    def log_extended(self, partition: Partition, size_bytes: int) -> None:
+        """The log's end moved; the high watermark is another matter."""
         ...
 
     def partition_changed(self, partition: Partition) -> None:
@@ -73,11 +88,14 @@ class Partition:
     __slots__ = (
         "_ack_order",
         "_ack_waiters",
+        "_unseen",
         "fetch_waiters",
         "index",
         "log",
+        "now_ms",
         "on_effects",
         "on_high_watermark",
+        "on_low_watermark",
         "state",
         "topic",
         "topic_id",
@@ -91,9 +109,12 @@ class Partition:
         self.log: Any = None
         self.fetch_waiters: dict[FetchWaiter, None] = {}
         self.on_high_watermark: Callable[[int, int], None] | None = None
+        self.on_low_watermark: dict[Callable[[Partition], None], None] = {}
         self.on_effects: Callable[[Partition, list[Effect]], None] | None = None
+        self.now_ms: Callable[[], int] = _no_time
         self._ack_waiters: list[AckWaiter] = []
         self._ack_order = 0
+        self._unseen: deque[tuple[int, int]] = deque()  # (end offset, bytes) above the mark
 
     def __repr__(self) -> str:
         return f"Partition({self.topic}-{self.index})"
@@ -125,6 +146,14 @@ class Partition:
             self.check_epoch(current_leader_epoch)
         if not self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if self.log is None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        return self.log
+
+    def readable_log(self, current_leader_epoch: int = NO_EPOCH) -> Any:
+        """The log of whatever role we have, for a consumer that may read from followers."""
+        if current_leader_epoch != NO_EPOCH:
+            self.check_epoch(current_leader_epoch)
         if self.log is None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         return self.log
@@ -181,19 +210,40 @@ class Partition:
 
     def _written(self, end: int, size_bytes: int) -> None:
         """Our log is written up to `end`; on a partition alone that is the high watermark."""
-        state = self.state
         if not self.is_leader:
             return
-        effects = state.step(LogEndMoved(end), 0)
+        if not self.state.followers:
+            self.step(LogEndMoved(end), size_bytes)
+            return
+        self._not_seen_yet(end, size_bytes)
+        self.step(LogEndMoved(end))
+        for waiter in list(self.fetch_waiters):
+            waiter.log_extended(self, size_bytes)
+
+    def _not_seen_yet(self, end: int, size_bytes: int) -> None:
+        """Bytes that consumers will see once the high watermark has passed `end`."""
+        unseen = self._unseen
+        if len(unseen) >= UNSEEN_MAX:
+            size_bytes += unseen.pop()[1]
+        unseen.append((end, size_bytes))
+
+    def step(self, event: Event, size_bytes: int = 0) -> None:
+        """Let the replica's state decide; `size_bytes` is what becomes visible by it."""
+        effects = self.state.step(event, self.now_ms())
         for effect in effects:
             if type(effect) is AdvanceHighWatermark:
                 self.advance_high_watermark(effect.offset, size_bytes)
-        if self.on_effects is not None and effects:
+            elif type(effect) is TruncateTo:
+                self.log.truncate_to(effect.offset)
+        if effects and self.on_effects is not None:
             self.on_effects(self, effects)
 
     def advance_high_watermark(self, offset: int, size_bytes: int = 0) -> None:
         """Everything before `offset` is committed: tell the log, then whoever waited for it."""
         self.log.update_high_watermark(offset)
+        unseen = self._unseen
+        while unseen and unseen[0][0] <= offset:
+            size_bytes += unseen.popleft()[1]
         waiters = self._ack_waiters
         while waiters and waiters[0].offset <= offset:
             heapq.heappop(waiters).fire(ErrorCode.NONE)
@@ -225,6 +275,70 @@ class Partition:
         """Whether the ISR still meets min.insync.replicas (asked after a commit)."""
         return len(self.state.isr) >= self.effective_min_isr()
 
+    # -- followers, at the leader
+
+    def follower_fetched(
+        self, replica_id: int, replica_epoch: int, fetch_offset: int, log_start_offset: int
+    ) -> None:
+        """A follower has everything before `fetch_offset`."""
+        moved = self.low_watermark
+        self.step(FollowerFetched(replica_id, replica_epoch, fetch_offset, log_start_offset))
+        if self.on_low_watermark and self.low_watermark != moved:
+            self.tell_low_watermark()
+
+    def check_follower(self, replica_id: int, current_leader_epoch: int) -> None:
+        """Whether that broker replicates this partition: UNKNOWN_LEADER_EPOCH (it may be about to)
+        or, without an epoch, NOT_LEADER_OR_FOLLOWER."""
+        if replica_id not in self.state.followers:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_LEADER_EPOCH
+                if current_leader_epoch != NO_EPOCH
+                else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            )
+
+    @property
+    def low_watermark(self) -> int:
+        """The smallest log start of the live replicas; -1 while one of them is unknown."""
+        low = int(self.log.log_start_offset)
+        for replica, progress in self.state.followers.items():
+            if self.state.is_eligible(replica, NO_EPOCH):
+                low = min(low, progress.log_start_offset)
+        return low
+
+    def tell_low_watermark(self) -> None:
+        """Whoever waits for records to be deleted everywhere looks again."""
+        for callback in list(self.on_low_watermark):
+            callback(self)
+
+    # -- following
+
+    def append_as_follower(self, records: Any) -> AppendInfo:
+        """Append what the leader sent. KafkaError: CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR."""
+        info: AppendInfo = self.log.append_as_follower(records)
+        self._not_seen_yet(info.last_offset + 1, info.size_bytes)
+        return info
+
+    def leader_answered(self, high_watermark: int, log_start_offset: int) -> None:
+        """Take over the leader's positions, as far as our log goes."""
+        log = self.log
+        if log_start_offset > log.log_start_offset and log_start_offset <= log.log_end_offset:
+            # Before that nothing is readable at the leader: it is committed or gone.
+            if log_start_offset > self.state.high_watermark:
+                self.step(LeaderAnswered(log_start_offset, log.log_end_offset))
+            log.move_start(log_start_offset)
+        self.step(LeaderAnswered(high_watermark, log.log_end_offset))
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop what the leader does not have from `offset` on."""
+        end = self.log.log_end_offset
+        self.step(LeaderAnswered(NO_EPOCH, end, diverging_end_offset=offset))
+
+    def start_anew_at(self, offset: int) -> None:
+        """Drop everything: the leader's log begins behind the end of ours."""
+        self.log.truncate_fully_and_start_at(offset)
+        self.state.high_watermark = self.log.high_watermark
+        self.step(LeaderAnswered(offset, offset))
+
     # -- reading
 
     def read(
@@ -239,6 +353,12 @@ class Partition:
         return self.log.read(offset, bytes_max, isolation=isolation, min_one=min_one)
 
     # -- changing roles
+
+    def configured(self) -> None:
+        """The log's configs changed."""
+        min_isr = int(self.log.config.min_insync_replicas)
+        if min_isr != self.state.min_isr:
+            self.step(MinIsrChanged(min_isr))
 
     def assign(self, assigned: Assigned, now_ms: int) -> list[Effect]:
         """Take committed metadata in; waiters of an older leadership are told."""
@@ -255,6 +375,8 @@ class Partition:
         waiters, self._ack_waiters = self._ack_waiters, []
         for waiter in sorted(waiters):
             waiter.fire(code)
+        if self.on_low_watermark:
+            self.tell_low_watermark()
         self._tell_fetches()
 
     def _tell_fetches(self) -> None:

@@ -1,11 +1,14 @@
 """What one replica of a partition knows, and what follows from what happens. Pure.
 
 A leader keeps, for every follower, how far it has fetched; the high watermark is the smallest log
-end of the in-sync replicas (and of those a pending AlterPartition would add). A follower that has
-reached the high watermark and the leader's epoch start is added to the ISR, one that has not caught
-up for `replica.lag.time.max.ms` is dropped, both by AlterPartition to the controller: the ISR
-changes only when the controller's answer or the metadata says so (KIP-497). A follower fetches from
-its leader and truncates where their epochs diverge (KIP-595).
+end of the in-sync replicas, of those a pending AlterPartition would add, and of those that are
+about to be (caught up, but not in the ISR yet). It stands still while the ISR is smaller than
+min.insync.replicas (KIP-966). A follower that has reached the high watermark and the leader's epoch
+start is added to the ISR, one that has not caught up for `replica.lag.time.max.ms` is dropped, both
+by AlterPartition to the controller: the ISR changes only when the controller's answer or the
+metadata says so (KIP-497). While nobody knows whether the controller has executed an
+AlterPartition, the larger ISR counts. A follower fetches from its leader and truncates where their
+epochs diverge (KIP-595).
 
     event                 role      effects
     Assigned              any       BecomeLeader, BecomeFollower, StopReplica, AdvanceHighWatermark
@@ -13,15 +16,18 @@ its leader and truncates where their epochs diverge (KIP-595).
     FollowerFetched       leader    AdvanceHighWatermark, AlterIsr
     Tick                  leader    AlterIsr
     IsrAnswered           leader    AdvanceHighWatermark
+    MinIsrChanged         leader    AdvanceHighWatermark
     LeaderAnswered        follower  TruncateTo, AdvanceHighWatermark
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 NO_LEADER = -1
 NO_EPOCH = -1
+LONG_AGO_MS = -(1 << 62)
 
 
 # -- events
@@ -63,11 +69,20 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class IsrAnswered:
-    """The controller's answer to AlterPartition; `accepted` with the new state, or refused."""
+    """The controller's answer to AlterPartition: `accepted` with the new state, or refused for
+    sure. `asked_at` is the partition epoch of the question; another one is not ours any more."""
 
     accepted: bool
     isr: tuple[int, ...] = ()
     partition_epoch: int = -1
+    asked_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MinIsrChanged:
+    """`min.insync.replicas` of the topic is `min_isr` now."""
+
+    min_isr: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +94,9 @@ class LeaderAnswered:
     diverging_end_offset: int = -1
 
 
-Event = Assigned | LogEndMoved | FollowerFetched | Tick | IsrAnswered | LeaderAnswered
+Event = (
+    Assigned | LogEndMoved | FollowerFetched | Tick | IsrAnswered | LeaderAnswered | MinIsrChanged
+)
 
 
 # -- effects
@@ -143,12 +160,25 @@ class FollowerProgress:
     last_caught_up_ms: int = 0
 
 
+def always_eligible(replica_id: int, replica_epoch: int) -> bool:
+    """For a replica whose cluster is not known."""
+    return True
+
+
 @dataclass(slots=True)
 class ReplicaState:
-    """See the module. `broker_id` is this node; only `step` changes anything."""
+    """See the module. `broker_id` is this node; only `step` changes anything.
+
+    `is_eligible(replica id, broker epoch or -1)` says whether the metadata lets that broker into an
+    ISR: it lives, is not on its way out, and the epoch is its newest (KIP-903).
+    """
 
     broker_id: int
     lag_time_max_ms: int = 30_000
+    is_eligible: Callable[[int, int], bool] = field(
+        default=always_eligible, repr=False, compare=False
+    )
+    min_isr: int = 1
     leader_id: int = NO_LEADER
     leader_epoch: int = NO_EPOCH
     partition_epoch: int = -1
@@ -176,7 +206,7 @@ class ReplicaState:
         match event:
             case LogEndMoved():
                 self.log_end_offset = event.log_end_offset
-                return self._advance() if self.is_leader else []
+                return self._advance(now_ms) if self.is_leader else []
             case FollowerFetched():
                 return self._follower_fetched(event, now_ms)
             case Assigned():
@@ -184,21 +214,25 @@ class ReplicaState:
             case Tick():
                 return self._shrink(now_ms)
             case IsrAnswered():
-                return self._isr_answered(event)
+                return self._isr_answered(event, now_ms)
             case LeaderAnswered():
                 return self._leader_answered(event)
+            case MinIsrChanged():
+                self.min_isr = event.min_isr
+                return self._advance(now_ms) if self.is_leader else []
 
     def _assigned(self, event: Assigned, now_ms: int) -> list[Effect]:
         if event.partition_epoch < self.partition_epoch and event.leader_epoch <= self.leader_epoch:
             return []
         new_epoch = event.leader_epoch != self.leader_epoch
         was_leader = self.is_leader
+        if new_epoch or event.partition_epoch != self.partition_epoch:
+            self.pending_isr = None
         self.leader_id = event.leader_id
         self.leader_epoch = event.leader_epoch
         self.partition_epoch = event.partition_epoch
         self.replicas = event.replicas
         self.isr = event.isr
-        self.pending_isr = None
         self.log_end_offset = event.log_end_offset
         if self.broker_id not in event.replicas:
             self.followers.clear()
@@ -208,36 +242,54 @@ class ReplicaState:
             if new_epoch or was_leader:
                 return [BecomeFollower(event.leader_id, event.leader_epoch)]
             return []
-        others = [replica for replica in event.replicas if replica != self.broker_id]
-        if new_epoch:
-            self.leader_epoch_start_offset = event.log_end_offset
-            self.followers = {
-                replica: FollowerProgress(last_caught_up_ms=now_ms) for replica in others
-            }
-            return [BecomeLeader(event.leader_epoch), *self._advance()]
+        known = {} if new_epoch else self.followers
         self.followers = {
-            replica: self.followers.get(replica, FollowerProgress(last_caught_up_ms=now_ms))
-            for replica in others
+            replica: known.get(replica) or self._new_follower(replica, now_ms)
+            for replica in event.replicas
+            if replica != self.broker_id
         }
-        return self._advance()
+        if not new_epoch:
+            return self._advance(now_ms)
+        self.leader_epoch_start_offset = event.log_end_offset
+        return [BecomeLeader(event.leader_epoch), *self._advance(now_ms)]
 
-    def _advance(self) -> list[Effect]:
+    def _new_follower(self, replica: int, now_ms: int) -> FollowerProgress:
+        """Whoever is in the ISR counts as caught up until the lag time is over."""
+        caught_up_ms = now_ms if replica in self.isr else LONG_AGO_MS
+        return FollowerProgress(last_caught_up_ms=caught_up_ms)
+
+    def _advance(self, now_ms: int) -> list[Effect]:
         """The high watermark never goes back."""
         mark = self.log_end_offset
-        if len(self.replicas) > 1:
-            for replica in self.maximal_isr:
-                if replica != self.broker_id:
-                    progress = self.followers.get(replica)
-                    mark = min(mark, -1 if progress is None else progress.log_end_offset)
+        replica_count = len(self.replicas)
+        if replica_count > 1:
+            if len(self.isr) < min(self.min_isr, replica_count):
+                return []
+            held_back_by = self.maximal_isr
+            for replica, progress in self.followers.items():
+                if progress.log_end_offset < mark and (
+                    replica in held_back_by or self._is_about_to_join(replica, progress, now_ms)
+                ):
+                    mark = progress.log_end_offset
         if mark <= self.high_watermark:
             return []
         self.high_watermark = mark
         return [AdvanceHighWatermark(mark)]
 
+    def _is_about_to_join(self, replica: int, progress: FollowerProgress, now_ms: int) -> bool:
+        """Without waiting for it, a follower close behind a busy leader would never get in."""
+        return (
+            progress.last_caught_up_ms != LONG_AGO_MS
+            and now_ms - progress.last_caught_up_ms <= self.lag_time_max_ms
+            and self.is_eligible(replica, progress.replica_epoch)
+        )
+
     def _follower_fetched(self, event: FollowerFetched, now_ms: int) -> list[Effect]:
         progress = self.followers.get(event.replica_id)
         if progress is None or not self.is_leader:
             return []
+        if 0 <= event.replica_epoch < progress.replica_epoch:
+            return []  # an earlier life of that broker
         if event.fetch_offset >= self.log_end_offset:
             progress.last_caught_up_ms = now_ms
         elif event.fetch_offset >= progress.last_fetch_leader_log_end_offset:
@@ -247,12 +299,13 @@ class ReplicaState:
         progress.replica_epoch = event.replica_epoch
         progress.last_fetch_ms = now_ms
         progress.last_fetch_leader_log_end_offset = self.log_end_offset
-        effects = self._advance()
+        effects = self._advance(now_ms)
         if (
             self.pending_isr is None
             and event.replica_id not in self.isr
             and event.fetch_offset >= self.high_watermark
             and event.fetch_offset >= self.leader_epoch_start_offset
+            and self.is_eligible(event.replica_id, event.replica_epoch)
         ):
             effects.append(self._alter((*self.isr, event.replica_id)))
         return effects
@@ -277,14 +330,16 @@ class ReplicaState:
         self.pending_isr = isr
         return AlterIsr(isr, self.leader_epoch, self.partition_epoch)
 
-    def _isr_answered(self, event: IsrAnswered) -> list[Effect]:
+    def _isr_answered(self, event: IsrAnswered, now_ms: int) -> list[Effect]:
         if self.pending_isr is None:
+            return []
+        if event.asked_at is not None and event.asked_at != self.partition_epoch:
             return []
         self.pending_isr = None
         if event.accepted and event.partition_epoch >= self.partition_epoch:
             self.isr = event.isr
             self.partition_epoch = event.partition_epoch
-        return self._advance() if self.is_leader else []
+        return self._advance(now_ms) if self.is_leader else []
 
     def _leader_answered(self, event: LeaderAnswered) -> list[Effect]:
         if self.is_leader:
@@ -293,6 +348,7 @@ class ReplicaState:
         self.log_end_offset = event.log_end_offset
         if 0 <= event.diverging_end_offset < event.log_end_offset:
             self.log_end_offset = event.diverging_end_offset
+            self.high_watermark = min(self.high_watermark, event.diverging_end_offset)
             effects.append(TruncateTo(event.diverging_end_offset))
         mark = min(event.high_watermark, self.log_end_offset)
         if mark > self.high_watermark:

@@ -5,7 +5,9 @@ partition_max_bytes and max_bytes. Waits up to max_wait_ms for min_bytes; an err
 partition ends the wait, a partition that does not exist only when there is no other. From version
 13 topics are named by id; version 12 and later find diverging epochs (KIP-595), 16 and later name
 current leaders (KIP-951). isolation_level 1 reads up to the last stable offset and lists aborted
-transactions. An error of a session (FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
+transactions. A consumer at version 11 or later reads from followers too, and with
+RackAwareReplicaSelector is told of one in its rack (KIP-392). A follower's fetch tells how much it
+has. An error of a session (FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
 FETCH_SESSION_TOPIC_ID_ERROR) is the whole answer. Source: KIP-227, KIP-516, KIP-595, KIP-951;
 measured on Apache Kafka 4.4.
 """
@@ -36,6 +38,8 @@ TOPIC_IDS_FROM = 13
 REPLICA_STATE_FROM = 15
 LEADER_HINTS_FROM = 16
 STORAGE_ERRORS_FROM = 6
+FOLLOWERS_FROM = 11
+CONSUMER = -1
 
 
 def handle(context: RequestContext, request: Any) -> Any:
@@ -137,6 +141,8 @@ class _Fetch:
             wait_ms=request.max_wait_ms,
             isolation=isolation,
             replica_id=replica_id,
+            from_follower=replica_id == CONSUMER and self._context.api_version >= FOLLOWERS_FROM,
+            rack=request.rack_id,
             replica_epoch=(
                 request.replica_state.replica_epoch
                 if self._context.api_version >= REPLICA_STATE_FROM

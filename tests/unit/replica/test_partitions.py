@@ -138,6 +138,9 @@ class Waiter:
     def data_arrived(self, partition: Partition, size_bytes: int) -> None:
         self.events.append(size_bytes)
 
+    def log_extended(self, partition: Partition, size_bytes: int) -> None:
+        pass
+
     def partition_changed(self, partition: Partition) -> None:
         self.events.append("changed")
 

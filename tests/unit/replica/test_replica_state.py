@@ -16,6 +16,7 @@ from kwire.replica.state import (
     IsrAnswered,
     LeaderAnswered,
     LogEndMoved,
+    MinIsrChanged,
     ReplicaState,
     StopReplica,
     Tick,
@@ -38,8 +39,8 @@ def fetched(replica: int, offset: int) -> FollowerFetched:
     return FollowerFetched(replica, 1, offset, 0)
 
 
-def leader(**fields: object) -> ReplicaState:
-    state = ReplicaState(1, lag_time_max_ms=100)
+def leader(min_isr: int = 1, **fields: object) -> ReplicaState:
+    state = ReplicaState(1, lag_time_max_ms=100, min_isr=min_isr)
     state.step(assigned(**fields), 0)  # type: ignore[arg-type]
     return state
 
@@ -103,8 +104,44 @@ def test_a_refused_isr_changes_nothing() -> None:
     state.step(fetched(3, 10), 1)
     state.step(LogEndMoved(12), 1)
     state.step(fetched(2, 12), 1)
+    state.is_eligible = lambda replica_id, replica_epoch: replica_id != 3
     assert state.step(IsrAnswered(False), 2) == [AdvanceHighWatermark(12)]
     assert state.isr == (1, 2)
+
+
+def test_a_follower_about_to_join_holds_the_high_watermark_back() -> None:
+    state = leader(isr=(1, 2))
+    state.step(LogEndMoved(10), 0)
+    state.step(fetched(2, 10), 1)
+    state.step(fetched(3, 10), 1)
+    state.step(IsrAnswered(False), 2)
+    state.step(LogEndMoved(12), 3)
+    assert state.step(fetched(2, 12), 3) == [], "else it would never reach the mark (Kafka's rule)"
+    assert state.step(fetched(3, 12), 3)[0] == AdvanceHighWatermark(12)
+
+
+def test_the_high_watermark_stands_still_below_min_insync_replicas() -> None:
+    state = leader(isr=(1,), min_isr=2)
+    assert state.step(LogEndMoved(10), 0) == []
+    assert state.step(MinIsrChanged(1), 0) == [AdvanceHighWatermark(10)]
+
+
+def test_an_answer_to_an_older_question_changes_nothing() -> None:
+    state = leader(isr=(1, 2), partition_epoch=4)
+    state.step(fetched(2, 0), 1)
+    assert state.step(fetched(3, 0), 1) == [AlterIsr((1, 2, 3), 0, 4)]
+    state.step(IsrAnswered(True, (1, 2), 9, asked_at=3), 2)
+    assert state.pending_isr == (1, 2, 3)
+    state.step(IsrAnswered(True, (1, 2, 3), 5, asked_at=4), 2)
+    assert state.isr == (1, 2, 3)
+
+
+def test_an_earlier_life_of_a_follower_is_not_heard() -> None:
+    state = leader(isr=(1, 2))
+    state.step(LogEndMoved(10), 0)
+    state.step(FollowerFetched(2, 7, 4, 0), 1)
+    state.step(FollowerFetched(2, 5, 10, 0), 1)
+    assert state.followers[2].log_end_offset == 4
 
 
 def test_a_follower_below_the_epoch_start_is_not_added() -> None:

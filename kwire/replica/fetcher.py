@@ -1,0 +1,454 @@
+"""One follower fetching from one leader broker: all partitions that it leads and we replicate.
+
+One Fetch is under way at a time. Its answer is appended, then the next one goes out, so that a
+fetch offset always says what is written here. The leader checks the epochs: a partition whose last
+epoch ends elsewhere in the leader's log is answered with the diverging epoch, and is cut back to
+where both agree (KIP-595); one whose offset the leader does not have looks up where its log begins
+and ends. Errors of a partition make it wait for `backoff_ms`, those of the connection all of them.
+
+    a partition     is asked for    becomes
+    FETCHING        yes             DELAYED after an error, RESOLVING when out of range
+    DELAYED         not until then  FETCHING
+    RESOLVING       no              FETCHING once the leader's positions are known
+    FAILED          no              nothing before new metadata (fenced, or its log has failed)
+
+Source: KIP-101, KIP-279, KIP-595; measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from kwire.pending import Pending, gather
+from kwire.protocol import messages as m
+from kwire.protocol.api_keys import ApiKey
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.replica.fetch_sessions import Asked, FollowerSession, Key
+from kwire.replica.partition import Partition
+
+logger = logging.getLogger(__name__)
+
+LATEST, EARLIEST = -1, -2
+INTERRUPT_AFTER_MS = 5
+
+
+class FetchSettings(NamedTuple):
+    """Kafka's `replica.fetch.*`; sizes in bytes, times in milliseconds."""
+
+    wait_max_ms: int = 500
+    min_bytes: int = 1
+    max_bytes: int = 1 << 20
+    response_max_bytes: int = 10 << 20
+    backoff_ms: int = 1000
+    timeout_ms: int = 30_000
+
+
+class FetcherHost(Protocol):
+    """What a fetcher needs around it."""
+
+    settings: FetchSettings
+    broker_id: int
+
+    def broker_epoch(self) -> int: ...
+
+    def now_ms(self) -> int: ...
+
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Any: ...
+
+    def send(self, node_id: int, api_key: int, request: Any, timeout_ms: int) -> Pending[Any]: ...
+
+    def reconnect(self, node_id: int) -> None: ...
+
+    def quota_bytes(self) -> int: ...
+
+    def fetched(self, partition: Partition, size_bytes: int) -> None: ...
+
+    def is_throttled(self, partition: Partition) -> bool: ...
+
+
+class FetchState(enum.Enum):
+    """See the module."""
+
+    FETCHING = "fetching"
+    RESOLVING = "resolving"
+    FAILED = "failed"
+
+
+class _Followed:
+    """One partition as its fetcher sees it."""
+
+    __slots__ = ("delayed_until_ms", "leader_epoch", "partition", "state")
+
+    def __init__(self, partition: Partition, leader_epoch: int) -> None:
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+        self.delayed_until_ms = 0
+        self.state = FetchState.FETCHING
+
+
+class LeaderFetcher:
+    """See the module. `add` and `remove` as leaderships move; `close` at the end."""
+
+    def __init__(self, host: FetcherHost, leader_id: int) -> None:
+        self._host = host
+        self.leader_id = leader_id
+        self.followed: dict[Key, _Followed] = {}
+        self._session = FollowerSession()
+        self._asked: dict[Key, tuple[_Followed, Asked]] = {}
+        self._pending: Pending[Any] | None = None
+        self._sent_ms = 0
+        self._is_appending = False
+        self._is_interrupted = False
+        self._failures = 0
+        self._timer: Any = None
+        self._closed = False
+
+    def add(self, partition: Partition, leader_epoch: int) -> None:
+        """Fetch this partition from now on, at this epoch."""
+        followed = _Followed(partition, leader_epoch)
+        log = partition.log
+        if log.leader_epochs.latest < 0 and partition.state.high_watermark < log.log_end_offset:
+            # Nothing tells where the leader's log parts from ours: only what is committed stays.
+            partition.truncate_to(partition.state.high_watermark)
+        self.followed[partition.topic_id, partition.index] = followed
+        if self._pending is None and not self._is_appending:
+            self._wake_in(0)
+        elif self._pending is not None and not self._is_interrupted:
+            self._is_interrupted = True
+            self._host.call_later(INTERRUPT_AFTER_MS, self._interrupt)
+
+    def remove(self, key: Key) -> None:
+        """Fetch it no longer; what is on its way for it is dropped."""
+        self.followed.pop(key, None)
+
+    def close(self) -> None:
+        """Fetch nothing any more."""
+        self._closed = True
+        self.followed.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.cancel()
+
+    # -- asking
+
+    def _wake_in(self, delay_ms: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._host.call_later(delay_ms, self._turn)
+
+    def _interrupt(self) -> None:
+        """New partitions do not wait until a fetch that waits for others comes back."""
+        if not self._is_interrupted or self._closed:
+            return
+        if self._pending is None:
+            self._is_interrupted = False
+            return
+        pending, self._pending = self._pending, None
+        pending.cancel()
+        self._is_interrupted = False
+        self._session.reset()
+        self._host.reconnect(self.leader_id)
+        self._turn()
+
+    def _turn(self) -> None:
+        """Send the next fetch, or wait until there is one to send."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._closed or self._pending is not None or self._is_appending:
+            return
+        now_ms = self._host.now_ms()
+        asked: dict[Key, tuple[_Followed, Asked]] = {}
+        next_ms: int | None = None
+        for key, followed in self.followed.items():
+            if followed.state is not FetchState.FETCHING:
+                continue
+            if followed.delayed_until_ms > now_ms:
+                due_ms = followed.delayed_until_ms
+                next_ms = due_ms if next_ms is None else min(next_ms, due_ms)
+                continue
+            partition = followed.partition
+            log = partition.log
+            if log is None or log.error is not None:
+                followed.state = FetchState.FAILED
+                continue
+            if self._host.is_throttled(partition) and self._host.quota_bytes() <= 0:
+                next_ms = now_ms + 100 if next_ms is None else min(next_ms, now_ms + 100)
+                continue
+            asked[key] = (
+                followed,
+                Asked(
+                    log.log_end_offset,
+                    followed.leader_epoch,
+                    log.leader_epochs.latest,
+                    log.log_start_offset,
+                ),
+            )
+        if not asked:
+            if next_ms is not None:
+                self._wake_in(max(1, next_ms - now_ms))
+            return
+        self._send(asked, now_ms, next_ms)
+
+    def _send(
+        self, asked: dict[Key, tuple[_Followed, Asked]], now_ms: int, next_ms: int | None
+    ) -> None:
+        host, settings = self._host, self._host.settings
+        wait_ms = settings.wait_max_ms
+        if next_ms is not None:
+            wait_ms = min(wait_ms, max(1, next_ms - now_ms))
+        message = m.FetchRequest
+        request = message(
+            replica_state=message.ReplicaState(
+                replica_id=host.broker_id, replica_epoch=host.broker_epoch()
+            ),
+            max_wait_ms=wait_ms,
+            min_bytes=settings.min_bytes,
+            max_bytes=settings.response_max_bytes,
+        )
+        self._session.fill(
+            request, {key: entry[1] for key, entry in asked.items()}, settings.max_bytes
+        )
+        self._asked = asked
+        self._sent_ms = now_ms
+        pending = host.send(self.leader_id, ApiKey.FETCH, request, settings.timeout_ms)
+        self._pending = pending
+        pending.add_done_callback(self._answered)
+
+    # -- answers
+
+    def _answered(self, done: Pending[Any]) -> None:
+        self._pending = None
+        self._is_interrupted = False
+        if self._closed:
+            return
+        error = done.error()
+        if error is not None:
+            self._session.reset()
+            self._connection_failed(str(error))
+            return
+        response = done.result()
+        if not self._session.answered(response.error_code, response.session_id):
+            self._turn()
+            return
+        if response.error_code:
+            self._connection_failed(ErrorCode(response.error_code).name)
+            return
+        self._failures = 0
+        written: list[Pending[Any]] = []
+        for topic in response.responses:
+            for answer in topic.partitions:
+                self._partition_answered((topic.topic_id, answer.partition_index), answer, written)
+        if not written:
+            self._turn()
+            return
+        self._is_appending = True
+        gather(written).add_done_callback(lambda _: self._appended())
+
+    def _connection_failed(self, reason: str) -> None:
+        """The leader cannot be asked: soon again at first, then at Kafka's pace."""
+        backoff_ms = min(10 * 2 ** min(self._failures, 10), self._host.settings.backoff_ms)
+        self._failures += 1
+        if self._failures == 5:
+            logger.warning("cannot fetch from broker %d: %s", self.leader_id, reason)
+        self._wake_in(backoff_ms)
+
+    def _appended(self) -> None:
+        self._is_appending = False
+        if not self._closed:
+            self._turn()
+
+    def _partition_answered(self, key: Key, answer: Any, written: list[Pending[Any]]) -> None:
+        followed = self.followed.get(key)
+        sent = self._asked.get(key)
+        if followed is None or sent is None or sent[0] is not followed:
+            return  # it was given up or taken over anew meanwhile
+        partition, asked = followed.partition, sent[1]
+        if partition.log is None or partition.log.log_end_offset != asked.fetch_offset:
+            return
+        try:
+            if answer.error_code:
+                self._refused(followed, asked, answer.error_code)
+            elif answer.diverging_epoch.epoch >= 0 or answer.diverging_epoch.end_offset >= 0:
+                self._diverged(partition, answer.diverging_epoch)
+            else:
+                self._append(followed, answer, written)
+        except KafkaError as error:
+            logger.error("replica %s of broker %d: %s", partition, self.leader_id, error)
+            if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
+                followed.state = FetchState.FAILED
+            else:
+                self._delay(followed)
+
+    def _append(self, followed: _Followed, answer: Any, written: list[Pending[Any]]) -> None:
+        partition = followed.partition
+        records = answer.records
+        if not records:
+            partition.leader_answered(answer.high_watermark, answer.log_start_offset)
+            return
+        size_bytes = whole_batches_bytes(records)
+        if not size_bytes:
+            self._delay(followed)
+            return
+        info = partition.append_as_follower(bytes(records[:size_bytes]))
+        self._host.fetched(partition, size_bytes)
+
+        def done(pending: Pending[Any]) -> None:
+            if pending.error() is not None or partition.log is None:
+                followed.state = FetchState.FAILED
+            elif self.followed.get((partition.topic_id, partition.index)) is followed:
+                partition.leader_answered(answer.high_watermark, answer.log_start_offset)
+
+        if info.written.done:
+            done(info.written)
+        else:
+            info.written.add_done_callback(done)
+            written.append(info.written)
+
+    def _diverged(self, partition: Partition, diverging: Any) -> None:
+        """The leader's largest epoch not above our last one, and where it ends there."""
+        offset = truncation_offset(partition, diverging.epoch, diverging.end_offset)
+        if offset < partition.state.high_watermark:
+            logger.warning(
+                "%s is truncated to %d, below its high watermark %d",
+                partition,
+                offset,
+                partition.state.high_watermark,
+            )
+        partition.truncate_to(offset)
+
+    def _delay(self, followed: _Followed) -> None:
+        followed.delayed_until_ms = self._host.now_ms() + self._host.settings.backoff_ms
+
+    def _refused(self, followed: _Followed, asked: Asked, code: int) -> None:
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._resolve(followed, asked)
+        elif code == ErrorCode.FENCED_LEADER_EPOCH:
+            followed.state = FetchState.FAILED  # newer metadata is on its way
+        elif code in _SOON_OVER:
+            followed.delayed_until_ms = self._host.now_ms() + min(
+                20, self._host.settings.backoff_ms
+            )
+        else:
+            logger.warning(
+                "fetching %s from broker %d: %s",
+                followed.partition,
+                self.leader_id,
+                ErrorCode(code).name,
+            )
+            self._delay(followed)
+
+    # -- out of range
+
+    def _resolve(self, followed: _Followed, asked: Asked) -> None:
+        """Ask where the leader's log ends; where it ends before ours does, cut ours."""
+        followed.state = FetchState.RESOLVING
+
+        def end_known(end: int | None) -> None:
+            log = followed.partition.log
+            if end is None or log is None:
+                self._resolved(followed, delayed=True)
+            elif end < log.log_end_offset:
+                logger.warning("%s ends at %d, its leader at %d", followed.partition, asked[0], end)
+                followed.partition.truncate_to(end)
+                self._resolved(followed)
+            else:
+                self._leader_offset(followed, EARLIEST, start_known)
+
+        def start_known(start: int | None) -> None:
+            log = followed.partition.log
+            if start is None or log is None:
+                self._resolved(followed, delayed=True)
+                return
+            if start > log.log_end_offset:
+                followed.partition.start_anew_at(start)
+            self._resolved(followed)
+
+        self._leader_offset(followed, LATEST, end_known)
+
+    def _resolved(self, followed: _Followed, *, delayed: bool = False) -> None:
+        followed.state = FetchState.FETCHING
+        if delayed:
+            self._delay(followed)
+        self._turn()
+
+    def _leader_offset(
+        self, followed: _Followed, timestamp: int, use: Callable[[int | None], None]
+    ) -> None:
+        """One of the special offsets of the leader's log, None when it cannot be had."""
+        partition = followed.partition
+        message = m.ListOffsetsRequest
+        request = message(
+            replica_id=self._host.broker_id,
+            topics=[
+                message.ListOffsetsTopic(
+                    name=partition.topic,
+                    partitions=[
+                        message.ListOffsetsPartition(
+                            partition_index=partition.index,
+                            current_leader_epoch=followed.leader_epoch,
+                            timestamp=timestamp,
+                        )
+                    ],
+                )
+            ],
+        )
+
+        def answered(done: Pending[Any]) -> None:
+            if self.followed.get((partition.topic_id, partition.index)) is not followed:
+                return
+            if done.error() is not None:
+                use(None)
+                return
+            answer = done.result().topics[0].partitions[0]
+            use(None if answer.error_code else int(answer.offset))
+
+        self._host.send(
+            self.leader_id, ApiKey.LIST_OFFSETS, request, self._host.settings.timeout_ms
+        ).add_done_callback(answered)
+
+
+_SOON_OVER = (
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+)
+"""Either side has not seen the newest metadata yet."""
+
+
+def whole_batches_bytes(records: Any) -> int:
+    """How many bytes at the beginning are whole batches; the last one may be cut off."""
+    view = memoryview(records)
+    end, size_bytes = 0, len(view)
+    while end + 12 <= size_bytes:
+        length = int.from_bytes(view[end + 8 : end + 12], "big", signed=True)
+        if length < 0 or end + 12 + length > size_bytes:
+            break
+        end += 12 + length
+    return end
+
+
+def truncation_offset(partition: Partition, epoch: int, end_offset: int) -> int:
+    """Where our log is cut when the leader says that `epoch` ends at `end_offset` (KIP-279).
+
+    With an epoch that we do not have, our largest one below it is cut at its end, and the next
+    fetch asks on.
+    """
+    log = partition.log
+    if end_offset < 0:
+        return min(int(partition.state.high_watermark), int(log.log_end_offset))
+    if epoch < 0:
+        return min(end_offset, int(log.log_end_offset))
+    own_epoch, own_end = log.end_offset_for_epoch(epoch)
+    if own_epoch < 0:
+        return min(end_offset, int(log.log_end_offset))
+    if own_epoch != epoch:
+        return min(int(own_end), int(log.log_end_offset))
+    return min(int(own_end), end_offset, int(log.log_end_offset))

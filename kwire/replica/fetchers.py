@@ -1,0 +1,51 @@
+"""The fetchers of a node, one for each broker that leads partitions which we follow."""
+
+from __future__ import annotations
+
+from kwire.replica.fetcher import FetcherHost, LeaderFetcher
+from kwire.replica.partition import Partition
+
+NO_LEADER = -1
+
+
+class Fetchers:
+    """`kwire.replica.manager.Followers`: who fetches what from whom."""
+
+    def __init__(self, host: FetcherHost) -> None:
+        self._host = host
+        self._by_leader: dict[int, LeaderFetcher] = {}
+        self._leaders: dict[tuple[bytes, int], int] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_leader)
+
+    def follow(self, partition: Partition, leader_id: int, leader_epoch: int) -> None:
+        """Fetch a partition from its leader at this epoch; from nobody without one."""
+        self.forget(partition)
+        if leader_id == NO_LEADER or leader_id == self._host.broker_id or partition.log is None:
+            return
+        fetcher = self._by_leader.get(leader_id)
+        if fetcher is None:
+            fetcher = self._by_leader[leader_id] = LeaderFetcher(self._host, leader_id)
+        self._leaders[partition.topic_id, partition.index] = leader_id
+        fetcher.add(partition, leader_epoch)
+
+    def forget(self, partition: Partition) -> None:
+        """Fetch it no longer: it is led here, or gone."""
+        key = (partition.topic_id, partition.index)
+        leader_id = self._leaders.pop(key, None)
+        if leader_id is not None:
+            self._by_leader[leader_id].remove(key)
+
+    def settle(self) -> None:
+        """Let go of the fetchers that have nothing left (after a change of the metadata)."""
+        for leader_id, fetcher in list(self._by_leader.items()):
+            if not fetcher.followed:
+                fetcher.close()
+                del self._by_leader[leader_id]
+
+    def close(self) -> None:
+        for fetcher in self._by_leader.values():
+            fetcher.close()
+        self._by_leader.clear()
+        self._leaders.clear()
