@@ -177,6 +177,20 @@ class ClassicGroup:
             self.static_members[member.group_instance_id] = member.member_id
         self._count(member, 1)
 
+    def adopt(
+        self, members: Sequence[ClassicMember], protocol_type: str, generation: int, wall_ms: int
+    ) -> None:
+        """Become the Stable group of `members`, which have their assignments; the first one
+        leads. (A consumer group that goes back to the classic protocol.)"""
+        self.state = ClassicState.STABLE
+        self.state_timestamp_ms = wall_ms
+        self.protocol_type = protocol_type
+        self.generation = generation
+        for member in members:
+            self._enter(member)
+        self.protocol = self.select_protocol()
+        self.subscribed_topics = self._compute_subscribed_topics()
+
     def remove(self, member_id: str) -> None:
         """Forget a member or a handed-out id; the next member leads if it was the leader."""
         member = self.members.pop(member_id, None)

@@ -1,16 +1,23 @@
-"""The topics of a consumer's subscription, as far as the coordinator looks into member metadata.
+"""The consumer protocol: what classic consumers tell each other through the coordinator.
+
+A classic group needs no more of it than the topics:
 
     0  int16  version
     2  int32  number of topics
     6  per topic: int16 length, UTF-8 name
     ...       user data and, in later versions, more: not looked at
 
-(ConsumerProtocolSubscription, version 0 prefix; later versions only add to it.)
+(ConsumerProtocolSubscription, version 0 prefix; later versions only add to it.) When members of
+both protocols are in a group, or a group changes its protocol, the coordinator reads all of it.
 """
 
 from __future__ import annotations
 
 import struct
+from typing import Any, NamedTuple
+
+from kwire.protocol import messages
+from kwire.protocol.errors import MalformedError
 
 PROTOCOL_TYPE = "consumer"
 
@@ -41,3 +48,67 @@ def subscribed_topics(metadata: bytes) -> list[str] | None:
         position += length
     # What follows the topics is user data: a nullable byte string in every version.
     return topics if position + 4 <= len(metadata) else None
+
+
+VERSION_MAX = 3
+
+
+class Subscription(NamedTuple):
+    """What a classic member subscribes to, and what it says it owns: topic -> partitions."""
+
+    topics: tuple[str, ...]
+    owned: dict[str, tuple[int, ...]]
+    rack_id: str | None
+
+
+class Assignment(NamedTuple):
+    """What a classic leader gave a member: topic -> partitions, and the bytes of an assignor."""
+
+    partitions: dict[str, tuple[int, ...]]
+    user_data: bytes
+
+
+def parse_subscription(metadata: bytes) -> Subscription:
+    """The whole of a subscription; raises MalformedError."""
+    value = _parse("ConsumerProtocolSubscription", metadata)
+    return Subscription(
+        tuple(value.topics),
+        {x.topic: tuple(x.partitions) for x in value.owned_partitions},
+        value.rack_id or None,
+    )
+
+
+def parse_assignment(data: bytes) -> Assignment:
+    """The whole of an assignment; raises MalformedError."""
+    value = _parse("ConsumerProtocolAssignment", data)
+    return Assignment(
+        {x.topic: tuple(x.partitions) for x in value.assigned_partitions},
+        bytes(value.user_data or b""),
+    )
+
+
+def version_of(metadata: bytes) -> int:
+    """The version that a member's metadata is in, at most the newest one that is known."""
+    if len(metadata) < 2:
+        raise MalformedError("no version in a member's metadata")
+    return min(int.from_bytes(metadata[:2], "big", signed=True), VERSION_MAX)
+
+
+def encode_assignment(partitions: dict[str, tuple[int, ...]], version: int) -> bytes:
+    """An assignment in a version that its receiver understands."""
+    message = messages.by_name("ConsumerProtocolAssignment")
+    value = message(
+        assigned_partitions=[
+            message.TopicPartition(topic=topic, partitions=list(indexes))
+            for topic, indexes in partitions.items()
+        ]
+    )
+    return version.to_bytes(2, "big") + bytes(value.encode(version))
+
+
+def _parse(name: str, data: bytes) -> Any:
+    """Later versions only add to the newest known one."""
+    version = version_of(data)
+    if version < 0:
+        raise MalformedError(f"{name} of version {version}")
+    return messages.by_name(name).decode_from(data, 2, version)[0]

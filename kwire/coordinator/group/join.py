@@ -11,7 +11,9 @@ from kwire.clock import Random
 from kwire.coordinator.errors import refusal
 from kwire.coordinator.group import records
 from kwire.coordinator.group.classic_group import ClassicGroup, ClassicMember, Protocols
+from kwire.coordinator.group.consumer import classic_members
 from kwire.coordinator.group.consumer import records as consumer_records
+from kwire.coordinator.group.consumer.groups import ConsumerGroups
 from kwire.coordinator.group.rebalance import MEMBER_TIMER, ClassicGroups, Records
 from kwire.coordinator.group.states import ClassicState
 from kwire.coordinator.seam import Moment, Result
@@ -49,15 +51,20 @@ def join_error(code: ErrorCode, member_id: str = "") -> Any:
 class Joining:
     """JoinGroup over the classic groups of a shard."""
 
-    def __init__(self, groups: ClassicGroups, random: Random) -> None:
+    def __init__(self, groups: ClassicGroups, consumers: ConsumerGroups, random: Random) -> None:
         self._groups = groups
+        self._consumers = consumers
         self._random = random
 
     def join(self, request: Any, caller: Caller, moment: Moment) -> Result:
         """One JoinGroup (v0-9); group id and session timeout were checked before."""
         groups, group_id, member_id = self._groups, request.group_id, request.member_id
         consumer = groups.storage.consumer.get(group_id)
-        if groups.is_foreign(group_id) and (consumer is None or consumer.members):
+        if consumer is not None and consumer.members:
+            return classic_members.join(
+                self._consumers, request, caller, caller.api_version, self._random, moment
+            )
+        if groups.is_foreign(group_id) and consumer is None:
             return Result((), join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
         group = groups.find(group_id)
         created = group is None

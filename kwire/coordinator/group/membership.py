@@ -7,6 +7,8 @@ from typing import Any
 from kwire.coordinator.errors import refusal
 from kwire.coordinator.group import records
 from kwire.coordinator.group.classic_group import ClassicGroup
+from kwire.coordinator.group.consumer import classic_members
+from kwire.coordinator.group.consumer.groups import ConsumerGroups
 from kwire.coordinator.group.rebalance import SYNC_TIMER, ClassicGroups
 from kwire.coordinator.group.states import HEARTBEAT_BY_STATE, ClassicState
 from kwire.coordinator.seam import Moment, Result
@@ -23,8 +25,9 @@ def sync_error(code: ErrorCode) -> Any:
 class Membership:
     """What members of a generation send."""
 
-    def __init__(self, groups: ClassicGroups) -> None:
+    def __init__(self, groups: ClassicGroups, consumers: ConsumerGroups) -> None:
         self._groups = groups
+        self._consumers = consumers
 
     def _find(self, group_id: str) -> ClassicGroup:
         """The classic group; raises UNKNOWN_MEMBER_ID when there is none of that name."""
@@ -39,6 +42,8 @@ class Membership:
         """One SyncGroup (v0-5): the leader's carries the assignments, which are stored and then
         handed to all that wait; in Stable anybody gets theirs again."""
         try:
+            if request.group_id in self._consumers.storage.consumer:
+                return classic_members.sync(self._consumers, request, moment)
             group = self._find(request.group_id)
             self._check_sync(group, request)
         except KafkaError as error:
@@ -100,6 +105,8 @@ class Membership:
 
     def heartbeat(self, request: Any, moment: Moment) -> Result:
         """One Heartbeat (v0-4): extends the session, and tells of a rebalance."""
+        if request.group_id in self._consumers.storage.consumer:
+            return classic_members.heartbeat(self._consumers, request, moment)
         group = self._find(request.group_id)
         group.check_member(request.member_id, request.group_instance_id)
         if request.generation_id != group.generation:
@@ -116,6 +123,8 @@ class Membership:
     def leave(self, request: Any, moment: Moment) -> Result:
         """One LeaveGroup in the form of v3-5 (a list of members, also by instance id alone);
         raises UNKNOWN_MEMBER_ID for a group that does not exist."""
+        if request.group_id in self._consumers.storage.consumer:
+            return classic_members.leave(self._consumers, request, moment)
         group = self._find(request.group_id)
         results = []
         left = False

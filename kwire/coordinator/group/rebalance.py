@@ -129,6 +129,18 @@ class ClassicGroups:
         self.replies.append((reply, response))
         return True
 
+    def interrupt(self, group: ClassicGroup) -> None:
+        """Tell everybody who waits to join again."""
+        for member in group.members.values():
+            response = m.JoinGroupResponse(
+                error_code=ErrorCode.REBALANCE_IN_PROGRESS,
+                member_id=member.member_id,
+                protocol_name=None,
+            )
+            self.answer_join(group, member, response)
+            refusal = m.SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+            self.answer_sync(member, refusal)
+
     def propagate(self, group: ClassicGroup, error: ErrorCode, moment: Moment) -> None:
         """Answer every parked SyncGroup, with the assignments or with an error."""
         ok = error == ErrorCode.NONE

@@ -11,9 +11,11 @@ from kwire.coordinator.group.admin import GroupAdmin
 from kwire.coordinator.group.consumer import assigning, patterns
 from kwire.coordinator.group.consumer.groups import (
     ASSIGN_TIMER,
+    JOIN_TIMER,
     REBALANCE_TIMER,
     REGEX_TIMER,
     SESSION_TIMER,
+    SYNC_TIMER,
     ConsumerGroups,
     ConsumerGroupSettings,
 )
@@ -44,21 +46,25 @@ class GroupShard:
         self.storage = GroupStorage()
         self.deadlines: Deadlines[TimerKey] = Deadlines()
         self.groups = ClassicGroups(self.storage, settings, self.deadlines)
-        self.joining = Joining(self.groups, random)
-        self.membership = Membership(self.groups)
+        self.consumer_groups = ConsumerGroups(
+            self.storage, consumer_settings, self.deadlines, topics, group_value, self.groups
+        )
+        self.joining = Joining(self.groups, self.consumer_groups, random)
+        self.membership = Membership(self.groups, self.consumer_groups)
         self.offsets = OffsetOperations(self.groups)
         self.admin = GroupAdmin(self.groups, self.offsets)
         self.expiry = Expiry(self.groups, self.offsets)
-        self.consumer_groups = ConsumerGroups(
-            self.storage, consumer_settings, self.deadlines, topics, group_value
-        )
         consumers = self.consumer_groups
         # First element of a timer's key -> what acts on it; classic groups' for the others.
         self._timers: dict[str, Callable[[TimerKey, Moment], Result]] = {
             EXPIRY_TIMER[0]: lambda key, moment: self.expiry.check(moment),
             DELETION_TIMER[0]: lambda key, moment: self.expiry.delete(moment),
-            SESSION_TIMER: lambda key, moment: consumers.member_overdue(key[1], key[2]),
-            REBALANCE_TIMER: lambda key, moment: consumers.revocation_overdue(key[1], key[2]),
+            SESSION_TIMER: lambda key, moment: consumers.member_overdue(key[1], key[2], moment),
+            JOIN_TIMER: lambda key, moment: consumers.member_overdue(key[1], key[2], moment),
+            SYNC_TIMER: lambda key, moment: consumers.member_overdue(key[1], key[2], moment),
+            REBALANCE_TIMER: lambda key, moment: consumers.revocation_overdue(
+                key[1], key[2], moment
+            ),
             ASSIGN_TIMER: lambda key, moment: assigning.slice_of(consumers, key[1], moment),
             REGEX_TIMER: lambda key, moment: patterns.resolve(consumers, key[1], moment),
         }

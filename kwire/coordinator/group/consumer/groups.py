@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kwire.coordinator.deadlines import Deadlines
-from kwire.coordinator.group.consumer import records
+from kwire.coordinator.group.classic_group import ClassicGroup
+from kwire.coordinator.group.consumer import migration, records
 from kwire.coordinator.group.consumer.state import ConsumerGroup, Current, Member, MemberState
 from kwire.coordinator.group.consumer.subscriptions import (
     Topics,
@@ -19,12 +20,17 @@ from kwire.coordinator.group.consumer.subscriptions import (
     subscribed,
     used_patterns,
 )
+from kwire.coordinator.group.rebalance import ClassicGroups
+from kwire.coordinator.group.records import group_tombstone
 from kwire.coordinator.group.storage import CLASSIC, GroupStorage
 from kwire.coordinator.seam import CoordinatorRecord, Moment, Result
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 TimerKey = tuple[str, ...]
 SESSION_TIMER, REBALANCE_TIMER = "consumer-session", "consumer-rebalance"
+# A classic member has to join again, or to send its SyncGroup.
+JOIN_TIMER, SYNC_TIMER = "consumer-join", "consumer-sync"
+MEMBER_TIMERS = (SESSION_TIMER, REBALANCE_TIMER, JOIN_TIMER, SYNC_TIMER)
 ASSIGN_TIMER, REGEX_TIMER = "consumer-assign", "consumer-regex"
 
 METADATA_REFRESH_MS = 3 * 60_000
@@ -50,8 +56,10 @@ class ConsumerGroups:
         deadlines: Deadlines[TimerKey],
         topics: Topics,
         group_value: Callable[[str, str], Any],
+        classic: ClassicGroups,
     ) -> None:
         self.storage = storage
+        self.classic = classic
         self.settings = settings
         self.deadlines = deadlines
         self.topics = topics
@@ -65,24 +73,50 @@ class ConsumerGroups:
         """An existing group; raises GROUP_ID_NOT_FOUND."""
         group = self.storage.consumer.get(group_id)
         if group is None:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
+            message = f"Consumer group {group_id} not found."
+            if self.storage.kind(group_id) is not None:
+                message = f"Group {group_id} is not a consumer group."
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message)
         return group
 
     def find_or_new(self, group_id: str) -> tuple[ConsumerGroup, list[CoordinatorRecord]]:
-        """The group, or a new one with what has to be written to make room for it: an empty
-        classic group of that name becomes a consumer group. Raises GROUP_ID_NOT_FOUND when the
-        name belongs to a group of another kind."""
+        """The group, or a new one with what has to be written to make room for it: a classic
+        group of that name becomes a consumer group. Raises GROUP_ID_NOT_FOUND when the name
+        belongs to a group of another kind, or to a classic one that has to stay what it is."""
         group = self.storage.consumer.get(group_id)
         if group is not None:
             return group, []
         kind = self.storage.kind(group_id)
         if kind is None:
             return ConsumerGroup(), []
-        if kind == CLASSIC and not self.storage.classic[group_id].members:
-            from kwire.coordinator.group.records import group_tombstone
-
+        if kind == CLASSIC:
+            old = self.classic.look(group_id)
+            if old is not None and old.members:
+                migration.check_upgrade(old, self.settings)
+                return migration.upgraded(old, self.topics)
             return ConsumerGroup(), [group_tombstone(group_id)]
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+
+    def upgraded(self, group_id: str, moment: Moment) -> None:
+        """A classic group was replaced: whoever waits there is asked to join again."""
+        old = self.classic.live.get(group_id)
+        if old is not None:
+            self.classic.interrupt(old)
+            self.classic.forget(group_id)
+        for member in self.storage.consumer[group_id].members.values():
+            if member.classic is not None:
+                self.extend_session(group_id, member, moment)
+
+    def give_way(
+        self, group_id: str, old: ConsumerGroup, made: ClassicGroup, moment: Moment
+    ) -> None:
+        """A consumer group was replaced by the classic group `made`."""
+        for member_id in old.members:
+            self.cancel_timers(group_id, member_id)
+        self.forget(group_id)
+        self.classic.live[group_id] = made
+        for classic_member in made.members.values():
+            self.classic.extend_session(made, classic_member, moment)
 
     # --- epochs ---
 
@@ -105,12 +139,16 @@ class ConsumerGroups:
 
     # --- members going ---
 
-    def fence(self, group_id: str, group: ConsumerGroup, gone: list[str]) -> Result:
-        """Remove members: the group gets a new epoch, an empty one is settled at once."""
+    def fence(self, group_id: str, group: ConsumerGroup, gone: list[str], moment: Moment) -> Result:
+        """Remove members: the group gets a new epoch, an empty one is settled at once; one in
+        which only members of the classic protocol are left becomes a classic group."""
+        leaving = dict.fromkeys(gone)
+        left = {k: member for k, member in group.members.items() if k not in leaving}
+        if migration.may_downgrade(left, self.settings, self.classic.settings.max_size):
+            return self._downgrade(group_id, group, left, moment)
         made: list[CoordinatorRecord] = []
         for member_id in gone:
             made += records.member_tombstones(group_id, member_id)
-        left = [member for member_id, member in group.members.items() if member_id not in gone]
         still_used = used_patterns(group.members, gone)
         made += [
             records.regex_tombstone(group_id, pattern)
@@ -118,7 +156,7 @@ class ConsumerGroups:
             if pattern not in still_used
         ]
         epoch = group.epoch + 1
-        made.append(records.group_epoch(group_id, epoch, self.hash_of(group, left)))
+        made.append(records.group_epoch(group_id, epoch, self.hash_of(group, left.values())))
         if not left:
             made.append(records.target_epoch(group_id, epoch, 0))
 
@@ -129,6 +167,22 @@ class ConsumerGroups:
                 self.forget(group_id)
 
         return Result(made, None, appended)
+
+    def _downgrade(
+        self, group_id: str, group: ConsumerGroup, left: dict[str, Member], moment: Moment
+    ) -> Result:
+        made, record = migration.downgraded(
+            group_id, left, group.targets, group.epoch, self.topics, moment.wall_ms
+        )
+        written = [
+            *records.whole_group_tombstones(group_id, group.members, group.regexes), record
+        ]  # fmt: skip
+
+        def appended() -> None:
+            self.give_way(group_id, group, made, moment)
+            self.classic.prepare(made, moment)
+
+        return Result(written, None, appended)
 
     def forget(self, group_id: str) -> None:
         """Drop the soft state of a group that is empty or gone."""
@@ -143,12 +197,18 @@ class ConsumerGroups:
         """After replay: every member has a full session from now."""
         for group_id, group in self.storage.consumer.items():
             for member_id, member in group.members.items():
-                self.extend_session(group_id, member_id, moment)
-                self.watch_revocation(group_id, member, group.where(member_id), moment)
+                self.extend_session(group_id, member, moment)
+                if member.classic is None:
+                    self.watch_revocation(group_id, member, group.where(member_id), moment)
 
-    def extend_session(self, group_id: str, member_id: str, moment: Moment) -> None:
-        timeout_ms = int(self.group_value(group_id, "consumer.session.timeout.ms"))
-        self.deadlines.schedule((SESSION_TIMER, group_id, member_id), moment.now_ms + timeout_ms)
+    def extend_session(self, group_id: str, member: Member, moment: Moment) -> None:
+        """A full session from now: the group's, or what a classic member asked for."""
+        if member.classic is not None:
+            timeout_ms = member.classic.session_timeout_ms
+        else:
+            timeout_ms = int(self.group_value(group_id, "consumer.session.timeout.ms"))
+        key = (SESSION_TIMER, group_id, member.member_id)
+        self.deadlines.schedule(key, moment.now_ms + timeout_ms)
 
     def watch_revocation(
         self, group_id: str, member: Member, where: Current, moment: Moment
@@ -161,18 +221,18 @@ class ConsumerGroups:
             self.deadlines.schedule(key, moment.now_ms + member.rebalance_timeout_ms)
 
     def cancel_timers(self, group_id: str, member_id: str) -> None:
-        self.deadlines.cancel((SESSION_TIMER, group_id, member_id))
-        self.deadlines.cancel((REBALANCE_TIMER, group_id, member_id))
+        for name in MEMBER_TIMERS:
+            self.deadlines.cancel((name, group_id, member_id))
 
-    def member_overdue(self, group_id: str, member_id: str) -> Result:
-        """A session or a revocation took too long."""
+    def member_overdue(self, group_id: str, member_id: str, moment: Moment) -> Result:
+        """A session, a revocation, a classic member's JoinGroup or SyncGroup took too long."""
         group = self.storage.consumer.get(group_id)
         if group is None or member_id not in group.members:
             return Result()
-        return self.fence(group_id, group, [member_id])
+        return self.fence(group_id, group, [member_id], moment)
 
-    def revocation_overdue(self, group_id: str, member_id: str) -> Result:
+    def revocation_overdue(self, group_id: str, member_id: str, moment: Moment) -> Result:
         group = self.storage.consumer.get(group_id)
         if group is None or group.where(member_id).state != MemberState.UNREVOKED_PARTITIONS:
             return Result()
-        return self.member_overdue(group_id, member_id)
+        return self.member_overdue(group_id, member_id, moment)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from kwire.coordinator.group.consumer.groups import ConsumerGroups
+from kwire.coordinator.group.consumer.groups import JOIN_TIMER, SYNC_TIMER, ConsumerGroups
 from kwire.coordinator.group.consumer.leaving import check_static, leave, unknown_member
 from kwire.coordinator.group.consumer.progress import Progress
 from kwire.coordinator.group.consumer.reconcile import indexes_of, is_subset
@@ -91,12 +91,14 @@ class _Heartbeat:
         self._group_id: str = request.group_id
         self._owned = _owned(request)
         self._progress = Progress(groups, request.group_id, moment, [])
+        self._upgrades = False
 
     def run(self) -> Result:
         request, groups, progress = self._request, self._groups, self._progress
         joins = request.member_epoch == JOIN_EPOCH
         if joins:
             group, progress.records = groups.find_or_new(self._group_id)
+            self._upgrades = bool(progress.records)
         else:
             group = groups.find(self._group_id)
         check_room(groups, group, request.member_id)
@@ -113,8 +115,12 @@ class _Heartbeat:
 
     def _appended(self, group: ConsumerGroup, member: Member, after: Current) -> None:
         groups, moment = self._groups, self._moment
+        if self._upgrades:
+            groups.upgraded(self._group_id, moment)
         self._progress.appended(group, member)
-        groups.extend_session(self._group_id, member.member_id, moment)
+        groups.deadlines.cancel((JOIN_TIMER, self._group_id, member.member_id))
+        groups.deadlines.cancel((SYNC_TIMER, self._group_id, member.member_id))
+        groups.extend_session(self._group_id, member, moment)
         groups.watch_revocation(self._group_id, member, after, moment)
 
     # --- who it is ---
@@ -147,7 +153,7 @@ class _Heartbeat:
             if where.epoch == LEFT_STATIC_EPOCH:
                 return group.members[owner], where._replace(epoch=0, previous_epoch=0)
             return group.members[owner], where
-        if where.epoch != LEFT_STATIC_EPOCH:
+        if where.epoch != LEFT_STATIC_EPOCH and group.members[owner].classic is None:
             raise KafkaError(
                 ErrorCode.UNRELEASED_INSTANCE_ID,
                 f"Static member {request.member_id} with instance id {request.instance_id} cannot "

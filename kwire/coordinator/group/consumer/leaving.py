@@ -28,7 +28,7 @@ def leave(groups: ConsumerGroups, request: Any, moment: Moment) -> Result:
     elif request.member_id not in group.members:
         raise unknown_member(request.group_id, request.member_id)
     if request.member_epoch != LEFT_STATIC_EPOCH:
-        result = groups.fence(request.group_id, group, [request.member_id])
+        result = groups.fence(request.group_id, group, [request.member_id], moment)
         return result._replace(response=response)
     where = group.where(request.member_id)
     absent = where._replace(

@@ -26,6 +26,8 @@ def check_consumer_commit(group: ConsumerGroup, request: Any, group_id: str) -> 
     where = group.where(member_id)
     if epoch == where.epoch:
         return
+    if group.members[member_id].classic is not None:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     if epoch > where.epoch or epoch < 0:
         raise _stale(epoch, where.epoch)
     for topic in request.topics:

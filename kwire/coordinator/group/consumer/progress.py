@@ -33,7 +33,7 @@ class Progress:
         made: list[CoordinatorRecord],
     ) -> None:
         self._groups = groups
-        self._group_id = group_id
+        self.group_id = group_id
         self._moment = moment
         self.records = made
         self.replaced: str | None = None
@@ -43,11 +43,11 @@ class Progress:
         """A static member takes its predecessor's place, at `here`."""
         self.replaced = owner
         member = group.members[owner]._replace(member_id=member_id)
-        self.records += records.member_tombstones(self._group_id, owner)
-        self.records.append(records.member(self._group_id, member))
+        self.records += records.member_tombstones(self.group_id, owner)
+        self.records.append(records.member(self.group_id, member))
         target = group.targets.get(owner, {})
-        self.records.append(records.target(self._group_id, member_id, target))
-        self.records.append(records.current(self._group_id, member_id, here))
+        self.records.append(records.target(self.group_id, member_id, target))
+        self.records.append(records.current(self.group_id, member_id, here))
         return member
 
     def move(
@@ -70,26 +70,26 @@ class Progress:
         target, target_epoch = self._target(group, member, members, targets, epoch)
         after = reconcile(where, target, target_epoch, owned, self._holders(group))
         if after is not where or self.replaced is not None:
-            self.records.append(records.current(self._group_id, member.member_id, after))
+            self.records.append(records.current(self.group_id, member.member_id, after))
         return after
 
     def appended(self, group: ConsumerGroup, member: Member) -> None:
         """The records were written: soft state follows."""
         groups, moment = self._groups, self._moment
         if self.replaced is not None:
-            groups.cancel_timers(self._group_id, self.replaced)
-        groups.refreshed(self._group_id, moment)
+            groups.cancel_timers(self.group_id, self.replaced)
+        groups.refreshed(self.group_id, moment)
         if self._start is not None:
             at, spec, name = self._start
-            assigning.start(groups, self._group_id, at, spec, name, moment)
+            assigning.start(groups, self.group_id, at, spec, name, moment)
         if member.topic_regex and member.topic_regex not in group.regexes:
-            groups.deadlines.schedule((REGEX_TIMER, self._group_id), moment.now_ms)
+            groups.deadlines.schedule((REGEX_TIMER, self.group_id), moment.now_ms)
 
     def _subscribe(self, group: ConsumerGroup, before: Member | None, member: Member) -> bool:
         """Record the subscription; whether the topics that the group reads may have changed."""
         if member == before:
             return False
-        self.records.append(records.member(self._group_id, member))
+        self.records.append(records.member(self.group_id, member))
         old_names = before.topic_names if before is not None else ()
         old_regex = before.topic_regex if before is not None else ""
         if (
@@ -97,7 +97,7 @@ class Progress:
             and old_regex != member.topic_regex
             and not self._pattern_used(group, old_regex, member.member_id)
         ):
-            self.records.append(records.regex_tombstone(self._group_id, old_regex))
+            self.records.append(records.regex_tombstone(self.group_id, old_regex))
         resolved = not member.topic_regex or member.topic_regex in group.regexes
         return member.topic_names != old_names or (member.topic_regex != old_regex and resolved)
 
@@ -111,12 +111,12 @@ class Progress:
 
     def _group_epoch(self, group: ConsumerGroup, members: dict[str, Member], changed: bool) -> int:
         """The group's epoch, a new one if what it reads has changed."""
-        if not changed and not self._groups.refresh_due(self._group_id, self._moment):
+        if not changed and not self._groups.refresh_due(self.group_id, self._moment):
             return group.epoch
         metadata_hash = self._groups.hash_of(group, members.values())
         if not changed and metadata_hash == group.metadata_hash:
             return group.epoch
-        self.records.append(records.group_epoch(self._group_id, group.epoch + 1, metadata_hash))
+        self.records.append(records.group_epoch(self.group_id, group.epoch + 1, metadata_hash))
         return group.epoch + 1
 
     def _target(
@@ -132,9 +132,9 @@ class Progress:
         present = targets.get(member.member_id, {})
         if epoch <= group.target_epoch:
             return present, group.target_epoch
-        if assigning.due_in_ms(groups, self._group_id, group, moment) > 0:
+        if assigning.due_in_ms(groups, self.group_id, group, moment) > 0:
             return present, group.target_epoch
-        running = groups.assigning.get(self._group_id)
+        running = groups.assigning.get(self.group_id)
         if running is not None and running.epoch == epoch:
             return present, group.target_epoch
         spec = assigning.snapshot(groups, group, members, targets)
@@ -143,7 +143,7 @@ class Progress:
         if assignment is None:
             self._start = (epoch, spec, name)
             return present, group.target_epoch
-        self.records += assigning.target_records(self._group_id, targets, assignment, epoch, moment)
+        self.records += assigning.target_records(self.group_id, targets, assignment, epoch, moment)
         return assignment[member.member_id], epoch
 
     def _holders(self, group: ConsumerGroup) -> dict[tuple[bytes, int], int]:

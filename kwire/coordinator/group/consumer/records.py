@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kwire.coordinator.group.consumer.state import (
     Current,
     Member,
@@ -128,7 +130,35 @@ def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
 
 def group_tombstones(group_id: str) -> list[CoordinatorRecord]:
     """What is left of an empty group."""
+    return whole_group_tombstones(group_id, ())
+
+
+def whole_group_tombstones(
+    group_id: str, members: Iterable[str], patterns: Iterable[str] = ()
+) -> list[CoordinatorRecord]:
+    """Everything of a group, in Kafka's order."""
+    members = list(members)
     return [
+        *(
+            CoordinatorRecord(
+                m.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=x), None
+            )
+            for x in members
+        ),
+        *(
+            CoordinatorRecord(
+                m.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=x), None
+            )
+            for x in members
+        ),
         CoordinatorRecord(m.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None),
+        *(
+            CoordinatorRecord(
+                m.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=x), None
+            )
+            for x in members
+        ),
+        *(regex_tombstone(group_id, pattern) for pattern in patterns),
+        CoordinatorRecord(m.ConsumerGroupPartitionMetadataKey(group_id=group_id), None),
         CoordinatorRecord(m.ConsumerGroupMetadataKey(group_id=group_id), None),
     ]
