@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kwire.clock import SeededRandom
+from kwire.clock import SeededRandom, SystemClock
 from kwire.log.cleaner import LogCleaner
 from kwire.log.cleaner_settings import CleanerSettings
+from kwire.log.files import Files, SystemFiles
 from kwire.log.log_config import LogConfig
 from kwire.log.manager import LogManager, ManagerSettings
 from kwire.log.partition_log import PartitionLog
@@ -39,27 +40,36 @@ class CleaningWorld:
         seed: int = 1,
         settings: CleanerSettings | None = None,
         compiled: bool = True,
+        partitions: int = 1,
+        directory: str | None = None,
     ) -> None:
         self.clock = ManualClock()
         self.disk = SimulatedDisk(SeededRandom(seed))
         self.disk.wall_ms = self.clock.wall_ms
+        self.files: Files = self.disk
+        self.directory = "/data"
+        if directory is not None:
+            self.files, self.directory = SystemFiles(), directory
+            self.clock.now_ms = SystemClock().wall_ms()
         self.config = config
         self.settings = settings or CleanerSettings()
         self.compiled = compiled
         self.failed: list[str] = []
-        self.sequences: dict[int, int] = {}
+        self.partition = 0
+        self.all_sequences: dict[int, dict[int, int]] = {}
         self.start()
-        self.manager.create(TOPIC, 0, TOPIC_ID, config)
+        for partition in range(partitions):
+            self.manager.create(TOPIC, partition, TOPIC_ID, config)
         self.scheduler.turn()
 
     def start(self) -> None:
         """Open whatever the disk holds."""
         self.scheduler = ManualScheduler()
         self.manager = LogManager(
-            ["/data"],
+            [self.directory],
             self.clock,
             SeededRandom(5),
-            files=self.disk,
+            files=self.files,
             scheduler=self.scheduler,
             settings=ManagerSettings(file_delete_delay_ms=1000, verify_transactions=False),
             config_of=lambda topic: self.config,
@@ -82,7 +92,7 @@ class CleaningWorld:
 
     @property
     def log(self) -> PartitionLog:
-        log = self.manager.get(TOPIC, 0)
+        log = self.manager.get(TOPIC, self.partition)
         assert log is not None
         return log
 
@@ -90,6 +100,11 @@ class CleaningWorld:
     def cleaner(self) -> LogCleaner:
         assert self.manager.cleaner is not None
         return self.manager.cleaner
+
+    @property
+    def sequences(self) -> dict[int, int]:
+        """The next sequence of each producer of the partition."""
+        return self.all_sequences.setdefault(self.partition, {})
 
     def append(self, rows: list[tuple[Any, Any]], **options: Any) -> None:
         """A batch of (key, value) pairs; producers' sequences are counted."""
@@ -101,14 +116,17 @@ class CleaningWorld:
             options.setdefault("base_sequence", self.sequences.get(producer, 0))
             self.sequences[producer] = options["base_sequence"] + len(rows)
         batch = memoryview(build_batch(records, **options))
-        self.log.append_as_leader(batch, leader_epoch=0)
+        self.log.append_as_leader(batch, leader_epoch=self._epoch())
         self._settle()
 
     def mark(self, producer_id: int, *, commit: bool) -> None:
         """End the producer's transaction."""
         marker = end_transaction_marker(producer_id, 0, commit, 0, self.clock.now_ms)
-        self.log.append_as_leader(marker, leader_epoch=0, origin=Origin.COORDINATOR)
+        self.log.append_as_leader(marker, leader_epoch=self._epoch(), origin=Origin.COORDINATOR)
         self._settle()
+
+    def _epoch(self) -> int:
+        return max(self.log.leader_epochs.latest, 0)
 
     def _settle(self) -> None:
         self.scheduler.turn()
@@ -140,7 +158,7 @@ class CleaningWorld:
         return [describe(header) for header, _ in batches(self.log)]
 
     def names(self) -> list[str]:
-        return sorted(self.disk.listing(self.log.directory))
+        return sorted(self.files.listing(self.log.directory))
 
 
 def batches(

@@ -384,3 +384,39 @@ def test_random_workloads_keep_their_state(seed: int, compiled: bool) -> None:
         assert committed_state(world.log) == before
         assert {p: e.last_sequence for p, e in world.log.producers.entries.items()} == producers
         world.clock.now_ms += 1000
+
+
+def test_recovery_takes_compacted_transactions_for_what_they_are(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Entries of the transaction index begin before what is left; markers end nothing."""
+    world = CleaningWorld()
+    world.append([(b"a", b"1")], producer_id=1, transactional=True)
+    world.append([(b"b", b"1")], producer_id=1, transactional=True)
+    world.mark(1, commit=False)
+    world.append([(b"c", b"1")], producer_id=2, transactional=True)
+    world.mark(2, commit=False)
+    world.append([(b"c", b"2")], producer_id=2)
+    world.append([(b"z", b"1")])
+    world.roll()
+    world.clean()
+    assert world.shape()[2] == "4..4 1 tx control"
+    world.append([(b"y", b"1")])
+    world.roll()
+    world.clean()
+    assert world.shape() == [
+        "1..1 0 tx",
+        "2..2 1 tx control",
+        "4..4 1 tx control horizon",
+        "5..5 1",
+        "6..6 1",
+        "7..7 1",
+    ]
+    for _ in range(2):
+        world.kill()
+        world.log.update_high_watermark(8)
+        assert sorted(committed_state(world.log)) == [b"c", b"y", b"z"]
+        assert world.log.segments.first.aborted_transactions()[0][:3] == (1, 0, 2)
+    world.manager.shutdown()
+    world.start()
+    assert "transaction index" not in caplog.text

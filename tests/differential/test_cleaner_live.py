@@ -1,0 +1,114 @@
+"""Apache Kafka's own cleaner and ours leave the same of the same logs (needs a JVM).
+
+The logs are random workloads that kwire's log wrote into a data directory of Kafka. A copy is
+cleaned by Kafka, started on it with an impatient cleaner, another one by ours; then both get the
+same further records, and again. KWIRE_EFFORT multiplies the partitions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+import shutil
+import time
+
+from kwire.clock import SeededRandom, SystemClock
+from kwire.log.checkpoints import parse_checkpoint
+from tests.support.cleaning import CONFIG, TOPIC, CleaningWorld, random_workload
+from tests.support.kafka import running_kafka
+
+PARTITIONS = 12 * int(os.environ.get("KWIRE_EFFORT", "1"))
+SEED = int(os.environ.get("KWIRE_SEED", "1"))
+ROUNDS = 3
+DELETE_RETENTION_MS = 500
+TOPIC_CONFIG = {
+    "cleanup.policy": "compact",
+    "internal.segment.bytes": "2000",
+    "index.interval.bytes": "100",
+    "min.cleanable.dirty.ratio": "0",
+    "delete.retention.ms": str(DELETE_RETENTION_MS),
+    "segment.ms": str(10**12),
+}
+OUR_CONFIG = dataclasses.replace(CONFIG, delete_retention_ms=DELETE_RETENTION_MS)
+IMPATIENT = {"log.cleaner.backoff.ms": "50", "log.cleaner.dedupe.buffer.size": str(20 << 20)}
+
+
+def _create_topic(bootstrap: str) -> None:
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    topic = NewTopic(TOPIC, PARTITIONS, 1, config=TOPIC_CONFIG)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for done in admin.create_topics([topic]).values():
+        done.result(30)
+
+
+def _fill(data: pathlib.Path, round_: int) -> dict[tuple[str, int], int]:
+    """Write the round's workload to every partition; returns the active segments' bases."""
+    world = CleaningWorld(OUR_CONFIG, partitions=0, directory=str(data))
+    for partition in range(PARTITIONS):
+        world.partition = partition
+        for producer, entry in world.log.producers.entries.items():
+            world.sequences[producer] = entry.last_sequence + 1
+        random_workload(world, SeededRandom(1000 * SEED + 100 * round_ + partition), 60)
+    bases = {key: log.segments.active.base_offset for key, log in world.manager._logs.items()}
+    world.manager.shutdown()
+    return {key: base for key, base in bases.items() if key[0] == TOPIC}
+
+
+def _clean_by_kafka(
+    folder: pathlib.Path, data: pathlib.Path, bases: dict[tuple[str, int], int]
+) -> None:
+    checkpoint = data / "cleaner-offset-checkpoint"
+    with running_kafka(folder, IMPATIENT):
+        limit = time.monotonic() + 60
+        while True:
+            done = parse_checkpoint(checkpoint.read_bytes()) if checkpoint.exists() else {}
+            if all(done.get(key, 0) >= base for key, base in bases.items()):
+                return
+            assert time.monotonic() < limit, f"Kafka has not cleaned in time: {done} of {bases}"
+            time.sleep(0.05)
+
+
+def _outcome(data: pathlib.Path, round_: int) -> dict[int, object]:
+    """What is left in each partition: the shape of its batches, and its records.
+
+    How segments were grouped too, the first time: later it depends on how well each compresses.
+    """
+    world = CleaningWorld(OUR_CONFIG, partitions=0, directory=str(data))
+    found = {}
+    for partition in range(PARTITIONS):
+        world.partition = partition
+        bases = world.log.segments.bases[:1] if round_ else world.log.segments.bases
+        aborted = [
+            entry[:3] for segment in world.log.segments for entry in segment.aborted_transactions()
+        ]
+        found[partition] = (world.shape(), world.rows(), bases, aborted)
+    world.manager.shutdown()
+    return found
+
+
+def test_kafkas_cleaner_and_ours_leave_the_same(tmp_path: pathlib.Path) -> None:
+    data = tmp_path / "node-1" / "data"
+    ours = tmp_path / "ours"
+    with running_kafka(tmp_path) as bootstrap:
+        _create_topic(bootstrap)
+    for round_ in range(ROUNDS):
+        bases = _fill(data, round_)
+        if round_ == 0:
+            shutil.copytree(data, ours)
+        else:
+            assert _fill(ours, round_) == bases
+        _clean_by_kafka(tmp_path, data, bases)
+        world = CleaningWorld(OUR_CONFIG, partitions=0, directory=str(ours))
+        for log in world.manager.logs():
+            log.update_high_watermark(log.log_end_offset)
+        assert world.clean() == PARTITIONS
+        world.manager.shutdown()
+        by_kafka, by_us = _outcome(data, round_), _outcome(ours, round_)
+        for partition in range(PARTITIONS):
+            assert by_us[partition] == by_kafka[partition], f"partition {partition}"
+        # Until the tombstones' horizons have passed in either.
+        start_ms = SystemClock().wall_ms()
+        while SystemClock().wall_ms() < start_ms + DELETE_RETENTION_MS:
+            time.sleep(0.05)
