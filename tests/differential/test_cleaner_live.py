@@ -2,12 +2,16 @@
 
 The logs are random workloads that kwire's log wrote into a data directory of Kafka. A copy is
 cleaned by Kafka, started on it with an impatient cleaner, another one by ours; then both get the
-same further records, and again. KWIRE_EFFORT multiplies the partitions.
+same further records, and again. KWIRE_EFFORT multiplies the partitions. With KWIRE_RECORD=FILE what
+Kafka did to some of them is written for tests/golden/log/test_cleaned_by_kafka.py.
 """
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import gzip
+import json
 import os
 import pathlib
 import shutil
@@ -15,12 +19,20 @@ import time
 
 from kwire.clock import SeededRandom, SystemClock
 from kwire.log.checkpoints import parse_checkpoint
-from tests.support.cleaning import CONFIG, TOPIC, CleaningWorld, random_workload
+from tests.support.cleaning import (
+    CONFIG,
+    TOPIC,
+    CleaningWorld,
+    Outcome,
+    plain_outcome,
+    random_workload,
+)
 from tests.support.kafka import running_kafka
 
 PARTITIONS = 12 * int(os.environ.get("KWIRE_EFFORT", "1"))
 SEED = int(os.environ.get("KWIRE_SEED", "1"))
 ROUNDS = 3
+RECORDED = 6
 DELETE_RETENTION_MS = 500
 TOPIC_CONFIG = {
     "cleanup.policy": "compact",
@@ -70,7 +82,7 @@ def _clean_by_kafka(
             time.sleep(0.05)
 
 
-def _outcome(data: pathlib.Path, round_: int) -> dict[int, object]:
+def _outcome(data: pathlib.Path, round_: int) -> dict[int, Outcome]:
     """What is left in each partition: the shape of its batches, and its records.
 
     How segments were grouped too, the first time: later it depends on how well each compresses.
@@ -88,9 +100,31 @@ def _outcome(data: pathlib.Path, round_: int) -> dict[int, object]:
     return found
 
 
+def _files(data: pathlib.Path) -> dict[str, str]:
+    """What there is to clean, base64 by path."""
+    paths = [data / "cleaner-offset-checkpoint", data / "recovery-point-offset-checkpoint"]
+    for partition in range(RECORDED):
+        for path in sorted((data / f"{TOPIC}-{partition}").iterdir()):
+            if path.suffix in (".log", ".txnindex", ".snapshot", ".metadata"):
+                paths.append(path)
+    return {
+        str(path.relative_to(data)): base64.b64encode(path.read_bytes()).decode()
+        for path in paths
+        if path.exists()
+    }
+
+
+def _record(rounds: list[dict[str, object]]) -> None:
+    target = os.environ.get("KWIRE_RECORD")
+    if target:
+        text = json.dumps({"partitions": RECORDED, "rounds": rounds}).encode()
+        pathlib.Path(target).write_bytes(gzip.compress(text, mtime=0))
+
+
 def test_kafkas_cleaner_and_ours_leave_the_same(tmp_path: pathlib.Path) -> None:
     data = tmp_path / "node-1" / "data"
     ours = tmp_path / "ours"
+    recorded: list[dict[str, object]] = []
     with running_kafka(tmp_path) as bootstrap:
         _create_topic(bootstrap)
     for round_ in range(ROUNDS):
@@ -99,6 +133,7 @@ def test_kafkas_cleaner_and_ours_leave_the_same(tmp_path: pathlib.Path) -> None:
             shutil.copytree(data, ours)
         else:
             assert _fill(ours, round_) == bases
+        files, now_ms = _files(data), SystemClock().wall_ms()
         _clean_by_kafka(tmp_path, data, bases)
         world = CleaningWorld(OUR_CONFIG, partitions=0, directory=str(ours))
         for log in world.manager.logs():
@@ -108,7 +143,13 @@ def test_kafkas_cleaner_and_ours_leave_the_same(tmp_path: pathlib.Path) -> None:
         by_kafka, by_us = _outcome(data, round_), _outcome(ours, round_)
         for partition in range(PARTITIONS):
             assert by_us[partition] == by_kafka[partition], f"partition {partition}"
+        left = {
+            partition: (by_kafka[partition][0], by_kafka[partition][1])
+            for partition in range(RECORDED)
+        }
+        recorded.append({"files": files, "now_ms": now_ms, "left": plain_outcome(left)})
         # Until the tombstones' horizons have passed in either.
         start_ms = SystemClock().wall_ms()
         while SystemClock().wall_ms() < start_ms + DELETE_RETENTION_MS:
             time.sleep(0.05)
+    _record(recorded)

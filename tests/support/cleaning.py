@@ -161,6 +161,22 @@ class CleaningWorld:
         return sorted(self.files.listing(self.log.directory))
 
 
+Row = tuple[int, bytes | None, bytes | None]
+Outcome = tuple[list[str], list[Row], list[int], list[tuple[int, ...]]]
+
+
+def plain_outcome(left: dict[int, tuple[list[str], list[Row]]]) -> dict[str, Any]:
+    """Shape and rows of partitions as JSON takes them."""
+    return {
+        str(partition): [shape, [[offset, *map(_text, row)] for offset, *row in rows]]
+        for partition, (shape, rows) in left.items()
+    }
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode()
+
+
 def batches(
     log: PartitionLog, isolation: Isolation = Isolation.LOG_END
 ) -> list[tuple[BatchHeader, bytes]]:
