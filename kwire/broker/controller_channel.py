@@ -49,10 +49,15 @@ class ControllerChannel:
             node.buffer_pool,
             node.random,
             resolve=lambda node_id: node.metadata.address_of(node_id),
-            controller=lambda: node.metadata.leader_id,
+            controller=self._controller_id,
             client_id=f"broker-{node.broker_id}-to-controller-{purpose}",
             backoff_max_ms=200,
         )
+
+    def _controller_id(self) -> int | None:
+        """The active controller, None also while it is this node and does not serve yet."""
+        leader_id = self._node.metadata.leader_id
+        return None if leader_id == self._node.broker_id else leader_id
 
     def ask(self, api_key: int, request: Any) -> Pending[Any]:
         """One of the broker's own requests, to whoever is the active controller now."""

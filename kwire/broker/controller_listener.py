@@ -1,10 +1,10 @@
 """The APIs of a controller's listener: raft, the controller itself, and what both listeners share.
 
-    raft            Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch, FetchSnapshot, DescribeQuorum,
-                    AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter
-    controller      everything in `HANDLED_REQUESTS`, asked directly (KIP-919)
-    modules of      ApiVersions, Envelope, DescribeCluster, DescribeConfigs, DescribeAcls, ...
-    broker/api
+raft            Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch, FetchSnapshot, DescribeQuorum,
+                AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter
+controller      everything in `HANDLED_REQUESTS`, asked directly (KIP-919)
+modules of      ApiVersions, Envelope, DescribeCluster, DescribeConfigs, DescribeAcls, ...
+broker/api
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tells the active controller of this controller: its listeners and features (KIP-919).
 
-Once the metadata allows it (metadata.version 3.7-IV0), and again whenever the metadata holds another
-incarnation of this node than this one, until it was accepted.
+Once the metadata allows it (metadata.version 3.7-IV0), and again whenever the metadata holds
+another incarnation of this node than this one, until it was accepted.
 """
 
 from __future__ import annotations

@@ -329,7 +329,7 @@ class DelayedFetch:
         return self._pending
 
     def _new_read(self, done: Callable[[FetchRead], None]) -> FetchRead:
-        select = self._context.getattr(self._context.node, "replica_selector", None) if self._limits.rack else None
+        select = self._context.node.replica_selector if self._limits.rack else None
         return FetchRead(self._targets, self._limits, done, select)
 
     def _first_read(self, read: FetchRead) -> None:

@@ -2,7 +2,8 @@
 
     state       leaves it when
     REGISTERING the controller accepted the registration                  -> FENCED
-    FENCED      it has caught up and the controller unfenced it           -> RUNNING
+    FENCED      it has caught up, its logs are loaded and the controller
+                unfenced it                                               -> RUNNING
     RUNNING     the controller fenced it                                  -> FENCED
                 its epoch is not the controller's any more                -> REGISTERING
                 it wants to stop                                          -> STOPPING
@@ -62,9 +63,13 @@ class BrokerLifecycle:
         image_offset: Callable[[], int],
         heartbeat_interval_ms: int,
         on_fatal: Callable[[str], None],
+        election_ms: int = 0,
+        waits_for_logs: bool = False,
     ) -> None:
+        self._election_ms = election_ms
         self.state = State.NEW
         self.epoch = -1
+        self.caught_up: Pending[None] = Pending()  # our registration is in the published metadata
         self.started: Pending[None] = Pending()  # first time unfenced
         self.stopped: Pending[None] = Pending()
         self._loop = loop
@@ -77,6 +82,9 @@ class BrokerLifecycle:
         self._timer: Any = None
         self._failures = 0
         self._asking: Pending[Any] | None = None
+        self._retry: Callable[[], None] | None = None
+        self._is_ready = not waits_for_logs
+        self._heard_s = 0.0
 
     @property
     def is_caught_up(self) -> bool:
@@ -89,8 +97,27 @@ class BrokerLifecycle:
 
     def image_published(self) -> None:
         """The published metadata moved: a fenced broker may be ready now."""
-        if self.state is State.FENCED and self.is_caught_up and self._asking is None:
+        if self.state is State.FENCED and self.is_caught_up:
+            self.caught_up.complete(None)
+            if self._is_ready and self._asking is None:
+                self._heartbeat()
+
+    def ready_to_serve(self) -> None:
+        """The logs are loaded: the controller may unfence us."""
+        self._is_ready = True
+        if self.state is State.FENCED and self._asking is None:
             self._heartbeat()
+
+    def controller_changed(self) -> None:
+        """Whoever we asked does not answer for the cluster any more: ask the new one at once."""
+        retry = self._retry
+        if retry is None or self.state in (State.NEW, State.STOPPED):
+            return
+        if self._asking is not None:
+            self._asking.cancel()
+            self._asking = None
+        self._failures = 0
+        self._later(0, retry)
 
     def begin_shutdown(self) -> Pending[None]:
         """Give up leaderships; the result comes when the controller lets us go."""
@@ -114,25 +141,29 @@ class BrokerLifecycle:
 
     def _register(self) -> None:
         self.state = State.REGISTERING
+        self._retry = self._register
         self._send(ApiKey.BROKER_REGISTRATION, self._registration(), self._registered)
 
     def _registered(self, response: Any) -> None:
         self.epoch = response.broker_epoch
         self.state = State.FENCED
         logger.info("broker %d is registered at epoch %d", self._broker_id, self.epoch)
+        if self.is_caught_up:
+            self.caught_up.complete(None)
         self._heartbeat()
 
     # -- heartbeats
 
     def _heartbeat(self) -> None:
-        if self._asking is not None:
+        if self._asking is not None or self.state is State.STOPPED:
             return  # the next one follows its answer
         self._cancel_timer()
+        self._retry = self._heartbeat
         request = m.BrokerHeartbeatRequest(
             broker_id=self._broker_id,
             broker_epoch=self.epoch,
             current_metadata_offset=self._image_offset(),
-            want_fence=self.state is State.FENCED and not self.is_caught_up,
+            want_fence=self.state is State.FENCED and not (self.is_caught_up and self._is_ready),
             want_shut_down=self.state is State.STOPPING,
         )
         self._send(ApiKey.BROKER_HEARTBEAT, request, self._heard)
@@ -153,7 +184,7 @@ class BrokerLifecycle:
         elif self.state is State.FENCED and was is State.RUNNING:
             logger.warning("broker %d was fenced by the controller", self._broker_id)
         starting = self.state is State.FENCED and not self.started.done
-        soon = starting and self.is_caught_up
+        soon = starting and self.is_caught_up and self._is_ready
         self._later(START_MS if soon else self._interval_ms, self._heartbeat)
 
     # -- asking
@@ -174,6 +205,7 @@ class BrokerLifecycle:
             code = response.error_code
             if code == 0:
                 self._failures = 0
+                self._heard_s = self._loop.time()
                 accept(response)
                 return
         else:
@@ -195,11 +227,21 @@ class BrokerLifecycle:
             retry = self._register
         else:
             retry = self._heartbeat
+        if self.state is State.STOPPING and self._is_given_up():
+            logger.warning("no controller lets us go; stopping all the same")
+            self.close()
+            self.stopped.complete(None)
+            return
         delay_ms = min(RETRY_MS * 2 ** min(self._failures, 10), RETRY_MS_MAX)
         self._failures += 1
         if self._failures > 3:
             logger.warning("no controller accepts us yet: %s", error or code.name)
         self._later(delay_ms, retry)
+
+    def _is_given_up(self) -> bool:
+        """Whether no controller was heard for longer than an election takes."""
+        patience_ms = 2 * self._interval_ms + self._election_ms
+        return bool((self._loop.time() - self._heard_s) * 1000 > patience_ms)
 
     def _later(self, delay_ms: int, callback: Callable[[], None]) -> None:
         self._cancel_timer()

@@ -10,21 +10,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import socket
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from kwire.broker.auto_create import AutoTopicCreation
 from kwire.broker.connection_limits import ConnectionLimits
 from kwire.broker.context import RequestContext
+from kwire.broker.controller_channel import ControllerChannel
 from kwire.broker.coordinators import Coordinators
 from kwire.broker.dispatch import Dispatcher
 from kwire.broker.fetch_sessions import FetchSessionCache
+from kwire.broker.host_name import reachable_name
 from kwire.broker.lifecycle import BrokerLifecycle
 from kwire.broker.producer_ids import ProducerIds
 from kwire.broker.purgatory import DeadlineHeap
 from kwire.broker.quorum import MetadataQuorum, full_delta
 from kwire.broker.registration import registration_request
+from kwire.broker.replication import Replication
 from kwire.broker.server import Listener
 from kwire.clock import Clock, Random, SystemClock, SystemRandom
 from kwire.config.broker_config import BrokerConfig
@@ -39,19 +41,18 @@ from kwire.log.log_directory import LogDirectoryError
 from kwire.log.manager import LogManager, ManagerSettings
 from kwire.log.scheduling import LoopScheduler
 from kwire.network.buffers import RESERVED_BYTES_MAX, BufferPool
-from kwire.network.peer import CONTROLLER, PeerNetwork
+from kwire.network.peer import PeerNetwork
 from kwire.pending import Pending
-from kwire.protocol import uuids
-from kwire.protocol.api_keys import API_KEYS, UNBUILT, ApiKey
+from kwire.protocol import api_versions, uuids
+from kwire.protocol.api_keys import API_KEYS, UNBUILT
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.manager import ReplicaManager
 
 logger = logging.getLogger(__name__)
 
-PRODUCE_ADVERTISED_MIN = 0
-TELEMETRY_KEYS = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
-START_TIMEOUT_S = 60.0
-CONTROLLED_SHUTDOWN_S = 0.5
+CONTROLLED_SHUTDOWN_S = 60.0
+LOAD_SLICE_S = 0.02
+STILL_WAITING_S = 5.0
 IMAGE_CONFIGS_EMPTY: Mapping[tuple[int, str], Mapping[str, str]] = {}
 
 
@@ -60,7 +61,10 @@ class StartError(Exception):
 
 
 class Node:
-    """One broker and controller. Attributes are what API handlers use; see `docs` of each part."""
+    """One broker, controller, or both. Attributes are what API handlers use; see `docs` of each
+    part. A controller alone has no logs but the metadata's, and no broker half."""
+
+    reachable_name = staticmethod(reachable_name)
 
     def __init__(
         self,
@@ -117,26 +121,31 @@ class Node:
             config["replica.lag.time.max.ms"],
         )
         self.peers = self._make_peers()
+        ask_timeout_ms = max(1000, config["broker.session.timeout.ms"])
+        self.controller_channel = ControllerChannel(self, ask_timeout_ms)
         self.lifecycle = self._make_lifecycle()
+        self.replication = Replication(self)
+        self.replica_selector: Any = None
         self.producer_ids = ProducerIds(
-            self.broker_id, lambda: self.lifecycle.epoch, self._ask_controller
+            self.broker_id, lambda: self.lifecycle.epoch, self.controller_channel.ask
         )
         self.auto_topics = AutoTopicCreation(self)
         self.coordinators = Coordinators(self)
         self.listeners: dict[str, Listener] = {}
         self.advertised: list[Any] = []
         self._features = dict(features or {})
-        self._apis: list[tuple[int, int, int]] | None = None
+        self._apis: dict[str, list[tuple[int, int, int]]] = {}
         self._follows = False
         self.metadata = MetadataQuorum(self, self._publish)
+        self.controller_registration: Any = None
 
     def _make_peers(self) -> PeerNetwork:
         return PeerNetwork(
             self.loop,
             self.buffer_pool,
             self.random,
-            resolve=self._address_of,
-            controller=self._controller_id,
+            resolve=self.address_of,
+            controller=lambda: None,
             client_id=f"kwire-{self.broker_id}",
         )
 
@@ -144,11 +153,13 @@ class Node:
         return BrokerLifecycle(
             self.loop,
             self.broker_id,
-            self._ask_controller,
+            self.controller_channel.ask,
             lambda: registration_request(self),
             lambda: self.image.offset,
             self.config["broker.heartbeat.interval.ms"],
             self.fatal,
+            self.config["controller.quorum.fetch.timeout.ms"],
+            waits_for_logs=True,
         )
 
     @property
@@ -181,29 +192,57 @@ class Node:
 
         try:
             self.log_manager.open_directories()
+            await self._bind_controller()
             self.metadata.open(self._features)
         except (LogDirectoryError, FormatError, RaftInvariantError, OSError) as error:
             raise StartError(str(error)) from None
         self.cluster_id = self.metadata.cluster_id
         self.incarnation_id = uuids.random_uuid(self.random)
         self.peers.bind_local(self.broker_id, self._local_request)
-        await self._bind()
-        await self._done(self.metadata.start())
-        self._load_logs()
+        if self.config.is_broker:
+            await self._bind()
+        if self.config.is_controller and self.metadata.advertised:
+            from kwire.broker.controller_registration import ControllerRegistration
+
+            self.controller_registration = ControllerRegistration(self)
+        for name in self.config.controller_listener_names():
+            if name in self.listeners:
+                await self.listeners[name].start()
+        await self._done(self.metadata.start(), "an active controller")
+        if self.config.is_broker:
+            await self._start_broker()
+
+    async def _start_broker(self) -> None:
+        """Register, catch up with the metadata, load the logs, serve."""
+        self.metadata.on_leader_change(self.lifecycle.controller_changed)
         self.lifecycle.start()
-        await self._done(self.lifecycle.started)
+        await self._done(self.lifecycle.caught_up, "the registration of this broker")
+        await self._load_logs()
+        self.replication.start()
+        self.lifecycle.ready_to_serve()
+        await self._done(self.lifecycle.started, "the controller to let this broker serve")
         for listener in self.listeners.values():
             await listener.start()
         self.log_manager.start_timers()
 
-    async def _done(self, pending: Pending[None]) -> None:
-        """Wait for a part of the start."""
+    async def _done(self, pending: Pending[None], what: str) -> None:
+        """Wait for a part of the start, however long others take, and say so."""
         future: asyncio.Future[None] = self.loop.create_future()
         pending.add_done_callback(lambda _: _finish(future))
-        await asyncio.wait_for(future, START_TIMEOUT_S)
+        while not future.done():
+            timer = self.loop.call_later(STILL_WAITING_S, logger.info, "waiting for %s", what)
+            try:
+                await asyncio.wait_for(asyncio.shield(future), STILL_WAITING_S * 2)
+            except TimeoutError:
+                continue
+            finally:
+                timer.cancel()
 
-    def _load_logs(self) -> None:
-        """Load the logs that the metadata expects here, then follow the metadata."""
+    async def _load_logs(self) -> None:
+        """Load the logs that the metadata expects here, then follow the metadata.
+
+        Heartbeats and the quorum go on in between.
+        """
 
         def expected(topic: str, index: int) -> bytes | None:
             known = self.image.topics.by_name.get(topic)
@@ -212,12 +251,40 @@ class Node:
                 return None
             return known.topic_id
 
+        slice_ends_s = self.loop.time() + LOAD_SLICE_S
         try:
-            self.log_manager.load_all(expected)
+            for _ in self.log_manager.loading(expected):
+                if self.loop.time() >= slice_ends_s:
+                    await asyncio.sleep(0)
+                    slice_ends_s = self.loop.time() + LOAD_SLICE_S
         except LogDirectoryError as error:
             raise StartError(str(error)) from None
+        for log in self.log_manager.logs():
+            if expected(log.topic, log.partition) != log.topic_id:
+                self.log_manager.delete(log.topic, log.partition)  # it was deleted meanwhile
         self._follows = True
         self._publish(full_delta(self.image), self.image)
+
+    async def _bind_controller(self) -> None:
+        """Take the addresses of the controller's listeners; their ports go into the metadata."""
+        names = self.config.controller_listener_names()
+        if not self.config.is_controller:
+            return
+        from kwire.broker.controller_listener import ControllerDispatcher
+
+        dispatcher = ControllerDispatcher()
+        for listener in self.config.listeners():
+            if listener.name in names:
+                await self._listen(listener, dispatcher, None)
+
+    def bound_port(self, listener_name: str) -> int:
+        """The port of a listener of this node."""
+        return self.listeners[listener_name].port
+
+    def listener_type(self, listener_name: str) -> str:
+        """`broker` or `controller`."""
+        is_controller = listener_name in self.config.controller_listener_names()
+        return "controller" if is_controller else "broker"
 
     async def _bind(self) -> None:
         names = {key: info.name for key, info in API_KEYS.items() if "broker" in info.listeners}
@@ -228,30 +295,37 @@ class Node:
         limits = ConnectionLimits(self.dynamic_config)
         self.dynamic_config.add_listener(limits.changed)
         for listener in config.broker_listeners():
-            bound = Listener(
-                self,
-                listener.name,
-                dispatcher,
-                request_bytes_max=config["socket.request.max.bytes"],
-                limits=limits,
-                connections_max_idle_ms=config["connections.max.idle.ms"],
-            )
-            try:
-                await bound.bind(listener.host, listener.port)
-            except OSError as error:
-                raise StartError(
-                    f"cannot listen on {listener.host or '*'}:{listener.port}: "
-                    f"{error.strerror or error}"
-                ) from None
-            self.listeners[listener.name] = bound
+            await self._listen(listener, dispatcher, limits)
         self.advertised = [
             listener._replace(port=listener.port or self.listeners[listener.name].port)
             for listener in config.advertised_listeners(reachable_name)
         ]
 
+    async def _listen(
+        self, listener: Any, dispatcher: Dispatcher, limits: ConnectionLimits | None
+    ) -> None:
+        config = self.config
+        bound = Listener(
+            self,
+            listener.name,
+            dispatcher,
+            request_bytes_max=config["socket.request.max.bytes"],
+            limits=limits,
+            connections_max_idle_ms=config["connections.max.idle.ms"],
+        )
+        try:
+            await bound.bind(listener.host, listener.port)
+        except OSError as error:
+            raise StartError(
+                f"cannot listen on {listener.host or '*'}:{listener.port}: "
+                f"{error.strerror or error}"
+            ) from None
+        self.listeners[listener.name] = bound
+
     def ready_address(self) -> tuple[str, int]:
         """Host and port of the first listener, as the ready line shows it."""
-        listener = self.config.broker_listeners()[0]
+        config = self.config
+        listener = (config.broker_listeners() if config.is_broker else config.listeners())[0]
         return listener.host or "0.0.0.0", self.listeners[listener.name].port
 
     # -- metadata
@@ -261,10 +335,17 @@ class Node:
         self.image = image
         if delta.configs:
             self.dynamic_config.update(image.configs, delta.configs)
-        if not self._follows:
+        if self.controller_registration is not None:
+            self.controller_registration.published(image)
+        if not self.config.is_broker:
             return
-        self.replicas.apply(delta, image)
-        self.coordinators.apply(delta)
+        if self._follows:
+            for broker_id, (old, new) in delta.brokers.items():
+                if old is not None and (new is None or new.endpoints != old.endpoints):
+                    self.peers.disconnect(broker_id)
+            self.replicas.apply(delta, image)
+            self.replication.applied(delta)
+            self.coordinators.apply(delta)
         self.lifecycle.image_published()
 
     def topic_config(self, topic: str) -> LogConfig:
@@ -277,13 +358,10 @@ class Node:
 
     def advertised_apis(self, listener_name: str) -> list[tuple[int, int, int]]:
         """(API key, lowest, highest version) of what ApiVersions lists, ascending."""
-        if self._apis is None:
-            self._apis = [
-                (key, 0 if key == ApiKey.PRODUCE else info.min, info.max)
-                for key, info in API_KEYS.items()
-                if "broker" in info.listeners and key not in UNBUILT and key not in TELEMETRY_KEYS
-            ]
-        return self._apis
+        kind = self.listener_type(listener_name)
+        if kind not in self._apis:
+            self._apis[kind] = api_versions.advertised(kind)
+        return self._apis[kind]
 
     # -- other nodes
 
@@ -296,14 +374,21 @@ class Node:
         version: int | None = None,
     ) -> Pending[Any]:
         """Let the active controller execute a client's request, in the client's name."""
-        if self._controller_id() == self.broker_id:
-            return self._to_controller(request, context, version)
         key = type(request).API_KEY if api_key is None else api_key
-        return self.peers.send(CONTROLLER, int(key), request, version=version)
+        at = version
+        if at is None:
+            at = type(request).MAX_VERSION if context is None else context.api_version
+        return self.controller_channel.forward(request, context, int(key), at)
 
-    def _to_controller(
+    @property
+    def is_active_controller(self) -> bool:
+        """Whether this node's controller decides."""
+        return self.metadata.is_active
+
+    def to_controller(
         self, request: Any, context: RequestContext | None, version: int | None
     ) -> Pending[Any]:
+        """A request to this node's controller, or its part of the quorum."""
         at = version
         if at is None:
             at = type(request).MAX_VERSION if context is None else context.api_version
@@ -315,12 +400,13 @@ class Node:
             made.client_id = context.client_id
             made.authorize = context.authorize
             made.listener_name = context.listener_name
+            made.token_authenticated = bool(getattr(context, "by_token", False))
         return self.metadata.handle(request, made)
 
     def _local_request(self, api_key: int, version: int, request: Any) -> Pending[Any]:
         """A request of a part of this node to this node."""
         if type(request).NAME in HANDLED_REQUESTS:
-            return self._to_controller(request, None, version)
+            return self.to_controller(request, None, version)
         listener = next(iter(self.listeners.values()))
         context = RequestContext(self, None, api_key, version, 0, None)
         context.is_internal = True
@@ -329,13 +415,8 @@ class Node:
             return outcome
         return Pending.completed(outcome)
 
-    def _ask_controller(self, api_key: int, request: Any) -> Pending[Any]:
-        return self.peers.send(CONTROLLER, api_key, request)
-
-    def _controller_id(self) -> int | None:
-        return self.metadata.leader_id
-
-    def _address_of(self, node_id: int) -> tuple[str, int] | None:
+    def address_of(self, node_id: int) -> tuple[str, int] | None:
+        """Where a broker is reached by other brokers."""
         broker = self.image.brokers.get(node_id)
         endpoint = None if broker is None else broker.endpoint(self.listener_name)
         return None if endpoint is None else (endpoint.host, endpoint.port)
@@ -351,9 +432,11 @@ class Node:
     # -- stop
 
     async def stop(self) -> None:
-        """Stop in order; nothing raises."""
-        for listener in self.listeners.values():
-            listener.stop_accepting()
+        """Stop in order; nothing raises.
+
+        Clients and followers are served until the leaderships have moved; the controller's
+        listener stays until the quorum has heard of the stop.
+        """
         if self.lifecycle.epoch >= 0:
             stopped: asyncio.Future[None] = self.loop.create_future()
             self.lifecycle.begin_shutdown().add_done_callback(lambda _: _finish(stopped))
@@ -363,15 +446,24 @@ class Node:
                 logger.warning("the controller did not let us go in time")
         epoch = self.lifecycle.epoch
         self.lifecycle.close()
+        if self.controller_registration is not None:
+            self.controller_registration.close()
         self.coordinators.close()
         for listener in self.listeners.values():
-            listener.close_connections()
+            if self.listener_type(listener.name) == "broker":
+                listener.stop_accepting()
+                listener.close_connections()
+        self.replication.close()
         self.replicas.close()
         self.deadlines.close()
         self.peers.close()
+        self.controller_channel.close()
         closed: asyncio.Future[None] = self.loop.create_future()
         self.metadata.stop().add_done_callback(lambda _: _finish(closed))
         await closed
+        for listener in self.listeners.values():
+            listener.stop_accepting()
+            listener.close_connections()
         if self._follows:
             self.log_manager.shutdown(epoch)
         else:
@@ -381,17 +473,6 @@ class Node:
             shutdown = getattr(executor, "shutdown", None)
             if shutdown is not None:
                 shutdown(wait=False)
-
-
-def reachable_name() -> str:
-    """What clients are told for a listener on every interface: this host's name where it resolves
-    (in a container, on a server), else localhost (a laptop without a name in any DNS)."""
-    name = socket.gethostname()
-    try:
-        socket.getaddrinfo(name, None)
-    except OSError:
-        return "localhost"
-    return name
 
 
 def _receive_bytes_max(configured: int) -> int:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from kwire.config.listeners import Listener
 from kwire.kraft import settings
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.controller import HANDLED_REQUESTS, Controller
@@ -43,6 +44,11 @@ class MetadataQuorum:
         self.publisher = ImagePublisher()
         self.driver: Any = None
         self._peers: PeerNetwork | None = None
+        self._leader_listeners: list[Callable[[], None]] = []
+
+    def on_leader_change(self, listener: Callable[[], None]) -> None:
+        """Tell whenever there is another active controller, in the loop's next turn."""
+        self._leader_listeners.append(listener)
 
     # -- start
 
@@ -125,13 +131,19 @@ class MetadataQuorum:
         names = self._node.config.controller_listener_names()
         return names[0] if names else "CONTROLLER"
 
+    @property
+    def advertised(self) -> list[Listener]:
+        """The controller listeners of this node as others reach them."""
+        node = self._node
+        return [
+            listener._replace(port=listener.port or node.bound_port(listener.name))
+            for listener in node.config.advertised_controller_listeners(node.reachable_name)
+        ]
+
     def _endpoints(self) -> tuple[Endpoint, ...]:
         """Where this node's controller is reached; a developer's node alone needs no listener."""
-        names = self._node.config.controller_listener_names()
         found = tuple(
-            Endpoint(listener.name, listener.host or "localhost", listener.port)
-            for listener in self._node.config.listeners()
-            if listener.name in names
+            Endpoint(listener.name, listener.host, listener.port) for listener in self.advertised
         )
         return found or (Endpoint(self._listener_name, "localhost", DEFAULT_CONTROLLER_PORT),)
 
@@ -165,6 +177,7 @@ class MetadataQuorum:
             resolve=lambda node_id: self.driver.address_of(node_id),
             controller=lambda: self.driver.leader_id,
             client_id=f"raft-client-{node.broker_id}",
+            backoff_max_ms=200,
         )
         self.driver = RaftDriver(
             raft_config,
@@ -193,8 +206,11 @@ class MetadataQuorum:
         started: Pending[None] = Pending()
 
         def leader_changed(leader_id: int | None, epoch: int) -> None:
-            if leader_id is not None and not started.done:
-                self._node.loop.call_soon(self._leader_known, started)
+            if leader_id is not None:
+                if not started.done:
+                    self._node.loop.call_soon(self._leader_known, started)
+                for listener in self._leader_listeners:
+                    self._node.loop.call_soon(listener)
 
         self.driver.on_leader_change(leader_changed)
         self.driver.start()
@@ -218,6 +234,24 @@ class MetadataQuorum:
     @property
     def kraft_version(self) -> int:
         return int(self.driver.raft.voters.level)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the active controller is this node's."""
+        runner = None if self.driver is None else self.driver.runner
+        return runner is not None and runner.is_active
+
+    def address_of(self, node_id: int) -> tuple[str, int] | None:
+        """Where a controller is reached."""
+        found: tuple[str, int] | None = self.driver.address_of(node_id)
+        return found
+
+    def raft_request(self, request: Any, context: Any) -> Pending[Any]:
+        """A request of another replica, or about the quorum, that came in by a listener."""
+        reply: Pending[Any] = self.driver.request(
+            request, context.api_version, listener=context.listener_name
+        )
+        return reply
 
     def handle(self, request: Any, context: ControllerContext) -> Pending[Any]:
         """A request for the controller or for raft, from this process."""

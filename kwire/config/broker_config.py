@@ -181,6 +181,22 @@ class BrokerConfig(Mapping[str, Any]):
         )
         return [listener for listener in advertised if listener.name not in controller]
 
+    def advertised_controller_listeners(self, host_name: Callable[[], str]) -> list[Listener]:
+        """The controller listeners as other nodes reach them."""
+        names = self.controller_listener_names()
+        own = [listener for listener in self.listeners() if listener.name in names]
+        found = {
+            listener.name: listener
+            for listener in listeners_module.default_advertised(own, host_name)
+        }
+        if self["advertised.listeners"] is not None:
+            for listener in listeners_module.parse_listeners(
+                "advertised.listeners", self["advertised.listeners"], self.protocol_map()
+            ):
+                if listener.name in found:
+                    found[listener.name] = listener
+        return list(found.values())
+
     def bootstraps_from_itself(self) -> bool:
         """Whether `controller.quorum.bootstrap.servers` names nothing but this very node.
 

@@ -113,12 +113,18 @@ class LogManager:
         or without `partition.metadata` is. Without the function nothing is stray. Raises
         LogDirectoryError where going on would lose something silently.
         """
+        for _ in self.loading(expected_topic):
+            pass
+
+    def loading(self, expected_topic: ExpectedTopic | None = None) -> Iterator[None]:
+        """`load_all`, a partition a step, so that a loop can do other things in between."""
         for directory in self.directories:
             if directory.error is not None:
                 continue
             try:
                 for name in self.load_steps(directory, expected_topic):
                     logger.debug("loaded %s/%s", directory.path, name)
+                    yield
             except OSError as error:
                 self.take_offline(directory, error)
         if all(directory.error is not None for directory in self.directories):

@@ -130,9 +130,7 @@ class ReplicaManager:
 
     def _is_eligible(self, replica_id: int, replica_epoch: int) -> bool:
         broker = self._brokers.get(replica_id)
-        return (
-            broker is not None and broker.is_active and replica_epoch in (-1, broker.epoch)
-        )
+        return broker is not None and broker.is_active and replica_epoch in (-1, broker.epoch)
 
     def _assign(self, topic: str, topic_id: bytes, index: int, new: Any) -> None:
         partition = self.by_id.get((topic_id, index))
@@ -215,13 +213,13 @@ class ReplicaManager:
             self.followers.forget(partition)
         if self.by_name.get((partition.topic, index)) is partition:
             del self.by_name[partition.topic, index]
-        if partition.is_leader:
-            partition.state.leader_id = -1
+        was_leader, partition.state.leader_id = partition.is_leader, -1
+        if was_leader:
             self._tell(partition, None)
+        log, partition.log = partition.log, None
         partition.drop_waiters(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if partition.log is not None:
+        if log is not None:
             self._log_manager.delete(partition.topic, index)
-            partition.log = None
 
     def close(self) -> None:
         """Nobody waits any more; the logs are closed by their manager."""

@@ -155,7 +155,10 @@ class Partition:
         if current_leader_epoch != NO_EPOCH:
             self.check_epoch(current_leader_epoch)
         if self.log is None:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+            is_gone = self.state.leader_id < 0
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER if is_gone else ErrorCode.KAFKA_STORAGE_ERROR
+            )
         return self.log
 
     # -- writing

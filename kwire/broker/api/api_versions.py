@@ -23,7 +23,8 @@ VERSIONS = (0, 5)
 def handle(context: RequestContext, request: Any) -> Any:
     """See the module."""
     version, node = context.api_version, context.node
-    code = api_versions.fault(request, version, "broker", node.cluster_id, node.broker_id)
+    listener = node.listener_type(context.listener_name)
+    code = api_versions.fault(request, version, listener, node.cluster_id, node.broker_id)
     if code != ErrorCode.NONE:
         return api_versions.refusal(code)
     if version >= api_versions.SOFTWARE_FROM and context.connection is not None:
