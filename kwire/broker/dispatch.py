@@ -64,7 +64,7 @@ class Dispatcher:
         if route is None:
             route = self._load(api_key)
         if not route.version_min <= api_version <= route.version_max:
-            if api_key == API_VERSIONS_KEY and api_version > route.version_max:
+            if api_key == API_VERSIONS_KEY:
                 unsupported: Route = _UNSUPPORTED_API_VERSIONS
                 return unsupported
             raise MalformedError(f"{route.name} version {api_version} is not supported")
@@ -97,7 +97,7 @@ class Dispatcher:
 
 
 class _UnsupportedApiVersions:
-    """ApiVersions at a version that is too high: version 0, error 35, its own range."""
+    """ApiVersions at a version that is not known: version 0, error 35, its own range."""
 
     name = "ApiVersions"
     module = None
