@@ -95,6 +95,7 @@ class Node:
         self.fetch_bytes_max: int = config["fetch.max.bytes"]
         self.listener_name = config.inter_broker_listener_name()
         self.on_fatal: Callable[[str], None] = lambda reason: None
+        self._failed = False
         self._executors: list[Any] = []
         self._new_executor = new_executor or _one_worker
         self.log_manager = LogManager(
@@ -427,6 +428,7 @@ class Node:
     def fatal(self, reason: str) -> None:
         """The node cannot go on: log why, tell whoever runs it."""
         logger.error("%s", reason)
+        self._failed = True
         self.on_fatal(reason)
 
     # -- stop
@@ -437,7 +439,8 @@ class Node:
         Clients and followers are served until the leaderships have moved; the controller's
         listener stays until the quorum has heard of the stop.
         """
-        if self.lifecycle.epoch >= 0:
+        nobody_answers = self._failed and len(self.image.controllers) <= 1
+        if self.lifecycle.epoch >= 0 and not nobody_answers:
             stopped: asyncio.Future[None] = self.loop.create_future()
             self.lifecycle.begin_shutdown().add_done_callback(lambda _: _finish(stopped))
             try:
