@@ -22,6 +22,7 @@ from kwire.spark.cluster import EARLIEST, LATEST, Cluster, Partition, partitions
 from kwire.spark.decoding import add_decoding_options, check_decoding, decoder_of
 from kwire.spark.job import (
     EXIT_DONE,
+    FinalError,
     Job,
     JobError,
     Progress,
@@ -145,7 +146,7 @@ class Archiver:
             try:
                 lag = self.batch()
                 failing_since = None
-            except (JobError, UsageError):
+            except (FinalError, UsageError):
                 raise
             except Exception as error:
                 now_s = time.monotonic()
@@ -194,12 +195,12 @@ class Archiver:
         topics = self.cluster.describe(names)
         missing = [name for name in self.options.topic_list if name not in topics]
         if missing:
-            raise JobError(f"topic {missing[0]}: not found")
+            raise FinalError(f"topic {missing[0]}: not found")
         state = self.log.state
         for name, info in topics.items():
             known = state.topics.get(name, info.topic_id)
             if known != info.topic_id:
-                raise JobError(
+                raise FinalError(
                     f"topic {name} was deleted and created again since it was archived; "
                     "archive it into another lake"
                 )
@@ -226,11 +227,11 @@ class Archiver:
             if start < firsts[key]:
                 gap = f"{key[0]}-{key[1]}: offsets {start} to {firsts[key] - 1} are gone"
                 if not self.options.allow_gaps:
-                    raise JobError(f"{gap}; --allow-gaps goes on behind them")
+                    raise FinalError(f"{gap}; --allow-gaps goes on behind them")
                 self.totals.gaps.append(gap)
                 start = firsts[key]
             if start > ends[key] and key in state.offsets and not self.committed:
-                raise JobError(f"{key[0]}-{key[1]} ends at {ends[key]}, before what is archived")
+                raise FinalError(f"{key[0]}-{key[1]} ends at {ends[key]}, before what is archived")
             starts[key] = start
         return starts
 
@@ -299,7 +300,7 @@ def _check_unmoved(state: LakeState, ranges: Ranges) -> None:
     """Nobody else may have archived the same partitions meanwhile."""
     for key, (start, _) in ranges.items():
         if state.offsets.get(key, start) > start:
-            raise JobError(f"{key[0]}-{key[1]} is archived by another writer of this lake")
+            raise FinalError(f"{key[0]}-{key[1]} is archived by another writer of this lake")
 
 
 def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str, Any]]:

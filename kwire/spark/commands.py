@@ -11,7 +11,7 @@ JOBS = {
     "replay": ("kwire.spark.replay", "an archive, or a range of it, back into topics"),
     "mirror": ("kwire.spark.mirror", "topics of one cluster to another, continuously"),
     "audit": ("kwire.spark.audit", "compare two of topic, archive, mirror and segment files"),
-    "profile": ("kwire.spark.profile", "hot keys, skew, sizes, rates, codecs, consumer lag"),
+    "profile": ("kwire.spark.profiles", "hot keys, skew, sizes, rates, codecs, consumer lag"),
 }
 EXIT_USAGE = 2
 

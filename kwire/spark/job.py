@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import pathlib
 import re
 import signal
 import sys
@@ -36,6 +37,10 @@ class UsageError(Exception):
 
 class JobError(Exception):
     """What made a job fail, in one line."""
+
+
+class FinalError(JobError):
+    """A JobError that trying again does not help."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -195,6 +200,9 @@ def require(options: argparse.Namespace, name: str) -> None:
 
 def run_job(job: Job, arguments: Sequence[str] | None = None) -> int:
     """Run a job; returns the exit status. What goes wrong is one line on stderr."""
+    # Under spark-submit the script's own folder comes first and would lend its names to others.
+    here = str(pathlib.Path(__file__).parent)
+    sys.path[:] = [path for path in sys.path if path != here]
     parser = parser_of(job)
     try:
         options = parser.parse_args(sys.argv[1:] if arguments is None else list(arguments))
@@ -245,8 +253,7 @@ def one_line(error: BaseException) -> str:
     if not causes and java is not None:
         text = str(java)
     line = causes[-1] if causes else (text.splitlines() or [""])[0]
-    named = isinstance(error, JobError)
-    return line[:500] if named else f"{type(error).__name__}: {line[:500]}"
+    return line[:500] if isinstance(error, JobError) else f"{type(error).__name__}: {line[:500]}"
 
 
 def _require_installed(job: Job) -> None:

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from kwire.spark.job import JobError
+from kwire.spark.job import FinalError
 from kwire.spark.lake_files import LakeFiles
 
 COMMITS = "_kwire/commits"
@@ -73,10 +73,10 @@ class Commit:
 
     @classmethod
     def decode(cls, data: bytes) -> Commit:
-        """Raises JobError for another format."""
+        """Raises FinalError for another format."""
         fields = json.loads(data)
         if fields.pop("format", None) != FORMAT:
-            raise JobError("the lake was written by a version of kwire with another format")
+            raise FinalError("the lake was written by a version of kwire with another format")
         fields["add"] = [DataFile(*file) for file in fields["add"]]
         fields["offsets"] = {(topic, n): offset for topic, n, offset in fields["offsets"]}
         return cls(**fields)
@@ -127,7 +127,7 @@ class LakeState:
         """Raises ValueError for a file that is no state."""
         fields = json.loads(gzip.decompress(data))
         if fields["format"] != FORMAT:
-            raise JobError("the lake was written by a version of kwire with another format")
+            raise FinalError("the lake was written by a version of kwire with another format")
         state = cls()
         state.version = fields["version"]
         state.files = {file[0]: DataFile(*file) for file in fields["files"]}
@@ -185,11 +185,11 @@ class LakeLog:
     def commit(self, commit: Commit, check: Callable[[LakeState], None] | None = None) -> int:
         """Append a commit; its number. `check` sees what others committed before and may refuse.
 
-        Raises JobError when a newer session under the same name has taken over.
+        Raises FinalError when a newer session under the same name has taken over.
         """
         while True:
             if commit.action != "open" and self.state.sessions.get(self.writer) != self.session:
-                raise JobError(f"another {self.writer!r} has taken over this lake")
+                raise FinalError(f"another {self.writer!r} has taken over this lake")
             if check is not None:
                 check(self.state)
             number = self.state.version + 1

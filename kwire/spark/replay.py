@@ -61,7 +61,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="the source's partition, or Kafka's by key (without one: the source's, modulo)",
     )
     parser.add_argument("--id", help="of this replay, to go on with; default: by its options")
-    parser.add_argument("--create", action="store_true", help="create target topics")
+    parser.add_argument(
+        "--create",
+        action="store_true",
+        help="create target topics (by default with retention.ms=-1)",
+    )
     parser.add_argument("--create-partitions", type=int, metavar="N", help="with so many")
     parser.add_argument(
         "--topic-config", metavar="NAME=VALUE", action="append", default=[], help="with --create"
@@ -80,7 +84,8 @@ def check(options: argparse.Namespace) -> None:
     check_range(options)
     options.settings = pairs(options.kafka_option, "--kafka-option")
     check_settings(options.settings)
-    options.topic_configs = pairs(options.topic_config, "--topic-config")
+    # Records keep their old timestamps: a default retention would remove them at once.
+    options.topic_configs = {"retention.ms": "-1", **pairs(options.topic_config, "--topic-config")}
     if options.to_topic:
         check_topic(options.to_topic, "--to-topic")
     if options.rate < 0 or options.rate_mb < 0:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from kwire.spark.murmur2 import partition_of
 
@@ -37,12 +37,22 @@ POLL_EVERY = 500
 Place = tuple[str, int, int]
 
 
+class MirrorPath(NamedTuple):
+    """A header with the clusters that a record has come through, and where it goes next."""
+
+    header: str
+    source: str
+    target: str
+
+
 @dataclasses.dataclass(frozen=True)
 class SendSettings:
     """How a task sends. `partitions`: of each target topic, for murmur2; None keeps the source's.
 
-    `id_header`, `source_header`: added to every record (the second holds the source's position).
-    `done`: the last source offset that is there already, by place. Rates are for one task, 0: none.
+    `headers` and `source_header` are added to every record; the latter holds the source's offset,
+    with topic and partition when `full_source`. `done`: the last source offset that is there
+    already, by place. With `path` a record that has come through the target is not sent; where it
+    came from there directly its `source_header` says where it lies. Rates (0: none) are a task's.
     """
 
     config: Mapping[str, str]
@@ -53,7 +63,7 @@ class SendSettings:
     done: Mapping[Place, int]
     records_per_s: float = 0.0
     bytes_per_s: float = 0.0
-    path_header: tuple[str, str] | None = None
+    path: MirrorPath | None = None
     timeout_s: float = 300.0
 
 
@@ -162,6 +172,8 @@ class Sending:
                 number = partition % count if key is None else partition_of(key, count)
             if offset <= settings.done.get((topic, partition, number), -1):
                 continue
+            if settings.path is not None and self._came_from_there(row):
+                continue
             size = (len(key) if key else 0) + (len(value) if value else 0)
             size_bytes += size
             self._produce(row, number, size)
@@ -172,6 +184,21 @@ class Sending:
                     size_bytes = 0
             if self.failure:
                 raise SendError(self.failure)
+
+    def _came_from_there(self, row: tuple[Any, ...]) -> bool:
+        """Whether a record has been in the target; notes where it lies if it is from there."""
+        topic, partition, offset, _, _, _, headers, target = row
+        path, settings = self.settings.path, self.settings
+        if not headers or path is None:
+            return False
+        found = {entry["key"]: entry["value"] for entry in headers}
+        hops = (found.get(path.header) or b"").decode("utf-8", "replace").split(",")
+        if path.target not in hops:
+            return False
+        place = (found.get(settings.source_header) or b"").decode("utf-8", "replace")
+        if hops[-1] == path.target and place.isdecimal():
+            self.runs.add((topic, partition, target, partition), offset, int(place), 0)
+        return True
 
     def _produce(self, row: tuple[Any, ...], number: int, size: int) -> None:
         topic, partition, offset, timestamp_ms, key, value, headers, target = row
@@ -204,12 +231,11 @@ class Sending:
     ) -> list[tuple[str, bytes | None]]:
         settings = self.settings
         found = [(entry["key"], entry["value"]) for entry in own or ()]
-        path = ""
-        if settings.path_header is not None:
-            name, alias = settings.path_header
-            path = next((value.decode() for key, value in found if key == name and value), "")
+        if settings.path is not None:
+            name = settings.path.header
+            hops = next((value for key, value in found if key == name and value), b"")
             found = [pair for pair in found if pair[0] not in (name, settings.source_header)]
-            found.append((name, f"{path},{alias}".lstrip(",").encode()))
+            found.append((name, (hops + b"," if hops else b"") + settings.path.source.encode()))
         found += settings.headers
         source = f"{topic}/{partition}/{offset}" if settings.full_source else str(offset)
         found.append((settings.source_header, source.encode()))

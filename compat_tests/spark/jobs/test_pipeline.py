@@ -1,0 +1,241 @@
+"""archive -> replay -> audit -> profile on a running broker: random records survive byte for byte."""
+
+from __future__ import annotations
+
+import pathlib
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support import kafka_client as client
+from tests.support.broker import BrokerProcess
+from tests.support.kafka_client import Sent
+from tests.support.spark import Outcome
+
+Run = Callable[..., Outcome]
+HOUR_MS = 3_600_000
+BASE_MS = 1_760_000_000_000
+
+
+def random_records(seed: int, count: int, partitions: int) -> list[Sent]:
+    """Records of all shapes: nulls, empty, binary, large, headers double, null and of no ASCII."""
+    rng = random.Random(seed)
+
+    def text(sizes: tuple[int, ...]) -> bytes | None:
+        size = rng.choice(sizes)
+        return None if size < 0 else rng.randbytes(size)
+
+    records = []
+    for _ in range(count):
+        headers = [
+            (rng.choice(["a", "a", "é", "日本", ""]), text((-1, 0, 3, 40)))
+            for _ in range(rng.choice((0, 0, 1, 3)))
+        ]
+        records.append(
+            Sent(
+                rng.randrange(partitions),
+                text((-1, 0, 1, 8, 8, 200)),
+                text((-1, 0, 1, 30, 30, 5000)),
+                headers,
+                BASE_MS + rng.randrange(60 * HOUR_MS),
+            )
+        )
+    return records
+
+
+def same_content(left: dict[int, list[client.Got]], right: dict[int, list[client.Got]]) -> bool:
+    return {n: [got.content for got in found] for n, found in left.items()} == {
+        n: [got.content for got in found] for n, found in right.items()
+    }
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_random_records_survive(
+    broker: BrokerProcess, run: Run, lake: str, seed: int, tmp_path: pathlib.Path
+) -> None:
+    at = broker.bootstrap
+    topic = client.create(at, partitions=3)
+    client.send(at, topic, random_records(seed, 2500, 3), **{"compression.type": "zstd"})
+    done = run("archive", "-b", at, "--topics", topic, "--lake", lake, "--once")
+    assert done.status == 0, done.stderr
+    assert done.summary is not None
+    assert done.summary["records"] == 2500
+    again = run("archive", "-b", at, "--topics", topic, "--lake", lake, "--once")
+    assert again.summary is not None
+    assert again.summary["records"] == 0
+
+    target = f"{topic}-again"
+    sent = run("replay", "-b", at, "--lake", lake, "--to-topic", target, "--create")
+    assert sent.status == 0, sent.stderr
+    assert sent.summary is not None
+    assert sent.summary["sent"] == 2500
+    assert same_content(client.consume(at, topic), client.consume(at, target))
+    once_more = run("replay", "-b", at, "--lake", lake, "--to-topic", target)
+    assert once_more.summary is not None
+    assert (once_more.summary["sent"], once_more.summary["already_there"]) == (0, 2500)
+
+    report = tmp_path / "audit.html"
+    for right in (f"archive:{lake}", f"replay:{target}"):
+        audited = run(
+            "audit", "-b", at, "--left", f"topic:{topic}", "--right", right, "--report", str(report)
+        )
+        assert audited.status == 0, audited.summary
+        assert audited.summary is not None
+        assert audited.summary["left"]["records"] == audited.summary["right"]["records"] == 2500
+        assert "<svg" in report.read_text()
+
+
+def test_audit_finds_what_is_wrong(
+    broker: BrokerProcess, run: Run, lake: str, tmp_path: pathlib.Path
+) -> None:
+    at = broker.bootstrap
+    topic = client.create(at, partitions=2)
+    client.send(at, topic, random_records(7, 300, 2))
+    assert run("archive", "-b", at, "--topics", topic, "--lake", lake, "--once").status == 0
+    client.send(at, topic, [Sent(0, b"k", b"one more", (), BASE_MS)])
+    audited = run("audit", "-b", at, "--left", f"topic:{topic}", "--right", f"archive:{lake}")
+    assert audited.status == 1
+    assert audited.summary is not None
+    last = client.consume(at, topic)[0][-1].offset
+    assert audited.summary["examples"] == [
+        {"topic": topic, "partition": 0, "offset": last, "what": "missing right"}
+    ]
+    common = run(
+        "audit", "-b", at, "--left", f"topic:{topic}", "--right", f"archive:{lake}", "--common"
+    )
+    assert common.status == 0
+
+
+def test_replay_of_a_range_by_key(broker: BrokerProcess, run: Run, lake: str) -> None:
+    at = broker.bootstrap
+    topic = client.create(at, partitions=2)
+    records = [Sent(i % 2, b"key-%d" % (i % 10), b"%d" % i, (), BASE_MS + i) for i in range(400)]
+    client.send(at, topic, records)
+    assert run("archive", "-b", at, "--topics", topic, "--lake", lake, "--once").status == 0
+    target = client.create(at, partitions=5)
+    arguments = ("-b", at, "--lake", lake, "--to-topic", target, "--partitioner", "murmur2")
+    done = run(
+        "replay",
+        *arguments,
+        "--from-time",
+        str(BASE_MS + 100),
+        "--where",
+        "cast(key as string) <> 'key-3'",
+    )
+    assert done.status == 0, done.stderr
+    got = client.consume(at, target)
+    values = sorted(int(record.value or b"") for found in got.values() for record in found)
+    assert values == [i for i in range(100, 400) if i % 10 != 3]
+    # Kafka's own producers put a key where murmur2 does: librdkafka's is asked.
+    check = client.create(at, partitions=5)
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": at, "partitioner": "murmur2_random"})
+    for i in range(10):
+        producer.produce(check, b"", b"key-%d" % i)
+    producer.flush(30)
+    where = {r.key: n for n, found in client.consume(at, check).items() for r in found}
+    assert all(where[r.key] == n for n, found in got.items() for r in found)
+
+
+def test_archive_compaction_and_retention(
+    broker: BrokerProcess, run: Run, lake: str, spark: Any
+) -> None:
+    at = broker.bootstrap
+    topic = client.create(at, partitions=2)
+    client.send(at, topic, random_records(3, 1000, 2))
+    arguments = ("-b", at, "--topics", topic, "--lake", lake, "--once")
+    done = run("archive", *arguments, "--batch-records", "250", "--compact", "--files-min", "2")
+    assert done.status == 0, done.stderr
+    assert done.summary is not None
+    assert done.summary["batches"] >= 4
+    assert done.summary["compacted_files"] > 0
+    files = list(pathlib.Path(lake).rglob("*.parquet"))
+    folders = {file.parent for file in files}
+    assert len(files) == len(folders)
+    assert spark.read.parquet(lake).count() == 1000
+    audited = run("audit", "-b", at, "--left", f"topic:{topic}", "--right", f"archive:{lake}")
+    assert audited.status == 0, audited.summary
+    gone = run("archive", "--lake", lake, "--maintain-only", "--retention-days", "1")
+    assert gone.status == 0, gone.stderr
+    assert not list(pathlib.Path(lake).rglob("*.parquet"))
+    again = run("archive", *arguments)
+    assert again.summary is not None
+    assert again.summary["records"] == 0
+
+
+def test_undecodable_values_are_dead_letters(
+    broker: BrokerProcess, run: Run, lake: str, spark: Any
+) -> None:
+    at = broker.bootstrap
+    topic = client.create(at)
+    values = [b'{"a": 1}', b"\0\0\0\0\7[1, 2]", b"{no json", b"\xff\xfe", None, b"NaN"]
+    client.send(at, topic, [Sent(0, b"k", value) for value in values])
+    arguments = ("-b", at, "--topics", topic, "--lake", lake, "--once", "--decode", "json")
+    done = run("archive", *arguments)
+    assert done.status == 0, done.stderr
+    assert done.summary is not None
+    assert (done.summary["records"], done.summary["dead_letters"]) == (6, 3)
+    rows = spark.read.parquet(lake).orderBy("offset").collect()
+    assert [(row.valueJson, row.valueSchemaId) for row in rows] == [
+        ('{"a": 1}', None),
+        ("[1, 2]", 7),
+        (None, None),
+    ]
+    dead = spark.read.parquet(f"{lake}/_dead_letter").orderBy("offset").collect()
+    assert [bytes(row.value) for row in dead] == [values[2], values[3], values[5]]
+    assert all(row.reason for row in dead)
+    audited = run("audit", "-b", at, "--left", f"topic:{topic}", "--right", f"archive:{lake}")
+    assert audited.status == 0, audited.summary
+
+
+def test_profile(broker: BrokerProcess, run: Run, tmp_path: pathlib.Path) -> None:
+    at = broker.bootstrap
+    topic = client.create(at, partitions=2)
+    records = [
+        Sent(i % 2, b"hot" if i % 4 == 0 else b"k%d" % i, b"word " * 20, (), BASE_MS + i * 1000)
+        for i in range(1000)
+    ]
+    client.send(at, topic, records)
+    from kwire.spark.cluster import Cluster
+
+    assert Cluster(at).set_group_offsets("readers", {(topic, 0): 100, (topic, 1): 500}) is None
+    report = tmp_path / "profile.html"
+    done = run("profile", "-b", at, "--source", f"topic:{topic}", "--lag", "--report", str(report))
+    assert done.status == 0, done.stderr
+    assert done.summary is not None
+    first = done.summary["hot_keys"][0]
+    assert (first["key"], first["records"]) == ("hot", 250)
+    assert done.summary["topics"][topic]["records"] == 1000
+    assert {row["codec"] for row in done.summary["codecs"]} == {
+        "none",
+        "gzip",
+        "snappy",
+        "lz4",
+        "zstd",
+    }
+    assert done.summary["codecs"][0]["ratio"] > 2
+    assert [row["lag"] for row in done.summary["lag"]][-1] == 400
+    assert report.read_text().count("<svg") >= 4
+
+
+def test_wrong_options_are_one_line(broker: BrokerProcess, run: Run, lake: str) -> None:
+    at = broker.bootstrap
+    for job, arguments, words in (
+        ("archive", ("-b", at, "--topics", "nosuch", "--lake", lake, "--once"), "nosuch"),
+        ("archive", ("-b", at, "--lake", lake), "--topics or --pattern"),
+        ("archive", ("-b", at, "--pattern", "(", "--lake", lake), "--pattern"),
+        ("archive", ("-b", at, "--topics", "a", "--lake", lake, "-o", "group.id=x"), "group.id"),
+        ("replay", ("-b", at, "--lake", lake), "no archive there"),
+        ("replay", ("-b", at, "--lake", lake, "--from-time", "soon"), "--from-time"),
+        ("audit", ("-b", at, "--left", "topic:nosuch", "--right", "archive:x"), "nosuch"),
+        ("audit", ("--left", "what", "--right", "archive:x"), "--left what"),
+        ("profile", ("--source", "segments:/nowhere"), "/nowhere"),
+        ("mirror", ("-b", at, "--to", at, "--alias", "a"), "--to-alias"),
+    ):
+        done = run(job, *arguments)
+        assert done.status == 2, (job, arguments, done)
+        assert words in done.stderr, done.stderr
+        assert done.stderr.count("\n") == 1, done.stderr

@@ -1,0 +1,223 @@
+"""Where a mirror's records lie: runs of source offsets at target offsets, as Parquet folders.
+
+A run says: `records` records from source offset `sourceFirst` to `sourceLast` lie from target
+offset `targetFirst` on, one after the other. A batch leaves a folder of runs; the state's commits
+say which folders count. To translate a group's offset is to find the last run that begins below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kwire.spark.cluster import EARLIEST, LATEST, Partition
+from kwire.spark.lake_log import DataFile, LakeLog
+from kwire.spark.sending import RUN_SCHEMA
+from kwire.spark.topic_source import read_ranges
+
+if TYPE_CHECKING:
+    from kwire.spark.mirror import Mirror
+
+PATH_HEADER = "kwire-mirror-path"
+OFFSET_HEADER = "kwire-mirror-offset"
+TABLE = "offsets"
+FOLDERS_MAX = 64
+SETTLE_S = 0.5
+
+
+def header_text(name: str) -> Any:
+    """The last header of this name as text; null without."""
+    from pyspark.sql import functions as f
+
+    found = f.filter("headers", lambda entry: entry["key"] == name)
+    return f.try_element_at(found, f.lit(-1))["value"].cast("string")
+
+
+def with_origin(frame: Any) -> Any:
+    """The frame with `path` and `origin` (text or null) from the headers."""
+    return frame.withColumn("path", header_text(PATH_HEADER)).withColumn(
+        "origin", header_text(OFFSET_HEADER)
+    )
+
+
+def new_folder(log: LakeLog, number: int) -> str:
+    """A folder for the runs of a batch."""
+    return f"{TABLE}/{log.state.version + 1:012d}-{log.session}-{number}"
+
+
+def write(runs: Any, log: LakeLog, folder: str) -> None:
+    """Write runs; this is what makes their records be sent. A folder is written once only."""
+    runs.write.mode("errorifexists").parquet(f"{log.files.root}/{folder}")
+
+
+def read(spark: Any, log: LakeLog, folders: Iterable[str] | None = None) -> Any:
+    """All runs that count, or those of some folders."""
+    if folders is None:
+        folders = [file.path for file in log.state.select(TABLE)]
+    paths = [f"{log.files.root}/{folder}" for folder in folders]
+    if not paths:
+        return spark.createDataFrame([], RUN_SCHEMA)
+    return spark.read.schema(RUN_SCHEMA).parquet(*paths)
+
+
+def count(spark: Any, log: LakeLog, folder: str) -> tuple[int, int, list[DataFile]]:
+    """(records, bytes, what to commit) of a batch's folder."""
+    from pyspark.sql import functions as f
+
+    row = read(spark, log, [folder]).agg(f.sum("records"), f.sum("bytes")).collect()[0]
+    records, size_bytes = row[0] or 0, row[1] or 0
+    return records, size_bytes, [entry(folder, records, size_bytes)] if records else []
+
+
+def entry(folder: str, records: int, size_bytes: int) -> DataFile:
+    """A folder of runs as the log has it."""
+    return DataFile(folder, TABLE, "", "", -1, records, size_bytes, 0, 0, 0, 0)
+
+
+def compact(spark: Any, log: LakeLog, now_ms: int) -> None:
+    """Join many folders of runs into one."""
+    from pyspark.sql import functions as f
+
+    folders = [file.path for file in log.state.select(TABLE)]
+    if len(folders) < FOLDERS_MAX:
+        return
+    folder = f"{new_folder(log, 0)}-joined"
+    runs = merged(read(spark, log, folders))
+    runs.repartition("sourceTopic", "sourcePartition").write.parquet(f"{log.files.root}/{folder}")
+    row = read(spark, log, [folder]).agg(f.sum("records"), f.sum("bytes")).collect()[0]
+    commit = log.new_commit(
+        "compact", now_ms, add=[entry(folder, row[0] or 0, row[1] or 0)], remove=folders
+    )
+    log.commit(commit)
+    for old in folders:
+        log.files.delete([info.path for info in list(log.files.walk(old))])
+    log.commit(log.new_commit("purge", now_ms, purged=folders))
+
+
+def merged(runs: Any) -> Any:
+    """Runs that continue each other as one."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    place = ["sourceTopic", "sourcePartition", "targetTopic", "targetPartition"]
+    order = Window.partitionBy(*place).orderBy("sourceFirst")
+    follows = (f.lag("sourceLast").over(order) + 1 == f.col("sourceFirst")) & (
+        f.lag(f.col("targetFirst") + f.col("records")).over(order) == f.col("targetFirst")
+    )
+    begins = f.when(f.coalesce(follows, f.lit(False)), 0).otherwise(1)
+    return (
+        runs.withColumn("begins", begins)
+        .withColumn("island", f.sum("begins").over(order))
+        .groupBy(*place, "island")
+        .agg(
+            f.min("sourceFirst").alias("sourceFirst"),
+            f.max("sourceLast").alias("sourceLast"),
+            f.min("targetFirst").alias("targetFirst"),
+            f.sum("records").alias("records"),
+            f.sum("bytes").alias("bytes"),
+        )
+        .drop("island")
+    )
+
+
+def recover(mirror: Mirror, partitions: Sequence[Partition]) -> dict[Partition, int]:
+    """{source partition: behind the last record that has arrived} of a session that was killed.
+
+    Reads the target behind the last commit (all of it where the state is new) and commits the
+    runs of what it finds.
+    """
+    from pyspark.sql import functions as f
+
+    sources = {(mirror.name_of(topic), n): (topic, n) for topic, n in partitions}
+    noted = mirror.log.state.extra.get("target_ends", {})
+    firsts = mirror.target.offsets(sources, EARLIEST)
+    ends = mirror.target.offsets(sources, LATEST)
+    while True:  # what a killed session has sent may still arrive
+        mirror.progress.wait(SETTLE_S)
+        again = mirror.target.offsets(sources, LATEST)
+        if again == ends:
+            break
+        ends = again
+    ranges = {}
+    for key, end in ends.items():
+        begin = max(noted.get(f"{key[0]}/{key[1]}", 0), firsts[key])
+        if end > begin:
+            ranges[key] = (begin, end)
+    if not ranges:
+        return {}
+    options = mirror.options
+    frame = with_origin(
+        read_ranges(mirror.spark, options.to, options.to_settings, ranges, committed=False)
+    )
+    own = f.element_at(f.split("path", ","), -1) == options.alias
+    found = frame.where(f.col("path").isNotNull() & f.col("origin").isNotNull()).where(own)
+    runs = found.select(
+        f.expr(f"substring(topic, {len(options.prefix) + 1})").alias("sourceTopic"),
+        f.col("partition").alias("sourcePartition"),
+        f.col("topic").alias("targetTopic"),
+        f.col("partition").alias("targetPartition"),
+        f.col("origin").cast("bigint").alias("sourceFirst"),
+        f.col("origin").cast("bigint").alias("sourceLast"),
+        f.col("offset").alias("targetFirst"),
+        f.lit(1).cast("bigint").alias("records"),
+        f.lit(0).cast("bigint").alias("bytes"),
+    )
+    folder = f"{new_folder(mirror.log, 0)}-recovered-{mirror.clock.wall_ms()}"
+    write(merged(runs), mirror.log, folder)
+    rows = (
+        read(mirror.spark, mirror.log, [folder])
+        .groupBy("sourceTopic", "sourcePartition")
+        .agg(f.max("sourceLast").alias("last"), f.sum("records").alias("records"))
+        .collect()
+    )
+    done = {(row.sourceTopic, row.sourcePartition): row.last + 1 for row in rows}
+    if done:
+        total = sum(row.records for row in rows)
+        mirror.progress.say(f"{total:,} records had arrived behind the last commit")
+        known = mirror.log.state.offsets
+        moved = {key: end for key, end in done.items() if end > known.get(key, -1)}
+        ends_noted = {**noted, **{f"{t}/{n}": end for (t, n), end in ends.items()}}
+        commit = mirror.log.new_commit(
+            "recover",
+            mirror.clock.wall_ms(),
+            add=[entry(folder, total, 0)],
+            offsets=moved,
+            extra={"target_ends": ends_noted},
+        )
+        mirror.log.commit(commit)
+    return done
+
+
+def translate(
+    spark: Any, log: LakeLog, rows: Sequence[tuple[str, str, int, int]], prefix: str
+) -> dict[str, dict[Partition, int]]:
+    """{group: {target partition: offset}} for (group, topic, partition, committed) rows.
+
+    A committed offset becomes the target offset behind the last record that was consumed; where
+    nothing below it was mirrored, the first one that was.
+    """
+    from pyspark.sql import functions as f
+
+    if not rows:
+        return {}
+    groups = spark.createDataFrame(
+        list(rows), "group string, sourceTopic string, sourcePartition int, committed bigint"
+    )
+    runs = read(spark, log)
+    joined = f.broadcast(groups).join(runs, ["sourceTopic", "sourcePartition"])
+    consumed = f.col("sourceFirst") < f.col("committed")
+    inside = f.least(f.col("committed") - 1, f.col("sourceLast")) - f.col("sourceFirst") + 1
+    behind = f.col("targetFirst") + f.least(inside, f.col("records"))
+    found = (
+        joined.groupBy("group", "sourceTopic", "sourcePartition")
+        .agg(
+            f.max_by(f.when(consumed, behind), f.when(consumed, f.col("sourceFirst"))).alias("at"),
+            f.min("targetFirst").alias("first"),
+        )
+        .collect()
+    )
+    translated: dict[str, dict[Partition, int]] = {}
+    for row in found:
+        key = (f"{prefix}{row.sourceTopic}", row.sourcePartition)
+        translated.setdefault(row.group, {})[key] = row.first if row["at"] is None else row["at"]
+    return translated

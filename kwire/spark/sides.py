@@ -1,0 +1,163 @@
+"""The things that audit and profile look at: a topic, an archive, a mirror, segment files.
+
+    topic:NAME[,NAME]        of the cluster at --bootstrap (or the other side's)
+    archive:FOLDER           a lake
+    segments:FOLDER          a data directory
+    mirror:NAME[,NAME]       a topic that mirror wrote: records count by the source's offset
+    replay:NAME[,NAME]       a topic that replay wrote: records count by the archive's position
+
+A frame of a side has SIDE_COLUMNS. `position` is the place in the side itself, topic, partition and
+`offset` are where the record comes from: that is what two sides have in common.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from kwire.spark.archive_source import archive_frame, chosen_files, load_archive, narrow_frame
+from kwire.spark.cluster import EARLIEST, LATEST, Cluster, partitions_of
+from kwire.spark.job import JobError, UsageError, check_topic
+from kwire.spark.topic_source import read_ranges
+
+KINDS = ("topic", "archive", "segments", "mirror", "replay")
+ON_CLUSTER = ("topic", "mirror", "replay")
+SIDE_COLUMNS = (
+    "topic",
+    "partition",
+    "offset",
+    "position",
+    "timestamp",
+    "timestampType",
+    "key",
+    "value",
+    "headers",
+)
+OWN_HEADERS = "kwire-"
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """One side: kind and place, and the cluster where it has one."""
+
+    kind: str
+    place: str
+    bootstrap: str | None = None
+    settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}:{self.place}"
+
+    @property
+    def topics(self) -> list[str]:
+        return [name for name in self.place.split(",") if name]
+
+
+def parse_side(text: str, option: str, bootstrap: str | None, settings: Mapping[str, str]) -> Side:
+    """A side by its text; UsageError names what is wrong."""
+    kind, colon, place = text.partition(":")
+    if not colon or kind not in KINDS or not place:
+        raise UsageError(f"{option} {text}: expected one of {', '.join(KINDS)} with :PLACE")
+    side = Side(kind, place, bootstrap, settings)
+    if kind in ON_CLUSTER:
+        if not bootstrap:
+            raise UsageError(f"{option} {text}: needs --bootstrap")
+        for name in side.topics:
+            check_topic(name, option)
+    return side
+
+
+def check_side(side: Side, option: str) -> None:
+    """Look whether it is there, before Spark starts (lakes elsewhere are looked at later)."""
+    if side.kind in ON_CLUSTER:
+        found = Cluster(side.bootstrap or "", side.settings).describe(side.topics)
+        for name in side.topics:
+            if name not in found:
+                raise UsageError(f"{option} topic {name}: not found at {side.bootstrap}")
+    elif "://" not in side.place:
+        if side.kind == "archive":
+            load_archive(side.place)
+        else:
+            import os
+
+            if not os.path.isdir(side.place):
+                raise UsageError(f"{option} {side.place}: no such folder")
+
+
+def side_frame(spark: Any, side: Side, options: argparse.Namespace) -> Any:
+    """The side's records that the options choose, with SIDE_COLUMNS."""
+    from pyspark.sql import functions as f
+
+    if side.kind == "archive":
+        log = load_archive(side.place, spark)
+        frame = archive_frame(spark, log, options, chosen_files(log, options))
+        return frame.withColumn("position", f.col("offset")).select(*SIDE_COLUMNS)
+    if side.kind == "segments":
+        frame = narrow_frame(_segments(spark, side, options), options)
+        return frame.withColumn("position", f.col("offset")).select(*SIDE_COLUMNS)
+    frame = _topics(spark, side, options.isolation == "read_committed")
+    frame = frame.withColumn("position", f.col("offset"))
+    if side.kind in ("mirror", "replay"):
+        frame = _by_origin(frame, side.kind)
+    return narrow_frame(frame, options).select(*SIDE_COLUMNS)
+
+
+def _segments(spark: Any, side: Side, options: argparse.Namespace) -> Any:
+    from kwire.spark.segment_source import NAME, register
+
+    register(spark)
+    reader = spark.read.format(NAME).option("isolation", options.isolation)
+    if options.topic_list is not None:
+        reader = reader.option("topic", ",".join(options.topic_list))
+    else:
+        reader = reader.option("topicPattern", "(?!__).*")
+    if options.partition_list is not None:
+        reader = reader.option("partitions", ",".join(map(str, options.partition_list)))
+    for name, value in (
+        ("startingOffset", options.from_offset),
+        ("endingOffset", options.to_offset),
+        ("startingTimestamp", options.from_ms),
+        ("endingTimestamp", options.to_ms),
+    ):
+        if value is not None:
+            reader = reader.option(name, str(value))
+    return reader.load(side.place)
+
+
+def _topics(spark: Any, side: Side, committed: bool) -> Any:
+    cluster = Cluster(side.bootstrap or "", side.settings)
+    partitions = partitions_of(cluster.describe(side.topics))
+    firsts = cluster.offsets(partitions, EARLIEST)
+    ends = cluster.offsets(partitions, LATEST, committed=committed)
+    ranges = {key: (firsts[key], ends[key]) for key in partitions if ends[key] > firsts[key]}
+    if not ranges:
+        # The connector refuses to read nothing: an empty range of the first partition.
+        key = partitions[0] if partitions else None
+        if key is None:
+            raise JobError(f"{side.name}: no partitions")
+        ranges = {key: (firsts[key], firsts[key])}
+    return read_ranges(spark, side.bootstrap or "", side.settings, ranges, committed=committed)
+
+
+def _by_origin(frame: Any, kind: str) -> Any:
+    """Topic, partition and offset by what mirror or replay wrote into the headers."""
+    from pyspark.sql import functions as f
+
+    name = "kwire-mirror-offset" if kind == "mirror" else "kwire-replay-source"
+    found = f.filter("headers", lambda entry: entry["key"] == name)
+    text = f.element_at(found, -1)["value"].cast("string")
+    frame = frame.withColumn("_origin", text).where(f.col("_origin").isNotNull())
+    if kind == "mirror":
+        frame = frame.withColumn("offset", f.col("_origin").cast("bigint"))
+    else:
+        parts = f.split("_origin", "/")
+        frame = (
+            frame.withColumn("topic", parts[0])
+            .withColumn("partition", parts[1].cast("int"))
+            .withColumn("offset", parts[2].cast("bigint"))
+        )
+    kept = f.filter("headers", lambda entry: ~entry["key"].startswith(OWN_HEADERS))
+    return frame.withColumn("headers", kept).drop("_origin")

@@ -1,0 +1,93 @@
+"""Spark for tests: where the connector's jars are, jobs as processes and in this process."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+JOB_TIMEOUT_S = 600
+# Short jobs on a shared machine: little compiling, little memory, two tasks at a time.
+FAST = (
+    "--master",
+    "local[2]",
+    "--spark-conf",
+    "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -Xshare:auto",
+    "--spark-conf",
+    "spark.driver.memory=1g",
+    "--spark-conf",
+    "spark.sql.shuffle.partitions=2",
+)
+
+
+def connector_jars() -> str:
+    """The folder of the connector's jars; skips the test without Java, PySpark or the jars."""
+    for module in ("pyspark", "pyarrow", "pandas", "confluent_kafka"):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"needs {module}")
+    if shutil.which("java") is None:
+        pytest.skip("needs Java")
+    cache = pathlib.Path(os.environ.get("KWIRE_CACHE") or pathlib.Path.home() / ".cache" / "kwire")
+    folder = cache / "spark-kafka"
+    if not (folder / "complete").exists():
+        if shutil.which("mvn") is None:
+            pytest.skip("needs Maven, or the connector's jars in KWIRE_CACHE")
+        script = ROOT / "compat_tests" / "peers" / "fetch-spark-kafka.sh"
+        subprocess.run([script, folder], check=True, stdout=subprocess.DEVNULL, timeout=600)
+    return str(folder)
+
+
+class Outcome(NamedTuple):
+    """What a job left: exit status, summary (None without), stderr."""
+
+    status: int
+    summary: dict[str, Any] | None
+    stderr: str
+
+
+def command(job: str, *arguments: str) -> list[str]:
+    """The command line of a job."""
+    return [sys.executable, "-m", "kwire", "spark", job, *arguments, *FAST]
+
+
+def run_process(job: str, *arguments: str, timeout_s: float = JOB_TIMEOUT_S) -> Outcome:
+    """Run a job as a process of its own."""
+    done = subprocess.run(
+        command(job, *arguments),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    return Outcome(done.returncode, summary_of(done.stdout), done.stderr)
+
+
+def start_process(job: str, *arguments: str, log: pathlib.Path) -> subprocess.Popen[str]:
+    """Start a job; it and Spark's JVM are a process group of their own, to be killed as one."""
+    with log.open("a") as file:
+        return subprocess.Popen(
+            command(job, *arguments),
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=file,
+            text=True,
+            start_new_session=True,
+        )
+
+
+def summary_of(text: str) -> dict[str, Any] | None:
+    """The last line that is JSON."""
+    for line in reversed(text.splitlines()):
+        if line.startswith("{"):
+            found: dict[str, Any] = json.loads(line)
+            return found
+    return None
