@@ -56,7 +56,7 @@ unit: setup-test
 EFFORT ?= 10
 stress: setup-test
 	KWIRE_EFFORT=$(EFFORT) KWIRE_RAFT_SEEDS=$$((40 * $(EFFORT))) KWIRE_POWER_SEEDS=$$((12 * $(EFFORT))) \
-	  $(BIN)/python -m pytest -q -n 2 tests/sim tests/hostile tests/unit/kraft $(ARGS)
+	  $(BIN)/python -m pytest -q -n 2 tests/sim tests/hostile tests/unit/kraft tests/unit/log $(ARGS)
 
 sim: setup-test
 	KWIRE_SIM_SEED=$(SEED) $(BIN)/python -m pytest -q tests/sim $(ARGS)

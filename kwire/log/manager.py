@@ -15,21 +15,15 @@ from kwire.log.cleaner import LogCleaner
 from kwire.log.directory_files import (
     PARTITION_METADATA,
     encode_partition_metadata,
-    parse_partition_metadata,
 )
 from kwire.log.files import Files, SystemFiles, raise_open_files_limit, write_atomically
 from kwire.log.flushing import SyncRequest, sync_files
+from kwire.log.loading import ExpectedTopic, load_directories
 from kwire.log.log_base import LogBase
 from kwire.log.log_config import LogConfig
 from kwire.log.log_directory import (
     DELETE_SUFFIX,
-    FUTURE_SUFFIX,
-    METADATA_PARTITION,
-    STRAY_SUFFIX,
     LogDirectory,
-    LogDirectoryError,
-    PartitionName,
-    parse_name,
     suffixed_name,
 )
 from kwire.log.manager_settings import ManagerSettings
@@ -48,7 +42,6 @@ SLICE_LOGS = 100  # logs that a periodic task looks at before the loop gets its 
 __all__ = ["ConfigOf", "LogManager", "ManagerSettings", "remove_tree"]
 
 ConfigOf = Callable[[str], LogConfig]
-ExpectedTopic = Callable[[str, int], bytes | None]
 
 
 class LogManager:
@@ -106,118 +99,22 @@ class LogManager:
             raise
 
     def load_all(self, expected_topic: ExpectedTopic | None = None) -> None:
-        """Load every partition's directory.
-
-        `expected_topic(topic, partition)` is the topic id that the metadata has for this replica,
-        None when it has none: such a directory is set aside as `-stray`, as one with another id
-        or without `partition.metadata` is. Without the function nothing is stray. Raises
-        LogDirectoryError where going on would lose something silently.
-        """
+        """Load every partition's directory: see `loading.load_directories`."""
         for _ in self.loading(expected_topic):
             pass
 
     def loading(self, expected_topic: ExpectedTopic | None = None) -> Iterator[None]:
         """`load_all`, a partition a step, so that a loop can do other things in between."""
-        for directory in self.directories:
-            if directory.error is not None:
-                continue
-            try:
-                for name in self.load_steps(directory, expected_topic):
-                    logger.debug("loaded %s/%s", directory.path, name)
-                    yield
-            except OSError as error:
-                self.take_offline(directory, error)
-        if all(directory.error is not None for directory in self.directories):
-            raise LogDirectoryError(
-                f"no log directory can be read; {self.directories[0].path}: "
-                f"{self.directories[0].error}"
-            )
+        return load_directories(self, expected_topic)
 
-    def load_steps(
-        self, directory: LogDirectory, expected_topic: ExpectedTopic | None = None
-    ) -> Iterator[str]:
-        """`load_all` for one directory, a partition a step, so that a loop can interleave."""
-        names = self.files.directories(directory.path)
-        if not directory.was_clean and names:
-            logger.info("%s: no clean shutdown was noted; recovering", directory.path)
-        for name in names:
-            found = parse_name(name)
-            if found is None:
-                logger.warning(
-                    "%s/%s is not a partition's directory; it is left alone", directory.path, name
-                )
-                continue
-            if (found.topic, found.partition) == METADATA_PARTITION:
-                continue
-            if found.suffix:
-                self._meet_suffixed(directory, name, found)
-                continue
-            self._load(directory, name, found, expected_topic)
-            yield name
-
-    def _meet_suffixed(self, directory: LogDirectory, name: str, found: PartitionName) -> None:
-        path = f"{directory.path}/{name}"
-        if found.suffix == DELETE_SUFFIX:
-            self._remove_later(path)
-        elif found.suffix == STRAY_SUFFIX:
-            logger.warning("%s is a stray log; it is left alone", path)
-        elif found.suffix == FUTURE_SUFFIX:
-            logger.warning("%s is a replica on its way to another directory; left alone", path)
-
-    def _load(
-        self,
-        directory: LogDirectory,
-        name: str,
-        found: PartitionName,
-        expected_topic: ExpectedTopic | None,
-    ) -> None:
-        path = f"{directory.path}/{name}"
-        key = (found.topic, found.partition)
-        topic_id = self._topic_id(path)
-        if expected_topic is not None:
-            expected = expected_topic(*key)
-            is_empty = topic_id is None and not self.files.listing(path)
-            if is_empty and expected is not None:
-                topic_id = expected
-                self._write_partition_metadata(path, expected)
-            if expected is None or topic_id != expected:
-                self._set_aside(directory, name, found)
-                return
-        if key in self._logs:
-            other = self._logs[key].directory
-            raise LogDirectoryError(
-                f"{path} and {other} hold the same partition; move the wrong one away"
-            )
-        try:
-            log = self._open(directory, path, key, topic_id or bytes(16), clean=directory.was_clean)
-        except KafkaError as error:
-            raise LogDirectoryError(f"{path} cannot be opened: {error.message}") from None
+    def adopt(
+        self, directory: LogDirectory, path: str, key: tuple[str, int], topic_id: bytes
+    ) -> PartitionLog:
+        """Open the log in `path` and make it the partition's. Raises KafkaError, OSError."""
+        log = self._open(directory, path, key, topic_id, clean=directory.was_clean)
         self._logs[key] = log
         self._home[key] = directory
-
-    def _topic_id(self, path: str) -> bytes | None:
-        """The topic id in `partition.metadata`, None without one."""
-        file = f"{path}/{PARTITION_METADATA}"
-        try:
-            return parse_partition_metadata(self.files.read_file(file))
-        except FileNotFoundError:
-            return None
-        except ValueError as error:
-            raise LogDirectoryError(
-                f"{file} cannot be read: {error}; restore it, or move the directory away"
-            ) from None
-
-    def _set_aside(self, directory: LogDirectory, name: str, found: PartitionName) -> None:
-        unique = self.random.random_bytes(16).hex()
-        target = suffixed_name(found.topic, found.partition, unique, STRAY_SUFFIX)
-        logger.warning(
-            "%s/%s belongs to no partition of this node; renaming it to %s",
-            directory.path,
-            name,
-            target,
-        )
-        self.files.rename(f"{directory.path}/{name}", f"{directory.path}/{target}")
-        self.files.sync_directory(directory.path)
+        return log
 
     def _open(
         self,
@@ -306,7 +203,7 @@ class LogManager:
         path = f"{home.path}/{topic}-{partition}"
         try:
             self.files.make_directory(path)
-            self._write_partition_metadata(path, topic_id)
+            self.write_partition_metadata(path, topic_id)
             log = self._open(home, path, key, topic_id, clean=False)
             if config is not None:
                 log.reconfigure(config)
@@ -329,7 +226,7 @@ class LogManager:
         if error is not None:
             log.fail(error, lost=True)
 
-    def _write_partition_metadata(self, path: str, topic_id: bytes) -> None:
+    def write_partition_metadata(self, path: str, topic_id: bytes) -> None:
         data = encode_partition_metadata(topic_id)
         write_atomically(self.files, f"{path}/{PARTITION_METADATA}", data, sync=False)
 
@@ -370,10 +267,10 @@ class LogManager:
             )
         request = SyncRequest()
         request.directories.append(home.path)
-        self._remove_later(target)
+        self.remove_later(target)
         return home.flusher.request(request)
 
-    def _remove_later(self, path: str) -> None:
+    def remove_later(self, path: str) -> None:
         files = self.files
 
         def remove() -> None:

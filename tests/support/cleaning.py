@@ -8,6 +8,7 @@ from kwire.clock import SeededRandom, SystemClock
 from kwire.log.cleaner import LogCleaner
 from kwire.log.cleaner_settings import CleanerSettings
 from kwire.log.files import Files, SystemFiles
+from kwire.log.loading import ExpectedTopic
 from kwire.log.log_config import LogConfig
 from kwire.log.manager import LogManager, ManagerSettings
 from kwire.log.partition_log import PartitionLog
@@ -62,7 +63,10 @@ class CleaningWorld:
             self.manager.create(TOPIC, partition, TOPIC_ID, config)
         self.scheduler.turn()
 
-    def start(self) -> None:
+    def config_of(self, topic: str) -> LogConfig:
+        return self.config
+
+    def start(self, expected_topic: ExpectedTopic | None = None) -> None:
         """Open whatever the disk holds."""
         self.scheduler = ManualScheduler()
         self.manager = LogManager(
@@ -72,7 +76,7 @@ class CleaningWorld:
             files=self.files,
             scheduler=self.scheduler,
             settings=ManagerSettings(file_delete_delay_ms=1000, verify_transactions=False),
-            config_of=lambda topic: self.config,
+            config_of=self.config_of,
             on_directory_failure=lambda directory: self.failed.append(directory.path),
         )
         self.manager.cleaner = LogCleaner(
@@ -83,7 +87,7 @@ class CleaningWorld:
             compiled=self.compiled,
         )
         self.manager.open_directories()
-        self.manager.load_all()
+        self.manager.load_all(expected_topic)
 
     def kill(self) -> None:
         """The process dies; the next one recovers."""

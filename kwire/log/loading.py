@@ -1,0 +1,158 @@
+"""Loading the partitions' directories of a node at its start."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from kwire.log.directory_files import PARTITION_METADATA, parse_partition_metadata
+from kwire.log.log_directory import (
+    DELETE_SUFFIX,
+    FUTURE_SUFFIX,
+    METADATA_PARTITION,
+    STRAY_SUFFIX,
+    LogDirectory,
+    LogDirectoryError,
+    PartitionName,
+    parse_name,
+    suffixed_name,
+)
+from kwire.log.segment import LOG_SUFFIX
+from kwire.protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from kwire.log.manager import LogManager
+
+logger = logging.getLogger(__name__)
+
+ExpectedTopic = Callable[[str, int], bytes | None]
+
+
+def load_directories(manager: LogManager, expected_topic: ExpectedTopic | None) -> Iterator[None]:
+    """Load every partition's directory, one a step.
+
+    `expected_topic(topic, partition)` is the topic id that the metadata has for this replica,
+    None when it has none: such a directory is set aside as `-stray`, as one with another id
+    or without `partition.metadata` is. Without the function nothing is stray. Raises
+    LogDirectoryError where going on would lose something silently.
+    """
+    for directory in manager.directories:
+        if directory.error is not None:
+            continue
+        try:
+            for name in _load_steps(manager, directory, expected_topic):
+                logger.debug("loaded %s/%s", directory.path, name)
+                yield
+        except OSError as error:
+            manager.take_offline(directory, error)
+    if all(directory.error is not None for directory in manager.directories):
+        raise LogDirectoryError(
+            f"no log directory can be read; {manager.directories[0].path}: "
+            f"{manager.directories[0].error}"
+        )
+
+
+def _load_steps(
+    manager: LogManager, directory: LogDirectory, expected_topic: ExpectedTopic | None
+) -> Iterator[str]:
+    names = manager.files.directories(directory.path)
+    if not directory.was_clean and names:
+        logger.info("%s: no clean shutdown was noted; recovering", directory.path)
+    for name in names:
+        found = parse_name(name)
+        if found is None:
+            logger.warning(
+                "%s/%s is not a partition's directory; it is left alone", directory.path, name
+            )
+            continue
+        if (found.topic, found.partition) == METADATA_PARTITION:
+            continue
+        if found.suffix:
+            _meet_suffixed(manager, directory, name, found)
+            continue
+        _load(manager, directory, name, found, expected_topic)
+        yield name
+
+
+def _meet_suffixed(
+    manager: LogManager, directory: LogDirectory, name: str, found: PartitionName
+) -> None:
+    path = f"{directory.path}/{name}"
+    if found.suffix == DELETE_SUFFIX:
+        manager.remove_later(path)
+    elif found.suffix == STRAY_SUFFIX:
+        logger.warning("%s is a stray log; it is left alone", path)
+    elif found.suffix == FUTURE_SUFFIX:
+        logger.warning("%s is a replica on its way to another directory; left alone", path)
+
+
+def _load(
+    manager: LogManager,
+    directory: LogDirectory,
+    name: str,
+    found: PartitionName,
+    expected_topic: ExpectedTopic | None,
+) -> None:
+    path = f"{directory.path}/{name}"
+    key = (found.topic, found.partition)
+    topic_id = _topic_id(manager, path)
+    if expected_topic is not None:
+        expected = expected_topic(*key)
+        if topic_id is None and expected is not None and _is_empty(manager, path):
+            # Its creation was cut short.
+            topic_id = expected
+            manager.write_partition_metadata(path, expected)
+        if expected is None or topic_id != expected:
+            _set_aside(manager, directory, name, found)
+            return
+    known = manager.get(*key)
+    if known is not None:
+        raise LogDirectoryError(
+            f"{path} and {known.directory} hold the same partition; move the wrong one away"
+        )
+    try:
+        manager.adopt(directory, path, key, topic_id or bytes(16))
+    except KafkaError as error:
+        raise LogDirectoryError(f"{path} cannot be opened: {error.message}") from None
+
+
+def _topic_id(manager: LogManager, path: str) -> bytes | None:
+    """The topic id in `partition.metadata`, None without one.
+
+    A damaged one is an error, but not where there are no records: a power loss may leave that of a
+    new partition empty, whose creation nobody has heard of then.
+    """
+    file = f"{path}/{PARTITION_METADATA}"
+    try:
+        return parse_partition_metadata(manager.files.read_file(file))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        if _is_empty(manager, path):
+            logger.warning("%s: %s; there are no records, making it anew", file, error)
+            return None
+        raise LogDirectoryError(
+            f"{file} cannot be read: {error}; restore it, or move the directory away"
+        ) from None
+
+
+def _is_empty(manager: LogManager, path: str) -> bool:
+    """Whether there are no records in a partition's directory."""
+    listing = manager.files.listing(path)
+    return not any(size for name, size in listing.items() if LOG_SUFFIX in name)
+
+
+def _set_aside(
+    manager: LogManager, directory: LogDirectory, name: str, found: PartitionName
+) -> None:
+    unique = manager.random.random_bytes(16).hex()
+    target = suffixed_name(found.topic, found.partition, unique, STRAY_SUFFIX)
+    logger.warning(
+        "%s/%s belongs to no partition of this node; renaming it to %s",
+        directory.path,
+        name,
+        target,
+    )
+    manager.files.rename(f"{directory.path}/{name}", f"{directory.path}/{target}")
+    manager.files.sync_directory(directory.path)
