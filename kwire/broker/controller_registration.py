@@ -34,6 +34,7 @@ class ControllerRegistration:
         self._pending: Pending[Any] | None = None
         self._timer: Any = None
         self._failures = 0
+        self._is_accepted = False  # but not seen in the metadata yet
         self._closed = False
 
     def published(self, image: MetadataImage) -> None:
@@ -45,7 +46,10 @@ class ControllerRegistration:
         if self._closed or not image.features.metadata_version.controller_registration:
             return False
         known = image.controllers.get(node.broker_id)
-        return known is None or known.incarnation_id != node.incarnation_id
+        if known is None or known.incarnation_id != node.incarnation_id:
+            return not self._is_accepted
+        self._is_accepted = False
+        return False
 
     def _send(self) -> None:
         self._timer = None
@@ -82,6 +86,7 @@ class ControllerRegistration:
         code = 0 if error is not None else done.result().error_code
         if error is None and not code:
             self._failures = 0
+            self._is_accepted = True
             logger.info("controller %d is registered", self._node.broker_id)
             return
         self._failures += 1

@@ -98,22 +98,7 @@ class Node:
         self._failed = False
         self._executors: list[Any] = []
         self._new_executor = new_executor or _one_worker
-        self.log_manager = LogManager(
-            [os.path.abspath(path) for path in config.log_directories],
-            self.clock,
-            self.random,
-            files=files,
-            scheduler=self.new_scheduler("kwire-log"),
-            settings=ManagerSettings.from_values(config),
-            config_of=self.topic_config,
-        )
-        self.log_manager.cleaner = LogCleaner(
-            self.log_manager,
-            CleanerSettings.from_values(config),
-            lambda: self.new_scheduler("kwire-cleaner"),
-            self.random,
-        )
-        self.dynamic_config.add_listener(self.log_manager.cleaner.changed)
+        self.log_manager = self._make_log_manager(files)
         self.replicas = ReplicaManager(
             self.broker_id,
             self.log_manager,
@@ -139,6 +124,26 @@ class Node:
         self._follows = False
         self.metadata = MetadataQuorum(self, self._publish)
         self.controller_registration: Any = None
+
+    def _make_log_manager(self, files: Any) -> LogManager:
+        config = self.config
+        manager = LogManager(
+            [os.path.abspath(path) for path in config.log_directories],
+            self.clock,
+            self.random,
+            files=files,
+            scheduler=self.new_scheduler("kwire-log"),
+            settings=ManagerSettings.from_values(config),
+            config_of=self.topic_config,
+        )
+        manager.cleaner = LogCleaner(
+            manager,
+            CleanerSettings.from_values(config),
+            lambda: self.new_scheduler("kwire-cleaner"),
+            self.random,
+        )
+        self.dynamic_config.add_listener(manager.cleaner.changed)
+        return manager
 
     def _make_peers(self) -> PeerNetwork:
         return PeerNetwork(

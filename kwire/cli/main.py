@@ -11,6 +11,7 @@ import sys
 USAGE = """\
 usage: kwire serve [--listen HOST:PORT] [--advertise HOST:PORT]
                    [--data-dir DIR | --ephemeral] [--config server.properties]
+                   [--brokers N]
                    [--feature NAME=LEVEL]... [-o name=value]...
 
 Serve a Kafka broker. Without options: on localhost:9092, keeping its data in the
@@ -21,6 +22,8 @@ user's data directory.
   --data-dir DIR          where to keep data; formatted on first use
   --ephemeral             keep data in a temporary directory, removed at the end
   --config FILE           Kafka's server.properties; Kafka's defaults apply
+  --brokers N             a cluster of N brokers on ports from the first one on, each a
+                          process that is broker and controller
   --feature NAME=LEVEL    a feature level, used when the data directory is formatted
   -o name=value           one setting by Kafka's name; wins over all others
 
@@ -43,6 +46,8 @@ class ServeArguments:
         self.data_dir: str | None = None
         self.ephemeral = False
         self.config: str | None = None
+        self.brokers = 0
+        self.supervised = False
         self.overrides: dict[str, str] = {}
         self.features: dict[str, int] = {}
         self.help = False
@@ -66,6 +71,10 @@ def parse_serve(arguments: list[str]) -> ServeArguments:
             result.help = True
         elif name == "--ephemeral" and not equals:
             result.ephemeral = True
+        elif name == "--supervised" and not equals:
+            result.supervised = True  # by `serve --brokers`: stop when stdin ends
+        elif name == "--brokers":
+            result.brokers = _count(name, value if equals else _next(name, rest))
         elif name in _WITH_VALUE:
             setattr(result, _WITH_VALUE[name], value if equals else _next(name, rest))
         elif name == "--feature":
@@ -85,6 +94,12 @@ def _next(name: str, rest: list[str]) -> str:
     if not rest:
         raise UsageError(f"{name} needs a value")
     return rest.pop(0)
+
+
+def _count(name: str, text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not int(text[:4]) > 0:
+        raise UsageError(f"{name} {text}: expected a number from 1 on")
+    return int(text[:4])
 
 
 def _override(result: ServeArguments, text: str) -> None:
@@ -127,6 +142,10 @@ def _serve(arguments: list[str]) -> int:
         if parsed.help:
             sys.stdout.write(USAGE)
             return 0
+        if parsed.brokers:
+            from kwire.cli.cluster import serve_cluster
+
+            return serve_cluster(parsed)
         from kwire.cli.serve import serve
 
         return serve(parsed)

@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kwire.cli.main import ServeArguments, UsageError
@@ -117,7 +118,7 @@ def _run(config: BrokerConfig, arguments: ServeArguments) -> int:
     loop = new_event_loop()
     node = Node(config, loop, features=arguments.features)
     try:
-        return int(loop.run_until_complete(_serve_until_stopped(node, loop)))
+        return int(loop.run_until_complete(_serve_until_stopped(node, loop, arguments)))
     except StartError as error:
         sys.stderr.write(f"kwire: {error}\n")
         return EXIT_FAILED
@@ -125,7 +126,7 @@ def _run(config: BrokerConfig, arguments: ServeArguments) -> int:
         loop.close()
 
 
-async def _serve_until_stopped(node: Node, loop: Any) -> int:
+async def _serve_until_stopped(node: Node, loop: Any, arguments: ServeArguments) -> int:
     stopped = loop.create_future()
 
     def stop() -> None:
@@ -134,6 +135,8 @@ async def _serve_until_stopped(node: Node, loop: Any) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
+    if arguments.supervised:
+        loop.add_reader(sys.stdin.fileno(), _stop_at_end_of_input, loop, stop)
     node.on_fatal = lambda reason: None if stopped.done() else stopped.set_result(EXIT_FAILED)
     starting = loop.create_task(node.start())
     await _first_of(loop, starting, stopped)
@@ -151,6 +154,13 @@ async def _serve_until_stopped(node: Node, loop: Any) -> int:
     status: int = stopped.result() if stopped.done() else 0
     await node.stop()
     return status
+
+
+def _stop_at_end_of_input(loop: Any, stop: Callable[[], None]) -> None:
+    """Whoever started us is gone, or has closed the pipe."""
+    if not os.read(sys.stdin.fileno(), 4096):
+        loop.remove_reader(sys.stdin.fileno())
+        stop()
 
 
 def _settle_memory() -> None:

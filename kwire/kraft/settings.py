@@ -13,6 +13,8 @@ from kwire.kraft.snapshotting import SnapshotPolicy
 from kwire.log.log_config import LogConfig
 
 CONTROLLER_ROLE = "controller"
+FETCH_WAIT_MAX_MS = 500
+"""A follower hears from its leader at least that often, and twice in its fetch timeout."""
 
 
 def split_address(text: str, setting: str) -> tuple[str, int]:
@@ -61,6 +63,7 @@ def raft_config(
     bootstrap = tuple(
         split_address(server, "controller.quorum.bootstrap.servers") for server in servers
     )
+    fetch_timeout_ms: int = config["controller.quorum.fetch.timeout.ms"]
     return RaftConfig(
         node_id=config.node_id,
         directory_id=directory_id,
@@ -73,7 +76,8 @@ def raft_config(
         auto_join=config["controller.quorum.auto.join.enable"],
         election_timeout_ms=config["controller.quorum.election.timeout.ms"],
         election_backoff_max_ms=config["controller.quorum.election.backoff.max.ms"],
-        fetch_timeout_ms=config["controller.quorum.fetch.timeout.ms"],
+        fetch_timeout_ms=fetch_timeout_ms,
+        fetch_wait_max_ms=min(FETCH_WAIT_MAX_MS, max(1, fetch_timeout_ms // 2)),
         request_timeout_ms=config["controller.quorum.request.timeout.ms"],
         retry_backoff_ms=config["controller.quorum.retry.backoff.ms"],
         fetch_bytes_max=config["controller.quorum.fetch.max.bytes"],

@@ -1,0 +1,306 @@
+"""`kwire serve --brokers N`: a real cluster on this machine, one process a node.
+
+Every node is broker and controller. Under the data directory are, for node i, `broker-i`
+(its log directory) and `broker-i.properties` (its settings, written anew at each start: a node can
+be started alone with `kwire serve --config` too), and `cluster.properties`, which keeps what must
+not change: the cluster's id and the controllers' ports. The settings are those of a developer:
+topics on all nodes, and a failover in about a second. Nodes end with this process, however it
+ends: they watch a pipe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from typing import Any
+
+from kwire.cli.main import ServeArguments, UsageError
+from kwire.cli.serve import WILDCARDS, default_data_directory, split_address
+from kwire.config.properties import read_properties
+
+READY_PREFIX = "kwire ready on "
+CLUSTER_FILE = "cluster.properties"
+DEFAULT_LISTEN = "localhost:9092"
+CONTROLLER_HOST = "127.0.0.1"
+BROKERS_MAX = 9
+EXIT_FAILED = 1
+STOP_TIMEOUT_S = 60.0
+
+# A dead node is noticed in about a second; Kafka's defaults are made for slower networks.
+CLUSTER_SETTINGS: dict[str, str] = {
+    "process.roles": "broker,controller",
+    "controller.listener.names": "CONTROLLER",
+    "group.initial.rebalance.delay.ms": "0",
+    "broker.heartbeat.interval.ms": "100",
+    "broker.session.timeout.ms": "800",
+    "controller.quorum.election.timeout.ms": "300",
+    "controller.quorum.election.backoff.max.ms": "100",
+    "controller.quorum.fetch.timeout.ms": "500",
+    "controller.quorum.request.timeout.ms": "1000",
+    "replica.fetch.backoff.ms": "200",
+    "leader.imbalance.check.interval.seconds": "30",
+}
+
+
+class Node:
+    """One member of the cluster: its ports, its files, its process."""
+
+    def __init__(self, node_id: int, host: str, port: int, controller_port: int) -> None:
+        self.node_id = node_id
+        self.host = host
+        self.port = port
+        self.controller_port = controller_port
+        self.process: asyncio.subprocess.Process | None = None
+        self.address = ""
+
+    @property
+    def listener_host(self) -> str:
+        return f"[{self.host}]" if ":" in self.host else self.host
+
+
+def serve_cluster(arguments: ServeArguments) -> int:
+    """Run the cluster until SIGTERM or SIGINT; returns the exit status."""
+    if arguments.config is not None:
+        raise UsageError("--brokers and --config exclude each other: each node has its own file")
+    if not 1 <= arguments.brokers <= BROKERS_MAX:
+        raise UsageError(f"--brokers {arguments.brokers}: expected 1 to {BROKERS_MAX}")
+    ephemeral = None
+    if arguments.ephemeral:
+        import tempfile
+
+        ephemeral = tempfile.mkdtemp(prefix="kwire-cluster-")
+    directory = ephemeral or os.path.abspath(
+        arguments.data_dir or os.path.join(default_data_directory(), f"cluster-{arguments.brokers}")
+    )
+    try:
+        cluster = Cluster(directory, arguments)
+        cluster.prepare()
+        return asyncio.run(cluster.run())
+    finally:
+        if ephemeral is not None:
+            import shutil
+
+            shutil.rmtree(ephemeral, ignore_errors=True)
+
+
+class Cluster:
+    """The nodes and what they share."""
+
+    def __init__(self, directory: str, arguments: ServeArguments) -> None:
+        self.directory = directory
+        self._arguments = arguments
+        self._nodes: list[Node] = []
+        self._is_stopping = False
+
+    # -- files
+
+    def path(self, name: str) -> str:
+        return os.path.join(self.directory, name)
+
+    def prepare(self) -> None:
+        """Choose ports, format what is new, write the settings. UsageError, one line."""
+        if os.path.exists(self.path("meta.properties")):
+            raise UsageError(f"{self.directory} is the data directory of a single node")
+        os.makedirs(self.directory, exist_ok=True)
+        count = self._arguments.brokers
+        known: dict[str, str] = {}
+        if os.path.exists(self.path(CLUSTER_FILE)):
+            known = read_properties(self.path(CLUSTER_FILE))
+        ports = [int(port) for port in known.get("controller.ports", "").split(",") if port]
+        if known and len(ports) != count:
+            raise UsageError(
+                f"{self.directory} holds a cluster of {len(ports)} brokers, not {count}"
+            )
+        host, first_port = split_address("--listen", self._arguments.listen or DEFAULT_LISTEN)
+        wanted = count * [0] if first_port == 0 else [first_port + i for i in range(count)]
+        if wanted[-1] > 65535:
+            raise UsageError(f"--listen: there are no {count} ports from {first_port} on")
+        free = free_ports(wanted.count(0) + (0 if ports else count))
+        broker_ports = [port or free.pop() for port in wanted]
+        ports = ports or [free.pop() for _ in range(count)]
+        self._nodes = [
+            Node(at + 1, host, port, controller)
+            for at, (port, controller) in enumerate(zip(broker_ports, ports))
+        ]
+        if not known:
+            self._format(ports)
+        for node in self._nodes:
+            self._write_properties(node)
+
+    def _format(self, ports: list[int]) -> None:
+        from kwire.clock import SystemClock, SystemRandom
+        from kwire.kraft.format import FormatError, FormatOptions, format_directories
+        from kwire.protocol import uuids
+
+        random = SystemRandom()
+        cluster_id = uuids.to_text(uuids.random_uuid(random))
+        initial = ",".join(
+            f"{node.node_id}@{CONTROLLER_HOST}:{node.controller_port}:"
+            f"{uuids.to_text(uuids.random_uuid(random))}"
+            for node in self._nodes
+        )
+        features = [f"{name}={level}" for name, level in self._arguments.features.items()]
+        for node in self._nodes:
+            path = self.path(f"broker-{node.node_id}")
+            options = FormatOptions(
+                cluster_id,
+                node.node_id,
+                [path],
+                path,
+                initial_controllers=initial,
+                features=features,
+            )
+            try:
+                format_directories(options, clock=SystemClock(), random=random)
+            except FormatError as error:
+                raise UsageError(str(error)) from None
+        lines = [f"cluster.id={cluster_id}", f"controller.ports={','.join(map(str, ports))}", ""]
+        write_text(self.path(CLUSTER_FILE), "\n".join(lines))
+
+    def _write_properties(self, node: Node) -> None:
+        count = len(self._nodes)
+        replicas, in_sync = str(min(3, count)), str(min(2, count))
+        controller = f"CONTROLLER://{CONTROLLER_HOST}:{node.controller_port}"
+        advertised = node.listener_host, node.port
+        if self._arguments.advertise is not None:
+            host, port = split_address("--advertise", self._arguments.advertise)
+            if host in WILDCARDS:
+                raise UsageError(f"--advertise {self._arguments.advertise}: not an address")
+            advertised = host, port + node.node_id - 1
+        settings = {
+            "node.id": str(node.node_id),
+            "log.dirs": self.path(f"broker-{node.node_id}"),
+            "listeners": f"PLAINTEXT://{node.listener_host}:{node.port},{controller}",
+            "controller.quorum.bootstrap.servers": ",".join(
+                f"{CONTROLLER_HOST}:{other.controller_port}" for other in self._nodes
+            ),
+            "default.replication.factor": replicas,
+            "min.insync.replicas": in_sync,
+            "offsets.topic.replication.factor": replicas,
+            "transaction.state.log.replication.factor": replicas,
+            "transaction.state.log.min.isr": in_sync,
+            "share.coordinator.state.topic.replication.factor": replicas,
+            "share.coordinator.state.topic.min.isr": in_sync,
+            **CLUSTER_SETTINGS,
+            **self._arguments.overrides,
+        }
+        if node.host not in WILDCARDS or self._arguments.advertise is not None:
+            settings.setdefault(
+                "advertised.listeners", f"PLAINTEXT://{advertised[0]}:{advertised[1]},{controller}"
+            )
+        lines = [f"{name}={_escaped(value)}" for name, value in settings.items()]
+        write_text(self.path(f"broker-{node.node_id}.properties"), "\n".join([*lines, ""]))
+
+    # -- processes
+
+    async def run(self) -> int:
+        """Start all nodes, say so once all are ready, stop them all."""
+        loop = asyncio.get_running_loop()
+        stop: asyncio.Future[None] = loop.create_future()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._signalled, stop)
+        watchers = [asyncio.ensure_future(self._run_node(node, stop)) for node in self._nodes]
+        await stop
+        self._is_stopping = True
+        self._terminate()
+        _done, late = await asyncio.wait(watchers, timeout=STOP_TIMEOUT_S)
+        if late:
+            self._kill()
+            await asyncio.wait(late)
+        failed = any(watcher.result() for watcher in watchers)
+        return EXIT_FAILED if failed else 0
+
+    def _signalled(self, stop: asyncio.Future[None]) -> None:
+        if stop.done():
+            self._kill()
+        else:
+            stop.set_result(None)
+
+    async def _run_node(self, node: Node, stop: asyncio.Future[None]) -> bool:
+        """One node's life; whether it failed to start."""
+        config = self.path(f"broker-{node.node_id}.properties")
+        node.process = process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "kwire", "serve", "--supervised", "--config", config),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert process.stdout is not None
+        if self._is_stopping:
+            process.terminate()
+        while line := await process.stdout.readline():
+            text = line.decode(errors="replace").rstrip("\n")
+            if text.startswith(READY_PREFIX):
+                node.address = text.removeprefix(READY_PREFIX)
+                self._note_ready(node)
+            else:
+                sys.stdout.write(text + "\n")
+        status = await process.wait()
+        node.process = None
+        was_ready = bool(node.address)
+        if self._is_stopping:
+            return False
+        sys.stderr.write(f"kwire: broker {node.node_id} ended {_how(status)}")
+        sys.stderr.write(f"; again: kwire serve --config {config}\n" if was_ready else "\n")
+        sys.stderr.flush()
+        if not stop.done() and (not was_ready or all(n.process is None for n in self._nodes)):
+            stop.set_result(None)
+        return not was_ready or status > 0
+
+    def _note_ready(self, node: Node) -> None:
+        process = node.process
+        sys.stderr.write(
+            f"kwire: broker {node.node_id} is process {process.pid if process else '?'}, "
+            f"{self.path(f'broker-{node.node_id}.properties')}\n"
+        )
+        sys.stderr.flush()
+        if all(other.address for other in self._nodes):
+            addresses = ",".join(other.address for other in self._nodes)
+            sys.stdout.write(f"{READY_PREFIX}{addresses}\n")
+            sys.stdout.flush()
+
+    def _terminate(self) -> None:
+        for node in self._nodes:
+            if node.process is not None:
+                _signal(node.process, signal.SIGTERM)
+
+    def _kill(self) -> None:
+        for node in self._nodes:
+            if node.process is not None:
+                _signal(node.process, signal.SIGKILL)
+
+
+def _signal(process: Any, number: int) -> None:
+    try:
+        process.send_signal(number)
+    except ProcessLookupError:
+        pass
+
+
+def _how(status: int) -> str:
+    return f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\")
+
+
+def write_text(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def free_ports(count: int) -> list[int]:
+    """So many ports that nobody has now."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind((CONTROLLER_HOST, 0))
+        return [int(one.getsockname()[1]) for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
