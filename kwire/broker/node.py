@@ -413,7 +413,7 @@ class Node:
         """A request of a part of this node to this node."""
         if type(request).NAME in HANDLED_REQUESTS:
             return self.to_controller(request, None, version)
-        listener = next(iter(self.listeners.values()))
+        listener = self.listeners[self.config.broker_listeners()[0].name]
         context = RequestContext(self, None, api_key, version, 0, None)
         context.is_internal = True
         outcome = listener.dispatcher.route_local(api_key).execute(context, request)
