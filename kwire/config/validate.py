@@ -174,6 +174,11 @@ def validate_group_configs(
     values = _parse_all(GROUP, configs)
     for name, value in values.items():
         _check_group_value(name, value, broker)
+    for kind in ("consumer", "share", "streams"):
+        session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+        given = [values.get(name, broker[f"group.{name}"]) for name in (session, heartbeat)]
+        if given[0] <= given[1]:
+            _invalid_config(f"{session} must be greater than {heartbeat}")
 
 
 def _parse_all(table: ConfigTable, configs: Mapping[str, str | None]) -> dict[str, Any]:

@@ -43,6 +43,7 @@ _REASONS = {
     "missing ]": "missing closing ]",
     "missing )": "missing closing )",
     "no argument for repetition operator": "missing argument to repetition operator",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
     "trailing \\": "trailing backslash at end of expression",
 }
 

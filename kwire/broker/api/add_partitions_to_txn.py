@@ -9,6 +9,7 @@ KIP-98, KIP-890; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from kwire.broker.context import RequestContext
@@ -30,6 +31,9 @@ BATCHED_FROM = 4
 FENCED_CODE_FROM = 2
 CLIENT_VERSION_OF_PRODUCER = 0
 CLIENT_VERSION_OF_BROKER = 2
+
+# What nobody adds; brokers add the partitions of groups in their producers' names.
+BROKERS_ONLY_TOPICS = frozenset(INTERNAL_TOPICS) - {"__consumer_offsets"}
 
 Partition = tuple[str, int]
 Codes = dict[Partition, int]
@@ -55,12 +59,14 @@ def _one(context: RequestContext, request: Any) -> Any:
     transactional_id = request.v3_and_below_transactional_id
 
     def respond(codes: Codes) -> Any:
-        return m.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topics(asked, codes))
+        return m.AddPartitionsToTxnResponse(
+            results_by_topic_v3_and_below=_topics(request.v3_and_below_topics, codes)
+        )
 
     if not context.authorize(WRITE, TRANSACTIONAL_ID, transactional_id):
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return respond(dict.fromkeys(asked, int(code)))
-    refused = _refused(context, asked)
+    refused = _refused(context, asked, INTERNAL_TOPICS)
     if refused:
         others = dict.fromkeys(asked, int(ErrorCode.OPERATION_NOT_ATTEMPTED))
         return respond(others | refused)
@@ -79,6 +85,10 @@ def _one(context: RequestContext, request: Any) -> Any:
 def _batched(context: RequestContext, transaction: Any) -> Pending[Codes]:
     asked = _partitions(transaction.topics)
     transactions = context.node.transactions
+    refused = _refused(context, asked, BROKERS_ONLY_TOPICS)
+    if refused:
+        others = dict.fromkeys(asked, int(ErrorCode.OPERATION_NOT_ATTEMPTED))
+        return Pending.completed(others | refused)
     if transaction.verify_only:
         return after(
             transactions.verify_partitions(
@@ -89,10 +99,6 @@ def _batched(context: RequestContext, transaction: Any) -> Pending[Codes]:
             ),
             lambda done: _verified(asked, done),
         )
-    refused = _refused(context, asked)
-    if refused:
-        others = dict.fromkeys(asked, int(ErrorCode.OPERATION_NOT_ATTEMPTED))
-        return Pending.completed(others | refused)
     pending = transactions.add_partitions(
         transaction.transactional_id,
         transaction.producer_id,
@@ -109,13 +115,12 @@ def _verified(asked: list[Partition], done: Pending[dict[Partition, ErrorCode]])
     return {partition: int(code) for partition, code in done.result().items()}
 
 
-def _refused(context: RequestContext, asked: list[Partition]) -> Codes:
+def _refused(context: RequestContext, asked: list[Partition], forbidden: Container[str]) -> Codes:
     """The partitions that cannot be part of a transaction, with the reason."""
     refused: Codes = {}
     topics = context.node.image.topics.by_name
     for topic, index in asked:
-        forbidden = topic in INTERNAL_TOPICS and topic != "__consumer_offsets"
-        if forbidden or not context.authorize(WRITE, TOPIC, topic):
+        if topic in forbidden or not context.authorize(WRITE, TOPIC, topic):
             refused[topic, index] = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         elif topic not in topics or index not in topics[topic].partitions:
             refused[topic, index] = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -137,11 +142,11 @@ def _partitions(topics: list[Any]) -> list[Partition]:
     return [(topic.name, index) for topic in topics for index in topic.partitions]
 
 
-def _topics(asked: list[Partition], codes: Codes) -> list[Any]:
-    by_topic: dict[str, list[Any]] = {}
+def _topics(topics: list[Any], codes: Codes) -> list[Any]:
+    by_topic: dict[str, list[Any]] = {topic.name: [] for topic in topics}
     result = m.AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
-    for topic, index in asked:
-        by_topic.setdefault(topic, []).append(
+    for topic, index in _partitions(topics):
+        by_topic[topic].append(
             result(partition_index=index, partition_error_code=codes[topic, index])
         )
     return [
@@ -157,7 +162,7 @@ def _results(transactions: list[Any], pendings: list[Pending[Codes]]) -> Any:
         results_by_transaction=[
             m.AddPartitionsToTxnResponse.AddPartitionsToTxnResult(
                 transactional_id=transaction.transactional_id,
-                topic_results=_topics(_partitions(transaction.topics), pending.result()),
+                topic_results=_topics(transaction.topics, pending.result()),
             )
             for transaction, pending in zip(transactions, pendings)
         ]

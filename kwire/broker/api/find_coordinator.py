@@ -40,7 +40,9 @@ TOPICS = {
 # v1-3 tell a text, also of success.
 _MESSAGES = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
-    ErrorCode.INVALID_REQUEST: "The key type is unknown or not available in this version.",
+    ErrorCode.INVALID_REQUEST: "This most likely occurs because of a request being malformed by "
+    "the client library or the message was sent to an incompatible broker. See the broker logs "
+    "for more details.",
 }
 
 

@@ -34,6 +34,8 @@ ADMIN_CLIENT_ID = "__admin_client"
 ACKS_ALL = -1
 
 # Errors that carry neither the log's start offset nor a message (measured on Apache Kafka 4.4).
+# What is told beside the coordinator's verdict.
+UNVERIFIED = {ErrorCode.INVALID_TXN_STATE: "Partition was not added to the transaction"}
 BARE_ERRORS = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -254,6 +256,8 @@ class _Produce:
             if missing == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise KafkaError(missing)
         header = check_produced(data.records, self._context.api_version)
+        if header.is_transactional and self._request.transactional_id is None:
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         if header.size_bytes != len(data.records):
             data.records = data.records[: header.size_bytes]
         if self._acks not in (-1, 0, 1):
@@ -271,7 +275,7 @@ class _Produce:
             key = (partition.topic, partition.index)
             verdict = self.verdicts.get(key)
             if verdict is not None:
-                raise KafkaError(verdict)
+                raise KafkaError(verdict, UNVERIFIED.get(verdict))
             guard = self._guards.get(key)
         return partition.append(
             data.records,
@@ -293,7 +297,11 @@ class _Produce:
                 for item in record_errors
             ]
             answer.error_message = error.message
-        if partition is not None and partition.log is not None and error.code not in BARE_ERRORS:
+        if partition is None or partition.log is None or error.code in BARE_ERRORS:
+            return
+        if (partition.topic, partition.index) in self.verdicts:
+            answer.error_message = error.message  # and its log was not looked at
+        else:
             answer.log_start_offset = partition.log.log_start_offset
 
     # -- waiting for acknowledgements

@@ -35,6 +35,8 @@ def handle(context: RequestContext, request: Any) -> Any:
         return txn_offset_commit_error(request, code)
     if not context.authorize(READ, GROUP, request.group_id):
         return txn_offset_commit_error(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if not request.group_id:
+        return txn_offset_commit_error(request, ErrorCode.INVALID_GROUP_ID)
     sorter = TopicSorter(
         context,
         m.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic,
@@ -72,7 +74,9 @@ def _committed(context: RequestContext, request: Any) -> Pending[Any]:
         request.producer_id, request.producer_epoch, supports_epoch_bump=adds
     )
     if not partition.log.needs_verification(guard):
-        return _as_pending(groups.commit_offsets_in_transaction(request, guard))
+        return _as_pending(
+            groups.commit_offsets_in_transaction(request, guard, context.api_version)
+        )
     answer: Pending[Any] = Pending()
     asked = (OFFSETS_TOPIC, partition.index)
 
@@ -81,7 +85,9 @@ def _committed(context: RequestContext, request: Any) -> Pending[Any]:
         if code != ErrorCode.NONE:
             answer.complete(txn_offset_commit_error(request, _as_group_error(code)))
             return
-        committing = _as_pending(groups.commit_offsets_in_transaction(request, guard))
+        committing = _as_pending(
+            groups.commit_offsets_in_transaction(request, guard, context.api_version)
+        )
         answer.set_on_cancel(committing.cancel)
         committing.add_done_callback(lambda settled: answer.complete(settled.result()))
 

@@ -171,6 +171,8 @@ class GroupCoordinator:
         """-> a ConsumerGroupDescribeResponse.DescribedGroup for each id, in order."""
 
         def ask(group_id: str) -> Pending[Any]:
+            if not group_id:
+                return Pending.failed(KafkaError(ErrorCode.INVALID_GROUP_ID))
             return self.runtime.read(
                 self.partition_for(group_id),
                 lambda shard, moment: describe(shard.consumer_groups, group_id),
@@ -203,14 +205,18 @@ class GroupCoordinator:
         )
         return convert(pending, on_error=lambda error: offset_commit_error(request, refusal(error)))
 
-    def commit_offsets_in_transaction(self, request: Any, guard: object = None) -> Answer:
+    def commit_offsets_in_transaction(
+        self, request: Any, guard: object = None, api_version: int = 3
+    ) -> Answer:
         """TxnOffsetCommit -> TxnOffsetCommitResponse; `guard` is the log's proof that the
         transaction was verified (KIP-890)."""
         if not request.group_id:
             return txn_offset_commit_error(request, ErrorCode.INVALID_GROUP_ID)
         pending = self.runtime.write(
             self.partition_for(request.group_id),
-            lambda shard, moment: shard.offsets.commit_in_transaction(request, moment, guard),
+            lambda shard, moment: shard.offsets.commit_in_transaction(
+                request, api_version, moment, guard
+            ),
         )
         return convert(
             pending, on_error=lambda error: txn_offset_commit_error(request, refusal(error))

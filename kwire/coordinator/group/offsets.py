@@ -14,6 +14,7 @@ from kwire.coordinator.group.classic_group import ClassicGroup
 from kwire.coordinator.group.consumer.offsets import (
     check_consumer_commit,
     check_consumer_fetch,
+    check_transactional_commit,
     is_subscribed,
 )
 from kwire.coordinator.group.rebalance import ClassicGroups
@@ -25,6 +26,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 
 INVALID_OFFSET = -1
 GROUP_NOT_FOUND_VERSION = 9
+TXN_GROUP_NOT_FOUND_VERSION = 6
 
 
 class OffsetOperations:
@@ -45,7 +47,12 @@ class OffsetOperations:
             if api_version >= GROUP_NOT_FOUND_VERSION
             else ErrorCode.ILLEGAL_GENERATION
         )
-        group = self._check_commit(request, generation, not_found, transactional=False)
+        if request.group_id in self._storage.consumer:
+            consumers = self._storage.consumer[request.group_id]
+            check_consumer_commit(consumers, request, request.group_id, api_version)
+            group = None
+        else:
+            group = self._check_commit(request, generation, not_found, transactional=False)
         if group is not None and group.state in (
             ClassicState.STABLE,
             ClassicState.PREPARING_REBALANCE,
@@ -60,10 +67,17 @@ class OffsetOperations:
         )
         return Result(made, m.OffsetCommitResponse(topics=topics))
 
-    def commit_in_transaction(self, request: Any, moment: Moment, guard: object = None) -> Result:
+    def commit_in_transaction(
+        self, request: Any, api_version: int, moment: Moment, guard: object = None
+    ) -> Result:
         """One TxnOffsetCommit (v0-6): pending until the transaction's marker comes."""
         generation = request.generation_id_or_member_epoch
-        self._check_commit(request, generation, ErrorCode.ILLEGAL_GENERATION, transactional=True)
+        not_found = (
+            ErrorCode.GROUP_ID_NOT_FOUND
+            if api_version >= TXN_GROUP_NOT_FOUND_VERSION
+            else ErrorCode.ILLEGAL_GENERATION
+        )
+        self._check_commit(request, generation, not_found, transactional=True)
         made, topics = self._commit_topics(
             request, m.TxnOffsetCommitResponse, "TxnOffsetCommitResponse", moment, None
         )
@@ -81,7 +95,7 @@ class OffsetOperations:
                 raise KafkaError(not_found, f"Group {group_id} not found.")
             return None
         if kind == CONSUMER:
-            check_consumer_commit(self._storage.consumer[group_id], request, group_id)
+            check_transactional_commit(self._storage.consumer[group_id], request, group_id)
             return None
         if kind != CLASSIC:
             self._check_foreign_commit(kind, group_id, generation)

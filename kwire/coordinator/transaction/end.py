@@ -15,6 +15,7 @@ from typing import NamedTuple
 from kwire.coordinator.seam import Moment, Result
 from kwire.coordinator.transaction.metadata import (
     EXHAUSTED_EPOCH,
+    NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     TransactionMetadata,
 )
@@ -102,6 +103,7 @@ def fence(
         transactional_id,
         _fenced(shard, current, moment),
         Refused(ErrorCode.CONCURRENT_TRANSACTIONS),
+        last_epoch=_last_epoch_of_fenced(shard, current),
     )
 
 
@@ -114,7 +116,12 @@ def abort_timed_out(
         return None
     if current.start_ms + current.timeout_ms >= moment.wall_ms:
         return None
-    return shard.change(transactional_id, _fenced(shard, current, moment), None)
+    return shard.change(
+        transactional_id,
+        _fenced(shard, current, moment),
+        None,
+        last_epoch=_last_epoch_of_fenced(shard, current),
+    )
 
 
 def complete(shard: TransactionShard, prepared: Prepared, moment: Moment) -> Result:
@@ -189,7 +196,14 @@ def _prepare(
     answer = EndAnswer(after.producer_id, after.producer_epoch)
     if after.next_producer_id != NO_PRODUCER_ID:
         answer = EndAnswer(after.next_producer_id, 0)
-    return shard.change(request.transactional_id, after, answer)
+    last_epoch = current.producer_epoch if request.epoch_bump else None
+    return shard.change(request.transactional_id, after, answer, last_epoch=last_epoch)
+
+
+def _last_epoch_of_fenced(shard: TransactionShard, current: TransactionMetadata) -> int:
+    """With version 2 the owner may go on at the epoch that fenced it (InitProducerId that names
+    the one it had); before, it may not."""
+    return current.producer_epoch if shard.transaction_version() >= 2 else NO_PRODUCER_EPOCH
 
 
 def _fenced(
@@ -201,5 +215,5 @@ def _fenced(
         previous_producer_id=current.producer_id,
         producer_epoch=current.producer_epoch + 1,
         last_update_ms=moment.wall_ms,
-        client_transaction_version=shard.transaction_version(),
+        client_transaction_version=2 if shard.transaction_version() >= 2 else 0,
     )

@@ -119,8 +119,5 @@ def _needed(new_producer_id: int | None) -> int:
 def _answer(
     shard: TransactionShard, transactional_id: str, after: TransactionMetadata, last_epoch: int
 ) -> Result:
-    def remember() -> None:
-        shard.last_epochs[transactional_id] = last_epoch
-
     identity = ProducerIdentity(after.producer_id, after.producer_epoch)
-    return shard.change(transactional_id, after, identity, appended=remember)
+    return shard.change(transactional_id, after, identity, last_epoch=last_epoch)

@@ -94,6 +94,7 @@ class TransactionShard:
         self.prepared.pop(transactional_id, None)
         if value is None:
             self.transactions.pop(transactional_id, None)
+            self.last_epochs.pop(transactional_id, None)
             return
         after = from_record(value)
         self.transactions[transactional_id] = after
@@ -156,9 +157,10 @@ class TransactionShard:
         after: TransactionMetadata,
         response: Any,
         *,
-        appended: Callable[[], None] | None = None,
+        last_epoch: int | None = None,
     ) -> Result:
-        """The result of an operation that moves one transaction to `after`."""
+        """The result of an operation that moves one transaction to `after`; `last_epoch` is the
+        epoch that an InitProducerId may repeat itself with from now on, None for as before."""
         before = self.transactions.get(transactional_id)
         before_state = None if before is None else before.state
         check(
@@ -171,12 +173,10 @@ class TransactionShard:
         )
 
         def after_append() -> None:
-            if after.state != TransactionState.EMPTY:
-                self.last_epochs.pop(transactional_id, None)
+            if last_epoch is not None:
+                self.last_epochs[transactional_id] = last_epoch
             if after.state in COMPLETED_BY:
                 self.announce(transactional_id)
-            if appended is not None:
-                appended()
 
         return Result((record,), response, appended=after_append)
 

@@ -47,6 +47,8 @@ def join(
 ) -> Result:  # fmt: skip
     """One JoinGroup to a consumer group that has members; raises what refuses it."""
     group = groups.find(request.group_id)
+    if groups.settings.migration_policy == migration.DISABLED:
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     nameless = not request.member_id
     member_id = uuids.to_text(uuids.random_uuid(random)) if nameless else request.member_id
     check_room(groups, group, member_id)

@@ -69,11 +69,11 @@ class ConsumerGroups:
 
     # --- finding ---
 
-    def find(self, group_id: str) -> ConsumerGroup:
-        """An existing group; raises GROUP_ID_NOT_FOUND."""
+    def find(self, group_id: str, named: str = "Consumer group") -> ConsumerGroup:
+        """An existing group; raises GROUP_ID_NOT_FOUND (`named` as in its message)."""
         group = self.storage.consumer.get(group_id)
         if group is None:
-            message = f"Consumer group {group_id} not found."
+            message = f"{named} {group_id} not found."
             if self.storage.kind(group_id) is not None:
                 message = f"Group {group_id} is not a consumer group."
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message)

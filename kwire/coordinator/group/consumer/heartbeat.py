@@ -149,10 +149,6 @@ class _Heartbeat:
         if owner is None:
             return None, JOINING
         where = group.where(owner)
-        if owner == request.member_id:
-            if where.epoch == LEFT_STATIC_EPOCH:
-                return group.members[owner], where._replace(epoch=0, previous_epoch=0)
-            return group.members[owner], where
         if where.epoch != LEFT_STATIC_EPOCH and group.members[owner].classic is None:
             raise KafkaError(
                 ErrorCode.UNRELEASED_INSTANCE_ID,

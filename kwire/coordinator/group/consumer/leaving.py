@@ -19,7 +19,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 def leave(groups: ConsumerGroups, request: Any, moment: Moment) -> Result:
     """A heartbeat with epoch -1 or -2; raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID and
     GROUP_ID_NOT_FOUND."""
-    group = groups.find(request.group_id)
+    group = groups.find(request.group_id, named="Group")
     response = m.ConsumerGroupHeartbeatResponse(
         member_id=request.member_id, member_epoch=request.member_epoch
     )
@@ -55,7 +55,7 @@ def check_static(group: ConsumerGroup, group_id: str, instance_id: str, member_i
 
 def unknown_member(group_id: str, member_id: str) -> KafkaError:
     return KafkaError(
-        ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group_id}"
+        ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group_id}."
     )
 
 

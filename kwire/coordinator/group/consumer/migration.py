@@ -40,6 +40,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 if TYPE_CHECKING:
     from kwire.coordinator.group.consumer.groups import ConsumerGroupSettings
 
+DISABLED = "disabled"
 UPGRADING = ("bidirectional", "upgrade")
 DOWNGRADING = ("bidirectional", "downgrade")
 

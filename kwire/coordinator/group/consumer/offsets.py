@@ -10,23 +10,51 @@ from __future__ import annotations
 from typing import Any
 
 from kwire.coordinator.group.consumer.leaving import unknown_member
-from kwire.coordinator.group.consumer.state import ConsumerGroup
+from kwire.coordinator.group.consumer.state import ConsumerGroup, Member
 from kwire.protocol.errors import ErrorCode, KafkaError
 
+MEMBER_EPOCH_VERSION = 9
 
-def check_consumer_commit(group: ConsumerGroup, request: Any, group_id: str) -> None:
-    """Raise UNKNOWN_MEMBER_ID or STALE_MEMBER_EPOCH unless the sender may commit. Nobody in
-    particular may while the group has no members."""
+
+def check_consumer_commit(
+    group: ConsumerGroup, request: Any, group_id: str, api_version: int
+) -> None:
+    """Raise UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH, for a classic member ILLEGAL_GENERATION, and
+    UNSUPPORTED_VERSION unless the sender may commit. Nobody in particular may while the group has
+    no members."""
     epoch = request.generation_id_or_member_epoch
     if epoch < 0 and not group.members:
         return
-    member_id = request.member_id
-    if member_id not in group.members:
-        raise unknown_member(group_id, member_id)
-    where = group.where(member_id)
+    member = _member(group, request, group_id)
+    if member.classic is None and api_version < MEMBER_EPOCH_VERSION:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    _check_epoch(group, member, request)
+
+
+def check_transactional_commit(group: ConsumerGroup, request: Any, group_id: str) -> None:
+    """As `check_consumer_commit` for TxnOffsetCommit, in which a producer need not say for whom it
+    commits, and which knows generations only."""
+    if request.generation_id_or_member_epoch < 0 and not request.member_id:
+        return
+    member = _member(group, request, group_id)
+    try:
+        _check_epoch(group, member, request)
+    except KafkaError:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION) from None
+
+
+def _member(group: ConsumerGroup, request: Any, group_id: str) -> Member:
+    member = group.members.get(request.member_id)
+    if member is None:
+        raise unknown_member(group_id, request.member_id)
+    return member
+
+
+def _check_epoch(group: ConsumerGroup, member: Member, request: Any) -> None:
+    epoch, where = request.generation_id_or_member_epoch, group.where(member.member_id)
     if epoch == where.epoch:
         return
-    if group.members[member_id].classic is not None:
+    if member.classic is not None:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     if epoch > where.epoch or epoch < 0:
         raise _stale(epoch, where.epoch)
@@ -40,11 +68,9 @@ def check_consumer_commit(group: ConsumerGroup, request: Any, group_id: str) -> 
 
 def check_consumer_fetch(group: ConsumerGroup, request: Any, group_id: str) -> None:
     """Raise UNKNOWN_MEMBER_ID or STALE_MEMBER_EPOCH when a member is named and is not current."""
-    if not request.member_id and request.member_epoch < 0:
+    if request.member_id is None and request.member_epoch < 0:
         return
-    if request.member_id not in group.members:
-        raise unknown_member(group_id, request.member_id)
-    where = group.where(request.member_id)
+    where = group.where(_member(group, request, group_id).member_id)
     if request.member_epoch != where.epoch:
         raise _stale(request.member_epoch, where.epoch)
 

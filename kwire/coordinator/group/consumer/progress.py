@@ -7,6 +7,7 @@ one step towards its target. Order of the records measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from kwire.coordinator.group.consumer import assigning, records
@@ -18,6 +19,7 @@ from kwire.coordinator.group.consumer.state import (
     Member,
     TopicPartitions,
 )
+from kwire.coordinator.group.consumer.subscriptions import topic_names
 from kwire.coordinator.seam import CoordinatorRecord, Moment
 
 
@@ -68,7 +70,18 @@ class Progress:
         if self.replaced is not None:
             targets[member.member_id] = targets.pop(self.replaced, {})
         target, target_epoch = self._target(group, member, members, targets, epoch)
-        after = reconcile(where, target, target_epoch, owned, self._holders(group))
+        resubscribed = before is not None and (
+            (before.topic_names, before.topic_regex) != (member.topic_names, member.topic_regex)
+        )
+        after = reconcile(
+            where,
+            target,
+            target_epoch,
+            owned,
+            self._holders(group),
+            self._subscribed(group, member, target, resubscribed),
+            resubscribed,
+        )
         if after is not where or self.replaced is not None:
             self.records.append(records.current(self.group_id, member.member_id, after))
         return after
@@ -145,6 +158,21 @@ class Progress:
             return present, group.target_epoch
         self.records += assigning.target_records(self.group_id, targets, assignment, epoch, moment)
         return assignment[member.member_id], epoch
+
+    def _subscribed(
+        self,
+        group: ConsumerGroup,
+        member: Member,
+        target: TopicPartitions,
+        resubscribed: bool,
+    ) -> Container[bytes]:
+        """The ids of what the member reads; as long as the target is one that was made for the
+        subscription it has, that is what the target has."""
+        if not resubscribed and group.target_epoch == group.epoch:
+            return target
+        find = self._groups.topics.find
+        found = [find(name) for name in topic_names(group, member)]
+        return {info.topic_id for info in found if info is not None}
 
     def _holders(self, group: ConsumerGroup) -> dict[tuple[bytes, int], int]:
         """Who holds what, without the predecessor whose place the member has taken."""

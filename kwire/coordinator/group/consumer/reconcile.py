@@ -8,7 +8,7 @@ UNRELEASED_PARTITIONS. Measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from kwire.coordinator.group.consumer.state import (
     Current,
@@ -24,20 +24,40 @@ def reconcile(
     target_epoch: int,
     owned: TopicPartitions | None,
     holders: Mapping[tuple[bytes, int], int],
+    subscribed: Container[bytes],
+    resubscribed: bool = False,
 ) -> Current:
     """The member's next step towards `target` of `target_epoch`; the same object when there is
     none.
 
     `owned` is what the member says it has, None when it did not say; `holders` has every
-    partition that some member has or still has to give up.
+    partition that some member has or still has to give up. Of topics that are not in
+    `subscribed` nothing is given; when that has just changed (`resubscribed`), what the member
+    has of them is taken back without waiting for a new target.
     """
     if current.state == MemberState.STABLE and current.epoch == target_epoch:
-        return current
+        return _unsubscribed(current, owned, subscribed) if resubscribed else current
     if current.state == MemberState.UNREVOKED_PARTITIONS and (
         owned is None or _owns_any(owned, current.pending_revocation)
     ):
+        return _unsubscribed(current, owned, subscribed) if resubscribed else current
+    wanted = {topic: indexes for topic, indexes in target.items() if topic in subscribed}
+    return _next(current, wanted, target_epoch, owned, holders)
+
+
+def _unsubscribed(
+    current: Current, owned: TopicPartitions | None, subscribed: Container[bytes]
+) -> Current:
+    """Without the topics that the member no longer reads."""
+    kept = {t: indexes for t, indexes in current.assigned.items() if t in subscribed}
+    revoked = {t: indexes for t, indexes in current.assigned.items() if t not in subscribed}
+    for topic, indexes in current.pending_revocation.items():
+        revoked[topic] = {**indexes, **revoked.get(topic, {})}
+    if revoked and (owned is None or _owns_any(owned, revoked)):
+        return _moved(current, current.epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoked)
+    if kept == current.assigned:
         return current
-    return _next(current, target, target_epoch, owned, holders)
+    return current._replace(assigned=kept)
 
 
 def _next(
@@ -85,9 +105,7 @@ def _moved(
     pending_revocation: Partitions,
 ) -> Current:
     after = Current(epoch, current.epoch, state, assigned, pending_revocation)
-    if after._replace(previous_epoch=current.previous_epoch) == current:
-        return current
-    return after
+    return current if after == current else after
 
 
 def _is_own(current: Current, topic: bytes, partition: int) -> bool:
