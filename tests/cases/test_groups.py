@@ -339,8 +339,9 @@ def test_grp_4_quick_restarts_of_a_client(bootstrap, topic, group):
             topic, bootstrap_servers=bootstrap, group_id=group, session_timeout_ms=30000
         )
         t0 = time.monotonic()
+        # kafka-python 3.0.12 loses an assignment that arrives when a short poll has just ended.
         while not k.assignment() and ms(t0) < 8000:
-            k.poll(50)
+            k.poll(2000)
         took = ms(t0)
         assert k.assignment(), f"round {i}: no assignment"
         k.close()
