@@ -132,8 +132,13 @@ class Archiver:
         self._sequence = 0
 
     def open(self) -> None:
-        """Take the lake over and remove what a killed session has left."""
+        """Take the lake over; what an older session still wants to commit fails from now on."""
         self.log.open(self.clock.wall_ms())
+        self.remove_left_overs()
+
+    def remove_left_overs(self) -> None:
+        """Remove files of this writer that no commit names. Again at the end: the executors of a
+        session whose driver was killed may have gone on for a moment."""
         left = lake.orphans(self.log.files, self.log.state, self.log.writer)
         if left:
             self.progress.say(f"removing {len(left)} files of an attempt that did not end")
@@ -154,7 +159,7 @@ class Archiver:
                 if now_s - failing_since > self.options.retry_seconds:
                     raise JobError(f"gave up after {one_line(error)}") from error
                 self.progress.say(f"{one_line(error)}; trying again")
-                self._discard_attempt()
+                self.remove_left_overs()
                 self.progress.wait(RETRY_PAUSE_S)
                 continue
             if lag == 0:
@@ -284,9 +289,6 @@ class Archiver:
         finally:
             decoded.unpersist()
 
-    def _discard_attempt(self) -> None:
-        self.log.files.delete(lake.orphans(self.log.files, self.log.state, self.log.writer))
-
 
 def _fields(frame: Any) -> str:
     return ", ".join(
@@ -325,6 +327,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
     archiver = Archiver(options, progress, spark)
     archiver.open()
     archiver.run()
+    archiver.remove_left_overs()
     maintained = maintain(spark, archiver.log, options, progress)
     state = archiver.log.state
     summary = {

@@ -98,15 +98,14 @@ def _join(
     files = [file for found in bins for file in found]
     number = f"{log.state.version + 1:06d}"
     prefix = f"{log.writer}.{log.session}.c{number}"
-    by_path = [
-        (file.path.rsplit("/", 1)[-1], index) for index, found in enumerate(bins) for file in found
-    ]
+    # One task's files in several folders have the same name: only the path is a file's own.
+    by_path = [(_inner(file.path), at) for at, found in enumerate(bins) for file in found]
     names = f.broadcast(spark.createDataFrame(by_path, "name string, bin int"))
-    frame = lake.read_files(spark, root, files).select("*", "_metadata.file_name")
-    # A file's name is unique in the lake; rows of a bin meet in one task.
-    binned = frame.join(names, frame.file_name == names.name).drop("file_name", "name")
+    inner = f.regexp_extract("_metadata.file_path", "topic=[^/]*/date=[^/]*/[^/]*/[^/]*$", 0)
+    frame = lake.read_files(spark, root, files).select("*", inner.alias("inner"))
+    binned = frame.join(names, frame.inner == names.name).drop("name")
     tasks = max(1, min(len(bins), 10_000))
-    columns = [name for name in frame.columns if name != "file_name"]
+    columns = [name for name in frame.columns if name != "inner"]
     if table == RECORDS:
         columns.remove("reason")
     rows = binned.repartition(tasks, "bin").select(*columns)
@@ -121,6 +120,11 @@ def _join(
     log.commit(commit, _all_there(paths))
     purge(log, options.keep_replaced)
     return len(paths)
+
+
+def _inner(path: str) -> str:
+    """The path of a data file from its topic's folder on."""
+    return path[path.index("topic=") :]
 
 
 def _all_there(paths: list[str]) -> Any:

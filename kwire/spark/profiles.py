@@ -30,6 +30,7 @@ SAMPLE_BATCH_BYTES = 64 << 10
 POINTS_MAX = 240
 CODEC_SCHEMA = "codec string, rawBytes bigint, compressedBytes bigint"
 HEADROOM = 2.0
+CONSUMER_OFFSETS = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -274,9 +275,14 @@ class Profile:
         ranges = {key: (firsts[key], ends[key]) for key in partitions if ends[key] > firsts[key]}
         if not ranges:
             return []
-        frame = read_ranges(self.spark, self.options.bootstrap, self.options.settings, ranges)
-        commits = frame.select("key", "value").mapInArrow(decode_commits, COMMIT_SCHEMA)
-        return [row.asDict() for row in lag_history(commits, slim).collect()]
+        # Spark's connector finds internal topics only where it asks a consumer for offsets.
+        self.spark.conf.set(CONSUMER_OFFSETS, "true")
+        try:
+            frame = read_ranges(self.spark, self.options.bootstrap, self.options.settings, ranges)
+            commits = frame.select("key", "value").mapInArrow(decode_commits, COMMIT_SCHEMA)
+            return [row.asDict() for row in lag_history(commits, slim).collect()]
+        finally:
+            self.spark.conf.set(CONSUMER_OFFSETS, "false")
 
     def topics(self) -> dict[str, dict[str, Any]]:
         """Per topic: totals and the recommendation."""

@@ -64,7 +64,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--create",
         action="store_true",
-        help="create target topics (by default with retention.ms=-1)",
+        help="make targets, kept for ever",
     )
     parser.add_argument("--create-partitions", type=int, metavar="N", help="with so many")
     parser.add_argument(

@@ -1,0 +1,176 @@
+"""Jobs that are killed with kill -9, their broker too: nothing twice, nothing missing."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.support import kafka_client as client
+from tests.support import spark as support
+from tests.support.broker import BrokerProcess
+from tests.support.kafka_client import Sent
+from tests.support.spark import Outcome
+
+Run = Callable[..., Outcome]
+WAIT_S = 300
+RECORDS = 20_000
+BASE_MS = 1_760_000_000_000
+
+
+@pytest.fixture
+def broker(tmp_path: pathlib.Path) -> Iterator[BrokerProcess]:
+    with BrokerProcess(data_dir=tmp_path / "data") as running:
+        yield running
+
+
+def fill(bootstrap: str, partitions: int = 2) -> str:
+    topic = client.create(bootstrap, partitions=partitions)
+    client.send(
+        bootstrap,
+        topic,
+        (
+            Sent(i % partitions, b"k%d" % (i % 100), b"%d" % i, (("n", b"%d" % i),), BASE_MS + i)
+            for i in range(RECORDS)
+        ),
+    )
+    return topic
+
+
+def wait_until(what: Callable[[], bool], process: subprocess.Popen[str], log: pathlib.Path) -> None:
+    """Wait for a condition while a job runs."""
+    deadline = time.monotonic() + WAIT_S
+    while not what():
+        assert process.poll() is None, f"the job ended: {log.read_text()[-2000:]}"
+        assert time.monotonic() < deadline, log.read_text()[-2000:]
+        time.sleep(0.05)
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """kill -9 of the driver and its JVM."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+def test_archive_survives_kills_of_driver_and_broker(
+    broker: BrokerProcess, run: Run, jars: str, lake: str, tmp_path: pathlib.Path
+) -> None:
+    at = broker.bootstrap
+    topic = fill(at)
+    log = tmp_path / "log"
+    arguments = ("-b", at, "--topics", topic, "--lake", lake, "--jars", jars, "--once")
+    small = ("--batch-records", "2500")
+    commits = pathlib.Path(lake) / "_kwire" / "commits"
+
+    def committed() -> int:
+        return len(list(commits.glob("*.json"))) if commits.exists() else 0
+
+    def attempts() -> int:
+        return len(list(pathlib.Path(lake).rglob("*.parquet")))
+
+    # Before a commit: files of an attempt are there, nothing says that they count.
+    process = support.start_process("archive", *arguments, *small, log=log)
+    wait_until(lambda: attempts() > 0, process, log)
+    kill(process)
+    # Some commits later, whatever it does then.
+    process = support.start_process("archive", *arguments, *small, log=log)
+    before = committed()
+    wait_until(lambda: committed() > before + 2, process, log)
+    kill(process)
+    # The broker dies under a running job and comes back.
+    process = support.start_process("archive", *arguments, *small, log=log)
+    before = committed()
+    wait_until(lambda: committed() > before + 1, process, log)
+    broker.kill()
+    broker.start()
+    assert process.wait(WAIT_S) == 0, log.read_text()[-2000:]
+    assert process.stdout is not None
+    process.stdout.close()
+    audited = run("audit", "-b", at, "--left", f"topic:{topic}", "--right", f"archive:{lake}")
+    assert audited.status == 0, audited.summary
+    assert audited.summary is not None
+    assert audited.summary["right"]["records"] == RECORDS
+
+
+def test_replay_survives_kills_of_driver_and_broker(
+    broker: BrokerProcess, run: Run, jars: str, lake: str, tmp_path: pathlib.Path
+) -> None:
+    at = broker.bootstrap
+    topic = fill(at)
+    assert run("archive", "-b", at, "--topics", topic, "--lake", lake, "--once").status == 0
+    target = client.create(at, partitions=2)
+    log = tmp_path / "log"
+    arguments = ("-b", at, "--lake", lake, "--to-topic", target, "--jars", jars)
+
+    def arrived() -> int:
+        from kwire.spark.cluster import LATEST, Cluster
+
+        return sum(Cluster(at).offsets([(target, 0), (target, 1)], LATEST).values())
+
+    process = support.start_process("replay", *arguments, "--rate", "4000", log=log)
+    wait_until(lambda: arrived() > 1000, process, log)
+    kill(process)
+    first = arrived()
+    process = support.start_process("replay", *arguments, "--rate", "4000", log=log)
+    wait_until(lambda: arrived() > first + 2000, process, log)
+    broker.kill()
+    broker.start()
+    assert process.wait(WAIT_S) == 0, log.read_text()[-2000:]
+    assert process.stdout is not None
+    summary = support.summary_of(process.stdout.read())
+    process.stdout.close()
+    assert summary is not None
+    assert summary["already_there"] + summary["sent"] == RECORDS
+    assert summary["already_there"] >= first > 0
+    source, copy = client.consume(at, topic), client.consume(at, target)
+    for number, records in source.items():
+        assert [r.content for r in copy[number]] == [r.content for r in records]
+
+
+def test_mirror_survives_kills_of_driver_and_target(
+    broker: BrokerProcess, run: Run, jars: str, tmp_path: pathlib.Path
+) -> None:
+    at = broker.bootstrap
+    topic = fill(at)
+    log = tmp_path / "log"
+    with BrokerProcess(data_dir=tmp_path / "west") as west:
+        arguments = (
+            *("-b", at, "--to", west.bootstrap, "--alias", "east", "--to-alias", "west"),
+            *("--pattern", topic, "--state", str(tmp_path / "mirror"), "--jars", jars),
+        )
+
+        def arrived() -> int:
+            from kwire.spark.cluster import LATEST, Cluster
+
+            cluster = Cluster(west.bootstrap)
+            if not cluster.describe([topic]):
+                return 0
+            return sum(cluster.offsets([(topic, 0), (topic, 1)], LATEST).values())
+
+        small = ("--batch-records", "6000", "--once")
+        process = support.start_process("mirror", *arguments, *small, log=log)
+        wait_until(lambda: arrived() > 0, process, log)
+        kill(process)
+        first = arrived()
+        process = support.start_process("mirror", *arguments, *small, log=log)
+        wait_until(lambda: arrived() > first, process, log)
+        west.kill()
+        west.start()
+        assert process.wait(WAIT_S) == 0, log.read_text()[-3000:]
+        assert process.stdout is not None
+        process.stdout.close()
+        source, copy = client.consume(at, topic), client.consume(west.bootstrap, topic)
+        for number, records in source.items():
+            assert [r.content for r in copy[number]] == [r.content for r in records]
+        audited = run(
+            *("audit", "-b", at, "--left", f"topic:{topic}", "--right", f"mirror:{topic}"),
+            *("--right-bootstrap", west.bootstrap),
+        )
+        assert audited.status == 0, audited.summary

@@ -1,0 +1,246 @@
+"""Pure parts of the jobs: options, client settings, ranges, runs, rates, reports."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from kwire.spark import archive, audit, commands, job, mirror, profiles, replay
+from kwire.spark.archive_source import parse_time
+from kwire.spark.client_settings import (
+    check_settings,
+    client_config,
+    connector_options,
+    parse_jaas,
+)
+from kwire.spark.job import JobError, Progress, UsageError, one_line, parser_of
+from kwire.spark.lag_history import decode_commit
+from kwire.spark.murmur2 import murmur2, partition_of
+from kwire.spark.profiles import recommend, step_of
+from kwire.spark.report import Report, bars, heat_map, lines
+from kwire.spark.sending import RateLimit, Runs
+from kwire.spark.session import jars_in
+from kwire.spark.topic_source import limit_ranges, ranges_lag
+
+JOBS = [archive.JOB, replay.JOB, mirror.JOB, audit.JOB, profiles.JOB]
+
+
+@pytest.mark.parametrize("one", JOBS, ids=lambda one: one.name)
+def test_help_has_an_example_that_parses(one: job.Job, capsys: pytest.CaptureFixture[str]) -> None:
+    assert job.run_job(one, ["--help"]) == 0
+    assert one.example in capsys.readouterr().out
+    words = one.example.replace("'", "").split()[3:]
+    parser_of(one).parse_args(words)
+
+
+def test_pyspark_is_not_imported_before_a_job_runs() -> None:
+    code = (
+        "import sys, kwire.spark.commands as c;"
+        "[__import__(m) for m, _ in c.JOBS.values()];"
+        "assert not {'pyspark', 'pyarrow', 'pandas', 'confluent_kafka'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_without_pyspark_one_line_names_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Any
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    arguments = ["--lake", str(tmp_path), "--maintain-only"]
+    assert job.run_job(archive.JOB, arguments) == job.EXIT_USAGE
+    text = capsys.readouterr().err
+    assert text.count("\n") == 1
+    assert 'pip install "kwire[spark]"' in text
+
+
+def test_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert commands.main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert all(one.name in text for one in JOBS)
+    assert commands.main(["nosuch"]) == 2
+    assert "no job nosuch" in capsys.readouterr().err
+    assert {one.name: one.summary for one in JOBS}.keys() == commands.JOBS.keys()
+
+
+def test_one_line_of_a_long_error() -> None:
+    error = RuntimeError("first\n\tat x\nCaused by: java.io.E: outer\n\tat\nCaused by: y: inner\n")
+    assert one_line(error) == "RuntimeError: y: inner"
+    assert one_line(JobError("plain")) == "plain"
+
+
+def test_client_settings_by_kafkas_names() -> None:
+    settings = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.jaas.config": 'org.ScramLoginModule required username="a\\"b" password=secret;',
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": "/ca.pem",
+        "ssl.endpoint.identification.algorithm": "",
+        "linger.ms": "5",
+        "fetch.max.bytes": "1000",
+    }
+    check_settings(settings)
+    assert client_config("h:1", settings, producer=True) == {
+        "bootstrap.servers": "h:1",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanisms": "SCRAM-SHA-256",
+        "sasl.username": 'a"b',
+        "sasl.password": "secret",
+        "ssl.ca.location": "/ca.pem",
+        "ssl.endpoint.identification.algorithm": "none",
+        "linger.ms": "5",
+    }
+    options = connector_options("h:1", settings)
+    assert options["kafka.sasl.jaas.config"] == settings["sasl.jaas.config"]
+    assert options["kafka.fetch.max.bytes"] == "1000"
+    assert "kafka.linger.ms" not in options
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"group.id": "x"},
+        {"kafka.isolation.level": "read_uncommitted"},
+        {"security.protocol": "TLS"},
+        {"security.protocol": "SASL_SSL"},
+    ],
+)
+def test_settings_that_are_refused(settings: dict[str, str]) -> None:
+    with pytest.raises(UsageError):
+        check_settings(settings)
+
+
+def test_jaas_of_other_modules_is_refused() -> None:
+    for text in ("Krb5LoginModule required;", "PlainLoginModule required username=a;"):
+        with pytest.raises(UsageError):
+            parse_jaas(text)
+
+
+def test_ranges_share_a_limit_by_what_there_is() -> None:
+    starts = {("a", 0): 0, ("a", 1): 50, ("b", 0): 7}
+    ends = {("a", 0): 900, ("a", 1): 150, ("b", 0): 7}
+    everything = {("a", 0): (0, 900), ("a", 1): (50, 150)}
+    assert limit_ranges(starts, ends, 1000) == everything
+    assert limit_ranges(starts, ends, 100) == {("a", 0): (0, 90), ("a", 1): (50, 60)}
+    assert limit_ranges(starts, ends, 1) == {("a", 0): (0, 1), ("a", 1): (50, 51)}
+    assert ranges_lag(starts, ends) == 1000
+
+
+def test_runs_join_what_is_next_to_each_other_on_both_sides() -> None:
+    runs = Runs()
+    place = ("t", 0, "u", 0)
+    for source, target in ((5, 10), (6, 11), (8, 12), (9, 13), (10, 20)):
+        runs.add(place, source, target, 2)
+    assert runs.take() == [(*place, 5, 6, 10, 2, 4), (*place, 8, 9, 12, 2, 4)]
+    assert runs.take(everything=True) == [(*place, 10, 10, 20, 1, 2)]
+    assert runs.take(everything=True) == []
+
+
+def test_a_rate_limit_sleeps_until_it_is_due() -> None:
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    limit = RateLimit(100, 1000, lambda: now[0], sleep)
+    limit.wait(50, 10)
+    assert now == [0.5]
+    limit.wait(0, 990)
+    assert now == [1.0]
+    now[0] = 5.0
+    limit.wait(100, 0)
+    assert now == [5.0]
+
+
+def test_murmur2_is_kafkas() -> None:
+    # Measured on Apache Kafka 4.4: Utils.murmur2, as signed 32-bit numbers.
+    for key, wanted in (
+        (b"21", -973932308),
+        (b"foobar", -790332482),
+        (b"a-little-bit-long-string", -985981536),
+        (b"a-little-bit-longer-string", -1486304829),
+        (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
+        (b"abc", 479470107),
+    ):
+        value = murmur2(key)
+        assert (value - (1 << 32) if value >> 31 else value) == wanted
+    assert all(0 <= partition_of(b"%d" % i, 7) < 7 for i in range(100))
+
+
+def test_times() -> None:
+    assert parse_time("1700000000000", "--x") == 1_700_000_000_000
+    assert parse_time("2023-11-14T22:13:20", "--x") == 1_700_000_000_000
+    assert parse_time("2023-11-14T23:13:20+01:00", "--x") == 1_700_000_000_000
+    assert parse_time(None, "--x") is None
+    with pytest.raises(UsageError, match="--x soon"):
+        parse_time("soon", "--x")
+
+
+def test_ids_of_replays_follow_from_their_options() -> None:
+    parse = parser_of(replay.JOB).parse_args
+    one = replay.replay_id(parse(["--lake", "a", "-b", "h"]))
+    assert one == replay.replay_id(parse(["-b", "h", "--lake", "a", "--quiet"]))
+    assert one != replay.replay_id(parse(["-b", "h", "--lake", "a", "--keys", "x"]))
+    assert replay.replay_id(parse(["--id", "mine"])) == "mine"
+
+
+def test_recommended_partitions() -> None:
+    rows = [{"bytes": 300}, {"bytes": 100}]
+    found = recommend(rows, peak_mb=45.0, target_mb=10.0, hottest=0.01)
+    assert (found["recommended"], found["skew"]) == (9, 1.5)
+    assert recommend(rows, peak_mb=45.0, target_mb=10.0, hottest=0.3)["recommended"] == 3
+    assert recommend(rows, peak_mb=0.0, target_mb=10.0, hottest=0.9)["recommended"] == 1
+    assert step_of(0, 60_000) == 1
+    assert step_of(0, 365 * 86_400_000) == 2 * 86_400
+
+
+def test_commits_of_the_offsets_topic() -> None:
+    from kwire.protocol import messages as m
+    from kwire.protocol.coordinator_records import encode_key, encode_value
+
+    key = m.OffsetCommitKey(group="g", topic="t", partition=2)
+    value = m.OffsetCommitValue(offset=7, metadata="", commit_timestamp=120_001)
+    data = encode_key(key)
+    assert decode_commit(data, encode_value(value, 3)) == ("g", "t", 2, 7, 2)
+    assert decode_commit(data, None) is None
+    assert decode_commit(data, b"\0\x63") is None
+    assert decode_commit(b"\0\2\0\1g", b"x") is None
+    assert decode_commit(b"", b"") is None
+
+
+def test_reports_escape_what_they_show() -> None:
+    report = Report("<title>")
+    report.table(("a<b",), [("<script>",), (None,), (1234567,), (0.5,)])
+    report.plot(bars(["<p>"], [("s", [1.0])]))
+    report.plot(lines(["x", "y"], [("s", [1.0, None])]))
+    report.plot(heat_map(["h"], ["<row>"], {(0, 0): "red"}))
+    text = report.text()
+    assert "<script>" not in text
+    assert "<p>" not in text
+    assert "1,234,567" in text
+    assert bars([], [("s", [])]).startswith("<svg")
+    assert lines([], []).startswith("<svg")
+
+
+def test_jars_of_a_folder(tmp_path: Any) -> None:
+    with pytest.raises(UsageError, match="no spark-sql-kafka"):
+        jars_in(str(tmp_path))
+    (tmp_path / "libs").mkdir()
+    for name in ("spark-sql-kafka-0-10_2.13-4.2.0.jar", "scala-library.jar", "kafka-clients.jar"):
+        (tmp_path / "libs" / name).touch()
+    found = [path.rsplit("/", 1)[1] for path in jars_in(str(tmp_path))]
+    assert found == ["kafka-clients.jar", "spark-sql-kafka-0-10_2.13-4.2.0.jar"]
+
+
+def test_progress_tells_records_bytes_rate_and_lag(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Progress("x")
+    progress.add(1500, 2_000_000, 7, "batch 1")
+    text = capsys.readouterr().err
+    assert text.startswith("x: 1,500 records, 2.0 MB, ")
+    assert text.endswith(" MB/s, lag 7, batch 1\n")
+    assert progress.totals()["records"] == 1500
+    progress.stopping = True
+    progress.wait(100)

@@ -1,0 +1,210 @@
+"""The commit log of a lake: what is there after a kill at any point, and with two writers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kwire.spark import lake
+from kwire.spark.job import FinalError
+from kwire.spark.lake_files import FileInfo, LocalLakeFiles, open_lake_files
+from kwire.spark.lake_log import RECORDS, STATE_EVERY, Commit, DataFile, LakeLog, LakeState
+
+
+def data_file(name: str, *, first: int = 0, size: int = 100, date: str = "2026-01-01") -> DataFile:
+    path = f"topic=t/date={date}/partition=0/{name}"
+    return DataFile(path, RECORDS, "t", date, 0, 10, size, first, first + 9, first, first + 9)
+
+
+def opened(path: Path, session: str, writer: str = "w") -> LakeLog:
+    log = LakeLog(LocalLakeFiles(str(path)), writer, session)
+    log.open(1)
+    return log
+
+
+def append(log: LakeLog, start: int, count: int = 10) -> None:
+    log.commit(
+        log.new_commit(
+            "append",
+            2,
+            add=[data_file(f"f{start}", first=start)],
+            offsets={("t", 0): start + count},
+        )
+    )
+
+
+def test_a_state_is_a_function_of_its_commits(tmp_path: Path) -> None:
+    log = opened(tmp_path, "s1")
+    for batch in range(2 * STATE_EVERY + 3):
+        append(log, batch * 10)
+    log.commit(log.new_commit("compact", 5, add=[data_file("c")], remove=[data_file("f0").path]))
+    again = LakeLog(LocalLakeFiles(str(tmp_path)))
+    again.load()
+    assert vars(again.state) == vars(log.state)
+    for state in (tmp_path / "_kwire" / "states").iterdir():
+        state.write_bytes(state.read_bytes()[:20])  # damaged: the commits are enough
+    third = LakeLog(LocalLakeFiles(str(tmp_path)))
+    third.load()
+    assert vars(third.state) == vars(log.state)
+    assert third.state.removed == {data_file("f0").path: 5}
+    assert LakeState.decode(log.state.encode()).files == log.state.files
+
+
+def test_an_older_session_cannot_commit_any_more(tmp_path: Path) -> None:
+    old = opened(tmp_path, "s1")
+    append(old, 0)
+    new = opened(tmp_path, "s2")
+    with pytest.raises(FinalError, match="taken over"):
+        append(old, 10)
+    append(new, 10)
+    with pytest.raises(FinalError, match="taken over"):
+        append(old, 10)
+    assert new.load().offsets == {("t", 0): 20}
+
+
+def test_writers_of_other_names_go_on_beside_each_other(tmp_path: Path) -> None:
+    first, second = opened(tmp_path, "a", "one"), opened(tmp_path, "b", "two")
+    append(first, 0)
+    second.commit(second.new_commit("append", 3, add=[data_file("x", first=50)]))
+    append(first, 10)
+    assert sorted(first.state.files) == sorted(data_file(n).path for n in ("f0", "f10", "x"))
+    assert second.load().files == first.state.files
+
+
+def test_a_check_sees_what_others_have_committed(tmp_path: Path) -> None:
+    first, second = opened(tmp_path, "a", "one"), opened(tmp_path, "b", "two")
+    append(first, 0)
+
+    def unmoved(state: LakeState) -> None:
+        if ("t", 0) in state.offsets:
+            raise FinalError("moved")
+
+    with pytest.raises(FinalError, match="moved"):
+        second.commit(second.new_commit("append", 3, offsets={("t", 0): 10}), unmoved)
+
+
+class KilledError(BaseException):
+    """kill -9: nothing runs after it."""
+
+
+class KillingFiles(LocalLakeFiles):
+    """Files of a process that is killed at its n-th write, before or behind it."""
+
+    def __init__(self, root: str, writes: int, behind: bool) -> None:
+        super().__init__(root)
+        self._left = writes
+        self._behind = behind
+
+    def create(self, path: str, data: bytes) -> bool:
+        self._left -= 1
+        if self._left < 0:
+            raise KilledError
+        if self._left == 0 and not self._behind:
+            raise KilledError
+        done = super().create(path, data)
+        if self._left == 0:
+            raise KilledError
+        return done
+
+
+def archive_all(files: LocalLakeFiles, session: str, end: int) -> None:
+    """What the archive job does with its lake, without Spark: a batch of ten offsets at a time."""
+    log = LakeLog(files, "w", session)
+    log.open(1)
+    files.delete(lake.orphans(files, log.state, "w"))
+    while (start := log.state.offsets.get(("t", 0), 0)) < end:
+        file = data_file(f"w.{session}.{start:06d}-0.parquet", first=start)
+        target = Path(files.root) / file.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(",".join(map(str, range(start, start + 10))))
+        log.commit(log.new_commit("append", 2, add=[file], offsets={("t", 0): start + 10}))
+
+
+@settings(deadline=None, max_examples=40)
+@given(kills=st.lists(st.tuples(st.integers(1, 5), st.booleans()), max_size=6))
+def test_killed_anywhere_nothing_is_twice_and_nothing_missing(
+    kills: list[tuple[int, bool]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root = tmp_path_factory.mktemp("lake")
+    for number, (writes, behind) in enumerate(kills):
+        try:
+            archive_all(KillingFiles(str(root), writes, behind), f"s{number}", 100)
+        except KilledError:
+            continue
+    archive_all(LocalLakeFiles(str(root)), "last", 100)
+    found: list[int] = []
+    for path in root.rglob("*.parquet"):
+        found += map(int, path.read_text().split(","))
+    assert sorted(found) == list(range(100))
+
+
+def test_a_file_is_created_once_and_whole(tmp_path: Path) -> None:
+    files = open_lake_files(f"file:{tmp_path}/lake")
+    assert files.create("a/b.json", b"one")
+    assert not files.create("a/b.json", b"two")
+    assert files.read("a/b.json") == b"one"
+    assert files.read("a/none") is None
+    assert files.names("a") == ["b.json"]
+    assert list(files.walk("")) == [FileInfo("a/b.json", 3)]
+    files.delete(["a/b.json", "a/none"])
+    assert files.names("") == []
+    with pytest.raises(ValueError, match="session"):
+        open_lake_files("s3a://bucket/lake")
+
+
+def test_a_lake_of_another_format_is_refused() -> None:
+    data = Commit("open", "w", "s", 1).encode().replace(b'"format": 1', b'"format": 2')
+    with pytest.raises(FinalError, match="format"):
+        Commit.decode(data)
+
+
+def with_files(files: Iterable[DataFile]) -> LakeState:
+    state = LakeState()
+    state.files = {file.path: file for file in files}
+    return state
+
+
+def test_small_files_are_joined_up_to_the_target() -> None:
+    files = [data_file(f"f{i}", first=10 * i, size=30) for i in range(5)]
+    files.append(data_file("large", first=990, size=80))
+    found = lake.small_files(with_files(files), target_bytes=100, files_min=2)
+    assert [[file.path[-2:] for file in files] for files in found[0][1]] == [
+        ["f0", "f1", "f2"],
+        ["f3", "f4"],
+    ]
+    assert lake.small_files(with_files(files), target_bytes=100, files_min=6) == []
+    assert lake.small_files(with_files(files[:1]), target_bytes=100, files_min=2) == []
+
+
+def test_retention_takes_old_dates_then_the_oldest_over_the_size() -> None:
+    files = [
+        data_file("a", date="2026-01-01"),
+        data_file("b", date="2026-01-02", first=5),
+        data_file("c", date="2026-01-02", first=1),
+    ]
+
+    def names(**arguments: Any) -> list[str]:
+        return [path[-1] for path in lake.expired(with_files(files), **arguments)]
+
+    assert names(before_date="2026-01-02", size_bytes_max=None) == ["a"]
+    assert names(before_date=None, size_bytes_max=150) == ["a", "c"]
+    assert names(before_date="2026-01-02", size_bytes_max=150) == ["a", "c"]
+    assert names(before_date=None, size_bytes_max=None) == []
+    assert names(before_date=None, size_bytes_max=0) == ["a", "c", "b"]
+
+
+def test_orphans_are_the_own_files_that_no_commit_names(tmp_path: Path) -> None:
+    log = opened(tmp_path, "s")
+    kept = data_file("w.s.1-0.parquet")
+    log.commit(log.new_commit("append", 1, add=[kept]))
+    for name in ("w.s.1-0.parquet", "w.old.1-0.parquet", "w2.s.1-0.parquet"):
+        path = tmp_path / "topic=t" / "date=2026-01-01" / "partition=0" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    found = lake.orphans(log.files, log.state, "w")
+    assert found == ["topic=t/date=2026-01-01/partition=0/w.old.1-0.parquet"]
