@@ -72,6 +72,10 @@ class GroupAdmin:
             members=[_described(group, x, stable) for x in group.members.values()],
         )
 
+    def share_topics(self, group_id: str) -> list[tuple[str, bytes, list[int]]]:
+        """(topic, id, partitions) that a share group reads; KafkaError(GROUP_ID_NOT_FOUND)."""
+        return carried.share_topics(self._storage, group_id)
+
     def delete(self, group_ids: Sequence[str], moment: Moment) -> Result:
         """Delete groups that have no members, with their offsets; the others get an error."""
         results: list[Any] = []

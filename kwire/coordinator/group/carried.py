@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from kwire.coordinator.group.storage import SHARE, STREAMS, GroupStorage
+from kwire.protocol.errors import ErrorCode, KafkaError
 
 # Per kind: record types of members, of the target assignment's epoch, of a member's assignment,
 # and of the group itself.
@@ -18,6 +19,7 @@ _CURRENT_TYPES = {SHARE: 14, STREAMS: 22}
 _GROUP_TYPES = {SHARE: 11, STREAMS: 17}
 PROTOCOL_TYPES = {SHARE: "share", STREAMS: "streams"}
 _STABLE_MEMBER = 0
+_SHARE_STATE_TYPE = 15
 
 
 def values(storage: GroupStorage, kind: str, group_id: str, record_type: int) -> list[Any]:
@@ -46,6 +48,21 @@ def state(storage: GroupStorage, kind: str, group_id: str) -> str:
     current = values(storage, kind, group_id, _CURRENT_TYPES[kind])
     settled = all(x.state == _STABLE_MEMBER and x.member_epoch == target_epoch for x in current)
     return "Stable" if settled else "Reconciling"
+
+
+def share_topics(storage: GroupStorage, group_id: str) -> list[tuple[str, bytes, list[int]]]:
+    """(topic, id, partitions) that a share group's state was initialized for.
+
+    Raises KafkaError(GROUP_ID_NOT_FOUND) when there is no such share group.
+    """
+    if group_id not in storage.carried[SHARE]:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    found = values(storage, SHARE, group_id, _SHARE_STATE_TYPE)
+    return [
+        (topic.topic_name, bytes(topic.topic_id), sorted(topic.partitions))
+        for value in found
+        for topic in value.initialized_topics
+    ]
 
 
 def subscribes(storage: GroupStorage, kind: str, group_id: str, topic: str) -> bool:

@@ -309,6 +309,13 @@ class GroupCoordinator:
 
         return gather([ask(group_id) for group_id in group_ids], combine)
 
+    def share_topics(self, group_id: str) -> Pending[Any]:
+        """-> (topic, id, partitions) of a share group; fails with KafkaError."""
+        return self.runtime.read(
+            self.partition_for(group_id),
+            lambda shard, moment: shard.admin.share_topics(group_id),
+        )
+
     def delete_groups(self, group_ids: Sequence[str]) -> Answer:
         """-> a DeletableGroupResult for each id, in the order of their partitions."""
         by_partition: dict[int, list[str]] = {}
