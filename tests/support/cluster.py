@@ -1,0 +1,291 @@
+"""Clusters of real processes: kwire nodes by `kwire serve --config`, Apache Kafka beside them.
+
+    with Cluster(tmp_path) as cluster:            # three kwire nodes, broker and controller each
+        cluster.start()
+        cluster.bootstrap                          # "127.0.0.1:...,..."
+        cluster[2].kill(); cluster[2].start(); cluster[2].wait_ready()
+
+    Cluster(tmp_path, kwire=(1,), kafka_brokers=(4,))   # one kwire controller, a Kafka broker joins
+    Cluster(tmp_path, kafka=(1,), kwire_brokers=(4,))   # the other way round
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kwire.clock import SystemClock, SystemRandom
+from kwire.kraft.format import FormatOptions, format_directories
+from kwire.protocol import uuids
+from tests.support.kafka import ROOT, RUN, kafka_libs
+
+READY = "kwire ready on "
+WAIT_S = 60.0
+CLUSTER_ID = "a3dpcmUtY2x1c3Rlci10ZQ"
+
+FAST = {
+    "broker.heartbeat.interval.ms": "100",
+    "broker.session.timeout.ms": "1500",
+    "controller.quorum.election.timeout.ms": "500",
+    "controller.quorum.election.backoff.max.ms": "200",
+    "controller.quorum.fetch.timeout.ms": "1000",
+    "replica.fetch.backoff.ms": "200",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.num.partitions": "4",
+}
+
+
+def wait_for(condition: Callable[[], Any], what: str, timeout_s: float = WAIT_S) -> Any:
+    """The first true value of `condition`; fails with `what` when it does not come."""
+    end = time.monotonic() + timeout_s
+    while True:
+        found = condition()
+        if found:
+            return found
+        assert time.monotonic() < end, f"{what}: not within {timeout_s:.0f} s"
+        time.sleep(0.05)
+
+
+def free_port_numbers(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [int(one.getsockname()[1]) for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class NodeProcess:
+    """One node: its files, its ports, its process."""
+
+    is_kafka = False
+
+    def __init__(self, root: Path, node_id: int, roles: str, port: int, controller: int) -> None:
+        self.root = root
+        self.node_id = node_id
+        self.roles = roles
+        self.port = port
+        self.controller_port = controller
+        self.settings: dict[str, str] = {}
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def data(self) -> Path:
+        return self.root / f"node-{self.node_id}"
+
+    @property
+    def log_path(self) -> Path:
+        return self.root / f"node-{self.node_id}.log"
+
+    def log_text(self) -> str:
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    def start(self) -> None:
+        """Start the process; `wait_ready` waits for it."""
+        path = self.root / f"node-{self.node_id}.properties"
+        lines = [f"{name}={value}" for name, value in self.settings.items()]
+        path.write_text("\n".join([*lines, ""]))
+        with self.log_path.open("ab") as output:
+            self.ready_from = output.tell()
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "kwire", "serve", "--config", str(path)],
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def is_ready(self) -> bool:
+        assert self.process is not None
+        if self.process.poll() is not None:
+            raise AssertionError(f"node {self.node_id} ended:\n{self.log_text()[-3000:]}")
+        with self.log_path.open("rb") as output:
+            output.seek(self.ready_from)
+            return READY.encode() in output.read()
+
+    def wait_ready(self) -> None:
+        wait_for(self.is_ready, f"node {self.node_id} ready\n{self.log_text()[-3000:]}")
+
+    def kill(self) -> None:
+        """kill -9."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(30)
+
+    def stop(self) -> None:
+        """SIGTERM, and wait."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(30)
+            raise AssertionError(
+                f"node {self.node_id} did not stop:\n{self.log_text()[-2000:]}"
+            ) from None
+
+
+class KafkaProcess(NodeProcess):
+    """An Apache Kafka node, run by the peers' script."""
+
+    is_kafka = True
+
+    @property
+    def folder(self) -> Path:
+        return self.root / f"kafka-{self.node_id}"
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "node-1" / "data"  # where the script keeps it
+
+    @property
+    def log_path(self) -> Path:
+        return self.folder / "node-1" / "server.log"
+
+    def start(self) -> None:
+        command: list[Any] = [RUN, "start", "--libs", kafka_libs(), "--dir", self.folder]
+        command += ["--port", str(self.port), "--id", str(self.node_id), "--wait", "120"]
+        for name, value in self.settings.items():
+            command += ["--prop", f"{name}={value}"]
+        environment = {**os.environ, "JIT_LEVEL": "1", "NO_FORMAT": "1"}
+        self.process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+
+    def is_ready(self) -> bool:
+        assert self.process is not None
+        status = self.process.poll()
+        if status:
+            assert self.process.stderr is not None
+            raise AssertionError(self.process.stderr.read().decode())
+        return status == 0
+
+    def wait_ready(self) -> None:
+        wait_for(self.is_ready, f"Kafka node {self.node_id} ready", 120)
+
+    def kill(self) -> None:
+        subprocess.run([RUN, "stop", "--dir", self.folder, "--kill"], timeout=60, check=True)
+
+    def stop(self) -> None:
+        if (self.folder / "node-1" / "pid").exists():
+            subprocess.run([RUN, "stop", "--dir", self.folder], timeout=90, check=False)
+
+
+class Cluster:
+    """See the module. Nodes are indexed by their ids."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        kwire: Sequence[int] = (1, 2, 3),
+        kwire_brokers: Sequence[int] = (),
+        kafka: Sequence[int] = (),
+        kafka_brokers: Sequence[int] = (),
+        settings: Mapping[str, object] | None = None,
+        fast: bool = True,
+    ) -> None:
+        self.root = root
+        self.nodes: dict[int, NodeProcess] = {}
+        ids = [*kwire, *kwire_brokers, *kafka, *kafka_brokers]
+        ports = free_port_numbers(2 * len(ids))
+        for node_id in ids:
+            cls = KafkaProcess if node_id in (*kafka, *kafka_brokers) else NodeProcess
+            roles = "broker,controller" if node_id in (*kwire, *kafka) else "broker"
+            self.nodes[node_id] = cls(root, node_id, roles, ports.pop(), ports.pop())
+        self.controllers = [node for node in self.nodes.values() if "controller" in node.roles]
+        replicas = str(min(3, len(ids)))
+        common = {
+            "controller.quorum.bootstrap.servers": ",".join(
+                f"127.0.0.1:{node.controller_port}" for node in self.controllers
+            ),
+            "controller.listener.names": "CONTROLLER",
+            "default.replication.factor": replicas,
+            "offsets.topic.replication.factor": replicas,
+            "transaction.state.log.replication.factor": replicas,
+            "transaction.state.log.min.isr": "1" if len(ids) < 3 else "2",
+            "share.coordinator.state.topic.replication.factor": replicas,
+            **(FAST if fast else {}),
+            **{name: str(value) for name, value in (settings or {}).items()},
+        }
+        for node in self.nodes.values():
+            listeners = f"PLAINTEXT://127.0.0.1:{node.port}"
+            if "controller" in node.roles:
+                listeners += f",CONTROLLER://127.0.0.1:{node.controller_port}"
+            node.settings = {
+                "process.roles": node.roles,
+                "node.id": str(node.node_id),
+                "listeners": listeners,
+                "advertised.listeners": listeners,
+                "log.dirs": str(node.data),
+                **common,
+            }
+        self._format()
+
+    def _format(self) -> None:
+        random = SystemRandom()
+        initial = ",".join(
+            f"{node.node_id}@127.0.0.1:{node.controller_port}:"
+            f"{uuids.to_text(uuids.random_uuid(random))}"
+            for node in self.controllers
+        )
+        for node in self.nodes.values():
+            node.data.mkdir(parents=True)
+            is_controller = "controller" in node.roles
+            options = FormatOptions(
+                CLUSTER_ID,
+                node.node_id,
+                [str(node.data)],
+                str(node.data),
+                is_controller=is_controller,
+                initial_controllers=initial if is_controller else None,
+                no_initial_controllers=not is_controller,
+            )
+            format_directories(options, clock=SystemClock(), random=random)
+
+    def __getitem__(self, node_id: int) -> NodeProcess:
+        return self.nodes[node_id]
+
+    def __iter__(self) -> Iterator[NodeProcess]:
+        return iter(self.nodes.values())
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"127.0.0.1:{node.port}" for node in self.nodes.values())
+
+    def start(self) -> None:
+        """Start every node and wait until all are ready."""
+        for node in self.controllers:
+            node.start()
+        for node in self.nodes.values():
+            if node not in self.controllers:
+                node.start()
+        for node in self.nodes.values():
+            node.wait_ready()
+
+    def close(self) -> None:
+        for node in self.nodes.values():
+            if isinstance(node, KafkaProcess):
+                if (node.folder / "node-1" / "pid").exists():
+                    node.kill()
+            elif node.process is not None and node.process.poll() is None:
+                node.process.kill()
+                node.process.wait(30)
