@@ -10,7 +10,7 @@ export KWIRE_CACHE ?= $(HOME)/.cache/kwire
 SEED ?=
 ARGS ?=
 
-.PHONY: run test compat-gate lint format unit stress sim chaos bench differential docs setup setup-test peers clean
+.PHONY: run demo test compat-gate lint format unit stress sim chaos bench differential docs setup setup-test peers clean
 
 run: setup
 	$(BIN)/kwire serve --listen 127.0.0.1:9092 $(ARGS)
@@ -42,6 +42,12 @@ $(VENV)/.ready-test: pyproject.toml $(wildcard setup.py kwire/protocol/records/*
 peers:
 	@if command -v java >/dev/null && command -v mvn >/dev/null; then \
 	  compat_tests/peers/fetch-kafka.sh "$(KWIRE_CACHE)/kafka" >/dev/null || echo "Kafka's jars could not be fetched"; fi
+
+# A click stream through kwire and Spark, with a kill in the middle. With Maven the connector's jars are
+# fetched to the cache, else Spark brings them itself.
+demo: setup-test
+	@jars=""; if command -v mvn >/dev/null; then compat_tests/peers/fetch-spark-kafka.sh "$(KWIRE_CACHE)/spark-kafka" >/dev/null \
+	  && jars="$(KWIRE_CACHE)/spark-kafka"; fi; KWIRE_SPARK_JARS="$$jars" $(BIN)/python tools/demo.py $(ARGS)
 
 lint: setup-test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy --strict kwire/

@@ -222,6 +222,33 @@ def _smoke_once(
     return result, crashed
 
 
+def demo(context: Context) -> Result:
+    """`make demo` at a small size."""
+    jars = context.paths.cache / "spark-kafka"
+    outcome = run_program(
+        [ROOT / "compat_tests" / "peers" / "fetch-spark-kafka.sh", jars],
+        log=context.log(".jars.log"),
+        environment=context.paths.environment(),
+        limit_s=300,
+    )
+    if outcome.status != 0:
+        return Result.skip(f"demo: no connector jars: {_tail(outcome.output, 3)}")
+    out = context.paths.logs / "demo"
+    outcome = run_program(
+        [
+            *(context.paths.python, ROOT / "tools" / "demo.py", "--records", "20000"),
+            *("--out", out, "--jars", jars),
+        ],
+        log=context.log(),
+        environment=context.paths.environment(),
+        limit_s=context.limit_s - 300,
+    )
+    reports = sorted(path.name for path in out.glob("*.html"))
+    if outcome.status == 0 and len(reports) == 3:
+        return Result(passed=1)
+    return Result.failure(f"demo: status {outcome.status}, {reports}: {_tail(outcome.output)}")
+
+
 TEST: tuple[Group, ...] = (
     Group("lint", lint, 120, modules=("ruff",)),
     Group("types", types, 300, modules=("mypy",)),
@@ -273,9 +300,27 @@ TEST: tuple[Group, ...] = (
         tools=("java", "mvn"),
         modules=("pyspark",),
     ),
+    Group(
+        "spark jobs smoke",
+        pytest_group(
+            "compat_tests/spark/jobs/test_pipeline.py::test_random_records_survive",
+            "compat_tests/spark/jobs/test_pipeline.py::test_wrong_options_are_one_line",
+        ),
+        480,
+        tools=("java", "mvn"),
+        modules=("pyspark", "pandas"),
+    ),
 )
 
 GATE: tuple[Group, ...] = (
+    Group(
+        "spark jobs",
+        pytest_group("compat_tests/spark/jobs"),
+        2400,
+        tools=("java", "mvn"),
+        modules=("pyspark", "pandas"),
+    ),
+    Group("demo", demo, 900, tools=("java", "mvn"), modules=("pyspark", "pandas")),
     Group("spark", program("spark", "spark", out="spark.tsv"), 900, ("java", "mvn"), ("pyspark",)),
     Group(
         "java share",

@@ -1,0 +1,341 @@
+"""`format("kafka")` against kwire: what conformance.py does not ask, and what needs a broker of its
+own that can be restarted. Groups, forms of offsets, partitions of writes, recreated topics,
+continuous processing, checkpoints across restarts."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.support import kafka_client as client
+from tests.support.broker import BrokerProcess
+from tests.support.kafka_client import Sent
+
+WAIT_S = 120
+BASE_MS = 1_760_000_000_000
+
+
+@pytest.fixture(scope="module")
+def durable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    with BrokerProcess(data_dir=tmp_path_factory.mktemp("data")) as running:
+        yield running
+
+
+def reader(source: Any, bootstrap: str, **options: object) -> Any:
+    """`read` or `readStream` with options; `__` stands for a dot."""
+    found = source.format("kafka").option("kafka.bootstrap.servers", bootstrap)
+    for name, value in options.items():
+        found = found.option(name.replace("__", "."), value)
+    return found
+
+
+def values(frame: Any) -> list[str]:
+    rows = frame.selectExpr("cast(value as string) v", "partition", "offset")
+    return [row.v for row in rows.orderBy("partition", "offset").collect()]
+
+
+def wait_until(what: Callable[[], bool], query: Any) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not what():
+        assert query.isActive, query.exception()
+        assert time.monotonic() < deadline, query.lastProgress
+        time.sleep(0.1)
+
+
+def fill(bootstrap: str, partitions: int = 2, count: int = 10) -> str:
+    topic = client.create(bootstrap, partitions=partitions)
+    client.send(
+        bootstrap,
+        topic,
+        [
+            Sent(n, b"k", b"%d-%d" % (n, i), (), BASE_MS + i * 1000)
+            for n in range(partitions)
+            for i in range(count)
+        ],
+    )
+    return topic
+
+
+def both(first: range, second: range) -> list[str]:
+    return [f"0-{i}" for i in first] + [f"1-{i}" for i in second]
+
+
+@pytest.mark.parametrize(
+    ("options", "first", "second"),
+    [
+        ({}, range(10), range(10)),
+        ({"startingOffsets": "earliest", "endingOffsets": "latest"}, range(10), range(10)),
+        ({"startingOffsets": {"0": 4, "1": -2}}, range(4, 10), range(10)),
+        ({"endingOffsets": {"0": 4, "1": -1}}, range(4), range(10)),
+        (
+            {"startingOffsets": {"0": 2, "1": 9}, "endingOffsets": {"0": 3, "1": 10}},
+            range(2, 3),
+            range(9, 10),
+        ),
+        ({"startingTimestamp": str(BASE_MS + 7500)}, range(8, 10), range(8, 10)),
+        (
+            {"startingTimestamp": str(BASE_MS + 2000), "endingTimestamp": str(BASE_MS + 5000)},
+            range(2, 5),
+            range(2, 5),
+        ),
+        (
+            {"startingOffsetsByTimestamp": {"0": BASE_MS + 3000, "1": BASE_MS + 8000}},
+            range(3, 10),
+            range(8, 10),
+        ),
+        (
+            {"endingOffsetsByTimestamp": {"0": BASE_MS + 1000, "1": BASE_MS + 99_000}},
+            range(1),
+            range(10),
+        ),
+    ],
+)
+def test_every_form_of_offsets_in_a_batch(
+    broker: BrokerProcess, spark: Any, options: dict[str, Any], first: range, second: range
+) -> None:
+    topic = fill(broker.bootstrap)
+    texts = {
+        name: json.dumps({topic: value}) if isinstance(value, dict) else value
+        for name, value in options.items()
+    }
+    frame = reader(spark.read, broker.bootstrap, subscribe=topic, **texts).load()
+    assert values(frame) == both(first, second)
+
+
+@pytest.mark.parametrize("form", ["earliest", "latest", "json", "timestamp"])
+def test_every_form_of_offsets_in_a_stream(
+    broker: BrokerProcess, spark: Any, form: str, tmp_path: pathlib.Path
+) -> None:
+    topic = fill(broker.bootstrap)
+    options: dict[str, Any] = {
+        "earliest": {"startingOffsets": "earliest"},
+        "latest": {"startingOffsets": "latest"},
+        "json": {"startingOffsets": json.dumps({topic: {"0": 5, "1": -1}})},
+        "timestamp": {"startingTimestamp": str(BASE_MS + 8000)},
+    }[form]
+    found: list[str] = []
+    query = (
+        reader(spark.readStream, broker.bootstrap, subscribe=topic, **options)
+        .load()
+        .writeStream.foreachBatch(lambda frame, _: found.extend(values(frame)))
+        .option("checkpointLocation", str(tmp_path / "check"))
+        .start()
+    )
+    try:
+        # The first batch, empty or not, has fixed where the stream began.
+        wait_until(lambda: (tmp_path / "check" / "sources" / "0" / "0").exists(), query)
+        client.send(broker.bootstrap, topic, [Sent(n, None, b"%d-new" % n) for n in (0, 1)])
+        wait_until(lambda: {"0-new", "1-new"} <= set(found), query)
+    finally:
+        query.stop()
+    old = {
+        "earliest": both(range(10), range(10)),
+        "latest": [],
+        "json": [f"0-{i}" for i in range(5, 10)],
+        "timestamp": both(range(8, 10), range(8, 10)),
+    }[form]
+    assert sorted(found) == sorted([*old, "0-new", "1-new"])
+
+
+def test_groups_of_the_connector(broker: BrokerProcess, spark: Any) -> None:
+    topic = fill(broker.bootstrap)
+    named = reader(spark.read, broker.bootstrap, subscribe=topic, kafka__group__id="own-group")
+    assert values(named.load()) == both(range(10), range(10))
+    prefixed = reader(spark.read, broker.bootstrap, subscribe=topic, groupIdPrefix="own-prefix")
+    assert values(prefixed.load()) == both(range(10), range(10))
+
+
+def test_writes_choose_topic_partition_and_headers(broker: BrokerProcess, spark: Any) -> None:
+    first = client.create(broker.bootstrap, partitions=3)
+    second = client.create(broker.bootstrap, partitions=3)
+    frame = spark.range(30).selectExpr(
+        f"if(id < 20, '{first}', '{second}') topic",
+        "cast(id % 3 as int) partition",
+        "cast(null as binary) key",
+        "cast(id as binary) value",
+        "array(struct('h' as key, cast('1' as binary) as value), "
+        "struct('h' as key, cast(null as binary) as value)) headers",
+    )
+    frame.write.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap).option(
+        "includeHeaders", "true"
+    ).save()
+    for topic, ids in ((first, range(20)), (second, range(20, 30))):
+        for number, records in client.consume(broker.bootstrap, topic).items():
+            found = sorted(int.from_bytes(r.value or b"", "big") for r in records)
+            assert found == [i for i in ids if i % 3 == number]
+            assert all(r.headers == (("h", b"1"), ("h", None)) for r in records)
+
+
+def test_a_write_to_a_partition_that_is_not_there_fails(broker: BrokerProcess, spark: Any) -> None:
+    topic = client.create(broker.bootstrap)
+    frame = spark.range(1).selectExpr("5 partition", "cast(id as binary) value")
+    writer = frame.write.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
+    with pytest.raises(Exception, match=r"(?i)partition"):
+        writer.option("topic", topic).option("kafka.max.block.ms", "3000").save()
+
+
+def test_a_topic_that_is_deleted_and_created_again(
+    broker: BrokerProcess, spark: Any, tmp_path: pathlib.Path
+) -> None:
+    from confluent_kafka.admin import AdminClient
+
+    topic = fill(broker.bootstrap, partitions=1)
+    found: list[str] = []
+
+    def once(**options: object) -> None:
+        query = (
+            reader(
+                spark.readStream,
+                broker.bootstrap,
+                subscribe=topic,
+                startingOffsets="earliest",
+                **options,
+            )
+            .load()
+            .writeStream.foreachBatch(lambda frame, _: found.extend(values(frame)))
+            .option("checkpointLocation", str(tmp_path / "check"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(WAIT_S)
+        if query.exception():
+            raise query.exception()
+
+    once()
+    assert found == [f"0-{i}" for i in range(10)]
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+    admin.delete_topics([topic])[topic].result(30)
+    client.create(broker.bootstrap, topic)
+    client.send(broker.bootstrap, topic, [Sent(0, None, b"again %d" % i) for i in range(3)])
+    with pytest.raises(Exception, match=r"(?i)data loss|offset|lost"):
+        once()
+    found.clear()
+    once(failOnDataLoss="false")
+    client.send(broker.bootstrap, topic, [Sent(0, None, b"later")])
+    once(failOnDataLoss="false")
+    assert found[-1] == "later"
+
+
+def test_a_checkpoint_goes_on_across_broker_restarts(
+    durable: BrokerProcess, spark: Any, tmp_path: pathlib.Path
+) -> None:
+    topic = fill(durable.bootstrap, partitions=1)
+    out = tmp_path / "out"
+    query = (
+        reader(
+            spark.readStream,
+            durable.bootstrap,
+            subscribe=topic,
+            startingOffsets="earliest",
+            maxOffsetsPerTrigger=5,
+        )
+        .load()
+        .selectExpr("cast(value as string) v")
+        .writeStream.format("json")
+        .option("path", str(out))
+        .option("checkpointLocation", str(tmp_path / "check"))
+        .start()
+    )
+
+    def written() -> list[str]:
+        if not (out / "_spark_metadata").exists():
+            return []
+        return sorted(row.v for row in spark.read.schema("v string").json(str(out)).collect())
+
+    try:
+        wait_until(lambda: len(written()) >= 5, query)
+        durable.kill()
+        durable.start()
+        client.send(durable.bootstrap, topic, [Sent(0, None, b"after %d" % i) for i in range(10)])
+        durable.restart()
+        wait_until(lambda: len(written()) >= 20, query)
+    finally:
+        query.stop()
+    wanted = [f"0-{i}" for i in range(10)] + [f"after {i}" for i in range(10)]
+    assert written() == sorted(wanted)
+
+
+def test_continuous_processing(broker: BrokerProcess, spark: Any, tmp_path: pathlib.Path) -> None:
+    topic = fill(broker.bootstrap, partitions=1)
+    target = client.create(broker.bootstrap)
+    query = (
+        reader(spark.readStream, broker.bootstrap, subscribe=topic, startingOffsets="earliest")
+        .load()
+        .selectExpr("value")
+        .writeStream.format("kafka")
+        .option("kafka.bootstrap.servers", broker.bootstrap)
+        .option("topic", target)
+        .option("checkpointLocation", str(tmp_path / "check"))
+        .trigger(continuous="1 second")
+        .start()
+    )
+    try:
+        client.send(broker.bootstrap, topic, [Sent(0, None, b"live %d" % i) for i in range(5)])
+        wait_until(lambda: len(client.consume(broker.bootstrap, target)[0]) >= 15, query)
+    finally:
+        query.stop()
+    found = [r.value for r in client.consume(broker.bootstrap, target)[0]]
+    assert found == [b"0-%d" % i for i in range(10)] + [b"live %d" % i for i in range(5)]
+
+
+def test_available_now_takes_what_is_there_in_steps(
+    broker: BrokerProcess, spark: Any, tmp_path: pathlib.Path
+) -> None:
+    topic = fill(broker.bootstrap)
+    sizes: list[int] = []
+    query = (
+        reader(
+            spark.readStream,
+            broker.bootstrap,
+            subscribe=topic,
+            startingOffsets="earliest",
+            maxOffsetsPerTrigger=8,
+            minPartitions=4,
+        )
+        .load()
+        .writeStream.foreachBatch(lambda frame, _: sizes.append(frame.count()))
+        .option("checkpointLocation", str(tmp_path / "check"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(WAIT_S)
+    assert query.exception() is None
+    assert sum(sizes) == 20
+    assert len(sizes) >= 3
+
+
+def test_segments_by_name_with_and_without_pushdown(durable: BrokerProcess, spark: Any) -> None:
+    """The segments source in Spark itself: found by its name, equal to the connector's reading."""
+    topic = fill(durable.bootstrap)
+    durable.restart()
+    folder = str(durable.data_dir)
+    wanted = values(reader(spark.read, durable.bootstrap, subscribe=topic).load())
+    frame = spark.read.format("kwire-segments").option("topic", topic).load(folder)
+    assert values(frame) == wanted
+    assert frame.where("offset >= 7 and partition = 1").count() == 3
+    assert values(frame) == wanted
+    chosen = spark.read.format("kwire-segments").schema("offset long").load(folder)
+    assert chosen.columns == ["offset"]
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        for condition, count in (
+            (f"topic = '{topic}' and offset >= 7", 6),
+            (f"topic in ('{topic}', 'none') and partition = 1 and offset < 4", 4),
+            (f"topic = '{topic}' and timestamp >= timestamp_millis({BASE_MS + 8000})", 4),
+            (f"topic = '{topic}' and timestamp < timestamp_millis({BASE_MS + 8000})", 16),
+            (f"topic = '{topic}' and timestamp = timestamp_millis({BASE_MS + 3000})", 2),
+            ("topic = 'none'", 0),
+        ):
+            loaded = spark.read.format("kwire-segments").load(folder)
+            assert loaded.where(condition).count() == count, condition
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+    with pytest.raises(Exception, match="unknown option nosuch"):
+        spark.read.format("kwire-segments").option("nosuch", "1").load(folder).count()
+    with pytest.raises(Exception, match="no such data directory"):
+        spark.read.format("kwire-segments").load("/nowhere").count()
