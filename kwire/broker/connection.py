@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from kwire.broker.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.network.connection import FrameConnection
 from kwire.pending import Pending
-from kwire.protocol import frame as framing
 from kwire.protocol.errors import EncodeError, MalformedError
+from kwire.protocol.frame import encode_response, parse_request_header
 
 if TYPE_CHECKING:
     from kwire.broker.server import Listener
@@ -58,6 +58,7 @@ class BrokerConnection(FrameConnection):
         super().__init__(node.buffer_pool, listener.request_bytes_max)
         self.listener = listener
         self.node = node
+        self._route = listener.dispatcher.route
         self.client_host = ""
         self.client_port = 0
         self.listener_name = listener.name
@@ -181,23 +182,20 @@ class BrokerConnection(FrameConnection):
 
     def _execute(self, body: memoryview) -> None:
         try:
-            header = framing.parse_request_header(body)
-            route = self.listener.dispatcher.route(header.api_key, header.api_version)
+            api_key, version, correlation_id, client_id, offset = parse_request_header(body)
+            route = self._route(api_key, version)
         except MalformedError as error:
             self._refuse(str(error))
             return
-        context = RequestContext(
-            self.node,
-            self,
-            header.api_key,
-            header.api_version,
-            header.correlation_id,
-            header.client_id,
-        )
+        context = RequestContext(self.node, self, api_key, version, correlation_id, client_id)
         try:
-            request, _ = route.decode(body, header.body_offset, header.api_version)
+            decode = route.decoders.get(version)
+            if decode is not None:
+                request, _ = decode(body, offset)
+            else:
+                request, _ = route.decode(body, offset, version)
         except MalformedError as error:
-            self._refuse(f"{route.name} version {header.api_version} cannot be parsed: {error}")
+            self._refuse(f"{route.name} version {version} cannot be parsed: {error}")
             return
         outcome = route.execute(context, request)
         if isinstance(outcome, Pending):
@@ -215,7 +213,7 @@ class BrokerConnection(FrameConnection):
     def _encoded(self, context: RequestContext, outcome: Any) -> Parts | None:
         """The framed response; None, with a line in the log, for one that cannot be sent."""
         try:
-            return framing.encode_response(
+            return encode_response(
                 context.api_key, context.api_version, context.correlation_id, outcome
             )
         except EncodeError as error:
@@ -271,6 +269,10 @@ class BrokerConnection(FrameConnection):
         slot.done = True
         if outcome is not NO_REPLY:
             slot.parts = None if outcome is DISCONNECT else self._encoded(context, outcome)
+            if slot.parts is not None and len(self._slots) == 1:
+                self._slots.clear()
+                self._emit(slot.parts)
+                return
             if slot.parts is None:
                 slot.disconnect = f"a request of API {context.api_key} failed without an answer"
                 self.stop_cutting()
@@ -293,6 +295,9 @@ class BrokerConnection(FrameConnection):
 
     def _emit(self, parts: Parts) -> None:
         """Send a reply; small ones of one read leave together."""
+        if not self._in_batch and not self._output:
+            self.write_frames(parts)
+            return
         self._output.extend(parts)
         self._output_bytes += sum(map(len, parts))
         if not self._in_batch or self._output_bytes >= OUTPUT_BYTES_MAX:

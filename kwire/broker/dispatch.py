@@ -11,7 +11,7 @@ import importlib
 import importlib.util
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from kwire.broker.context import DISCONNECT, RequestContext
 from kwire.pending import Pending
@@ -28,9 +28,18 @@ Decode = Callable[[Any, int, int], tuple[Any, int]]
 
 
 class Route:
-    """How one API is decoded and executed."""
+    """How one API is decoded and executed. `decoders` are those made so far, by version."""
 
-    __slots__ = ("api_key", "decode", "handle", "module", "name", "version_max", "version_min")
+    __slots__ = (
+        "api_key",
+        "decode",
+        "decoders",
+        "handle",
+        "module",
+        "name",
+        "version_max",
+        "version_min",
+    )
 
     def __init__(self, api_key: int, name: str, module: Any, request_class: Any) -> None:
         self.api_key = api_key
@@ -38,6 +47,9 @@ class Route:
         self.module = module
         self.handle = module.handle
         self.decode: Decode = request_class.decode_from
+        self.decoders: dict[int, Callable[[memoryview, int], tuple[Any, int]]] = (
+            request_class._decoders
+        )
         info = API_KEYS[api_key]
         versions: tuple[int, int] = getattr(module, "VERSIONS", (info.min, info.max))
         self.version_min, self.version_max = versions
@@ -101,6 +113,7 @@ class _UnsupportedApiVersions:
 
     name = "ApiVersions"
     module = None
+    decoders: Final[dict[int, Any]] = {}
 
     @staticmethod
     def decode(buffer: Any, offset: int, version: int) -> tuple[Any, int]:

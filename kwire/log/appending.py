@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kwire.checksums import crc32c
 from kwire.log.files import Buffer
@@ -34,6 +34,7 @@ from kwire.protocol.records.validation import AppendRules, check_batch
 MAGIC_CURRENT = 2
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 STAMP = Struct(">qii")  # base offset, length, leader epoch
+_new_tuple: Any = tuple.__new__  # without the detour through keyword arguments
 
 
 class Marker(NamedTuple):
@@ -162,7 +163,10 @@ def stamp_plain(
     ):
         return None
     STAMP.pack_into(view, 0, base_offset, length, leader_epoch)
-    return BatchHeader(base_offset, size_bytes, leader_epoch, *fields[3:])
+    stamped: BatchHeader = _new_tuple(
+        BatchHeader, (base_offset, size_bytes, leader_epoch, *fields[3:])
+    )
+    return stamped
 
 
 def check_follower_batches(

@@ -78,8 +78,7 @@ class AppendingLog(LogBase):
                     known = self.producers.check_data(plain, plain.base_offset, origin, guard)
                     if known is not None:
                         return self._duplicate(known)
-                batch = _Placed(plain, batches, plain.max_timestamp, None, False)
-                return self._append([batch], -1)
+                return self._append_plain(plain, batches)
         found = split(batches)
         check_leader_batches(found, self.config, origin, self.name)
         base_offset = self._next_offset
@@ -181,13 +180,34 @@ class AppendingLog(LogBase):
             duplicate=True,
         )
 
+    def _append_plain(self, header: BatchHeader, data: Buffer) -> AppendInfo:
+        """`_append` of one batch with CreateTime."""
+        try:
+            self._place(header, data, header.max_timestamp, None, False)
+            written = self._tail.submit(self.segments.active)
+        except OSError as error:
+            self._tail.discard(error)
+            self._write_failed(error, [])
+        if self.error is not None:
+            raise self.error
+        return AppendInfo(
+            header.base_offset,
+            header.base_offset + header.last_offset_delta,
+            -1,
+            self.log_start_offset,
+            written,
+            False,
+            header.last_offset_delta + 1,
+            header.size_bytes,
+        )
+
     def _append(self, placed: list[_Placed], append_time_ms: int) -> AppendInfo:
         """Give checked batches their places and their data to the tail."""
         size_bytes = 0
         try:
             for batch in placed:
                 size_bytes += batch.header.size_bytes
-                self._place(batch)
+                self._place(*batch)
             written = self._tail.submit(self.segments.active)
         except OSError as error:
             self._tail.discard(error)
@@ -205,8 +225,14 @@ class AppendingLog(LogBase):
             size_bytes=size_bytes,
         )
 
-    def _place(self, batch: _Placed) -> None:
-        header, data, max_timestamp, marker, is_owned = batch
+    def _place(
+        self,
+        header: BatchHeader,
+        data: Buffer,
+        max_timestamp: int,
+        marker: Marker | None,
+        is_owned: bool,
+    ) -> None:
         base_offset = header.base_offset
         last_offset = base_offset + header.last_offset_delta
         segment = self.segments.active

@@ -55,7 +55,6 @@ class AppendInfo:
         log_append_time_ms: int,
         log_start_offset: int,
         written: Pending[None],
-        *,
         duplicate: bool = False,
         record_count: int = 0,
         size_bytes: int = 0,

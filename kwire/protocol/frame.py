@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from struct import Struct as PackStruct
 from struct import error as PackError
-from typing import Any
+from typing import Any, NamedTuple
 
 from kwire.protocol import messages
 from kwire.protocol.api_keys import API_KEYS, ApiKey
@@ -48,33 +48,23 @@ _JOIN_SIZE_BYTES_MAX = 16384
 _FLEXIBLE_FROM = {
     int(key): info.flexible_from for key, info in API_KEYS.items() if info.flexible_from is not None
 }
+_FLEXIBLE_RESPONSE_FROM = {
+    key: first for key, first in _FLEXIBLE_FROM.items() if key != ApiKey.API_VERSIONS
+}
+NEVER = 1 << 16
 
 
-class RequestHeader:
+class RequestHeader(NamedTuple):
     """Header of a request; `body_offset` is where the message starts in the parsed buffer."""
 
-    __slots__ = ("api_key", "api_version", "body_offset", "client_id", "correlation_id")
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    body_offset: int
 
-    def __init__(
-        self,
-        api_key: int,
-        api_version: int,
-        correlation_id: int,
-        client_id: str | None,
-        body_offset: int,
-    ) -> None:
-        self.api_key = api_key
-        self.api_version = api_version
-        self.correlation_id = correlation_id
-        self.client_id = client_id
-        self.body_offset = body_offset
 
-    def __repr__(self) -> str:
-        return (
-            f"RequestHeader(api_key={self.api_key}, api_version={self.api_version}, "
-            f"correlation_id={self.correlation_id}, client_id={self.client_id!r}, "
-            f"body_offset={self.body_offset})"
-        )
+_new_tuple: Any = tuple.__new__  # without the detour through keyword arguments
 
 
 def has_flexible_request_header(api_key: int, version: int) -> bool:
@@ -85,7 +75,7 @@ def has_flexible_request_header(api_key: int, version: int) -> bool:
 
 def has_flexible_response_header(api_key: int, version: int) -> bool:
     """Whether the response has header 1."""
-    return api_key != ApiKey.API_VERSIONS and has_flexible_request_header(api_key, version)
+    return version >= _FLEXIBLE_RESPONSE_FROM.get(api_key, NEVER)
 
 
 def parse_request_header(buffer: Buffer, offset: int = 0) -> RequestHeader:
@@ -112,7 +102,10 @@ def parse_request_header(buffer: Buffer, offset: int = 0) -> RequestHeader:
                 position += 1
     except (PackError, IndexError):
         raise MalformedError("the request ends inside its header") from None
-    return RequestHeader(api_key, version, correlation_id, client_id, position)
+    header: RequestHeader = _new_tuple(
+        RequestHeader, (api_key, version, correlation_id, client_id, position)
+    )
+    return header
 
 
 def encode_request(
@@ -133,9 +126,9 @@ def encode_request(
 
 def encode_response(api_key: int, version: int, correlation_id: int, response: Any) -> list[Any]:
     """A whole frame, size included, as buffers to be written one after another."""
-    parts = response.encode_parts(version)
-    size = sum(map(len, parts))
-    if has_flexible_response_header(api_key, version):
+    parts: list[Any] = response.encode_parts(version)
+    size = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
+    if version >= _FLEXIBLE_RESPONSE_FROM.get(api_key, NEVER):
         head = _FLEXIBLE_RESPONSE_HEAD.pack(size + 5, correlation_id)
     else:
         head = _RESPONSE_HEAD.pack(size + 4, correlation_id)

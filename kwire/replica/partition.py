@@ -88,6 +88,8 @@ class Partition:
     __slots__ = (
         "_ack_order",
         "_ack_waiters",
+        "_awaited",
+        "_awaited_range",
         "_unseen",
         "fetch_waiters",
         "index",
@@ -115,6 +117,8 @@ class Partition:
         self._ack_waiters: list[AckWaiter] = []
         self._ack_order = 0
         self._unseen: deque[tuple[int, int]] = deque()  # (end offset, bytes) above the mark
+        self._awaited: Pending[None] | None = None  # the write that the last append waits for
+        self._awaited_range = [0, 0]  # what it writes: end offset, bytes
 
     def __repr__(self) -> str:
         return f"Partition({self.topic}-{self.index})"
@@ -193,21 +197,32 @@ class Partition:
         )
         if not info.duplicate:
             written = info.written
-            if written.done:
-                if written.error() is None:
-                    self._written(info.last_offset + 1, info.size_bytes)
-            else:
-                end, size_bytes = info.last_offset + 1, info.size_bytes
-                written.add_done_callback(lambda done: self._write_done(done, end, size_bytes))
+            if not written.done:
+                self._await(written, info.last_offset + 1, info.size_bytes)
+            elif written.error() is None:
+                self._written(info.last_offset + 1, info.size_bytes)
         return info
+
+    def _await(self, written: Pending[None], end: int, size_bytes: int) -> None:
+        """Take notice of a write once, however many appends share it."""
+        if written is self._awaited:
+            shared = self._awaited_range
+            shared[0] = end
+            shared[1] += size_bytes
+            return
+        self._awaited = written
+        self._awaited_range = appended = [end, size_bytes]
+        written.add_done_callback(lambda done: self._write_done(done, appended))
 
     def effective_min_isr(self) -> int:
         """min.insync.replicas, never more than there are replicas (KIP-966)."""
         return min(int(self.log.config.min_insync_replicas), len(self.state.replicas))
 
-    def _write_done(self, done: Pending[None], end: int, size_bytes: int) -> None:
+    def _write_done(self, done: Pending[None], appended: list[int]) -> None:
+        if done is self._awaited:
+            self._awaited = None
         if done.error() is None:
-            self._written(end, size_bytes)
+            self._written(appended[0], appended[1])
         else:
             self.drop_waiters(ErrorCode.KAFKA_STORAGE_ERROR)
 

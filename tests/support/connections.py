@@ -65,6 +65,7 @@ class FakeRoute:
         self.name = name
         self.module = None
         self.decode = request_class.decode_from
+        self.decoders = request_class._decoders
 
     def execute(self, context: RequestContext, request: Any) -> Any:
         return self.owner.execute(context, request)

@@ -115,8 +115,28 @@ class Question(NamedTuple):
     producer_epoch: int
 
 
-class _Produce:
-    """One request on its way: the response being filled, and what it still waits for."""
+def _new_answer(index: int) -> Any:
+    """A PartitionProduceResponse with its defaults, made without the price of keywords."""
+    answer = _BareAnswer()
+    answer.index = index
+    answer.error_code = 0
+    answer.base_offset = -1
+    answer.log_append_time_ms = -1
+    answer.log_start_offset = -1
+    answer.record_errors = []
+    answer.error_message = None
+    answer._tagged = None
+    return answer
+
+
+_BareAnswer: Any = m.ProduceResponse.PartitionProduceResponse.BARE
+
+
+class _Produce(Pending[Any]):
+    """One request on its way: the response being filled, and what it still waits for.
+
+    It is itself the Pending of the response, for a request that has to wait.
+    """
 
     __slots__ = (
         "_acks",
@@ -127,26 +147,26 @@ class _Produce:
         "_failed",
         "_guards",
         "_open",
-        "_pending",
         "_request",
         "_response",
         "_timeout_ms",
+        "_waits",
         "_wall_ms",
         "verdicts",
     )
 
     def __init__(self, context: RequestContext, request: Any) -> None:
+        super().__init__()
         self._context = context
         self._request = request
         self._acks: int = request.acks
-        self._timeout_ms: int = max(0, request.timeout_ms)
+        self._timeout_ms: int = request.timeout_ms
         self._response = m.ProduceResponse()
-        self._response.responses = []
         self._wall_ms: int = context.node.clock.wall_ms()
         self._failed = False
         self._open: dict[int, tuple[Any, AckWaiter | None]] = {}  # what still waits
         self._count = 0
-        self._pending: Pending[Any] | None = None
+        self._waits = False
         self._deadline: Any = None
         self._denied: KafkaError | None = None
         self._guards: dict[tuple[str, int], Any] = {}
@@ -221,9 +241,7 @@ class _Produce:
         return None
 
     def _partition(self, topic: str | None, topic_id: bytes | None, data: Any) -> Any:
-        answer = m.ProduceResponse.PartitionProduceResponse()
-        answer.index = data.index
-        answer.base_offset = -1
+        answer = _new_answer(data.index)
         partition: Partition | None = None
         try:
             partition = self._find(topic, topic_id, data)
@@ -347,9 +365,9 @@ class _Produce:
     def _answer(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
-        if self._pending is not None:
+        if self._waits:
             self._hint_leaders()
-            self._pending.complete(self._response)
+            self.complete(self._response)
 
     def _timed_out(self) -> None:
         self._deadline = None
@@ -376,10 +394,12 @@ class _Produce:
         if not self._open:
             self._hint_leaders()
             return self._response
-        self._pending = Pending(self._forget)
+        self._waits = True
+        self.set_on_cancel(self._forget)
         if self._acks == ACKS_ALL:
-            self._deadline = self._context.node.deadlines.add(self._timeout_ms, self._timed_out)
-        return self._pending
+            timeout_ms = max(0, self._timeout_ms)
+            self._deadline = self._context.node.deadlines.add(timeout_ms, self._timed_out)
+        return self
 
     def _hint_leaders(self) -> None:
         """KIP-951: who leads the partitions that we do not."""
