@@ -1,12 +1,12 @@
 """Clusters of real processes: kwire nodes by `kwire serve --config`, Apache Kafka beside them.
 
-    with Cluster(tmp_path) as cluster:            # three kwire nodes, broker and controller each
-        cluster.start()
-        cluster.bootstrap                          # "127.0.0.1:...,..."
-        cluster[2].kill(); cluster[2].start(); cluster[2].wait_ready()
+with Cluster(tmp_path) as cluster:            # three kwire nodes, broker and controller each
+    cluster.start()
+    cluster.bootstrap                          # "127.0.0.1:...,..."
+    cluster[2].kill(); cluster[2].start(); cluster[2].wait_ready()
 
-    Cluster(tmp_path, kwire=(1,), kafka_brokers=(4,))   # one kwire controller, a Kafka broker joins
-    Cluster(tmp_path, kafka=(1,), kwire_brokers=(4,))   # the other way round
+Cluster(tmp_path, kwire=(1,), kafka_brokers=(4,))   # one kwire controller, a Kafka broker joins
+Cluster(tmp_path, kafka=(1,), kwire_brokers=(4,))   # the other way round
 """
 
 from __future__ import annotations
