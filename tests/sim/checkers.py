@@ -1,0 +1,279 @@
+"""What is checked while a history runs, at the moment it happens.
+
+`Checkers.watch()` wraps a few methods of the production classes for as long as a history runs: a
+high watermark that moves is compared with what is known to be committed (by anyone), a leadership
+with every other of its epoch, committed metadata with everybody else's. Nothing is polled, so the
+checks cost a part of what the run does.
+
+    promise                                         checked when
+    one leader per epoch (quorum, partitions)       a leader is known, a leadership begins
+    epochs and high watermarks do not go back       a role changes, a high watermark moves
+    committed metadata is never lost nor forked     a node applies committed metadata
+    a new leader has everything that is committed   a leadership begins
+    replicas are equal up to the high watermark     a high watermark moves, at the end
+    nothing above the high watermark is served      a consumer gets records (`ClientChecks`)
+    acknowledged (acks=all) means committed         a producer gets its answer
+    no duplicate, in order                          records are committed (`model.py`)
+    read_committed is exact                         a consumer gets records, at the end
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from zlib import crc32
+
+from kwire.broker.node import Node
+from kwire.kraft.metadata_log import MetadataBatch
+from kwire.log.types import FetchSlices, Isolation
+from kwire.replica.partition import Partition
+from tests.sim.model import CommittedLog, Violation
+
+READ_BYTES = 1 << 20
+INTERNAL = ("__",)
+Key = tuple[bytes, int]
+
+
+class Checkers:
+    """All checks of one history; a broken promise raises Violation out of the event it is in."""
+
+    def __init__(self) -> None:
+        self.logs: dict[Key, CommittedLog] = {}
+        self.by_name: dict[tuple[str, int], CommittedLog] = {}
+        self.first: Violation | None = None
+        self.checks = 0
+        self._quorum_leaders: dict[int, int] = {}
+        self._quorum_epochs: dict[tuple[int, int], int] = {}
+        self._partition_leaders: dict[tuple[bytes, int, int], tuple[int, int]] = {}
+        self._marks: dict[tuple[int, int, bytes, int], tuple[int, int]] = {}
+        self._metadata: dict[int, tuple[int, int]] = {}
+        self._metadata_end: dict[tuple[int, int], int] = {}
+        self.life_of: Callable[[int], int] = lambda node_id: 0
+
+    def fail(self, text: str) -> None:
+        """Remember the first violation and raise it."""
+        raise self.violated(Violation(text))
+
+    def violated(self, violation: Violation) -> Violation:
+        """Remember the first one: production code may swallow what is raised in a callback."""
+        self.first = self.first or violation
+        return violation
+
+    # -- hooks
+
+    def attach(self, node: Node) -> None:
+        """A new life of a node begins."""
+        node.metadata.publisher.add(lambda delta, image: None)
+        node.replicas.add_listener(
+            lambda partition, epoch: self._guarded(self._leadership, node, partition, epoch)
+        )
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """Hook the production classes until the history ends."""
+        from kwire.kraft.driver import RaftDriver
+        from kwire.kraft.publisher import ImagePublisher
+
+        checkers = self
+        advance = Partition.advance_high_watermark
+        leader_changed = RaftDriver._leader_changed
+        load = ImagePublisher.on_snapshot
+        commit = RaftDriver._commit
+
+        def advanced(partition: Partition, offset: int, size_bytes: int = 0) -> None:
+            # Before: what follows from it answers producers and consumers.
+            checkers._guarded(checkers._high_watermark, partition, offset)
+            advance(partition, offset, size_bytes)
+
+        def quorum_leader(driver: Any, effect: Any) -> None:
+            checkers._guarded(checkers._quorum_leader, driver, effect.leader_id, effect.epoch)
+            leader_changed(driver, effect)
+
+        def committed(driver: Any, effect: Any) -> None:
+            listener = _MetadataListener(checkers, driver)
+            if not any(type(known) is _MetadataListener for known in driver.feed._listeners):
+                driver.feed._listeners.insert(0, listener)
+            commit(driver, effect)
+
+        Partition.advance_high_watermark = advanced  # type: ignore[method-assign]
+        RaftDriver._leader_changed = quorum_leader  # type: ignore[method-assign]
+        RaftDriver._commit = committed  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            Partition.advance_high_watermark = advance  # type: ignore[method-assign]
+            RaftDriver._leader_changed = leader_changed  # type: ignore[method-assign]
+            RaftDriver._commit = commit  # type: ignore[method-assign]
+            ImagePublisher.on_snapshot = load  # type: ignore[method-assign]
+
+    def _guarded(self, check: Callable[..., None], *arguments: Any) -> None:
+        self.checks += 1
+        try:
+            check(*arguments)
+        except Violation as violation:
+            raise self.violated(violation) from None
+
+    # -- partitions
+
+    def log_of(self, partition: Partition) -> CommittedLog:
+        key = partition.topic_id, partition.index
+        log = self.logs.get(key)
+        if log is None:
+            is_user_topic = not partition.topic.startswith(INTERNAL)
+            log = CommittedLog(
+                f"{partition.topic}-{partition.index}", is_user_topic=is_user_topic
+            )
+            self.logs[key] = self.by_name[partition.topic, partition.index] = log
+        return log
+
+    def _high_watermark(self, partition: Partition, offset: int) -> None:
+        state = partition.state
+        who = f"n{state.broker_id} ({'leader' if partition.is_leader else 'follower'}"
+        who += f" at epoch {state.leader_epoch})"
+        log = self.log_of(partition)
+        life = self.life_of(state.broker_id)
+        key = state.broker_id, life, partition.topic_id, partition.index
+        epoch, mark = self._marks.get(key, (-1, -1))
+        if state.leader_epoch < epoch:
+            self.fail(f"{who}: the leader epoch of {log.name} was {epoch}")
+        if state.leader_epoch == epoch and offset < mark:
+            self.fail(f"{who}: high watermark of {log.name} goes from {mark} to {offset}")
+        self._marks[key] = state.leader_epoch, offset
+        if offset > partition.log.log_end_offset:
+            self.fail(
+                f"{who}: high watermark {offset} of {log.name} is behind the log's end "
+                f"{partition.log.log_end_offset}"
+            )
+        start = max(mark, partition.log.log_start_offset, 0) if mark >= 0 else None
+        if start is None:
+            start = min(partition.log.high_watermark, log.end)
+        if start < min(offset, log.end):
+            for data in batches_of(partition.log, start, min(offset, log.end)):
+                log.compare(data, max(start, _first(data)), min(offset, log.end, _next(data)), who)
+        if offset > log.end:
+            if not partition.is_leader:
+                self.fail(f"{who}: high watermark {offset} of {log.name}, no leader is past {log.end}")
+            for data in batches_of(partition.log, log.end, offset):
+                log.extend(data, min(offset, _next(data)), who)
+
+    def _leadership(self, node: Node, partition: Partition, epoch: int | None) -> None:
+        if epoch is None:
+            return
+        node_id = node.broker_id
+        life = self.life_of(node_id)
+        key = partition.topic_id, partition.index, epoch
+        first = self._partition_leaders.setdefault(key, (node_id, life))
+        log = self.log_of(partition)
+        if first != (node_id, life):
+            self.fail(
+                f"n{node_id} leads {log.name} at epoch {epoch}, which n{first[0]} did before"
+            )
+        if partition.log is None:
+            return
+        who = f"n{node_id} (new leader at epoch {epoch})"
+        if partition.log.log_end_offset < log.end:
+            self.fail(
+                f"{who}: its log of {log.name} ends at {partition.log.log_end_offset}, committed "
+                f"is up to {log.end}"
+            )
+        self.compare_whole(partition, log, who)
+
+    def compare_whole(self, partition: Partition, log: CommittedLog, who: str) -> None:
+        """A replica's log from its beginning to what is committed."""
+        start = partition.log.log_start_offset
+        for data in batches_of(partition.log, start, log.end):
+            log.compare(data, max(start, _first(data)), min(log.end, _next(data)), who)
+
+    # -- the quorum
+
+    def _quorum_leader(self, driver: Any, leader_id: int | None, epoch: int) -> None:
+        node_id = driver.config.node_id
+        if leader_id is not None:
+            first = self._quorum_leaders.setdefault(epoch, leader_id)
+            if first != leader_id:
+                self.fail(f"n{node_id}: leader of epoch {epoch} is {leader_id}, it was {first}")
+        key = node_id, 0
+        if epoch < self._quorum_epochs.get(key, -1):
+            self.fail(f"n{node_id}: quorum epoch {epoch} after {self._quorum_epochs[key]}")
+        self._quorum_epochs[key] = epoch
+
+    def metadata_committed(self, node_id: int, batch: MetadataBatch) -> None:
+        """A node applies a committed batch of metadata."""
+        content = crc32(repr(batch.records).encode())
+        for offset in (batch.base_offset, batch.last_offset):
+            known = self._metadata.setdefault(offset, (batch.epoch, content))
+            if known != (batch.epoch, content):
+                self.fail(
+                    f"n{node_id}: committed metadata at {offset} has epoch {batch.epoch}, content "
+                    f"{content:x}; another node has {known[0]}, {known[1]:x}"
+                )
+
+    # -- the end
+
+    def finish(self, nodes: dict[int, Node]) -> None:
+        """Everything is in sync: all replicas have what is committed, and the same image."""
+        for node_id, node in nodes.items():
+            for partition in node.replicas:
+                log = self.log_of(partition)
+                self._guarded(self._at_end, node_id, partition, log)
+        images = {
+            node_id: [
+                (topic.topic_id, index, p.leader, p.leader_epoch, p.isr)
+                for topic in node.image.topics.by_name.values()
+                for index, p in topic.partitions.items()
+            ]
+            for node_id, node in nodes.items()
+        }
+        if len({repr(image) for image in images.values()}) > 1:
+            self.fail(f"the nodes' metadata differs at the end: {images}")
+
+    def _at_end(self, node_id: int, partition: Partition, log: CommittedLog) -> None:
+        if partition.log is None:
+            self.fail(f"n{node_id} has no log of {log.name} at the end")
+        if partition.log.log_end_offset < log.end:
+            self.fail(
+                f"n{node_id}: {log.name} ends at {partition.log.log_end_offset} at the end, "
+                f"committed is up to {log.end}"
+            )
+        self.compare_whole(partition, log, f"n{node_id} at the end")
+
+
+class _MetadataListener:
+    """Hears of committed metadata before the node does."""
+
+    def __init__(self, checkers: Checkers, driver: Any) -> None:
+        self._checkers = checkers
+        self._node_id = driver.config.node_id
+
+    def on_commit(self, batch: MetadataBatch) -> None:
+        self._checkers._guarded(self._checkers.metadata_committed, self._node_id, batch)
+
+    def on_snapshot(self, records: list[Any], offset: int, epoch: int, timestamp_ms: int) -> None:
+        """Snapshots are compared by what follows them."""
+
+
+def batches_of(log: Any, start: int, end: int) -> Iterator[memoryview]:
+    """The bytes of whole batches from the one that holds `start` up to `end`."""
+    offset = start
+    while offset < end:
+        found = log.read(offset, READ_BYTES, isolation=Isolation.LOG_END, min_one=True)
+        if not isinstance(found, FetchSlices) or not found.size_bytes:
+            return
+        data = memoryview(b"".join(found.buffers))
+        yield data
+        offset = _next(data)
+
+
+def _first(data: memoryview) -> int:
+    return int.from_bytes(data[:8], "big")
+
+
+def _next(data: memoryview) -> int:
+    """The offset after the last whole batch."""
+    from kwire.protocol.records import iterate_headers
+
+    last = 0
+    for _, header in iterate_headers(data):
+        last = header.last_offset + 1
+    return last

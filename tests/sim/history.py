@@ -1,0 +1,264 @@
+"""The history of a cluster from a seed: 60 simulated seconds of clients and faults, then the end.
+
+    python -m tests.sim.history SEED [RUNS] [--mutation NAME]
+
+prints a line for each seed: its fingerprint, what happened in it, and how it failed if it did. The
+same seed gives the same history, byte for byte.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kwire.broker.node import Node
+from kwire.testing.simulation import Simulation
+from kwire.testing.simulation.scheduler import SimulationError
+from tests.sim.checkers import Checkers
+from tests.sim.client import RoutingClient
+from tests.sim.cluster import IDS, Cluster
+from tests.sim.faults import Faults, Plan
+from tests.sim.model import Violation
+from tests.sim.workload import (
+    COMMITTED,
+    TOPICS,
+    UNCOMMITTED,
+    Actor,
+    IdempotentProducer,
+    Reader,
+    TransactionalProducer,
+    create_topics,
+)
+
+LENGTH_S = 60.0
+START_LIMIT_S = 30.0
+FAULTS_UNTIL_S = 42.0
+RECOVERY_LIMIT_S = 40.0
+GC_EVENTS = 200_000
+
+
+@dataclass
+class Result:
+    """What became of one seed."""
+
+    seed: int
+    fingerprint: str = ""
+    violation: str | None = None
+    operations: int = 0
+    simulated_s: float = 0.0
+    events: int = 0
+    checks: int = 0
+    real_s: float = 0.0
+    faults: dict[str, int] = field(default_factory=dict)
+    transcript: list[str] = field(default_factory=list)
+
+    def line(self) -> str:
+        outcome = "ok" if self.violation is None else f"FAILED: {self.violation}"
+        return (
+            f"seed {self.seed}: {self.fingerprint} {self.operations} operations, "
+            f"{self.simulated_s:.1f} s in {self.real_s:.1f} s, {self.events} events, "
+            f"{self.checks} checks, faults {self.faults or 'none'}: {outcome}"
+        )
+
+
+class History:
+    """One seed's history. `plan` says which faults there are; None draws one from the seed."""
+
+    def __init__(self, seed: int, plan: Plan | None = None) -> None:
+        self.simulation = Simulation(seed)
+        self.checkers = Checkers()
+        self.plan = plan or Plan.drawn(self.simulation.random)
+        self.cluster = Cluster(self.simulation, self.plan.settings, self._attach)
+        self.checkers.life_of = lambda node_id: self.cluster.lives[node_id]
+        self.faults = Faults(self.cluster, self.plan)
+        self.actors: list[Actor] = []
+        self.seed = seed
+
+    def _attach(self, node: Node) -> None:
+        self.checkers.attach(node)
+
+    def run(self) -> Result:
+        """Run it; never raises for a broken promise."""
+        result = Result(self.seed)
+        started = time.process_time()
+        gc.disable()
+        try:
+            with self.checkers.watch():
+                self._run()
+        except (Violation, SimulationError) as error:
+            result.violation = str(self.checkers.first or error)
+        finally:
+            self._close()
+            gc.enable()
+        simulation = self.simulation
+        result.fingerprint = simulation.fingerprint()
+        result.operations = sum(actor.operations for actor in self.actors)
+        result.simulated_s, result.events = simulation.now, simulation.events
+        result.checks, result.faults = self.checkers.checks, self.faults.counts
+        result.real_s = time.process_time() - started
+        result.transcript = simulation.transcript
+        return result
+
+    # -- the parts of it
+
+    def _run(self) -> None:
+        simulation, cluster = self.simulation, self.cluster
+        cluster.format()
+        for node_id in IDS:
+            cluster.start(node_id)
+        self._until(cluster.is_in_sync, START_LIMIT_S, "the cluster does not start")
+        host = simulation.host("clients")
+        creation = host.loop.create_task(create_topics(RoutingClient(host, "creator")))
+        self._until(creation.done, START_LIMIT_S, "the topics cannot be created")
+        self._make_actors()
+        tasks = [actor.client.host.loop.create_task(actor.run()) for actor in self.actors]
+        nemesis = simulation.host("world").loop.create_task(self.faults.run(FAULTS_UNTIL_S))
+        self._until(nemesis.done, LENGTH_S, "the faults do not end")
+        nemesis.result()
+        self._until(
+            cluster.is_in_sync, RECOVERY_LIMIT_S, "not everything is in sync after the faults"
+        )
+        before = [actor.operations for actor in self.actors]
+        end = max(LENGTH_S, simulation.now + 3)
+        self._until(lambda: simulation.now >= end, LENGTH_S, "time does not pass")
+        writers = [a for a in self.actors if not isinstance(a, Reader)]
+        self._until(
+            lambda: all(
+                actor.operations > before[i]
+                for i, actor in enumerate(self.actors)
+                if actor in writers
+            ),
+            RECOVERY_LIMIT_S,
+            "a producer does not get on after the faults",
+        )
+        for actor in writers:
+            actor.stop = True
+        self._until(
+            lambda: all(task.done() for task, a in zip(tasks, self.actors) if a in writers),
+            RECOVERY_LIMIT_S,
+            "a producer does not end",
+        )
+        self._until(self._all_read, RECOVERY_LIMIT_S, "a consumer does not see everything")
+        self._until(cluster.is_in_sync, RECOVERY_LIMIT_S, "not everything is in sync at the end")
+        self._until(self._replicas_equal, RECOVERY_LIMIT_S, "the replicas differ in length")
+        self.checkers.finish(cluster.nodes)
+        self._check_transactions()
+        for actor in self.actors:
+            actor.stop = True
+        for task in tasks:
+            if task.done():
+                task.result()
+
+    def _until(self, condition: Callable[[], bool], limit_s: float, otherwise: str) -> None:
+        """Run until it holds; a violation anywhere ends the run at once."""
+        simulation, checkers = self.simulation, self.checkers
+        end = simulation.now + limit_s
+        next_look = simulation.now
+        while True:
+            if simulation.now >= next_look:
+                if condition():
+                    return
+                next_look = simulation.now + 0.02
+            if not simulation.step():
+                raise SimulationError("nothing left to do")
+            if checkers.first is not None:
+                raise checkers.first
+            if simulation.failures:
+                raise SimulationError(simulation.failures[0])
+            if simulation.now > end:
+                raise Violation(f"{otherwise} within {limit_s:.0f} s\n{self.cluster.describe()}")
+
+    def _make_actors(self) -> None:
+        host = self.simulation.host("clients")
+        checkers = self.checkers
+        self.actors = [
+            IdempotentProducer(host, "p0", checkers, "plain"),
+            IdempotentProducer(self.simulation.host("others"), "p1", checkers, "plain"),
+            TransactionalProducer(host, "t0", checkers, implicit=False),
+            TransactionalProducer(host, "t1", checkers, implicit=True),
+        ]
+        for topic, count in TOPICS.items():
+            for index in range(count):
+                for kind, isolation in (("u", UNCOMMITTED), ("c", COMMITTED)):
+                    name = f"{kind}-{topic}-{index}"
+                    if topic == "plain" and isolation == COMMITTED:
+                        continue
+                    self.actors.append(Reader(host, name, checkers, topic, index, isolation))
+
+    def _all_read(self) -> bool:
+        for actor in self.actors:
+            if isinstance(actor, Reader):
+                log = self.checkers.by_name.get((actor.topic, actor.index))
+                if log is None:
+                    continue
+                expected = log.visible if actor.isolation == COMMITTED else log.values
+                if log.last_stable_offset != log.end or actor.seen != len(expected):
+                    return False
+        return True
+
+    def _replicas_equal(self) -> bool:
+        ends: dict[tuple[bytes, int], int] = {}
+        for node in self.cluster.nodes.values():
+            for partition in node.replicas:
+                key = partition.topic_id, partition.index
+                end = partition.log.log_end_offset
+                if ends.setdefault(key, end) != end or partition.log.high_watermark != end:
+                    return False
+        return True
+
+    def _check_transactions(self) -> None:
+        """Each transaction is seen wholly or not at all, as its producer was told."""
+        visible: dict[tuple[int, bytes], None] = {}
+        for (topic, index), log in self.checkers.by_name.items():
+            if topic == "exact":
+                visible.update(dict.fromkeys((index, entry.value) for entry in log.visible))
+        for actor in self.actors:
+            if isinstance(actor, TransactionalProducer):
+                for outcome, values in actor.transactions:
+                    seen = [entry in visible for entry in values]
+                    if outcome is None and len(set(seen)) > 1:
+                        self.checkers.fail(f"{actor.name}: half of a transaction is seen: {values}")
+                    elif outcome is not None and any(s is not outcome for s in seen):
+                        self.checkers.fail(
+                            f"{actor.name}: committed is {outcome}, seen is {seen}: {values}"
+                        )
+
+    def _close(self) -> None:
+        for host in self.simulation.hosts.values():
+            if host.up:
+                host.loop.kill()
+        self.cluster.nodes.clear()
+
+
+def main() -> int:
+    from tests.sim import mutations
+
+    arguments = sys.argv[1:]
+    mutation = None
+    if "--mutation" in arguments:
+        at = arguments.index("--mutation")
+        mutation = arguments[at + 1]
+        del arguments[at : at + 2]
+    show = "--transcript" in arguments
+    arguments = [a for a in arguments if not a.startswith("--")]
+    first = int(arguments[0]) if arguments else 1
+    runs = int(arguments[1]) if len(arguments) > 1 else 1
+    logging.disable(logging.CRITICAL)
+    failed = 0
+    for seed in range(first, first + runs):
+        with mutations.applied(mutation):
+            result = History(seed).run()
+        if show:
+            print("\n".join(result.transcript))
+        print(result.line(), flush=True)
+        failed += result.violation is not None
+        gc.collect()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,472 @@
+"""What clients do during a history, and what each of them may expect.
+
+Every actor is a coroutine on a client host that goes on, through every fault, until `stop` is set
+and what it has begun is finished; retries are those of Kafka's clients. Values are
+`source:number:text`; the model checks the order of each source's numbers in the log itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode
+from kwire.protocol.records import iterate_headers, read_batch
+from kwire.testing.simulation import SimulatedHost
+from kwire.testing.simulation.client import batch_of
+from tests.sim.checkers import Checkers
+from tests.sim.client import Retry, RoutingClient
+from tests.sim.model import CommittedLog
+
+TOPICS = {"plain": 2, "exact": 2}
+GROUP_TOPIC = "plain"
+UNCOMMITTED, COMMITTED = 0, 1
+REJECTED = (
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    ErrorCode.UNKNOWN_PRODUCER_ID,
+    ErrorCode.INVALID_RECORD,
+    ErrorCode.CORRUPT_MESSAGE,
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.INVALID_TXN_STATE,
+)
+"""Answers that a producer that does everything right must never get."""
+
+
+class Actor:
+    """A client with a task to do. `operations` counts what was answered."""
+
+    def __init__(self, host: SimulatedHost, name: str, checkers: Checkers) -> None:
+        self.client = RoutingClient(host, name)
+        self.name = name
+        self.checkers = checkers
+        self.operations = 0
+        self.stop = False
+        self.draw = host.simulation.random.below
+
+    async def run(self) -> None:
+        raise NotImplementedError
+
+    def log_of(self, topic: str, index: int) -> CommittedLog | None:
+        return self.checkers.by_name.get((topic, index))
+
+    async def produce(
+        self, topic: str, index: int, records: bytes, *, version: int = 9, transactional_id: Any = None
+    ) -> tuple[int, int]:
+        """One attempt; error code and base offset. Retry."""
+        address, _ = await self.client.leader(topic, index)
+        request = m.ProduceRequest
+        message = request(
+            acks=-1,
+            timeout_ms=2000,
+            transactional_id=transactional_id,
+            topic_data=[
+                request.TopicProduceData(
+                    name=topic,
+                    partition_data=[request.PartitionProduceData(index=index, records=records)],
+                )
+            ],
+        )
+        try:
+            response = await self.client.ask(address, message, version)
+        except Retry:
+            self.client.forget_leader(topic, index)
+            raise
+        answer = response.responses[0].partition_responses[0]
+        if answer.error_code:
+            self.client.forget_leader(topic, index)
+        else:
+            self.operations += 1
+        return int(answer.error_code), int(answer.base_offset)
+
+    def acknowledged(self, topic: str, index: int, base: int, values: list[bytes]) -> None:
+        """An answer to acks=all came: the records are committed, there and nowhere else."""
+        log = self.log_of(topic, index)
+        for number, value in enumerate(values):
+            found = None if log is None else log.values.get(base + number)
+            if found != value:
+                self.checkers.fail(
+                    f"{self.name}: {value!r} was acknowledged at {base + number} of "
+                    f"{topic}-{index}, committed there is {found!r}"
+                )
+
+
+async def create_topics(client: RoutingClient) -> None:
+    """Make the topics, whatever it takes."""
+    request = m.CreateTopicsRequest
+    missing = dict(TOPICS)
+    while missing:
+        try:
+            response = await client.ask(
+                client.any_broker(),
+                request(
+                    topics=[
+                        request.CreatableTopic(name=name, num_partitions=n, replication_factor=3)
+                        for name, n in missing.items()
+                    ],
+                    timeout_ms=3000,
+                ),
+                7,
+                5.0,
+            )
+        except Retry:
+            await client.pause()
+            continue
+        for topic in response.topics:
+            if topic.error_code in (0, ErrorCode.TOPIC_ALREADY_EXISTS):
+                missing.pop(topic.name, None)
+        if missing:
+            await client.pause()
+
+
+class IdempotentProducer(Actor):
+    """Sends one batch after the other, each until it is acknowledged; acks=all."""
+
+    def __init__(self, host: SimulatedHost, name: str, checkers: Checkers, topic: str) -> None:
+        super().__init__(host, name, checkers)
+        self.topic = topic
+        self.sent = 0
+
+    async def run(self) -> None:
+        producer_id, epoch = await self._producer_id()
+        sequences = [0] * TOPICS[self.topic]
+        while not self.stop:
+            index = self.draw(len(sequences))
+            values = [
+                b"%s:%d:%s" % (self.name.encode(), self.sent + i, b"x" * self.draw(60))
+                for i in range(1 + self.draw(3))
+            ]
+            self.sent += len(values)
+            records = bytes(
+                batch_of(
+                    values,
+                    producer_id=producer_id,
+                    producer_epoch=epoch,
+                    base_sequence=sequences[index],
+                )
+            )
+            await self._send(index, records, values)
+            sequences[index] += len(values)
+            await self.client.pause(0.1)
+
+    async def _producer_id(self) -> tuple[int, int]:
+        request = m.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=-1)
+        while True:
+            try:
+                response = await self.client.ask(self.client.any_broker(), request, 4)
+                if response.error_code == 0:
+                    return response.producer_id, response.producer_epoch
+            except Retry:
+                pass
+            await self.client.pause()
+
+    async def _send(self, index: int, records: bytes, values: list[bytes]) -> None:
+        while True:
+            try:
+                code, base = await self.produce(self.topic, index, records)
+            except Retry:
+                await self.client.pause()
+                continue
+            if code == 0:
+                self.acknowledged(self.topic, index, base, values)
+                self.client.note(f"acknowledged {self.topic}-{index} {base}+{len(values)}")
+                return
+            if code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+                return  # older than the five batches that the leader remembers
+            if code in REJECTED:
+                self.checkers.fail(
+                    f"{self.name}: {self.topic}-{index} refuses a batch with {ErrorCode(code).name}"
+                )
+            await self.client.pause()
+
+
+class TransactionalProducer(Actor):
+    """Transactions over several partitions; some abort, some are given up by a restart.
+
+    `outcomes` holds, for every value, True (the commit was confirmed), False (aborted, or never
+    asked to commit) or None (nobody knows); all values of a transaction share it.
+    """
+
+    def __init__(
+        self, host: SimulatedHost, name: str, checkers: Checkers, *, implicit: bool
+    ) -> None:
+        super().__init__(host, name, checkers)
+        self.implicit = implicit  # KIP-890 part 2: produce adds the partition, EndTxn bumps
+        self.transactions: list[tuple[bool | None, list[tuple[int, bytes]]]] = []
+        self.sent = 0
+        self._identity = (-1, -1)
+        self._sequences: dict[int, int] = {}
+
+    async def run(self) -> None:
+        await self._begin_anew()
+        while not self.stop:
+            values: list[tuple[int, bytes]] = []
+            outcome: bool | None = False
+            try:
+                await self._write(values)
+                if self.draw(10) == 0:  # it dies in the middle, and comes back
+                    self.client.note("gives a transaction up")
+                    await self._begin_anew()
+                else:
+                    commit = self.draw(4) > 0
+                    outcome = None if commit else False
+                    if await self._end(commit):
+                        outcome = commit
+                        self.operations += 1
+                    else:
+                        await self._begin_anew()
+            except _Fenced as fenced:
+                self.client.note(f"transaction lost: {fenced}")
+                await self._begin_anew()
+            self.transactions.append((outcome, values))
+            self.client.note(f"transaction of {len(values)} records: {outcome}")
+            await self.client.pause(0.1)
+
+    async def _begin_anew(self) -> None:
+        request = m.InitProducerIdRequest(
+            transactional_id=self.name, transaction_timeout_ms=8000
+        )
+        while True:
+            try:
+                response = await self.client.ask_coordinator(1, self.name, request, 4)
+            except Retry:
+                await self.client.pause()
+                continue
+            if response.error_code == 0:
+                self._identity = response.producer_id, response.producer_epoch
+                self._sequences = {}
+                return
+            self._maybe_moved(response.error_code)
+            await self.client.pause()
+
+    def _maybe_moved(self, code: int) -> None:
+        if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
+            self.client.forget_coordinator(1, self.name)
+
+    async def _write(self, values: list[tuple[int, bytes]]) -> None:
+        for _ in range(1 + self.draw(3)):
+            index = self.draw(TOPICS["exact"])
+            if not self.implicit:
+                await self._add_partition(index)
+            batch = [
+                b"%s:%d:%s" % (self.name.encode(), self.sent + i, b"y" * self.draw(40))
+                for i in range(1 + self.draw(2))
+            ]
+            self.sent += len(batch)
+            values += [(index, value) for value in batch]
+            sequence = self._sequences.get(index, 0)
+            records = bytes(
+                batch_of(
+                    batch,
+                    producer_id=self._identity[0],
+                    producer_epoch=self._identity[1],
+                    base_sequence=sequence,
+                    transactional=True,
+                )
+            )
+            await self._send(index, records, batch)
+            self._sequences[index] = sequence + len(batch)
+
+    async def _add_partition(self, index: int) -> None:
+        request = m.AddPartitionsToTxnRequest
+        message = request(
+            v3_and_below_transactional_id=self.name,
+            v3_and_below_producer_id=self._identity[0],
+            v3_and_below_producer_epoch=self._identity[1],
+            v3_and_below_topics=[
+                request.AddPartitionsToTxnTopic(name="exact", partitions=[index])
+            ],
+        )
+        while True:
+            try:
+                response = await self.client.ask_coordinator(1, self.name, message, 3)
+                topics = response.results_by_topic_v3_and_below
+                code = topics[0].results_by_partition[0].partition_error_code
+            except Retry:
+                await self.client.pause()
+                continue
+            if code == 0:
+                return
+            self._fence_or_go_on(code)
+            await self.client.pause()
+
+    async def _send(self, index: int, records: bytes, values: list[bytes]) -> None:
+        version = 12 if self.implicit else 11
+        while True:
+            try:
+                code, base = await self.produce(
+                    "exact", index, records, version=version, transactional_id=self.name
+                )
+            except Retry:
+                await self.client.pause()
+                continue
+            if code == 0:
+                self.acknowledged("exact", index, base, values)
+                return
+            if code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+                return
+            self._fence_or_go_on(code)
+            await self.client.pause()
+
+    async def _end(self, commit: bool) -> bool:
+        """End it; False when it was ended otherwise."""
+        request = m.EndTxnRequest(
+            transactional_id=self.name,
+            producer_id=self._identity[0],
+            producer_epoch=self._identity[1],
+            committed=commit,
+        )
+        version = 5 if self.implicit else 4
+        while True:
+            try:
+                response = await self.client.ask_coordinator(1, self.name, request, version)
+            except Retry:
+                await self.client.pause()
+                continue
+            code = response.error_code
+            if code == 0:
+                if self.implicit:
+                    self._identity = response.producer_id, response.producer_epoch
+                    self._sequences = {}
+                return True
+            try:
+                self._fence_or_go_on(code)
+            except _Fenced as fenced:
+                self.client.note(f"end {commit}: {fenced}")
+                return False
+            await self.client.pause()
+
+    def _fence_or_go_on(self, code: int) -> None:
+        self._maybe_moved(code)
+        if code in (
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            ErrorCode.PRODUCER_FENCED,
+            ErrorCode.INVALID_TXN_STATE,
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+            ErrorCode.TRANSACTION_ABORTABLE,
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ):
+            raise _Fenced(ErrorCode(code).name)
+
+
+class _Fenced(Exception):
+    """The transaction is over, by a time-out or a newer life of the producer."""
+
+
+class Reader(Actor):
+    """Reads a partition from its beginning and goes on; compares each record with the model."""
+
+    def __init__(
+        self,
+        host: SimulatedHost,
+        name: str,
+        checkers: Checkers,
+        topic: str,
+        index: int,
+        isolation: int,
+    ) -> None:
+        super().__init__(host, name, checkers)
+        self.topic, self.index, self.isolation = topic, index, isolation
+        self.offset = 0
+        self.seen = 0
+
+    async def run(self) -> None:
+        while not self.stop:
+            try:
+                found = await self.fetch()
+            except Retry:
+                await self.client.pause()
+                continue
+            if found:
+                self.operations += 1
+
+    async def fetch(self) -> int:
+        """One fetch; the number of records that it brought."""
+        address, epoch = await self.client.leader(self.topic, self.index)
+        request = m.FetchRequest
+        message = request(
+            max_wait_ms=500,
+            min_bytes=1,
+            max_bytes=1 << 20,
+            isolation_level=self.isolation,
+            topics=[
+                request.FetchTopic(
+                    topic=self.topic,
+                    partitions=[
+                        request.FetchPartition(
+                            partition=self.index,
+                            fetch_offset=self.offset,
+                            current_leader_epoch=epoch,
+                            partition_max_bytes=200 + self.draw(2000),
+                        )
+                    ],
+                )
+            ],
+        )
+        try:
+            response = await self.client.ask(address, message, 12)
+        except Retry:
+            self.client.forget_leader(self.topic, self.index)
+            raise
+        if response.error_code or not response.responses:
+            raise Retry("no answer for the partition")
+        answer = response.responses[0].partitions[0]
+        if answer.error_code:
+            self.client.forget_leader(self.topic, self.index)
+            if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                self._out_of_range(answer)
+            raise Retry(ErrorCode(answer.error_code).name)
+        return self._take(answer)
+
+    def _out_of_range(self, answer: Any) -> None:
+        log = self.log_of(self.topic, self.index)
+        end = 0 if log is None else log.end
+        self.client.note(f"{self.offset} is out of range, committed is up to {end}")
+
+    def _take(self, answer: Any) -> int:
+        log = self.log_of(self.topic, self.index)
+        end = 0 if log is None else log.end
+        if answer.high_watermark > end:
+            self.checkers.fail(
+                f"{self.name}: {self.topic}-{self.index} is said to be committed up to "
+                f"{answer.high_watermark}, no leader is past {end}"
+            )
+        data = answer.records
+        if not data or log is None:
+            return 0
+        aborted = sorted(
+            (entry.first_offset, entry.producer_id) for entry in answer.aborted_transactions or []
+        )
+        count = 0
+        skipping: dict[int, None] = {}
+        for position, header in iterate_headers(data):
+            if header.last_offset < self.offset:
+                continue
+            while aborted and aborted[0][0] <= header.last_offset:
+                skipping[aborted.pop(0)[1]] = None
+            if header.is_control:
+                # An abort marker ends what is skipped of this producer, a commit has nothing.
+                skipping.pop(header.producer_id, None)
+            elif not (header.is_transactional and header.producer_id in skipping):
+                for record in read_batch(data, position):
+                    if record.offset >= self.offset:
+                        self._see(log, record.offset, bytes(record.value or b""))
+                        count += 1
+            self.offset = header.last_offset + 1
+        return count
+
+    def _see(self, log: CommittedLog, offset: int, value: bytes) -> None:
+        if self.isolation == COMMITTED:
+            expected = log.visible[self.seen] if self.seen < len(log.visible) else None
+            if expected is None or expected != (offset, value):
+                self.checkers.fail(
+                    f"{self.name} (read_committed) got {value!r} at {offset} of {log.name} as its "
+                    f"record {self.seen}, to be seen is {expected}; stable up to "
+                    f"{log.last_stable_offset}"
+                )
+        elif log.values.get(offset) != value:
+            self.checkers.fail(
+                f"{self.name} got {value!r} at {offset} of {log.name}, committed there is "
+                f"{log.values.get(offset)!r}, up to {log.end}"
+            )
+        self.seen += 1
