@@ -85,6 +85,7 @@ class BrokerLifecycle:
         self._retry: Callable[[], None] | None = None
         self._is_ready = not waits_for_logs
         self._heard_s = 0.0
+        self._offline_directories: list[bytes] = []
 
     @property
     def is_caught_up(self) -> bool:
@@ -106,6 +107,12 @@ class BrokerLifecycle:
         """The logs are loaded: the controller may unfence us."""
         self._is_ready = True
         if self.state is State.FENCED and self._asking is None:
+            self._heartbeat()
+
+    def directories_failed(self, directory_ids: list[bytes]) -> None:
+        """These log directories are offline until this broker is started again."""
+        self._offline_directories = directory_ids
+        if self.state in (State.FENCED, State.RUNNING):
             self._heartbeat()
 
     def controller_changed(self) -> None:
@@ -165,6 +172,7 @@ class BrokerLifecycle:
             current_metadata_offset=self._image_offset(),
             want_fence=self.state is State.FENCED and not (self.is_caught_up and self._is_ready),
             want_shut_down=self.state is State.STOPPING,
+            offline_log_dirs=self._offline_directories,
         )
         self._send(ApiKey.BROKER_HEARTBEAT, request, self._heard)
 

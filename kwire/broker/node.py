@@ -37,7 +37,7 @@ from kwire.kraft.image import MetadataDelta, MetadataImage
 from kwire.log.cleaner import LogCleaner
 from kwire.log.cleaner_settings import CleanerSettings
 from kwire.log.log_config import LogConfig
-from kwire.log.log_directory import LogDirectoryError
+from kwire.log.log_directory import LogDirectory, LogDirectoryError
 from kwire.log.manager import LogManager, ManagerSettings
 from kwire.log.scheduling import LoopScheduler
 from kwire.network.buffers import RESERVED_BYTES_MAX, BufferPool
@@ -429,6 +429,17 @@ class Node:
 
     def _now_ms(self) -> int:
         return int(self.loop.time() * 1000)
+
+    def _has_others(self) -> bool:
+        """Whether others can take over what this broker cannot write."""
+        return len(self.image.brokers) > 1
+
+    def _directory_failed(self, directory: LogDirectory) -> None:
+        """Tell the controller; without a directory left others have to take over, as in Kafka."""
+        directories = self.log_manager.directories
+        self.lifecycle.directories_failed([d.directory_id for d in directories if d.error])
+        if self._has_others() and all(d.error for d in directories):
+            self.fatal(f"every log directory has failed: {directory.error}")
 
     def fatal(self, reason: str) -> None:
         """The node cannot go on: log why, tell whoever runs it."""

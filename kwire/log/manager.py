@@ -74,6 +74,7 @@ class LogManager:
         self._logs: dict[tuple[str, int], PartitionLog] = {}
         self._home: dict[tuple[str, int], LogDirectory] = {}
         self._on_directory_failure = on_directory_failure
+        self.goes_offline_by_writes: Callable[[], bool] = lambda: False
         self._open_segments = OpenSegments()
         self._timers: dict[str, Timer] = {}
         self._checkpoint_busy: set[str] = set()
@@ -282,7 +283,7 @@ class LogManager:
 
     def _log_failed(self, log: LogBase, error: Exception, lost: bool) -> None:
         home = self._home.get((log.topic, log.partition))
-        if lost and home is not None:
+        if home is not None and (lost or self.goes_offline_by_writes()):
             self.take_offline(home, error)
 
     def _log_truncated(self, log: LogBase) -> None:
@@ -290,7 +291,7 @@ class LogManager:
             self.cleaner.truncated((log.topic, log.partition), log.log_end_offset)
 
     def take_offline(self, directory: LogDirectory, error: Exception) -> None:
-        """A sync failed: nothing more is written to this directory."""
+        """A sync failed, or a write where replicas are elsewhere: nothing more is written here."""
         if directory.error is not None:
             return
         logger.error("%s: %s; the log directory is offline", directory.path, error)
