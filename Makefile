@@ -30,12 +30,14 @@ $(BIN)/python:
 
 $(VENV)/.ready: pyproject.toml $(wildcard setup.py kwire/protocol/records/*kernel.py) | $(BIN)/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e .
+	@$(BIN)/python -m compileall -q kwire
 	@touch $@
 
-# PySpark is only of use with Java.
+# PySpark is only of use with Java. Compiled ahead, kwire starts quickly wherever Python may not write.
 $(VENV)/.ready-test: pyproject.toml $(wildcard setup.py kwire/protocol/records/*kernel.py) | $(BIN)/python
 	extras=test; if command -v java >/dev/null && command -v mvn >/dev/null; then extras=test,spark; fi; \
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[$$extras]"
+	@$(BIN)/python -m compileall -q kwire
 	@touch $(VENV)/.ready $@
 
 # Apache Kafka's own jars, to be asked what is right. Without Java and Maven their tests are skipped.

@@ -14,7 +14,8 @@ logger = logging.getLogger(__name__)
 
 BACKLOG = 1024
 IDLE_CHECKS_PER_LIMIT = 10
-BOTH_FAMILIES = ("127.0.0.1", "::1")
+# A host that means addresses of both families.
+BOTH_FAMILIES = {"localhost": ("127.0.0.1", "::1"), "": ("0.0.0.0", "::")}
 
 
 class Listener:
@@ -49,9 +50,10 @@ class Listener:
     async def bind(self, host: str, port: int) -> None:
         """Take the address; connections are accepted from `start` on. OSError when it is taken.
 
-        `localhost` means both families on one port, where the machine has both.
+        `localhost` and no host (every address) mean both families on one port, where the machine
+        has both.
         """
-        hosts = BOTH_FAMILIES if host == "localhost" else (host or None,)
+        hosts = BOTH_FAMILIES.get(host, (host,))
         for at, one in enumerate(hosts):
             try:
                 server = await self.node.loop.create_server(

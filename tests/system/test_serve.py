@@ -182,12 +182,16 @@ def test_it_serves_a_kafka_configuration_file(tmp_path: Path) -> None:
     [
         ("127.0.0.1:0", None, "127.0.0.1"),
         ("localhost:0", None, "localhost"),
+        ("[::1]:0", None, "::1"),
+        ("0.0.0.0:0", "localhost:1234", "localhost"),
         ("127.0.0.1:0", "broker.example:1234", "broker.example"),
     ],
 )
 def test_what_clients_are_told_to_connect_to(
     listen: str, advertise: str | None, expected: str
 ) -> None:
+    if "::1" in listen and not _has_ipv6_loopback():
+        pytest.skip("no IPv6 loopback on this machine")
     arguments = ["--listen", listen] + (["--advertise", advertise] if advertise else [])
     with running_broker(arguments=arguments, pass_listen=False) as broker:
         broker.host = listen.rpartition(":")[0]
@@ -197,10 +201,11 @@ def test_what_clients_are_told_to_connect_to(
     assert port == (1234 if advertise else broker.port)
 
 
-def test_localhost_answers_on_both_families() -> None:
+@pytest.mark.parametrize("host", ["localhost", ""])
+def test_localhost_and_every_address_answer_on_both_families(host: str) -> None:
     if not socket.has_ipv6:
         pytest.skip("no IPv6 on this machine")
-    with running_broker(host="localhost") as broker:
+    with running_broker(host=host) as broker:
         for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
             with socket.socket(family) as connection:
                 try:
