@@ -29,7 +29,6 @@ from struct import Struct
 from typing import NamedTuple, TypeAlias
 
 from kwire.checksums import crc32c
-
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
