@@ -129,6 +129,10 @@ def main(arguments: list[str] | None = None) -> int:
         from kwire.spark.commands import main as run_spark
 
         return run_spark(arguments[1:])
+    if arguments and arguments[0] == "log":
+        from kwire.cli.log_tool import main as run_log
+
+        return run_log(arguments[1:])
     from kwire.cli.app import main as run_app
 
     return int(run_app(arguments) or 0)
