@@ -160,16 +160,16 @@ class KafkaProcess(NodeProcess):
         for name, value in self.settings.items():
             command += ["--prop", f"{name}={value}"]
         environment = {**os.environ, "JIT_LEVEL": "1", "NO_FORMAT": "1"}
-        self.process = subprocess.Popen(
-            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-        )
+        with (self.root / f"kafka-{self.node_id}.start").open("wb") as output:
+            self.process = subprocess.Popen(
+                command, env=environment, stdout=subprocess.DEVNULL, stderr=output
+            )
 
     def is_ready(self) -> bool:
         assert self.process is not None
         status = self.process.poll()
         if status:
-            assert self.process.stderr is not None
-            raise AssertionError(self.process.stderr.read().decode())
+            raise AssertionError((self.root / f"kafka-{self.node_id}.start").read_text())
         return status == 0
 
     def wait_ready(self) -> None:
