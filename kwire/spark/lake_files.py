@@ -124,9 +124,8 @@ class HadoopLakeFiles:
         conf = spark._jsc.hadoopConfiguration()
         self._path_of: Any = self._jvm.org.apache.hadoop.fs.Path
         self._system = self._path_of(self.root).getFileSystem(conf)
-        manager = (
-            self._jvm.org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
-        )
+        streaming = self._jvm.org.apache.spark.sql.execution.streaming.checkpointing
+        manager = getattr(getattr(streaming, "CheckpointFileManager$"), "MODULE$")
         self._manager = manager.create(self._path_of(self.root), conf)
 
     def _path(self, path: str) -> Any:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.support import kafka_client as client
+from tests.support import spark as support
 from tests.support.broker import BrokerProcess
 from tests.support.kafka_client import Sent
 from tests.support.spark import Outcome
@@ -51,7 +55,7 @@ def same_content(left: dict[int, list[client.Got]], right: dict[int, list[client
     }
 
 
-@pytest.mark.parametrize("seed", [1])
+@pytest.mark.parametrize("seed", range(1, 6) if os.environ.get("KWIRE_STRESS") else [1])
 def test_random_records_survive(
     broker: BrokerProcess, run: Run, lake: str, seed: int, tmp_path: pathlib.Path
 ) -> None:
@@ -239,3 +243,90 @@ def test_wrong_options_are_one_line(broker: BrokerProcess, run: Run, lake: str) 
         assert done.status == 2, (job, arguments, done)
         assert words in done.stderr, done.stderr
         assert done.stderr.count("\n") == 1, done.stderr
+
+
+def test_a_lake_where_hadoop_reaches(spark: Any, tmp_path: pathlib.Path) -> None:
+    """The commit log through Hadoop's client, on a file system that can be looked at from here."""
+    from kwire.spark.lake_files import HadoopLakeFiles
+    from kwire.spark.lake_log import Commit, LakeLog
+
+    files = HadoopLakeFiles(spark, f"file://{tmp_path}/lake")
+    assert files.read("a/b.json") is None
+    assert files.create("a/b.json", b"one")
+    assert not files.create("a/b.json", b"two")
+    assert files.read("a/b.json") == b"one"
+    assert files.names("a") == ["b.json"]
+    assert files.names("none") == []
+    assert [info for info in files.walk("") if not info.path.endswith(".crc")] == [("a/b.json", 3)]
+    files.delete(["a/b.json", "a/none"])
+    assert files.names("a") == []
+    first, second = LakeLog(files, "w", "one"), LakeLog(files, "w", "two")
+    first.open(1)
+    second.open(2)
+    with pytest.raises(Exception, match="taken over"):
+        first.commit(Commit("append", "w", "one", 3))
+    for number in range(25):
+        second.commit(second.new_commit("append", 4, offsets={("t", 0): number}))
+    again = LakeLog(files)
+    assert again.load().offsets == {("t", 0): 24}
+
+
+def test_transactions_and_batches_that_hold_only_markers(
+    broker: BrokerProcess, run: Run, lake: str, spark: Any
+) -> None:
+    from confluent_kafka import Producer
+
+    at = broker.bootstrap
+    topic = client.create(at)
+    producer = Producer({"bootstrap.servers": at, "transactional.id": topic})
+    producer.init_transactions(30)
+    for count, end in (
+        (1, producer.commit_transaction),
+        (2, producer.abort_transaction),
+        (1, producer.commit_transaction),
+    ):
+        producer.begin_transaction()
+        for number in range(count):
+            producer.produce(topic, b"%d" % number, partition=0)
+        producer.flush(30)
+        end(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"open", partition=0)
+    producer.flush(30)
+    # Offsets: a record, marker, two aborted, marker, a record, marker, one that is open.
+    done = run(
+        "archive", "-b", at, "--topics", topic, "--lake", lake, "--once", "--batch-records", "1"
+    )
+    assert done.status == 0, done.stderr
+    assert done.summary is not None
+    assert done.summary["offsets"] == {f"{topic}-0": 7}
+    assert [row.offset for row in spark.read.parquet(lake).orderBy("offset").collect()] == [0, 5]
+    producer.commit_transaction(30)
+    assert run("archive", "-b", at, "--topics", topic, "--lake", lake, "--once").status == 0
+    assert [row.offset for row in spark.read.parquet(lake).orderBy("offset").collect()] == [0, 5, 7]
+    audited = run("audit", "-b", at, "--left", f"topic:{topic}", "--right", f"archive:{lake}")
+    assert audited.status == 0, audited.summary
+
+
+def test_a_job_under_spark_submit(broker: BrokerProcess, jars: str, lake: str) -> None:
+    from kwire.spark.session import jars_in
+
+    topic = client.create(broker.bootstrap)
+    client.send(broker.bootstrap, topic, [Sent(0, None, b"%d" % i) for i in range(10)])
+    submit = pathlib.Path(sys.executable).parent / "spark-submit"
+    done = subprocess.run(
+        [
+            *(submit, "--master", "local[1]", "--jars", ",".join(jars_in(jars))),
+            *("--conf", "spark.ui.enabled=false", support.ROOT / "kwire" / "spark" / "archive.py"),
+            *("-b", broker.bootstrap, "--topics", topic, "--lake", lake, "--once"),
+        ],
+        env={**os.environ, "PYTHONPATH": str(support.ROOT), "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=support.JOB_TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    summary = support.summary_of(done.stdout)
+    assert summary is not None
+    assert summary["records"] == 10
