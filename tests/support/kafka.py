@@ -47,11 +47,14 @@ def running_kafka(
     directory: pathlib.Path,
     properties: Mapping[str, str] | None = None,
     controller_only: bool = False,
+    format_arguments: str = "",
 ) -> Iterator[str]:
     """A started Kafka 4.4; yields its bootstrap address. The controller listens a port higher."""
     libs = kafka_libs()
     port = free_ports()
     command = [RUN, "start", "--libs", libs, "--dir", directory, "--port", str(port)]
+    if format_arguments:
+        command += ["--format", format_arguments]
     settings = dict(properties or {})
     if controller_only:
         listener = f"CONTROLLER://127.0.0.1:{port + 1}"

@@ -1,0 +1,34 @@
+"""The recorded answers about transactions and groups are still Kafka's: a live one runs the same
+scripts (needs a JVM, and minutes). KWIRE_SETS names some of the sets of tests/golden/coordinator.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import Any
+
+import pytest
+
+from tests.golden.coordinator.record_sets import ask_kafka, load
+from tests.golden.coordinator.sets import SETS
+from tests.support.coordinator_scripts import ordered
+
+WANTED = [x for x in os.environ.get("KWIRE_SETS", "").split(",") if x] or list(SETS)
+
+
+@pytest.mark.parametrize("set_name", WANTED)
+def test_recorded_answers_are_what_kafka_says(set_name: str, tmp_path: pathlib.Path) -> None:
+    recorded = load()[set_name]
+    found = ask_kafka(set_name, [], tmp_path, print)
+    assert set(found) == set(recorded)
+    different = {
+        name: found[name]
+        for name in found
+        if _comparable(found[name]) != _comparable(recorded[name])
+    }
+    assert different == {}
+
+
+def _comparable(run: dict[str, Any]) -> Any:
+    return run["answers"], {owner: ordered(rows) for owner, rows in run["records"].items()}

@@ -1,0 +1,38 @@
+"""The scripts by the broker that they run against: set name -> (settings, scripts).
+
+`transaction.version` among the settings is the finalized level of that feature.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.golden.coordinator import consumer_scripts, migration_scripts, transaction_scripts
+
+FEATURE = "transaction.version"
+_older = {name: transaction_scripts.SCRIPTS[name] for name in transaction_scripts.OLDER_VERSIONS}
+
+SETS: dict[str, tuple[dict[str, Any], dict[str, list[Any]]]] = {
+    "transactions": (transaction_scripts.SETTINGS, transaction_scripts.SCRIPTS),
+    "transactions-version-1": ({**transaction_scripts.SETTINGS, FEATURE: 1}, _older),
+    "transactions-version-0": ({**transaction_scripts.SETTINGS, FEATURE: 0}, _older),
+    "consumer-groups": (
+        consumer_scripts.SETTINGS,
+        {**consumer_scripts.SCRIPTS, **migration_scripts.SCRIPTS},
+    ),
+    **{
+        f"migration-{policy}": (migration_scripts.settings_of(policy), scripts)
+        for policy, scripts in migration_scripts.BY_POLICY.items()
+    },
+}
+
+_INTERNAL = (
+    "Kafka 4.4 fails inside (UNKNOWN_SERVER_ERROR) when a producer names its last epoch but one of "
+    "an exhausted producer id; here it is refused, or answered again, as with any other epoch"
+)
+#: Script of "transactions" -> answers (by number) that are to differ, and why. What such a script
+#: leaves in the logs is not compared.
+DIFFERENCES: dict[str, tuple[tuple[int, ...], str]] = {
+    "init-when-the-epoch-is-exhausted": ((3, 4), _INTERNAL),
+    "owner-continues-with-an-exhausted-epoch": ((3,), _INTERNAL),
+}
