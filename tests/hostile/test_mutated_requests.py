@@ -1,0 +1,91 @@
+"""Requests of every API, a few bytes changed, against a live broker: each is answered or closes its
+own connection; nothing is logged as an error, and other clients keep working.
+"""
+
+from __future__ import annotations
+
+import random
+import select
+import socket
+import struct
+from collections.abc import Iterator
+
+import pytest
+
+from kwire.protocol import messages
+from kwire.protocol.api_keys import API_KEYS
+from tests.support.broker import BrokerProcess, running_broker
+from tests.support.effort import seeds
+from tests.support.vectors import message_of, rows
+from tests.support.wire import WireClient, fetch_values, produce_values
+
+REQUESTS_A_SEED = 600
+ANSWER_S = 0.01  # what takes longer, such as a join, is hung up on
+RSS_KB_MAX = 300_000  # every codec of every version compiled, and topics that were asked for
+INTERESTING = (0, 1, 0x7F, 0x80, 0xFF)
+COUNTS = (-1, 0, 1, 2**31 - 1, -(2**31), 65536)
+
+
+@pytest.fixture(scope="module")
+def requests() -> list[bytes]:
+    """Well-formed frames without their size, of every API and version that a broker serves."""
+    found = []
+    for row in rows("wire"):
+        if not row["message"].endswith("Request"):
+            continue
+        cls = messages.by_name(row["message"])
+        info = API_KEYS.get(cls.API_KEY)
+        version = row["version"]
+        if info is None or "broker" not in info.listeners or not info.min <= version <= info.max:
+            continue
+        tags = b"\0" if cls.is_flexible(version) else b""
+        header = struct.pack(">hhih", cls.API_KEY, version, 7, 1) + b"x" + tags
+        found.append(header + bytes(message_of(row).encode(version)))
+    assert len(found) > 1000
+    return found
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[BrokerProcess]:
+    with running_broker() as broker:
+        yield broker
+
+
+def _mutated(draw: random.Random, frame: bytes) -> bytes:
+    data = bytearray(frame)
+    for _ in range(draw.choice((0, 1, 1, 1, 2, 3, 8))):
+        at = draw.randrange(4, len(data) + 1)  # the API and its version stay
+        kind = draw.randrange(5)
+        if kind == 0:
+            data[at : at + 1] = bytes([draw.randrange(256)])
+        elif kind == 1:
+            data[at : at + 1] = bytes([draw.choice(INTERESTING)])
+        elif kind == 2:
+            del data[at : at + draw.choice((1, 2, 4, 8))]
+        elif kind == 3:
+            data[at:at] = draw.randbytes(draw.choice((1, 2, 4)))
+        else:
+            data[at : at + 4] = struct.pack(">i", draw.choice(COUNTS))
+    return bytes(data)
+
+
+def _send_one(broker: BrokerProcess, data: bytes) -> None:
+    with socket.create_connection((broker.host, broker.port), 30) as connection:
+        connection.sendall(struct.pack(">i", len(data)) + data)
+        select.select([connection], [], [], ANSWER_S)
+
+
+@pytest.mark.parametrize("seed", seeds(3))
+def test_mutated_requests(broker: BrokerProcess, requests: list[bytes], seed: int) -> None:
+    draw = random.Random(seed)
+    with WireClient(broker.bootstrap) as bystander:
+        topic = f"bystander-{seed}"
+        bystander.create_topic(topic)
+        for _ in range(REQUESTS_A_SEED):
+            _send_one(broker, _mutated(draw, draw.choice(requests)))
+        produce_values(bystander, topic, 0, [b"still here"])
+        assert fetch_values(bystander, topic, 0) == [b"still here"]
+    log = broker.stderr_text()
+    assert "Traceback" not in log, log[log.index("Traceback") - 300 :][:3000]
+    assert " ERROR " not in log, log[log.index(" ERROR ") - 100 :][:1000]
+    assert broker.rss_kb() < RSS_KB_MAX
