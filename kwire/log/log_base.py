@@ -148,6 +148,17 @@ class LogBase:
         if self.error is not None:
             raise self.error
 
+    def settle(self) -> None:
+        """Finish every append now, with the flush that it waits for: before a change of roles.
+
+        May block for a sync. Raises KafkaError and OSError.
+        """
+        if self._tail:
+            self.write_tail()
+        if self.log_end_offset < self._written_offset:
+            self.sync_now()
+            self.log_end_offset = self._written_offset
+
     def _written(self, waiting: list[Pending[None]]) -> None:
         """The tail is in the file: make it visible, or flush first where that was asked for."""
         self._written_offset = self._next_offset
@@ -272,6 +283,11 @@ class LogBase:
         """After a kill nobody knows which files from `offset` on were synced: the next flush is."""
         self.has_new_files = self._epochs_unsynced = True
         self.unsynced_segments = [s for s in self.segments.starting_at(offset) if s.is_sealed]
+
+    @property
+    def truncations(self) -> int:
+        """How often records were dropped from the end."""
+        return self._truncations
 
     def truncated(self) -> None:
         """Records were dropped: durably, so that they do not come back among newer ones."""

@@ -178,6 +178,10 @@ class LeaderFetcher:
             if log is None or log.error is not None:
                 followed.state = FetchState.FAILED
                 continue
+            if log.next_offset != log.log_end_offset:
+                # What we appended while we led is still being written.
+                next_ms = now_ms + 1
+                continue
             if self._host.is_throttled(partition) and self._host.quota_bytes() <= 0:
                 next_ms = now_ms + 100 if next_ms is None else min(next_ms, now_ms + 100)
                 continue
@@ -302,6 +306,8 @@ class LeaderFetcher:
         def done(pending: Pending[Any]) -> None:
             if pending.error() is not None or partition.log is None:
                 followed.state = FetchState.FAILED
+            elif partition.is_leader:
+                partition.taken_over()
             elif self.followed.get((partition.topic_id, partition.index)) is followed:
                 partition.leader_answered(answer.high_watermark, answer.log_start_offset)
 

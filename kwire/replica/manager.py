@@ -145,6 +145,8 @@ class ReplicaManager:
             self.by_id[topic_id, index] = partition
             self.by_name[topic, index] = partition
         log = partition.log
+        if log is not None and new.leader_epoch != partition.leader_epoch:
+            self._settle(partition)
         assigned = Assigned(
             leader_id=new.leader,
             leader_epoch=new.leader_epoch,
@@ -152,6 +154,7 @@ class ReplicaManager:
             replicas=new.replicas,
             isr=new.isr,
             log_end_offset=0 if log is None else log.log_end_offset,
+            next_offset=0 if log is None else log.next_offset,
         )
         was_leader = partition.is_leader
         effects = partition.assign(assigned, self._now_ms())
@@ -173,6 +176,13 @@ class ReplicaManager:
         partition.log = log
         partition.state.high_watermark = log.high_watermark
         partition.state.min_isr = int(log.config.min_insync_replicas)
+
+    def _settle(self, partition: Partition) -> None:
+        """What is still being written belongs to the epoch that ends."""
+        try:
+            partition.log.settle()
+        except (KafkaError, OSError) as error:
+            logger.error("%s cannot be written: %s", partition, error)
 
     def _perform(self, partition: Partition, effects: list[Effect], was_leader: bool) -> None:
         followers = self.followers

@@ -336,6 +336,10 @@ class Partition:
         self._not_seen_yet(info.last_offset + 1, info.size_bytes)
         return info
 
+    def taken_over(self) -> None:
+        """What we had fetched is written, and by now we lead."""
+        self.step(LogEndMoved(int(self.log.log_end_offset)))
+
     def leader_answered(self, high_watermark: int, log_start_offset: int) -> None:
         """Take over the leader's positions, as far as our log goes."""
         log = self.log

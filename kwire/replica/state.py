@@ -35,7 +35,11 @@ LONG_AGO_MS = -(1 << 62)
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """The committed metadata of the partition: who leads at which epoch, who replicates."""
+    """The committed metadata of the partition: who leads at which epoch, who replicates.
+
+    `log_end_offset` is where our log is written up to, `next_offset` where it ends with what is
+    still being written: a new leader's epoch starts there.
+    """
 
     leader_id: int
     leader_epoch: int
@@ -43,6 +47,7 @@ class Assigned:
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     log_end_offset: int
+    next_offset: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +255,7 @@ class ReplicaState:
         }
         if not new_epoch:
             return self._advance(now_ms)
-        self.leader_epoch_start_offset = event.log_end_offset
+        self.leader_epoch_start_offset = max(event.log_end_offset, event.next_offset)
         return [BecomeLeader(event.leader_epoch), *self._advance(now_ms)]
 
     def _new_follower(self, replica: int, now_ms: int) -> FollowerProgress:

@@ -311,3 +311,18 @@ def test_reads_see_no_more_than_their_isolation(world: World) -> None:
         Isolation.HIGH_WATERMARK: False,
         Isolation.COMMITTED: False,
     }
+
+
+def test_a_follower_that_takes_over_while_its_append_is_written_counts_it(world: World) -> None:
+    """Else the high watermark would stay below it until somebody appends again."""
+    world.create([1, 2], leader=2)
+    partition = world.partition()
+    batch = build_batch([Record(0, NOW_MS, None, b"value", [])], leader_epoch=3)
+    info = partition.append_as_follower(bytes(batch))
+    assert not info.written.done
+    world.change(leader=1)
+    assert info.written.done
+    assert partition.log.leader_epochs.entries == [(3, 0), (4, 1)]
+    assert partition.state.leader_epoch_start_offset == 1
+    partition.step(FollowerFetched(2, -1, 1, 0))
+    assert partition.state.high_watermark == 1
