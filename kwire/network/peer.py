@@ -139,7 +139,7 @@ class _Link:
         )
         probe = _Request(API_VERSIONS_KEY, API_VERSIONS_VERSION, message)
         probe.pending.add_done_callback(self._negotiated)
-        self._owner.start_timer(probe)
+        self._owner.start_timer(probe, self)
         self._write(probe)
 
     def _negotiated(self, pending: Pending[Any]) -> None:
@@ -209,6 +209,13 @@ class _Link:
             self._failed(f"node {self._node_id}: {reason}")
             connection.stop_cutting()
             connection.transport.abort()
+
+    def timed_out(self, request: _Request) -> None:
+        """A connection without an answer may be one that the other side knows nothing of (its
+        machine was started again): as Kafka's clients do, the next request opens another."""
+        request.fail(ErrorCode.REQUEST_TIMED_OUT, "no answer in time")
+        if any(sent is request for sent in self._sent.values()):
+            self._drop("no answer in time")
 
     def disconnected(self, connection: _PeerConnection, reason: str) -> None:
         if connection is self._connection:
@@ -313,16 +320,14 @@ class PeerNetwork:
         if link is None:
             link = self._links[node_id] = _Link(self, node_id)
         outgoing = _Request(api_key, version, request)
-        self.start_timer(outgoing, timeout_ms)
+        self.start_timer(outgoing, link, timeout_ms)
         link.submit(outgoing)
         return outgoing.pending
 
-    def start_timer(self, request: _Request, timeout_ms: int | None = None) -> None:
+    def start_timer(self, request: _Request, link: _Link, timeout_ms: int | None = None) -> None:
         """Fail `request` with REQUEST_TIMED_OUT when its time has passed."""
         timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
-        request.timer = self.loop.call_later(
-            timeout_ms / 1000, request.fail, ErrorCode.REQUEST_TIMED_OUT, "no answer in time"
-        )
+        request.timer = self.loop.call_later(timeout_ms / 1000, link.timed_out, request)
 
     def disconnect(self, node_id: int) -> None:
         """Forget a node: its address changed or it is gone."""

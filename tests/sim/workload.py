@@ -11,9 +11,8 @@ from typing import Any
 
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
-from kwire.protocol.records import iterate_headers, read_batch
+from kwire.protocol.records import Record, build_batch, iterate_headers, read_batch
 from kwire.testing.simulation import SimulatedHost
-from kwire.testing.simulation.client import batch_of
 from tests.sim.checkers import Checkers
 from tests.sim.client import Retry, RoutingClient
 from tests.sim.model import CommittedLog
@@ -50,8 +49,23 @@ class Actor:
     def log_of(self, topic: str, index: int) -> CommittedLog | None:
         return self.checkers.by_name.get((topic, index))
 
+    def batch(self, values: list[bytes], **options: Any) -> bytes:
+        """A batch of values, stamped with this host's time."""
+        wall_ms = self.client.host.clock.wall_ms()
+        return bytes(
+            build_batch(
+                [Record(i, wall_ms, None, value, []) for i, value in enumerate(values)], **options
+            )
+        )
+
     async def produce(
-        self, topic: str, index: int, records: bytes, *, version: int = 9, transactional_id: Any = None
+        self,
+        topic: str,
+        index: int,
+        records: bytes,
+        *,
+        version: int = 9,
+        transactional_id: str | None = None,
     ) -> tuple[int, int]:
         """One attempt; error code and base offset. Retry."""
         address, _ = await self.client.leader(topic, index)
@@ -137,13 +151,11 @@ class IdempotentProducer(Actor):
                 for i in range(1 + self.draw(3))
             ]
             self.sent += len(values)
-            records = bytes(
-                batch_of(
-                    values,
-                    producer_id=producer_id,
-                    producer_epoch=epoch,
-                    base_sequence=sequences[index],
-                )
+            records = self.batch(
+                values,
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                base_sequence=sequences[index],
             )
             await self._send(index, records, values)
             sequences[index] += len(values)
@@ -255,14 +267,12 @@ class TransactionalProducer(Actor):
             self.sent += len(batch)
             values += [(index, value) for value in batch]
             sequence = self._sequences.get(index, 0)
-            records = bytes(
-                batch_of(
-                    batch,
-                    producer_id=self._identity[0],
-                    producer_epoch=self._identity[1],
-                    base_sequence=sequence,
-                    transactional=True,
-                )
+            records = self.batch(
+                batch,
+                producer_id=self._identity[0],
+                producer_epoch=self._identity[1],
+                base_sequence=sequence,
+                transactional=True,
             )
             await self._send(index, records, batch)
             self._sequences[index] = sequence + len(batch)

@@ -233,6 +233,7 @@ class SimulatedTransport(asyncio.Transport):
         self._eof_after_unsent = False
         self._closing = False
         self._lost = False
+        self._vanished = False
         self._delivery_at = 0.0
         self._deliveries = 0
 
@@ -261,6 +262,7 @@ class SimulatedTransport(asyncio.Transport):
         if self._simulation.chance(self._network.conditions.reset_per_million):
             self.break_both()
             return
+        self._maybe_unknown()
         self._schedule_delivery()
         if self._unsent_bytes > self._high and not self._writing_paused:
             self._writing_paused = True
@@ -336,9 +338,17 @@ class SimulatedTransport(asyncio.Transport):
             at = self._simulation.now + self._network.latency()
             self._loop.call_at(at, self._lose, ConnectionResetError(104, "connection reset"))
 
+    def _maybe_unknown(self) -> None:
+        """What is sent to a machine that was started again meanwhile is answered by a reset."""
+        peer = self.peer
+        if peer is None or not peer._vanished or not peer.host.up:
+            return
+        if not self._network.is_blocked(self.host.name, peer.host.name):
+            self.reset_later()
+
     def vanish(self, *, reset_peer: bool) -> None:
         """This end's host is gone."""
-        self._lost = self._closing = True
+        self._lost = self._closing = self._vanished = True
         self._network.forget(self)
         peer = self.peer
         if reset_peer and peer is not None:
