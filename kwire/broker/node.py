@@ -22,6 +22,7 @@ from kwire.broker.dispatch import Dispatcher
 from kwire.broker.fetch_sessions import FetchSessionCache
 from kwire.broker.host_name import reachable_name
 from kwire.broker.lifecycle import BrokerLifecycle
+from kwire.broker.log_directories import LogDirectories
 from kwire.broker.producer_ids import ProducerIds
 from kwire.broker.purgatory import DeadlineHeap
 from kwire.broker.quorum import MetadataQuorum, full_delta
@@ -47,6 +48,7 @@ from kwire.protocol import api_versions, uuids
 from kwire.protocol.api_keys import API_KEYS, UNBUILT
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.manager import ReplicaManager
+from kwire.replica.selector import selector
 
 logger = logging.getLogger(__name__)
 
@@ -111,7 +113,10 @@ class Node:
         self.controller_channel = ControllerChannel(self, ask_timeout_ms)
         self.lifecycle = self._make_lifecycle()
         self.replication = Replication(self)
-        self.replica_selector: Any = None
+        self.log_directories = LogDirectories(self)
+        self.replica_selector = selector(
+            config["replica.selector.class"], lambda: self.image.brokers
+        )
         self.producer_ids = ProducerIds(
             self.broker_id, lambda: self.lifecycle.epoch, self.controller_channel.ask
         )
@@ -351,6 +356,7 @@ class Node:
                     self.peers.disconnect(broker_id)
             self.replicas.apply(delta, image)
             self.replication.applied(delta)
+            self.log_directories.applied(delta)
             self.coordinators.apply(delta)
         self.lifecycle.image_published()
 
@@ -438,7 +444,9 @@ class Node:
         """Tell the controller; without a directory left others have to take over, as in Kafka."""
         directories = self.log_manager.directories
         self.lifecycle.directories_failed([d.directory_id for d in directories if d.error])
-        if self._has_others() and all(d.error for d in directories):
+        if directory.path == self.metadata.directory:
+            self.fatal(f"{directory.path} has failed, which holds the metadata: {directory.error}")
+        elif self._has_others() and all(d.error for d in directories):
             self.fatal(f"every log directory has failed: {directory.error}")
 
     def fatal(self, reason: str) -> None:
@@ -473,6 +481,7 @@ class Node:
                 listener.stop_accepting()
                 listener.close_connections()
         self.replication.close()
+        self.log_directories.close()
         self.replicas.close()
         self.deadlines.close()
         self.peers.close()

@@ -23,6 +23,7 @@ from kwire.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
     from kwire.log.manager import LogManager
+    from kwire.log.partition_log import PartitionLog
 
 logger = logging.getLogger(__name__)
 
@@ -37,15 +38,22 @@ def load_directories(manager: LogManager, expected_topic: ExpectedTopic | None) 
     or without `partition.metadata` is. Without the function nothing is stray. Raises
     LogDirectoryError where going on would lose something silently.
     """
+    futures: list[tuple[str, PartitionName]] = []
     for directory in manager.directories:
         if directory.error is not None:
             continue
         try:
-            for name in _load_steps(manager, directory, expected_topic):
+            for name in _load_steps(manager, directory, expected_topic, futures):
                 logger.debug("loaded %s/%s", directory.path, name)
                 yield
         except OSError as error:
             manager.take_offline(directory, error)
+    for path, future in futures:
+        if manager.get(future.topic, future.partition) is not None:
+            logger.info("%s: the copy of a move that did not end; removing it", path)
+            manager.remove_later(path)
+        else:
+            logger.warning("%s is a copy without its original; it is left alone", path)
     if all(directory.error is not None for directory in manager.directories):
         raise LogDirectoryError(
             f"no log directory can be read; {manager.directories[0].path}: "
@@ -54,7 +62,10 @@ def load_directories(manager: LogManager, expected_topic: ExpectedTopic | None) 
 
 
 def _load_steps(
-    manager: LogManager, directory: LogDirectory, expected_topic: ExpectedTopic | None
+    manager: LogManager,
+    directory: LogDirectory,
+    expected_topic: ExpectedTopic | None,
+    futures: list[tuple[str, PartitionName]],
 ) -> Iterator[str]:
     names = manager.files.directories(directory.path)
     if not directory.was_clean and names:
@@ -67,6 +78,9 @@ def _load_steps(
             )
             continue
         if (found.topic, found.partition) == METADATA_PARTITION:
+            continue
+        if found.suffix == FUTURE_SUFFIX:
+            futures.append((f"{directory.path}/{name}", found))
             continue
         if found.suffix:
             _meet_suffixed(manager, directory, name, found)
@@ -83,8 +97,6 @@ def _meet_suffixed(
         manager.remove_later(path)
     elif found.suffix == STRAY_SUFFIX:
         logger.warning("%s is a stray log; it is left alone", path)
-    elif found.suffix == FUTURE_SUFFIX:
-        logger.warning("%s is a replica on its way to another directory; left alone", path)
 
 
 def _load(
@@ -108,6 +120,9 @@ def _load(
             return
     known = manager.get(*key)
     if known is not None:
+        if topic_id == known.topic_id and _is_same(manager, directory, path, known):
+            _set_aside(manager, directory, name, found)  # a move ended between its two renames
+            return
         raise LogDirectoryError(
             f"{path} and {known.directory} hold the same partition; move the wrong one away"
         )
@@ -141,6 +156,18 @@ def _is_empty(manager: LogManager, path: str) -> bool:
     """Whether there are no records in a partition's directory."""
     listing = manager.files.listing(path)
     return not any(size for name, size in listing.items() if LOG_SUFFIX in name)
+
+
+def _is_same(manager: LogManager, directory: LogDirectory, path: str, known: PartitionLog) -> bool:
+    """Whether another directory of a partition ends where the known one does."""
+    key = (known.topic, known.partition)
+    try:
+        other = manager.open_future(directory, path, key, known.topic_id)
+    except KafkaError:
+        return False
+    end_offset = other.log_end_offset
+    other.close()
+    return 0 < end_offset == known.log_end_offset
 
 
 def _set_aside(

@@ -27,6 +27,7 @@ from kwire.log.log_directory import (
     suffixed_name,
 )
 from kwire.log.manager_settings import ManagerSettings
+from kwire.log.moving import LogMoves
 from kwire.log.open_segments import OpenSegments
 from kwire.log.partition_log import PartitionLog
 from kwire.log.recovery import open_log
@@ -79,6 +80,7 @@ class LogManager:
         self._timers: dict[str, Timer] = {}
         self._checkpoint_busy: set[str] = set()
         self.cleaner: LogCleaner | None = None
+        self.moves = LogMoves(self)
 
     # -- start --------------------------------------------------------------------------------
 
@@ -249,6 +251,7 @@ class LogManager:
         The result is done when the directory has its `-delete` name, durably.
         """
         key = (topic, partition)
+        self.moves.cancel(key)
         log = self._logs.pop(key, None)
         if log is None:
             return Pending.completed(None)
@@ -270,6 +273,52 @@ class LogManager:
         request.directories.append(home.path)
         self.remove_later(target)
         return home.flusher.request(request)
+
+    def open_future(
+        self, directory: LogDirectory, path: str, key: tuple[str, int], topic_id: bytes
+    ) -> PartitionLog:
+        """An empty log in `path` that is not the partition's yet (see `moving`)."""
+        topic, partition = key
+        return open_log(
+            path,
+            topic,
+            partition,
+            topic_id,
+            self.config_of(topic),
+            self.clock,
+            files=self.files,
+            scheduler=self.scheduler,
+            flusher=directory.flusher,
+            open_segments=self._open_segments,
+            producer_expiration_ms=self.settings.producer_id_expiration_ms,
+            verify_transactions=self.settings.verify_transactions,
+            on_error=self._log_failed,
+        )
+
+    def exchange(
+        self, old: PartitionLog, new: PartitionLog, directory: LogDirectory
+    ) -> PartitionLog:
+        """Let a synced copy in another directory take the partition over. Raises OSError."""
+        key = (old.topic, old.partition)
+        path = f"{directory.path}/{old.name}"
+        new.relocate(path)
+        self.files.sync_directory(directory.path)
+        new.on_truncated = self._log_truncated
+        new.jitter_ms = old.jitter_ms
+        new.reconfigure(old.config)
+        old_home = self._home[key]
+        self.delete(*key)
+        self._logs[key] = new
+        self._home[key] = directory
+        try:
+            # Before anything is appended to the new one: two of one partition must be equal.
+            self.files.sync_directory(old_home.path)
+        except OSError as error:
+            self.take_offline(old_home, error)
+        self.checkpoint_log_starts()
+        self.checkpoint_recovery()
+        self.checkpoint_high_watermarks()
+        return new
 
     def remove_later(self, path: str) -> None:
         files = self.files
@@ -442,6 +491,7 @@ class LogManager:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+        self.moves.close()
         if self.cleaner is not None:
             self.cleaner.stop()
 

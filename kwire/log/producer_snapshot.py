@@ -94,6 +94,10 @@ class SnapshotFiles:
         """Offset of the latest snapshot, -1 without one."""
         return self.offsets[-1] if self.offsets else -1
 
+    def relocated(self, directory: str) -> SnapshotFiles:
+        """The same files in a directory that was renamed."""
+        return SnapshotFiles(self._files, directory, self.offsets)
+
     def write(self, offset: int, entries: Iterable[ProducerEntry]) -> str:
         """Write the snapshot that holds up to `offset`; returns its path. Not synced."""
         path = self._path(offset)

@@ -405,6 +405,13 @@ class Producers:
         self._unreplicated.clear()
         self.end_offset = 0
 
+    def take_over(self, other: Producers) -> None:
+        """Be the producers of the same log elsewhere, with what is verified just now."""
+        self.entries = {key: entry.copy() for key, entry in other.entries.items()}
+        self._ongoing = dict(other._ongoing)
+        self._unreplicated = dict(other._unreplicated)
+        self._verifications = dict(other._verifications)
+
     def load(self, entries: list[ProducerEntry], end_offset: int, wall_ms: int) -> None:
         """Start from a snapshot's entries, without those that have expired."""
         self.clear()

@@ -476,6 +476,14 @@ class Segment:
         """The files already have this suffix."""
         self._suffix = suffix
 
+    def relocate(self, directory: str) -> None:
+        """The directory has another name now; open files stay open."""
+        self.directory = directory
+        for table in (self._index, self._time_index):
+            if table is not None:
+                table.path = f"{directory}/{os.path.basename(table.path)}"
+        self._transaction_index = None
+
     def has_suffix(self, suffix: str) -> bool:
         return self._suffix == suffix
 

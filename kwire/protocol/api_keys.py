@@ -236,7 +236,6 @@ API_KEYS: dict[int, ApiInfo] = {row[1]: ApiInfo(ApiKey(row[1]), row[0], *row[2:]
 UNBUILT: frozenset[int] = frozenset(
     {
         ApiKey.SASL_HANDSHAKE,
-        ApiKey.ALTER_REPLICA_LOG_DIRS,
         ApiKey.SASL_AUTHENTICATE,
         ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
         ApiKey.PUSH_TELEMETRY,

@@ -41,20 +41,38 @@ def handle(context: RequestContext, request: Any) -> Any:
         for log in manager.logs_in(directory):
             if wanted is not None and (log.topic, log.partition) not in wanted:
                 continue
-            topic = topics.get(log.topic)
-            if topic is None:
-                topic = topics[log.topic] = m.DescribeLogDirsResponse.DescribeLogDirsTopic(
-                    name=log.topic, partitions=[]
-                )
-            topic.partitions.append(
-                m.DescribeLogDirsResponse.DescribeLogDirsPartition(
-                    partition_index=log.partition,
-                    partition_size=log.size_bytes,
-                    offset_lag=max(0, log.high_watermark - log.log_end_offset),
-                )
-            )
+            lag = max(0, log.high_watermark - log.log_end_offset)
+            _add(topics, (log.topic, log.partition), log.size_bytes, lag)
+        for key, move in manager.moves.moves.items():
+            if move.directory is directory and (wanted is None or key in wanted):
+                _add(topics, key, move.target.size_bytes, move.lag, is_future=True)
         result.topics = list(topics.values())
     return response
+
+
+def _add(
+    topics: dict[str, Any],
+    key: tuple[str, int],
+    size_bytes: int,
+    lag: int,
+    *,
+    is_future: bool = False,
+) -> None:
+    """Add a partition's log; a future one is the copy of a move that is under way."""
+    name, index = key
+    topic = topics.get(name)
+    if topic is None:
+        topic = topics[name] = m.DescribeLogDirsResponse.DescribeLogDirsTopic(
+            name=name, partitions=[]
+        )
+    topic.partitions.append(
+        m.DescribeLogDirsResponse.DescribeLogDirsPartition(
+            partition_index=index,
+            partition_size=size_bytes,
+            offset_lag=lag,
+            is_future_key=is_future,
+        )
+    )
 
 
 def _volume(path: str) -> tuple[int, int]:

@@ -81,7 +81,7 @@ class SimulatedDisk:
         self._random = random
         self._entries: dict[str, _Inode | None] = {"/": None}  # None: a directory
         # how to take back each directory change that is not synced, oldest first
-        self._journal: list[tuple[str, _Inode | None, bool]] = []
+        self._journal: list[list[tuple[str, _Inode | None, bool]]] = []
         self._handles: dict[int, tuple[str, _Inode]] = {}
         self._locks: dict[str, int] = {}
         self._next_handle = 3
@@ -95,11 +95,11 @@ class SimulatedDisk:
         """Power loss."""
         kept = self._random.below(len(self._journal) + 1)
         while len(self._journal) > kept:
-            path, previous, existed = self._journal.pop()
-            if existed:
-                self._entries[path] = previous
-            else:
-                self._entries.pop(path, None)
+            for path, previous, existed in reversed(self._journal.pop()):
+                if existed:
+                    self._entries[path] = previous
+                else:
+                    self._entries.pop(path, None)
         self._journal.clear()
         for path in sorted(self._entries):
             inode = self._entries[path]
@@ -213,6 +213,9 @@ class SimulatedDisk:
             self._set(target + path[len(source) :], inode)
         for path in reversed(moved):
             self._unset(path)
+        # One change, also for a directory with all that is in it.
+        parts = self._journal[-2 * len(moved) :]
+        self._journal[-2 * len(moved) :] = [[change for part in parts for change in part]]
 
     def set_read_only(self, path: str) -> None:
         """Modes are not simulated."""
@@ -292,9 +295,9 @@ class SimulatedDisk:
         return [(name, self._entries[prefix + name]) for name in sorted(names)]
 
     def _set(self, path: str, inode: _Inode | None) -> None:
-        self._journal.append((path, self._entries.get(path), path in self._entries))
+        self._journal.append([(path, self._entries.get(path), path in self._entries)])
         self._entries[path] = inode
 
     def _unset(self, path: str) -> None:
-        self._journal.append((path, self._entries[path], True))
+        self._journal.append([(path, self._entries[path], True)])
         del self._entries[path]

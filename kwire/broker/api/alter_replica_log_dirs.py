@@ -1,0 +1,60 @@
+"""AlterReplicaLogDirs, versions 1-2: move replicas of this broker to other log directories.
+
+A move goes on behind the answer; DescribeLogDirs shows the copy as a future replica with its lag. A
+path that is no log directory of this broker is LOG_DIR_NOT_FOUND, one that is offline
+KAFKA_STORAGE_ERROR, a partition that has no replica here REPLICA_NOT_AVAILABLE. Source: KIP-113.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.broker.context import RequestContext
+from kwire.broker.operations import ALTER, CLUSTER, CLUSTER_NAME
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+VERSIONS = (1, 2)
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    is_allowed = context.authorize(ALTER, CLUSTER, CLUSTER_NAME)
+    shape = m.AlterReplicaLogDirsResponse
+    topics: dict[str, Any] = {}
+    for directory in request.dirs:
+        for topic in directory.topics:
+            result = topics.setdefault(
+                topic.name,
+                shape.AlterReplicaLogDirTopicResult(topic_name=topic.name, partitions=[]),
+            )
+            for index in topic.partitions:
+                code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+                if is_allowed:
+                    code = _move(context, directory.path, topic.name, index)
+                result.partitions.append(
+                    shape.AlterReplicaLogDirPartitionResult(
+                        partition_index=index, error_code=int(code)
+                    )
+                )
+    return shape(results=list(topics.values()))
+
+
+def _move(context: RequestContext, path: str, topic: str, index: int) -> ErrorCode:
+    node = context.node
+    manager = node.log_manager
+    directory = next((d for d in manager.directories if d.path == path), None)
+    if directory is None:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    if directory.error is not None:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    hosted = node.replicas.partition(topic, index)
+    if hosted is None:
+        known = node.image.topics.by_name.get(topic)
+        is_known = known is not None and index in known.partitions
+        return ErrorCode.REPLICA_NOT_AVAILABLE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    try:
+        manager.moves.begin((topic, index), directory)
+    except KafkaError as error:
+        return error.code
+    return ErrorCode.NONE

@@ -1,0 +1,242 @@
+"""Moving a partition's log to another log directory while it is written to (KIP-113).
+
+The copy grows in `NAME-P.UNIQUE-future` of the other directory, batch by batch as a follower's log
+does, until it has caught up. Then, in one turn of the loop, the rest is copied and synced, the copy
+gets the partition's name, and the original is renamed to `-delete`. A crash before leaves the
+original in place and a `-future` that the next start removes; one between the two renames leaves
+two logs of the same content, of which the next start sets one aside.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kwire.log.directory_files import PARTITION_METADATA
+from kwire.log.files import Buffer
+from kwire.log.flushing import SyncRequest, sync_files
+from kwire.log.log_config import LONG_MAX
+from kwire.log.log_directory import FUTURE_SUFFIX, LogDirectory, suffixed_name
+from kwire.log.partition_log import PartitionLog
+from kwire.log.types import FetchSlices, Isolation
+from kwire.pending import Pending
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kwire.log.manager import LogManager
+
+logger = logging.getLogger(__name__)
+
+STEP_BYTES = 1 << 20
+REST_BYTES_MAX = 4 << 20  # what may be left for the turn that switches over
+CLOSE_BYTES = 64 << 10
+
+Key = tuple[str, int]
+
+
+class LogMoves:
+    """The moves of a node that are under way. `on_moved(log)` hears of each that is done."""
+
+    def __init__(self, manager: LogManager) -> None:
+        self._manager = manager
+        self.on_moved: Callable[[PartitionLog], None] = lambda log: None
+        self.moves: dict[Key, LogMove] = {}
+
+    def begin(self, key: Key, directory: LogDirectory) -> None:
+        """Move a partition to `directory`; nothing to do when it is or goes there already.
+
+        Raises KafkaError(KAFKA_STORAGE_ERROR).
+        """
+        known = self.moves.get(key)
+        if known is not None:
+            if known.directory is directory:
+                return
+            self.cancel(key)
+        if self._manager.directory_of(*key) is directory:
+            return
+        source = self._manager.get(*key)
+        if source is None or directory.error is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{directory.path} is offline")
+        try:
+            move = LogMove(self._manager, source, directory, self._ended)
+        except OSError as error:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"Error while creating log in {directory.path}"
+            ) from error
+        self.moves[key] = move
+        move.step()
+
+    def cancel(self, key: Key) -> None:
+        """Give up a move; its copy is removed."""
+        move = self.moves.pop(key, None)
+        if move is not None:
+            move.cancel()
+
+    def close(self) -> None:
+        """The node stops: moves begin anew when they are asked for again."""
+        for key in list(self.moves):
+            self.cancel(key)
+
+    def _ended(self, move: LogMove, log: PartitionLog | None) -> None:
+        if self.moves.get(move.key) is move:
+            del self.moves[move.key]
+        if log is not None:
+            self.on_moved(log)
+
+
+class LogMove:
+    """One move: `target` is the copy, `lag` how many offsets it is behind."""
+
+    def __init__(
+        self,
+        manager: LogManager,
+        source: PartitionLog,
+        directory: LogDirectory,
+        ended: Callable[[LogMove, PartitionLog | None], None],
+    ) -> None:
+        self.key: Key = (source.topic, source.partition)
+        self.directory = directory
+        self._manager = manager
+        self._source = source
+        self._ended = ended
+        self._is_over = False
+        self._truncations = source.truncations
+        unique = manager.random.random_bytes(16).hex()
+        name = suffixed_name(source.topic, source.partition, unique, FUTURE_SUFFIX)
+        self._path = f"{directory.path}/{name}"
+        manager.files.make_directory(self._path)
+        manager.write_partition_metadata(self._path, source.topic_id)
+        self.target = manager.open_future(directory, self._path, self.key, source.topic_id)
+        # Nobody is told of what is in the copy: it is synced at the end, not by flush.messages.
+        self.target.reconfigure(replace(source.config, flush_messages=LONG_MAX))
+        self.target.truncate_fully_and_start_at(source.log_start_offset)
+
+    @property
+    def lag(self) -> int:
+        return max(self._source.log_end_offset - self.target.log_end_offset, 0)
+
+    def cancel(self) -> None:
+        """Forget the copy."""
+        if self._is_over:
+            return
+        self._is_over = True
+        self.target.abandon()
+        self._manager.remove_later(self._path)
+
+    def step(self) -> None:
+        """Copy a piece, then give the loop its turn."""
+        if self._is_over:
+            return
+        source = self._source
+        if source.is_closed or self._manager.get(*self.key) is not source:
+            self._fail("it was deleted")
+            return
+        try:
+            if self._adjust() and self._is_close() and self._switch():
+                return
+            self._copy_piece()
+        except (KafkaError, OSError) as error:
+            self._fail(str(error))
+
+    def _adjust(self) -> bool:
+        """Follow truncations and the log's start; whether nothing had to be given up."""
+        source, target = self._source, self.target
+        start = source.log_start_offset
+        if self._truncations != source.truncations or start > target.log_end_offset:
+            self._truncations = source.truncations
+            target.truncate_fully_and_start_at(start)
+            return False
+        target.move_start(start)
+        return True
+
+    def _is_close(self) -> bool:
+        return self._rest_bytes() <= CLOSE_BYTES
+
+    def _rest_bytes(self) -> int:
+        """About how much is left: counted in the source's last segment, else too much."""
+        offset = self.target.log_end_offset
+        active = self._source.segments.active
+        if self.lag == 0:
+            return 0
+        if offset < active.base_offset:
+            return REST_BYTES_MAX + 1
+        return active.size_bytes - active.position_of(offset)
+
+    def _copy_piece(self) -> None:
+        if self.lag == 0:
+            self._manager.scheduler.call_later(10, self.step)
+            return
+        found = self._source.read(
+            self.target.log_end_offset, STEP_BYTES, isolation=Isolation.LOG_END, may_wait=True
+        )
+        pending = found if isinstance(found, Pending) else Pending.completed(found)
+        pending.add_done_callback(self._read)
+
+    def _read(self, done: Pending[FetchSlices]) -> None:
+        if self._is_over:
+            return
+        error = done.error()
+        if error is not None:
+            self._fail(str(error))
+            return
+        if self._truncations == self._source.truncations:
+            try:
+                self._append(done.result())
+            except (KafkaError, OSError) as failure:
+                self._fail(str(failure))
+                return
+        self._manager.scheduler.call_soon(self.step)
+
+    def _append(self, slices: FetchSlices) -> None:
+        target = self.target
+        buffers = [_as_buffer(buffer) for buffer in slices.buffers]
+        if not buffers:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "nothing can be read where there is more")
+        target.append_as_follower(buffers)
+        target.write_tail()
+        target.update_high_watermark(min(self._source.high_watermark, target.log_end_offset))
+
+    def _switch(self) -> bool:
+        """Copy the rest and let the copy take over, all in this turn; False when it is too early.
+
+        The syncs at the end block, for what little was not synced yet.
+        """
+        source, target = self._source, self.target
+        if source.error is not None:
+            raise source.error
+        source.write_tail()
+        if source.log_end_offset != source.next_offset:
+            return False  # acknowledgements wait for a flush of the source
+        while self.lag:
+            slices = source.read(target.log_end_offset, STEP_BYTES)
+            assert isinstance(slices, FetchSlices)
+            self._append(slices)
+        target.leader_epochs.replace(list(source.leader_epochs.entries))
+        target.producers.take_over(source.producers)
+        target.update_high_watermark(source.high_watermark)
+        target.has_new_files = True
+        target.sync_now()
+        request = SyncRequest()
+        request.paths.append(f"{self._path}/{PARTITION_METADATA}")
+        request.directories += [self._path]
+        sync_files(self._manager.files, request)
+        self._is_over = True
+        moved = self._manager.exchange(source, target, self.directory)
+        logger.info("%s was moved to %s", source.name, self.directory.path)
+        self._ended(self, moved)
+        return True
+
+    def _fail(self, reason: str) -> None:
+        if self._is_over:
+            return
+        logger.error("%s cannot be moved to %s: %s", self._source.name, self.directory.path, reason)
+        self.cancel()
+        self._ended(self, None)
+
+
+def _as_buffer(data: object) -> Buffer:
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise TypeError(f"no buffer: {type(data).__name__}")
+    return data

@@ -1,0 +1,216 @@
+"""A log moves to another log directory while it is written to, truncated, deleted, or killed."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from kwire.clock import SeededRandom
+from kwire.log.log_config import LogConfig
+from kwire.log.log_directory import LogDirectory
+from kwire.log.manager import LogManager, ManagerSettings
+from kwire.log.partition_log import PartitionLog
+from kwire.protocol.errors import KafkaError
+from kwire.testing.simulation.disk import SimulatedDisk
+from tests.support.effort import seeds
+from tests.support.logs import ManualClock, ManualScheduler, client_batch, read_all
+
+TOPIC_ID = bytes(range(1, 17))
+KEY = ("topic", 0)
+CONFIG = LogConfig(segment_bytes=2000, index_interval_bytes=200)
+
+
+class Crash(BaseException):
+    """The machine stops at this call."""
+
+
+class Node:
+    """Two log directories on one disk; the partition begins in the first."""
+
+    def __init__(self, seed: int = 1, config: LogConfig = CONFIG) -> None:
+        self.disk = SimulatedDisk(SeededRandom(seed))
+        self.clock = ManualClock()
+        self.config = config
+        self.start()
+        self.manager.create(*KEY, TOPIC_ID, config, directory=self.manager.directories[0])
+        self.scheduler.turn()
+        self.disk.sync_directory("/")
+
+    def start(self) -> None:
+        self.scheduler = ManualScheduler()
+        self.manager = LogManager(
+            ["/a", "/b"],
+            self.clock,
+            SeededRandom(9),
+            files=self.disk,
+            scheduler=self.scheduler,
+            settings=ManagerSettings(file_delete_delay_ms=1000),
+            config_of=lambda topic: self.config,
+        )
+        self.manager.open_directories()
+        self.manager.load_all(lambda topic, partition: TOPIC_ID)
+
+    @property
+    def log(self) -> PartitionLog:
+        log = self.manager.get(*KEY)
+        assert log is not None
+        return log
+
+    @property
+    def other(self) -> LogDirectory:
+        return self.manager.directories[1]
+
+    def append(self, value: bytes, **options: int) -> None:
+        batch = client_batch(1, value=value, **options)
+        info = self.log.append_as_leader(batch, leader_epoch=0)
+        self.scheduler.turn()
+        assert info.written.done
+        assert info.written.error() is None
+        self.log.update_high_watermark(self.log.log_end_offset)
+
+    def where(self) -> str:
+        home = self.manager.directory_of(*KEY)
+        assert home is not None
+        return home.path
+
+    def move(self) -> None:
+        self.manager.moves.begin(KEY, self.other)
+        self.scheduler.turn()
+        for _ in range(50):
+            if not self.manager.moves.moves:
+                return
+            self.scheduler.advance(10)
+        raise AssertionError("the move does not end")
+
+
+def test_a_log_moves_with_everything_it_knows() -> None:
+    node = Node()
+    for at in range(60):
+        node.append(b"%03d" % at, producer_id=7, producer_epoch=0, base_sequence=at)
+    node.log.delete_records_before(5)
+    before = read_all(node.log)
+    node.move()
+    assert node.where() == "/b"
+    assert read_all(node.log) == before
+    assert node.log.log_start_offset == 5
+    assert node.log.high_watermark == 60
+    assert node.log.leader_epochs.entries == [(0, 5)]
+    assert len(node.log.segments) > 2
+    again = client_batch(1, value=b"059", producer_id=7, producer_epoch=0, base_sequence=59)
+    assert node.log.append_as_leader(again, leader_epoch=0).duplicate
+    node.append(b"060", producer_id=7, producer_epoch=0, base_sequence=60)
+    assert [name for name in node.disk.directories("/a") if "-delete" in name]
+    node.scheduler.advance(1000)
+    assert node.disk.directories("/a") == []
+    assert node.disk.directories("/b") == ["topic-0"]
+    node.manager.shutdown()
+    node.start()
+    assert node.where() == "/b"
+    assert len(read_all(node.log)) == 56
+
+
+def test_it_is_written_to_meanwhile() -> None:
+    node = Node()
+    for at in range(40):
+        node.append(b"%03d" % at)
+    node.scheduler.holds_jobs = False
+    node.manager.moves.begin(KEY, node.other)
+    for at in range(40, 80):
+        batch = client_batch(1, value=b"%03d" % at)
+        node.log.append_as_leader(batch, leader_epoch=0)
+        if at % 3 == 0:
+            node.scheduler.turn()
+    node.move()
+    assert node.where() == "/b"
+    assert [value for _, value in read_all(node.log)] == [b"%03d" % at for at in range(80)]
+
+
+def test_a_truncation_meanwhile_is_followed() -> None:
+    node = Node()
+    for at in range(30):
+        node.append(b"%03d" % at)
+    moves = node.manager.moves
+    moves.begin(KEY, node.other)
+    assert moves.moves
+    node.log.truncate_to(20)
+    for at in range(20, 26):
+        node.append(b"new %d" % at)
+    node.move()
+    values = [value for _, value in read_all(node.log)]
+    assert values == [b"%03d" % at for at in range(20)] + [b"new %d" % at for at in range(20, 26)]
+    assert node.where() == "/b"
+
+
+def test_a_deleted_topic_takes_its_move_along() -> None:
+    node = Node()
+    node.append(b"1")
+    node.manager.moves.begin(KEY, node.other)
+    node.manager.delete(*KEY)
+    node.scheduler.turn()
+    node.scheduler.advance(1000)
+    assert node.manager.moves.moves == {}
+    assert node.disk.directories("/a") == node.disk.directories("/b") == []
+
+
+def test_a_full_disk_ends_the_move_and_nothing_else() -> None:
+    node = Node()
+    for at in range(40):
+        node.append(b"%03d" % at)
+    node.disk.capacity_bytes = node.disk.used_bytes() + 300
+    node.manager.moves.begin(KEY, node.other)
+    node.scheduler.turn()
+    node.disk.capacity_bytes = None
+    assert node.manager.moves.moves == {}
+    assert node.where() == "/a"
+    node.append(b"040")
+    assert len(read_all(node.log)) == 41
+    node.other.error = OSError("gone")
+    with pytest.raises(KafkaError):
+        node.manager.moves.begin(KEY, node.other)
+
+
+def test_a_crash_at_any_change_of_the_disk_keeps_what_was_flushed() -> None:
+    config = dataclasses.replace(CONFIG, flush_messages=1)
+    calls = [0]
+
+    def life(node: Node, acknowledged: list[bytes]) -> None:
+        for at in range(12):
+            node.append(b"%03d" % at)
+            acknowledged.append(b"%03d" % at)
+        node.manager.moves.begin(KEY, node.other)
+        for at in range(12, 16):
+            node.append(b"%03d" % at)
+            acknowledged.append(b"%03d" % at)
+        node.move()
+        for at in range(16, 20):
+            node.append(b"%03d" % at)
+            acknowledged.append(b"%03d" % at)
+
+    probe = Node(1, config)
+
+    def count(operation: str, path: str) -> None:
+        calls[0] += 1
+
+    probe.disk.fault = count
+    life(probe, [])
+    assert probe.where() == "/b"
+    for seed in seeds(2):
+        for at in range(seed % 3, calls[0], 3):
+            node, left, acknowledged = Node(seed, config), [at], list[bytes]()
+
+            def fault(operation: str, path: str, left: list[int] = left) -> None:
+                left[0] -= 1
+                if left[0] < 0:
+                    raise Crash
+
+            node.disk.fault = fault
+            with pytest.raises(Crash):
+                life(node, acknowledged)
+            node.disk.fault = None
+            node.disk.crash()
+            node.start()
+            values = [value for _, value in read_all(node.log)]
+            assert values[: len(acknowledged)] == acknowledged
+            assert len(values) <= len(acknowledged) + 1
+            node.append(b"after")
