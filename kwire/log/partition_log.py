@@ -236,6 +236,14 @@ class PartitionLog(AppendingLog):
         for segment in self.segments:
             segment.close()
 
+    def relocate(self, path: str) -> None:
+        """Rename the log's directory. Raises OSError."""
+        self.files.rename(self.directory, path)
+        self.directory = path
+        self.snapshots = self.snapshots.relocated(path)
+        for segment in self.segments:
+            segment.relocate(path)
+
     def abandon(self) -> None:
         """Close the files and nothing else: the log is deleted, or the node is killed (tests)."""
         self.is_closed = True
