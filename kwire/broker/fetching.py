@@ -12,7 +12,7 @@ from typing import Any
 
 from kwire.broker.context import RequestContext
 from kwire.broker.fetch_sessions import Key, SessionPartition
-from kwire.log.types import FetchSlices, Isolation
+from kwire.log.types import FetchSlices, FileSlice, Isolation
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -29,6 +29,7 @@ class FetchLimits:
     """What a request allows: bytes, time, how far it may see, and who asks."""
 
     __slots__ = (
+        "as_files",
         "bytes_max",
         "bytes_min",
         "from_follower",
@@ -49,8 +50,13 @@ class FetchLimits:
         replica_epoch: int = -1,
         from_follower: bool = False,
         rack: str = "",
+        as_files: bool = False,
     ) -> None:
-        """`from_follower`: a consumer that may read from any replica (KIP-392), in its `rack`."""
+        """`from_follower`: a consumer that may read from any replica (KIP-392), in its `rack`.
+
+        `as_files`: what is read will be sent at once, by a connection that can send from files.
+        """
+        self.as_files = as_files
         self.from_follower = from_follower
         self.rack = rack
         self.bytes_min = bytes_min
@@ -100,6 +106,7 @@ class FetchRead:
         "_done",
         "_left_bytes",
         "_limits",
+        "_quota",
         "_select",
         "_targets",
         "_waiting",
@@ -113,7 +120,9 @@ class FetchRead:
         limits: FetchLimits,
         done: Callable[[FetchRead], None],
         select: ReplicaSelector | None = None,
+        quota: Any = None,
     ) -> None:
+        self._quota = quota
         self._select = select
         self._targets = targets
         self._limits = limits
@@ -134,6 +143,7 @@ class FetchRead:
                 if isinstance(found, Pending):
                     if not found.done:
                         self._waiting = found
+                        self._take_bytes()
                         found.add_done_callback(self._continue)
                         return
                     found = found.result()
@@ -148,6 +158,17 @@ class FetchRead:
         """Forget a read that is under way."""
         if self._waiting is not None:
             self._waiting.cancel()
+
+    def _take_bytes(self) -> None:
+        """What was found so far is not sent in this turn of the loop."""
+        for target in self._targets[: self._at]:
+            records = None if target.answer is None else target.answer.records
+            if records and type(records) is list and type(records[0]) is FileSlice:
+                try:
+                    target.answer.records = [records[0].read()]
+                except OSError:
+                    target.refuse(ErrorCode.KAFKA_STORAGE_ERROR, was_read=True)
+                    self.ends_wait = True
 
     def _continue(self, pending: Pending[Any]) -> None:
         self._waiting = None
@@ -180,6 +201,12 @@ class FetchRead:
             return None
         isolation = limits.isolation
         bytes_max = min(asked.partition_bytes_max, self._left_bytes)
+        quota = self._quota
+        if quota is not None and quota.holds_back(partition, limits.replica_id):
+            if not log.log_start_offset <= asked.fetch_offset <= log.log_end_offset:
+                raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+            self._fill_empty(target, log, isolation)
+            return None
         if isolation is not Isolation.LOG_END and asked.fetch_offset == log.high_watermark:
             self._fill_empty(target, log, isolation)
             return None
@@ -188,6 +215,7 @@ class FetchRead:
             max(0, bytes_max),
             isolation=isolation,
             may_wait=True,
+            as_file=limits.as_files,
             min_one=self.total_bytes == 0,
         )
 
@@ -210,6 +238,8 @@ class FetchRead:
         self._found(target, slices)
         if self._limits.replica_id >= 0:
             self._follower_is_at(target)
+            if self._quota is not None and target.partition is not None:
+                self._quota.sent(target.partition, slices.size_bytes)
 
     def _found(self, target: FetchTarget, slices: FetchSlices) -> None:
         answer = m.FetchResponse.PartitionData()
@@ -330,7 +360,8 @@ class DelayedFetch:
 
     def _new_read(self, done: Callable[[FetchRead], None]) -> FetchRead:
         select = self._context.node.replica_selector if self._limits.rack else None
-        return FetchRead(self._targets, self._limits, done, select)
+        quota = self._context.node.replication if self._limits.replica_id >= 0 else None
+        return FetchRead(self._targets, self._limits, done, select, quota)
 
     def _first_read(self, read: FetchRead) -> None:
         self._read = None

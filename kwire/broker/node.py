@@ -140,7 +140,9 @@ class Node:
             scheduler=self.new_scheduler("kwire-log"),
             settings=ManagerSettings.from_values(config),
             config_of=self.topic_config,
+            on_directory_failure=self._directory_failed,
         )
+        manager.goes_offline_by_writes = self._has_others
         manager.cleaner = LogCleaner(
             manager,
             CleanerSettings.from_values(config),

@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 LATEST, EARLIEST = -1, -2
 INTERRUPT_AFTER_MS = 5
+THROTTLED_MS = 100
 
 
 class FetchSettings(NamedTuple):
@@ -62,11 +63,9 @@ class FetcherHost(Protocol):
 
     def reconnect(self, node_id: int) -> None: ...
 
-    def quota_bytes(self) -> int: ...
-
     def fetched(self, partition: Partition, size_bytes: int) -> None: ...
 
-    def is_throttled(self, partition: Partition) -> bool: ...
+    def is_held_back(self, partition: Partition) -> bool: ...
 
 
 class FetchState(enum.Enum):
@@ -80,12 +79,13 @@ class FetchState(enum.Enum):
 class _Followed:
     """One partition as its fetcher sees it."""
 
-    __slots__ = ("delayed_until_ms", "leader_epoch", "partition", "state")
+    __slots__ = ("delayed_until_ms", "lags", "leader_epoch", "partition", "state")
 
     def __init__(self, partition: Partition, leader_epoch: int) -> None:
         self.partition = partition
         self.leader_epoch = leader_epoch
         self.delayed_until_ms = 0
+        self.lags = True  # until an answer brings us to the leader's high watermark
         self.state = FetchState.FETCHING
 
 
@@ -182,8 +182,9 @@ class LeaderFetcher:
                 # What we appended while we led is still being written.
                 next_ms = now_ms + 1
                 continue
-            if self._host.is_throttled(partition) and self._host.quota_bytes() <= 0:
-                next_ms = now_ms + 100 if next_ms is None else min(next_ms, now_ms + 100)
+            if followed.lags and self._host.is_held_back(partition):
+                due_ms = now_ms + THROTTLED_MS
+                next_ms = due_ms if next_ms is None else min(next_ms, due_ms)
                 continue
             asked[key] = (
                 followed,
@@ -294,6 +295,7 @@ class LeaderFetcher:
         partition = followed.partition
         records = answer.records
         if not records:
+            followed.lags = partition.log.log_end_offset < answer.high_watermark
             partition.leader_answered(answer.high_watermark, answer.log_start_offset)
             return
         size_bytes = whole_batches_bytes(records)
@@ -302,6 +304,7 @@ class LeaderFetcher:
             return
         info = partition.append_as_follower(bytes(records[:size_bytes]))
         self._host.fetched(partition, size_bytes)
+        followed.lags = info.last_offset + 1 < answer.high_watermark
 
         def done(pending: Pending[Any]) -> None:
             if pending.error() is not None or partition.log is None:

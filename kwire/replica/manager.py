@@ -74,7 +74,6 @@ class ReplicaManager:
         self._brokers: Any = {}
         self.followers: Followers | None = None
         self.isr_changes: IsrChanges | None = None
-        self.on_new_log: Callable[[Partition], None] = lambda partition: None
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self.by_id.values())

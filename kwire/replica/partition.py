@@ -30,6 +30,7 @@ from kwire.replica.state import (
 
 NO_EPOCH = -1
 UNSEEN_MAX = 1000
+ANY_BYTES = 1 << 40
 
 
 def _no_time() -> int:
@@ -274,6 +275,11 @@ class Partition:
         if self.fetch_waiters:
             for waiter in list(self.fetch_waiters):
                 waiter.data_arrived(self, size_bytes)
+
+    def positions_changed(self) -> None:
+        """Followers hear of the log's start now, not when their fetches time out."""
+        for waiter in list(self.fetch_waiters):
+            waiter.log_extended(self, ANY_BYTES)
 
     def wait_for_commit(
         self, offset: int, callback: Callable[[ErrorCode], None]

@@ -192,6 +192,7 @@ class Cluster:
         *,
         kwire: Sequence[int] = (1, 2, 3),
         kwire_brokers: Sequence[int] = (),
+        kwire_controllers: Sequence[int] = (),
         kafka: Sequence[int] = (),
         kafka_brokers: Sequence[int] = (),
         settings: Mapping[str, object] | None = None,
@@ -199,14 +200,17 @@ class Cluster:
     ) -> None:
         self.root = root
         self.nodes: dict[int, NodeProcess] = {}
-        ids = [*kwire, *kwire_brokers, *kafka, *kafka_brokers]
+        ids = [*kwire, *kwire_brokers, *kwire_controllers, *kafka, *kafka_brokers]
         ports = free_port_numbers(2 * len(ids))
         for node_id in ids:
             cls = KafkaProcess if node_id in (*kafka, *kafka_brokers) else NodeProcess
             roles = "broker,controller" if node_id in (*kwire, *kafka) else "broker"
+            if node_id in kwire_controllers:
+                roles = "controller"
             self.nodes[node_id] = cls(root, node_id, roles, ports.pop(), ports.pop())
         self.controllers = [node for node in self.nodes.values() if "controller" in node.roles]
-        replicas = str(min(3, len(ids)))
+        brokers = len(ids) - len(kwire_controllers)
+        replicas = str(min(3, brokers))
         common = {
             "controller.quorum.bootstrap.servers": ",".join(
                 f"127.0.0.1:{node.controller_port}" for node in self.controllers
@@ -215,15 +219,18 @@ class Cluster:
             "default.replication.factor": replicas,
             "offsets.topic.replication.factor": replicas,
             "transaction.state.log.replication.factor": replicas,
-            "transaction.state.log.min.isr": "1" if len(ids) < 3 else "2",
+            "transaction.state.log.min.isr": "1" if brokers < 3 else "2",
             "share.coordinator.state.topic.replication.factor": replicas,
             **(FAST if fast else {}),
             **{name: str(value) for name, value in (settings or {}).items()},
         }
         for node in self.nodes.values():
-            listeners = f"PLAINTEXT://127.0.0.1:{node.port}"
+            names = []
+            if "broker" in node.roles:
+                names.append(f"PLAINTEXT://127.0.0.1:{node.port}")
             if "controller" in node.roles:
-                listeners += f",CONTROLLER://127.0.0.1:{node.controller_port}"
+                names.append(f"CONTROLLER://127.0.0.1:{node.controller_port}")
+            listeners = ",".join(names)
             node.settings = {
                 "process.roles": node.roles,
                 "node.id": str(node.node_id),
@@ -269,7 +276,8 @@ class Cluster:
 
     @property
     def bootstrap(self) -> str:
-        return ",".join(f"127.0.0.1:{node.port}" for node in self.nodes.values())
+        brokers = [node for node in self.nodes.values() if "broker" in node.roles]
+        return ",".join(f"127.0.0.1:{node.port}" for node in brokers)
 
     def start(self) -> None:
         """Start every node and wait until all are ready."""

@@ -1,8 +1,9 @@
 """DeleteRecords, versions 0-2: move the start of a partition's log (KIP-107).
 
 Offset -1 is the high watermark; one above it, or below -1, is OFFSET_OUT_OF_RANGE. A topic whose
-cleanup.policy lacks `delete` gives POLICY_VIOLATION. The answer's low watermark is the smallest
-log start of the live replicas; -1 with an error. Source: KIP-107; measured on Apache Kafka 4.4.
+cleanup.policy lacks `delete` gives POLICY_VIOLATION. The answer comes when every live replica has
+followed, or after timeout_ms with REQUEST_TIMED_OUT. Its low watermark is the smallest log start of
+the live replicas; -1 with an error. Source: KIP-107; measured on Apache Kafka 4.4.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import Any
 from kwire.broker.context import DISCONNECT, RequestContext
 from kwire.broker.leaders import missing_partition_error
 from kwire.broker.operations import DELETE, INTERNAL_TOPICS, TOPIC
+from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.replica.partition import Partition
 
 VERSIONS = (0, 2)
 HIGH_WATERMARK = -1
@@ -23,6 +26,7 @@ def handle(context: RequestContext, request: Any) -> Any:
     """See the module."""
     response = m.DeleteRecordsResponse()
     response.topics = []
+    waiting = _Waiting(context, response)
     for topic in request.topics:
         entry = m.DeleteRecordsResponse.DeleteRecordsTopicResult()
         entry.name = topic.name
@@ -31,13 +35,75 @@ def handle(context: RequestContext, request: Any) -> Any:
             answer = m.DeleteRecordsResponse.DeleteRecordsPartitionResult()
             answer.partition_index = asked.partition_index
             try:
-                answer.low_watermark = _delete(context, topic.name, asked)
+                partition, offset = _delete(context, topic.name, asked)
+                waiting.add(answer, partition, offset)
             except KafkaError as error:
                 answer.low_watermark = -1
                 answer.error_code = int(error.code)
             entry.partitions.append(answer)
         response.topics.append(entry)
-    return response
+    return waiting.outcome(request.timeout_ms)
+
+
+class _Waiting:
+    """The deletions that followers have not followed yet."""
+
+    def __init__(self, context: RequestContext, response: Any) -> None:
+        self._context = context
+        self._response = response
+        self._open: list[tuple[Any, Partition, int]] = []
+        self._pending: Pending[Any] = Pending(self._forget)
+        self._deadline: Any = None
+
+    def add(self, answer: Any, partition: Partition, offset: int) -> None:
+        if not self._settled(answer, partition, offset):
+            self._open.append((answer, partition, offset))
+
+    def outcome(self, timeout_ms: int) -> Any:
+        """The response, or a Pending of it."""
+        if not self._open:
+            return self._response
+        for _, partition, _ in self._open:
+            partition.on_low_watermark[self._look] = None
+            partition.positions_changed()
+        if self._open:
+            deadlines = self._context.node.deadlines
+            self._deadline = deadlines.add(max(0, timeout_ms), self._timed_out)
+        return self._pending
+
+    @staticmethod
+    def _settled(answer: Any, partition: Partition, offset: int) -> bool:
+        """Whether there is nothing to wait for; fills the answer then."""
+        if not partition.is_leader or partition.log is None:
+            answer.low_watermark = -1
+            answer.error_code = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return True
+        if partition.low_watermark < offset:
+            return False
+        answer.low_watermark = partition.low_watermark
+        return True
+
+    def _look(self, _: Partition) -> None:
+        self._open = [entry for entry in self._open if not self._settled(*entry)]
+        if not self._open:
+            self._forget()
+            self._pending.complete(self._response)
+
+    def _timed_out(self) -> None:
+        self._deadline = None
+        for answer, _, _ in self._open:
+            answer.low_watermark = -1
+            answer.error_code = int(ErrorCode.REQUEST_TIMED_OUT)
+        self._open = []
+        self._forget()
+        self._pending.complete(self._response)
+
+    def _forget(self) -> None:
+        for partition in self._context.node.replicas:
+            partition.on_low_watermark.pop(self._look, None)
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
 
 def error_response(context: RequestContext, error: KafkaError) -> Any:
@@ -45,7 +111,7 @@ def error_response(context: RequestContext, error: KafkaError) -> Any:
     return DISCONNECT
 
 
-def _delete(context: RequestContext, topic: str, asked: Any) -> int:
+def _delete(context: RequestContext, topic: str, asked: Any) -> tuple[Partition, int]:
     node = context.node
     if not context.authorize(DELETE, TOPIC, topic):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -53,7 +119,7 @@ def _delete(context: RequestContext, topic: str, asked: Any) -> int:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if topic in INTERNAL_TOPICS:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    partition = node.replicas.partition(topic, asked.partition_index)
+    partition: Partition | None = node.replicas.partition(topic, asked.partition_index)
     if partition is None:
         raise KafkaError(missing_partition_error(node, topic, asked.partition_index))
     log = partition.leader_log()
@@ -64,4 +130,4 @@ def _delete(context: RequestContext, topic: str, asked: Any) -> int:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
     log.delete_records_before(offset)
     partition.wake_fetches(0)
-    return int(log.log_start_offset)
+    return partition, offset
