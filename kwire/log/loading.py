@@ -146,6 +146,7 @@ def _topic_id(manager: LogManager, path: str) -> bytes | None:
     except ValueError as error:
         if _is_empty(manager, path):
             logger.warning("%s: %s; there are no records, making it anew", file, error)
+            manager.files.unlink(file)
             return None
         raise LogDirectoryError(
             f"{file} cannot be read: {error}; restore it, or move the directory away"
