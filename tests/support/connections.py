@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kwire.broker.connection import BrokerConnection
@@ -51,10 +52,13 @@ class RecordingTransport:
 
 
 class FakeLoop:
-    """A clock that stands."""
+    """A clock that stands; what is to be done soon is done at once."""
 
     def time(self) -> float:
         return 0.0
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        callback()
 
 
 class FakeRoute:
