@@ -87,7 +87,7 @@ class LogBase:
         self._truncations = 0
         self.unsynced_segments: list[Segment] = []  # sealed, their trimmed indexes not durable yet
         self._tail = Tail(self._write_failed, self._written, scheduler)
-        self._on_error = on_error
+        self.on_error = on_error
         self.on_truncated: Callable[[LogBase], None] | None = None
         self._first_unstable: int | None = None
         self.config = config
@@ -156,7 +156,13 @@ class LogBase:
         if self._tail:
             self.write_tail()
         if self.log_end_offset < self._written_offset:
-            self.sync_now()
+            if self.error is not None:
+                raise self.error  # a failed sync is not tried again
+            try:
+                self.sync_now()
+            except OSError as error:
+                self.fail(error, lost=True)
+                raise
             self.log_end_offset = self._written_offset
 
     def _written(self, waiting: list[Pending[None]]) -> None:
@@ -203,8 +209,8 @@ class LogBase:
                 ErrorCode.KAFKA_STORAGE_ERROR,
                 f"Error while writing to the log of {self.name}: {error}",
             )
-            if self._on_error is not None:
-                self._on_error(self, error, lost)
+            if self.on_error is not None:
+                self.on_error(self, error, lost)
 
     def set_end(self, offset: int) -> None:
         """The log ends at `offset`: used by recovery and truncation only."""

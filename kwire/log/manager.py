@@ -292,7 +292,7 @@ class LogManager:
             open_segments=self._open_segments,
             producer_expiration_ms=self.settings.producer_id_expiration_ms,
             verify_transactions=self.settings.verify_transactions,
-            on_error=self._log_failed,
+            on_error=lambda log, error, lost: self.take_offline(directory, error) if lost else None,
         )
 
     def exchange(
@@ -304,6 +304,7 @@ class LogManager:
         new.relocate(path)
         self.files.sync_directory(directory.path)
         new.on_truncated = self._log_truncated
+        new.on_error = self._log_failed
         new.jitter_ms = old.jitter_ms
         new.reconfigure(old.config)
         old_home = self._home[key]

@@ -217,11 +217,15 @@ class LogMove:
         target.producers.take_over(source.producers)
         target.update_high_watermark(source.high_watermark)
         target.has_new_files = True
-        target.sync_now()
         request = SyncRequest()
         request.paths.append(f"{self._path}/{PARTITION_METADATA}")
         request.directories += [self._path]
-        sync_files(self._manager.files, request)
+        try:
+            target.sync_now()
+            sync_files(self._manager.files, request)
+        except OSError as error:
+            self._manager.take_offline(self.directory, error)
+            raise
         self._is_over = True
         moved = self._manager.exchange(source, target, self.directory)
         logger.info("%s was moved to %s", source.name, self.directory.path)
