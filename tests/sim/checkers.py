@@ -155,7 +155,7 @@ class Checkers:
             if not partition.is_leader:
                 self.fail(f"{who}: high watermark {offset} of {log.name}, no leader is past {log.end}")
             for data in batches_of(partition.log, log.end, offset):
-                log.extend(data, min(offset, _next(data)), who)
+                log.extend(data, min(offset, _next(data)), state.leader_epoch, who)
 
     def _leadership(self, node: Node, partition: Partition, epoch: int | None) -> None:
         if epoch is None:
@@ -172,18 +172,19 @@ class Checkers:
         if partition.log is None:
             return
         who = f"n{node_id} (new leader at epoch {epoch})"
-        if partition.log.log_end_offset < log.end:
+        needed = log.end_before(epoch)
+        if partition.log.log_end_offset < needed:
             self.fail(
                 f"{who}: its log of {log.name} ends at {partition.log.log_end_offset}, committed "
-                f"is up to {log.end}"
+                f"is up to {needed}"
             )
-        self.compare_whole(partition, log, who)
+        self.compare_whole(partition, log, needed, who)
 
-    def compare_whole(self, partition: Partition, log: CommittedLog, who: str) -> None:
-        """A replica's log from its beginning to what is committed."""
+    def compare_whole(self, partition: Partition, log: CommittedLog, end: int, who: str) -> None:
+        """A replica's log from its beginning to `end` with what is committed."""
         start = partition.log.log_start_offset
-        for data in batches_of(partition.log, start, log.end):
-            log.compare(data, max(start, _first(data)), min(log.end, _next(data)), who)
+        for data in batches_of(partition.log, start, end):
+            log.compare(data, max(start, _first(data)), min(end, _next(data)), who)
 
     # -- the quorum
 
@@ -218,11 +219,11 @@ class Checkers:
                 log = self.log_of(partition)
                 self._guarded(self._at_end, node_id, partition, log)
         images = {
-            node_id: [
-                (topic.topic_id, index, p.leader, p.leader_epoch, p.isr)
+            node_id: sorted(
+                (topic.name, index, p.leader, p.leader_epoch, p.isr)
                 for topic in node.image.topics.by_name.values()
                 for index, p in topic.partitions.items()
-            ]
+            )
             for node_id, node in nodes.items()
         }
         if len({repr(image) for image in images.values()}) > 1:
@@ -236,7 +237,7 @@ class Checkers:
                 f"n{node_id}: {log.name} ends at {partition.log.log_end_offset} at the end, "
                 f"committed is up to {log.end}"
             )
-        self.compare_whole(partition, log, f"n{node_id} at the end")
+        self.compare_whole(partition, log, log.end, f"n{node_id} at the end")
 
 
 class _MetadataListener:

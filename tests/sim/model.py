@@ -42,6 +42,7 @@ class CommittedLog:
         self.end = 0
         self.batches: list[Batch] = []
         self.starts: list[int] = []
+        self.commit_epochs: list[tuple[int, int]] = []  # (epoch of a committing leader, end)
         self.values: dict[int, bytes] = {}  # of every data record, by offset
         self.visible: list[Visible] = []  # to read_committed, in order
         self.aborted: dict[bytes, None] = {}
@@ -55,8 +56,16 @@ class CommittedLog:
 
     # -- growing
 
-    def extend(self, data: Any, high_watermark: int, who: str) -> None:
-        """A leader has committed what is in `data` (whole batches from `end` on)."""
+    def end_before(self, leader_epoch: int) -> int:
+        """What leaders of earlier epochs have committed: a leader at this one must have it.
+
+        A node that is behind with the metadata may begin a leadership that has been over for long;
+        it commits nothing, and what later leaders commit it need not have.
+        """
+        return max((end for epoch, end in self.commit_epochs if epoch < leader_epoch), default=0)
+
+    def extend(self, data: Any, high_watermark: int, leader_epoch: int, who: str) -> None:
+        """The leader at `leader_epoch` has committed what is in `data` (whole batches)."""
         for position, header in iterate_headers(data):
             if header.base_offset < self.end or header.base_offset >= high_watermark:
                 continue
@@ -75,6 +84,9 @@ class CommittedLog:
             self.end = batch.last_offset + 1
             if self._is_user_topic:
                 self._records(data, position, header)
+        if self.commit_epochs and self.commit_epochs[-1][0] == leader_epoch:
+            self.commit_epochs.pop()
+        self.commit_epochs.append((leader_epoch, self.end))
         if self.end < high_watermark:
             raise Violation(
                 f"{who} committed {self.name} up to {high_watermark}, its log there ends at "
