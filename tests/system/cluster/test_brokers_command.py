@@ -1,0 +1,161 @@
+"""`kwire serve --brokers 3`: one ready line, one signal, nodes that can be started alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kwire.config.properties import read_properties
+from kwire.protocol import messages as m
+from tests.support.cluster import READY, ROOT, wait_for
+from tests.support.wire import WireClient
+
+
+class Command:
+    """The supervisor and what it wrote."""
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        self.output = directory / "out.txt"
+        self.errors = directory / "err.txt"
+        self.data = directory / "data"
+        with self.output.open("ab") as output, self.errors.open("ab") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "kwire", "serve", "--brokers", "3"]
+                + ["--data-dir", str(self.data), "--listen", "127.0.0.1:0", *arguments],
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                start_new_session=True,
+            )
+
+    def wait_ready(self) -> list[str]:
+        """The addresses of the ready line."""
+
+        def ready() -> str:
+            assert self.process.poll() is None, self.errors.read_text()
+            lines = self.output.read_text().splitlines()
+            return next((line for line in lines if line.startswith(READY)), "")
+
+        line = str(wait_for(ready, "the ready line"))
+        assert len(self.output.read_text().splitlines()) == 1
+        return line.removeprefix(READY).split(",")
+
+    def pids(self) -> list[int]:
+        """The nodes' processes as the command names them, in their order."""
+        found = {}
+        for line in self.errors.read_text().splitlines():
+            words = line.split()
+            if line.startswith("kwire: broker") and "process" in words:
+                found[int(words[2])] = int(words[5].rstrip(","))
+        return [found[node] for node in sorted(found)]
+
+    def end(self, number: int = signal.SIGINT) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(60)
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] == "Z"
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Iterator[Command]:
+    command = Command(tmp_path)
+    try:
+        yield command
+    finally:
+        command.process.kill()
+        command.process.wait(30)
+        for pid in command.pids():
+            wait_for(lambda pid=pid: is_gone(pid), f"process {pid} is gone")  # type: ignore[misc]
+
+
+def brokers(address: str) -> list[int]:
+    with WireClient(address) as client:
+        return sorted(b.node_id for b in client.call(m.MetadataRequest(), 9).brokers)
+
+
+def test_one_ready_line_three_nodes_one_signal(command: Command, tmp_path: Path) -> None:
+    addresses = command.wait_ready()
+    assert [brokers(address) for address in addresses] == [[1, 2, 3]] * 3
+    pids = command.pids()
+    assert len(pids) == 3
+    assert command.end() == 0
+    assert all(is_gone(pid) for pid in pids)
+    properties = read_properties(str(command.data / "broker-2.properties"))
+    assert properties["default.replication.factor"] == "3"
+    again = Command(tmp_path / ".", "-o", "log.retention.ms=1234567")
+    try:
+        wait_for(lambda: len(again.output.read_text().splitlines()) == 2, "a second ready line")
+        properties = read_properties(str(command.data / "broker-2.properties"))
+        assert properties["log.retention.ms"] == "1234567"
+    finally:
+        assert again.end(signal.SIGTERM) == 0
+
+
+def test_a_node_that_was_killed_is_named_and_can_be_started_alone(command: Command) -> None:
+    addresses = command.wait_ready()
+    victim = command.pids()[1]
+    os.kill(victim, signal.SIGKILL)
+    told = "kwire: broker 2 ended by SIGKILL; again: kwire serve --config "
+
+    def line() -> str:
+        lines = command.errors.read_text().splitlines()
+        return next((line for line in lines if line.startswith(told)), "")
+
+    config = str(wait_for(line, "the command says what to do")).removeprefix(told)
+    assert command.process.poll() is None
+    wait_for(lambda: brokers(addresses[0]) == [1, 3], "the killed node is out")
+    alone = subprocess.Popen(
+        [sys.executable, "-m", "kwire", "serve", "--config", config],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_for(lambda: brokers(addresses[0]) == [1, 2, 3], "it is back")
+    finally:
+        alone.terminate()
+        alone.wait(60)
+
+
+def test_the_nodes_end_with_the_command_however_it_ends(command: Command) -> None:
+    command.wait_ready()
+    command.process.kill()
+    for pid in command.pids():
+        wait_for(lambda pid=pid: is_gone(pid), f"process {pid} is gone")  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--brokers", "0"], "--brokers 0: expected a number from 1 on"),
+        (["--brokers", "3", "--config", "x"], "--brokers and --config exclude each other"),
+        (["--brokers", "99"], "--brokers 99: expected 1 to 9"),
+    ],
+)
+def test_wrong_arguments_are_one_line(arguments: list[str], told: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "kwire", "serve", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"kwire: {told}")
+    assert len(done.stderr.splitlines()) == 1
