@@ -2,8 +2,8 @@
 
     python -m bench.cleaner [--megabytes 400]
 
-The log holds 1 KB records in batches as producers send them; half of the keys are overwritten. Bytes
-are the log's before the cleaning, whatever is read of it twice.
+The log holds 1 KB records in batches as producers send them; every key comes twice. Bytes are the
+log's before the cleaning, whatever is read of it twice.
 """
 
 from __future__ import annotations
