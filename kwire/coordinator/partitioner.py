@@ -17,3 +17,12 @@ def partition_for(key: str, partition_count: int) -> int:
     of the smallest integer is 0."""
     value = java_hash(key)
     return 0 if value == -(1 << 31) else abs(value) % partition_count
+
+
+def hash_bucket(text: str, entries: int) -> int:
+    """Where a Java HashMap of `entries` strings keeps `text`."""
+    size = 16
+    while entries > size * 3 // 4:
+        size *= 2
+    value = java_hash(text) & 0xFFFFFFFF
+    return (value ^ value >> 16) & (size - 1)

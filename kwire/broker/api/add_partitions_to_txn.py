@@ -32,9 +32,6 @@ FENCED_CODE_FROM = 2
 CLIENT_VERSION_OF_PRODUCER = 0
 CLIENT_VERSION_OF_BROKER = 2
 
-# What nobody adds; brokers add the partitions of groups in their producers' names.
-BROKERS_ONLY_TOPICS = frozenset(INTERNAL_TOPICS) - {"__consumer_offsets"}
-
 Partition = tuple[str, int]
 Codes = dict[Partition, int]
 
@@ -85,7 +82,7 @@ def _one(context: RequestContext, request: Any) -> Any:
 def _batched(context: RequestContext, transaction: Any) -> Pending[Codes]:
     asked = _partitions(transaction.topics)
     transactions = context.node.transactions
-    refused = _refused(context, asked, BROKERS_ONLY_TOPICS)
+    refused = _refused(context, asked, ())
     if refused:
         others = dict.fromkeys(asked, int(ErrorCode.OPERATION_NOT_ATTEMPTED))
         return Pending.completed(others | refused)

@@ -13,7 +13,7 @@ from typing import Any
 from kwire.coordinator.group.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
 from kwire.coordinator.group.states import ClassicState, may_move
 from kwire.coordinator.group.storage import StoredGroup, StoredMember
-from kwire.coordinator.partitioner import java_hash
+from kwire.coordinator.partitioner import hash_bucket
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -297,7 +297,7 @@ class ClassicGroup:
         most = max(votes.values())
         return min(
             (name for name, n in votes.items() if n == most),
-            key=lambda name: _hash_bucket(name, len(votes)),
+            key=lambda name: hash_bucket(name, len(votes)),
         )
 
     def start_generation(self, wall_ms: int) -> None:
@@ -354,12 +354,3 @@ class ClassicGroup:
                 for x in self.members.values()
             ),
         )
-
-
-def _hash_bucket(text: str, entries: int) -> int:
-    """Where a Java HashMap of `entries` strings keeps `text`."""
-    size = 16
-    while entries > size * 3 // 4:
-        size *= 2
-    value = java_hash(text) & 0xFFFFFFFF
-    return (value ^ value >> 16) & (size - 1)

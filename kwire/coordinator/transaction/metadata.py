@@ -91,8 +91,9 @@ def from_record(value: Any) -> TransactionMetadata:
     )
 
 
-def to_record(metadata: TransactionMetadata) -> Any:
-    """The TransactionLogValue message of a value. An empty transaction has null partitions."""
+def to_record(metadata: TransactionMetadata, version: int = 1) -> Any:
+    """The TransactionLogValue message of a value. An empty transaction has null partitions; what
+    came with version 1 (transaction.version 1) is left out of version 0."""
     topics: dict[str, list[int]] = {}
     for topic, partition in metadata.partitions:
         topics.setdefault(topic, []).append(partition)
@@ -102,16 +103,18 @@ def to_record(metadata: TransactionMetadata) -> Any:
             m.TransactionLogValue.PartitionsSchema(topic=topic, partition_ids=ids)
             for topic, ids in topics.items()
         ]
-    return m.TransactionLogValue(
+    value = m.TransactionLogValue(
         producer_id=metadata.producer_id,
-        previous_producer_id=metadata.previous_producer_id,
-        next_producer_id=metadata.next_producer_id,
         producer_epoch=metadata.producer_epoch,
-        next_producer_epoch=metadata.next_producer_epoch,
         transaction_timeout_ms=metadata.timeout_ms,
         transaction_status=int(metadata.state),
         transaction_partitions=partitions,
         transaction_last_update_timestamp_ms=metadata.last_update_ms,
         transaction_start_timestamp_ms=metadata.start_ms,
-        client_transaction_version=metadata.client_transaction_version,
     )
+    if version >= 1:
+        value.previous_producer_id = metadata.previous_producer_id
+        value.next_producer_id = metadata.next_producer_id
+        value.next_producer_epoch = metadata.next_producer_epoch
+        value.client_transaction_version = metadata.client_transaction_version
+    return value

@@ -169,7 +169,9 @@ class TransactionShard:
         )
         version = 1 if self.transaction_version() >= 1 else 0
         record = CoordinatorRecord(
-            m.TransactionLogKey(transactional_id=transactional_id), to_record(after), version
+            m.TransactionLogKey(transactional_id=transactional_id),
+            to_record(after, version),
+            version,
         )
 
         def after_append() -> None:

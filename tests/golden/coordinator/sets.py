@@ -11,11 +11,18 @@ from tests.golden.coordinator import consumer_scripts, migration_scripts, transa
 
 FEATURE = "transaction.version"
 _older = {name: transaction_scripts.SCRIPTS[name] for name in transaction_scripts.OLDER_VERSIONS}
+# Clients do not use the requests of transaction version 2 with version 0; Kafka then fails inside
+# and leaves the transactional id blocked.
+_OF_VERSION_2 = (
+    "add-v5", "offsets-v5", "offsets-without-the-group-v5", "end-v5", "end-5-of-nothing",
+    "end-5-in-a-row", "produce-v12", "transaction-of-version-2-times-out",
+)  # fmt: skip
+_oldest = {name: steps for name, steps in _older.items() if name not in _OF_VERSION_2}
 
 SETS: dict[str, tuple[dict[str, Any], dict[str, list[Any]]]] = {
     "transactions": (transaction_scripts.SETTINGS, transaction_scripts.SCRIPTS),
     "transactions-version-1": ({**transaction_scripts.SETTINGS, FEATURE: 1}, _older),
-    "transactions-version-0": ({**transaction_scripts.SETTINGS, FEATURE: 0}, _older),
+    "transactions-version-0": ({**transaction_scripts.SETTINGS, FEATURE: 0}, _oldest),
     "consumer-groups": (
         consumer_scripts.SETTINGS,
         {**consumer_scripts.SCRIPTS, **migration_scripts.SCRIPTS},

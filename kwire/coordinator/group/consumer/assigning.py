@@ -22,6 +22,7 @@ from kwire.coordinator.group.consumer import records
 from kwire.coordinator.group.consumer.groups import ASSIGN_TIMER, ConsumerGroups
 from kwire.coordinator.group.consumer.state import ConsumerGroup, Member, TopicPartitions
 from kwire.coordinator.group.consumer.subscriptions import topic_names
+from kwire.coordinator.partitioner import hash_bucket
 from kwire.coordinator.seam import CoordinatorRecord, Moment, Result
 
 #: Members plus partitions up to which an assignment is computed within one heartbeat.
@@ -69,14 +70,17 @@ def snapshot(
 
 
 def assignor_name(groups: ConsumerGroups, members: Mapping[str, Member]) -> str:
-    """The one that most members ask for, or the broker's first."""
+    """The one that most members ask for, or the broker's first. A tie goes to the one that comes
+    first in Java's hash order, as on Apache Kafka."""
     votes: dict[str, int] = {}
     for member in members.values():
         if member.server_assignor:
             votes[member.server_assignor] = votes.get(member.server_assignor, 0) + 1
     if not votes:
         return groups.settings.assignors[0]
-    return max(votes, key=lambda name: votes[name])
+    most = max(votes.values())
+    tied = [name for name, count in votes.items() if count == most]
+    return min(tied, key=lambda name: hash_bucket(name, len(votes)))
 
 
 def compute_at_once(spec: GroupSpec, name: str) -> Assignment | None:

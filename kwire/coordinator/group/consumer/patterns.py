@@ -15,22 +15,25 @@ from kwire.coordinator.seam import CoordinatorRecord, Moment, Result
 
 
 def resolve(groups: ConsumerGroups, group_id: str, moment: Moment) -> Result:
-    """Match every pattern of the group anew; records for those whose topics changed."""
+    """Match every pattern of the group anew; records for all of them when one has changed."""
     group = groups.storage.consumer.get(group_id)
     if group is None:
         return Result()
     patterns = used_patterns(group.members)
     if not patterns:
         return Result()
-    made: list[CoordinatorRecord] = []
-    topics_of = {pattern: known.topics for pattern, known in group.regexes.items()}
+    topics_of: dict[str, tuple[str, ...]] = {}
     for pattern in patterns:
         matches = compile_pattern(pattern)
-        found = tuple(sorted(name for name in groups.topics.names() if matches(name)))
-        if topics_of.get(pattern) != found:
-            topics_of[pattern] = found
-            resolved = ResolvedRegex(found, groups.topics.version(), moment.wall_ms)
-            made.append(records.regex(group_id, pattern, resolved))
+        topics_of[pattern] = tuple(sorted(name for name in groups.topics.names() if matches(name)))
+    made: list[CoordinatorRecord] = []
+    known = {pattern: resolved.topics for pattern, resolved in group.regexes.items()}
+    if any(known.get(pattern) != found for pattern, found in topics_of.items()):
+        version = groups.topics.version()
+        made = [
+            records.regex(group_id, pattern, ResolvedRegex(found, version, moment.wall_ms))
+            for pattern, found in topics_of.items()
+        ]
     names: dict[str, None] = {}
     for member in group.members.values():
         names.update(dict.fromkeys(member.topic_names))

@@ -65,6 +65,8 @@ class Progress:
         members = {k: v for k, v in group.members.items() if k != self.replaced}
         members[member.member_id] = member
         changed = self._subscribe(group, before, member)
+        if before is not None and before.server_assignor != member.server_assignor:
+            changed = changed or self._assignor_changes(group, members)
         epoch = self._group_epoch(group, members, changed)
         targets = dict(group.targets)
         if self.replaced is not None:
@@ -113,6 +115,11 @@ class Progress:
             self.records.append(records.regex_tombstone(self.group_id, old_regex))
         resolved = not member.topic_regex or member.topic_regex in group.regexes
         return member.topic_names != old_names or (member.topic_regex != old_regex and resolved)
+
+    def _assignor_changes(self, group: ConsumerGroup, members: dict[str, Member]) -> bool:
+        """Whether another assignor than before is what most members ask for."""
+        name = assigning.assignor_name
+        return name(self._groups, group.members) != name(self._groups, members)
 
     @staticmethod
     def _pattern_used(group: ConsumerGroup, pattern: str, member_id: str) -> bool:
