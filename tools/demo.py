@@ -25,6 +25,7 @@ import time
 from collections.abc import Iterator
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
 READY = "kwire ready on "
 READY_TIMEOUT_S = 60.0
 PARTITIONS = 4
