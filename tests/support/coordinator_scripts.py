@@ -42,6 +42,8 @@ PARTITIONS = 4
 CONCURRENT_TRANSACTIONS = 51
 #: Until a coordinator has its partitions, and until a new topic is everywhere.
 PASSING = (3, 14, 15, 16)
+#: The epoch that "bump" takes a new producer to.
+BUMPED_TO = 32_764
 POLL_MS = 60
 POLLS_MAX = 300
 
@@ -407,15 +409,22 @@ def ordered(rows: list[Any]) -> list[Any]:
     """Records with runs of one kind of a consumer group's sorted: Kafka's come in the order of its
     hash tables. The rows of "bump" are left out but for the last one."""
     found: list[Any] = []
-    for name, run in itertools.groupby([x for x in rows if not _is_bump(x)], lambda x: x[0]):
+    for name, run in itertools.groupby(_without_bumps(rows), lambda x: x[0]):
         rows_of = [row for row, _ in itertools.groupby(run)]  # groups may share a partition
         found += sorted(rows_of, key=_text) if name.startswith("ConsumerGroup") else rows_of
     return found
 
 
-def _is_bump(row: list[Any]) -> bool:
-    value = row[3] or {}
-    return value.get("transaction_status") == 0 and 60 < value["producer_epoch"] < 32_764
+def _without_bumps(rows: list[Any]) -> list[Any]:
+    """Without the records of "bump", of which a recording keeps but some."""
+
+    def idle_at(row: list[Any]) -> int | None:
+        value = row[3] or {}
+        return value["producer_epoch"] if value.get("transaction_status") == 0 else None
+
+    if BUMPED_TO not in [idle_at(row) for row in rows]:
+        return rows
+    return [row for row in rows if (idle_at(row) or 0) >= BUMPED_TO or idle_at(row) is None]
 
 
 def _text(value: Any) -> str:
