@@ -99,7 +99,6 @@ class Coordinators:
                 remove_expired_interval_ms=config[
                     "transaction.remove.expired.transaction.cleanup.interval.ms"
                 ],
-                two_phase_commit_enable=config["transaction.two.phase.commit.enable"],
             ),
             transaction_version=self._transaction_version,
             partition_count=lambda: self._count(

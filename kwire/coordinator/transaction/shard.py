@@ -42,7 +42,6 @@ class TransactionSettings:
     transactional_id_expiration_ms: int = 604_800_000
     abort_timed_out_interval_ms: int = 10_000
     remove_expired_interval_ms: int = 3_600_000
-    two_phase_commit_enable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
