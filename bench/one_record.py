@@ -115,7 +115,7 @@ def main() -> int:
     parser.add_argument("--acks", type=int, default=1)
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--connections", type=int, default=100)
-    parser.add_argument("--rounds", type=int, default=300)
+    parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()
     tune_malloc()

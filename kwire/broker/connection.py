@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kwire.broker.context import DISCONNECT, NO_REPLY, RequestContext
+from kwire.log.types import FileSlice
 from kwire.network.connection import FrameConnection
 from kwire.pending import Pending
 from kwire.protocol.errors import EncodeError, MalformedError
@@ -34,7 +35,13 @@ REPLY_BYTES_LOW = 256 * 1024
 CLOSE_S = 10.0
 PRODUCE_KEY = 0
 
-Parts = Sequence[bytes | bytearray | memoryview]
+Parts = Sequence[Any]  # buffers and, until a reply is sent, FileSlices
+
+
+def hands_to_kernel(transport: Any) -> bool:
+    """Whether a transport never looks into what it sends: uvloop's, without TLS."""
+    is_uvloop = type(transport).__module__.startswith("uvloop")
+    return is_uvloop and transport.get_extra_info("sslcontext") is None
 
 
 class _Slot:
@@ -73,6 +80,7 @@ class BrokerConnection(FrameConnection):
         self._blocking: _Slot | None = None
         self._output: list[Any] = []
         self._output_bytes = 0
+        self.sends_files = False
         self._in_batch = False
         self._writing_paused = False
         self._reading_paused = False
@@ -88,6 +96,7 @@ class BrokerConnection(FrameConnection):
         if isinstance(address, tuple) and len(address) >= 2:
             self.client_host, self.client_port = f"/{address[0]}", address[1]
         self.transport.set_write_buffer_limits(high=REPLY_BYTES_HIGH, low=REPLY_BYTES_LOW)
+        self.sends_files = hands_to_kernel(self.transport)
         self.last_active_s = self.node.loop.time()
         self.listener.opened(self)
 
@@ -273,11 +282,22 @@ class BrokerConnection(FrameConnection):
                 self._slots.clear()
                 self._emit(slot.parts)
                 return
+            slot.parts = self._held(slot.parts)
             if slot.parts is None:
                 slot.disconnect = f"a request of API {context.api_key} failed without an answer"
                 self.stop_cutting()
                 self._queue.clear()
         self._flush_slots()
+
+    def _held(self, parts: Parts | None) -> Parts | None:
+        """A reply that others are in front of; None when it cannot be read from its file."""
+        if parts is None or len(parts) == 1:
+            return parts
+        try:
+            return [part.read() if type(part) is FileSlice else part for part in parts]
+        except OSError as error:
+            logger.error("a response cannot be sent: %s", error)
+            return None
 
     def _flush_slots(self) -> None:
         slots = self._slots
@@ -295,13 +315,23 @@ class BrokerConnection(FrameConnection):
 
     def _emit(self, parts: Parts) -> None:
         """Send a reply; small ones of one read leave together."""
-        if not self._in_batch and not self._output:
+        if len(parts) > 1 and self.sends_files:
+            try:
+                parts = [part.view() if type(part) is FileSlice else part for part in parts]
+            except OSError as error:
+                self.close(f"a response cannot be sent: {error}")
+                return
+        first = not self._in_batch and not self._output
+        if first and not self._slots:
             self.write_frames(parts)
             return
         self._output.extend(parts)
         self._output_bytes += sum(map(len, parts))
-        if not self._in_batch or self._output_bytes >= OUTPUT_BYTES_MAX:
+        if self._output_bytes >= OUTPUT_BYTES_MAX:
             self._send_output()
+        elif first:
+            # The client has more on their way: what one commit answers leaves together.
+            self.node.loop.call_soon(self._send_output)
 
     def _send_output(self) -> None:
         output, self._output = self._output, []

@@ -10,6 +10,7 @@ dropped the dirty pages and a second call would report success for data that is 
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
@@ -17,6 +18,8 @@ from typing import Any, Protocol
 Buffer = bytes | bytearray | memoryview
 
 _NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
+NO_WINDOW = -1, 0, memoryview(b"")
+WINDOW_BYTES = 16 * 1024 * 1024
 IOV_MAX = 1024  # the kernel's limit of buffers in one vectored call
 
 
@@ -61,11 +64,15 @@ class LockedError(OSError):
 class SystemFiles:
     """The operating system's files."""
 
+    _window: tuple[int, int, memoryview] = NO_WINDOW  # handle, position, the part that is mapped
+
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> int:
         flags = (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC
         return os.open(path, flags | os.O_CREAT if create else flags, 0o644)
 
     def close(self, handle: int) -> None:
+        if self._window[0] == handle:
+            self._window = NO_WINDOW
         os.close(handle)
 
     def pread(self, handle: int, size_bytes: int, position: int) -> bytes:
@@ -100,6 +107,24 @@ class SystemFiles:
             return True  # the read itself will tell
         return True
 
+    def map(self, handle: int, size_bytes: int, position: int) -> memoryview:
+        """A part of the file as memory, to be handed to the kernel and to nobody else.
+
+        Whoever looks into it is killed when the file has become shorter or its disk fails; a
+        system call that is given it fails. One window is kept for the next part behind this one.
+        Not every implementation of `Files` has this: see `can_map`.
+        """
+        owner, start, view = self._window
+        end = position + size_bytes
+        if owner != handle or position < start or end > start + len(view):
+            start = position - position % mmap.ALLOCATIONGRANULARITY
+            length = min(max(end - start, WINDOW_BYTES), os.fstat(handle).st_size - start)
+            if length < end - start:
+                raise OSError(errno.EIO, "the file is shorter than it was")
+            view = memoryview(mmap.mmap(handle, length, access=mmap.ACCESS_READ, offset=start))
+            self._window = handle, start, view
+        return view[position - start : end - start]
+
     def pwritev(self, handle: int, buffers: Sequence[Buffer], position: int) -> int:
         """One vectored write; returns the bytes written, which may be fewer than given."""
         return os.pwritev(handle, buffers, position)
@@ -108,6 +133,8 @@ class SystemFiles:
         os.fdatasync(handle)
 
     def truncate(self, handle: int, size_bytes: int) -> None:
+        if self._window[0] == handle:
+            self._window = NO_WINDOW
         os.ftruncate(handle, size_bytes)
 
     def allocate(self, handle: int, position: int, size_bytes: int) -> bool:
@@ -196,6 +223,11 @@ class SystemFiles:
         except FileNotFoundError:
             pass
         os.close(handle)
+
+
+def can_map(files: Files) -> bool:
+    """Whether parts of these files can be handed to the kernel without being read before."""
+    return hasattr(files, "map")
 
 
 def raise_open_files_limit() -> int:

@@ -45,11 +45,12 @@ class PartitionLog(AppendingLog):
         isolation: Isolation = Isolation.LOG_END,
         min_one: bool = True,
         may_wait: bool = False,
+        as_file: bool = False,
     ) -> FetchSlices | Pending[FetchSlices]:
         """Whole batches from the one that holds `offset` on, up to what `isolation` shows.
 
         With `may_wait` a read that would have to wait for the disk is made off the loop and gives a
-        Pending; without, it blocks.
+        Pending; without, it blocks. `as_file` lets much data be a FileSlice.
         Raises KafkaError: OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR.
         """
         if offset > self.log_end_offset or offset < self.log_start_offset:
@@ -75,6 +76,7 @@ class PartitionLog(AppendingLog):
                     written_offset=self._written_offset,
                     min_one=min_one,
                     may_wait=may_wait,
+                    as_file=as_file,
                 )
             except reading.ColdReadError as cold:
                 return self._read_later(cold, offset, bytes_max, isolation, min_one)

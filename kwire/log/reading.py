@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kwire.log.files import Buffer
+from kwire.log.files import Buffer, can_map
 from kwire.log.segment import HEADER_SIZE, Segment
 from kwire.log.segments import Segments
+from kwire.log.types import FileSlice
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import parse_header
 
 FIRST_BATCH_GUESS_BYTES = 64 * 1024
+FILE_SLICE_BYTES_MIN = 256 * 1024  # below that a copy costs no more than the way around it
+WALK_BYTES = 4096
 WARM_BYTES = 8 << 20  # so much before a segment's end is taken to be in memory
 
 
 class SegmentRead(NamedTuple):
     """Whole batches of one segment; `next_offset` follows the last one."""
 
-    data: Buffer
+    data: Buffer | FileSlice
     next_offset: int
 
 
@@ -43,13 +46,14 @@ def read_batches(
     written_offset: int,
     min_one: bool,
     may_wait: bool = False,
+    as_file: bool = False,
 ) -> SegmentRead:
     """Batches from the one that holds `offset` on, all of them below `offset_max`.
 
     At most `bytes_max` bytes of one segment, but with `min_one` at least one batch. Goes on to the
     next segment where compaction has left nothing in one. `next_offset` is -1 when there is none.
     `written_offset` is where the last segment ends. With `may_wait` raises ColdReadError instead of
-    waiting for a disk.
+    waiting for a disk. With `as_file` much data is told by its place (FileSlice).
     """
     at = segments.floor_index(offset)
     while at < len(segments) and (at == 0 or segments.at(at).base_offset < offset_max):
@@ -66,6 +70,11 @@ def read_batches(
                 size_bytes = min(end - start, max(bytes_max, HEADER_SIZE))
                 if not segment.files.is_cached(segment.handle, start, size_bytes):
                     raise ColdReadError(segment, start, size_bytes)
+            limit = min(end, start + bytes_max)
+            if as_file and limit - start >= FILE_SLICE_BYTES_MIN and can_map(segment.files):
+                found = _find_in_file(segment, start, limit)
+                if found is not None:
+                    return found
             return _read(segment, start, end, bytes_max, min_one)
         at += 1
     return EMPTY
@@ -93,6 +102,51 @@ def _read(segment: Segment, start: int, end: int, bytes_max: int, min_one: bool)
         segment.remember(next_offset, start + cut)
         return SegmentRead(memoryview(data)[:cut] if cut < len(data) else data, next_offset)
     return _read_first(segment, start, data) if min_one else EMPTY
+
+
+def _find_in_file(segment: Segment, start: int, limit: int) -> SegmentRead | None:
+    """The whole batches from `start` up to `limit`, without reading more than a few headers.
+
+    The walk begins at the last index entry before the limit, or at the one before that when the
+    batch of the last is cut off. None when that did not lead to the end of a batch.
+    """
+    position = limit - HEADER_SIZE + 1
+    for _ in range(2):
+        entry_offset, position = segment.index.floor_position(position - 1)
+        if position <= start:
+            end, next_offset = _walk_file(segment, start, limit, None)
+        else:
+            end, next_offset = _walk_file(segment, position, limit, entry_offset)
+        if next_offset >= 0:
+            segment.remember(next_offset, end)
+            return SegmentRead(FileSlice(segment, start, end - start), next_offset)
+        if position <= start:
+            break
+    return None
+
+
+def _walk_file(segment: Segment, at: int, limit: int, entry_offset: int | None) -> tuple[int, int]:
+    """(end, next offset) of the last whole batch before `limit` from the one at `at` on.
+
+    (at, -1) without one, or when the first one is not that of the index entry.
+    """
+    chunk, chunk_at = b"", at
+    end, next_offset = at, -1
+    while at + HEADER_SIZE <= limit:
+        if at + HEADER_SIZE > chunk_at + len(chunk):
+            chunk, chunk_at = segment.pread(WALK_BYTES, at), at
+        try:
+            header = parse_header(chunk, at - chunk_at)
+        except KafkaError:
+            break
+        if entry_offset is not None and header.last_offset != entry_offset:
+            break
+        entry_offset = None
+        at += header.size_bytes
+        if at > limit:
+            break
+        end, next_offset = at, header.next_offset
+    return end, next_offset
 
 
 def _read_first(segment: Segment, start: int, head: bytes) -> SegmentRead:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from enum import IntEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kwire.log.files import Buffer
 from kwire.pending import Pending
+
+if TYPE_CHECKING:
+    from kwire.log.segment import Segment
 
 UNKNOWN_OFFSET = -1
 
@@ -73,11 +76,44 @@ class AppendInfo:
         return f"AppendInfo({kind} {self.base_offset}..{self.last_offset})"
 
 
+class FileSlice:
+    """Whole batches in a segment's file, as a read found them: to be sent from there.
+
+    What the file is may change when control returns to the loop (it is closed, deleted, cut), so
+    whoever gets one sends it or takes its bytes before.
+    """
+
+    __slots__ = ("_segment", "_size_bytes", "position")
+
+    def __init__(self, segment: Segment, position: int, size_bytes: int) -> None:
+        self._segment = segment
+        self.position = position
+        self._size_bytes = size_bytes
+
+    def __len__(self) -> int:
+        return self._size_bytes
+
+    def view(self) -> memoryview:
+        """The bytes for a system call to take, not to be looked at in this process. OSError."""
+        segment = self._segment
+        files: Any = segment.files
+        view: memoryview = files.map(segment.handle, self._size_bytes, self.position)
+        return view
+
+    def read(self) -> bytes:
+        """The bytes. OSError, also when the file has fewer."""
+        data = self._segment.pread(self._size_bytes, self.position)
+        if len(data) != self._size_bytes:
+            raise OSError(errno.EIO, f"{self._segment.log_path} is shorter than it was")
+        return data
+
+
 class FetchSlices:
     """What a read found: whole batches, in order, the first one holding the offset asked for.
 
     `aborted` is [(producer id, first offset)] of the aborted transactions in what was read, None
-    unless the isolation is COMMITTED. `next_offset` follows the last batch.
+    unless the isolation is COMMITTED. `next_offset` follows the last batch. A buffer is a FileSlice
+    only where the reader asked for that.
     """
 
     __slots__ = (
@@ -92,7 +128,7 @@ class FetchSlices:
 
     def __init__(
         self,
-        buffers: list[Buffer],
+        buffers: list[Any],
         size_bytes: int,
         next_offset: int,
         high_watermark: int,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 RECEIVE_BUFFER_BYTES = 256 * 1024
+LARGE_RECEIVE_BYTES_MAX = 4 * 1024 * 1024
 SMALL_FRAME_BYTES = 16 * 1024
 FIRST_ALLOCATION_BYTES = 256 * 1024
 POOLED_SIZES = (64 * 1024, 256 * 1024, 1024 * 1024, 4 * 1024 * 1024, 16 * 1024 * 1024)
@@ -83,20 +84,43 @@ class BufferPool:
         self.budget = ReceiveBudget(reserved_bytes_max)
         self.replaced = 0
         self._shared = bytearray(RECEIVE_BUFFER_BYTES)
+        self._large = bytearray()
+        self._received = self._shared
         self._returned: list[bytearray] = []
         self._free: dict[int, list[bytearray]] = {size: [] for size in POOLED_SIZES}
         self._free_bytes = 0
 
-    def shared(self) -> bytearray:
-        """The buffer for the next read; another one when views of the last are alive."""
+    def shared(self, expected_bytes: int = 0) -> bytearray:
+        """The buffer for the next read; another one when views of the last are alive.
+
+        With `expected_bytes` beyond its size a larger one, which may be claimed for the frame that
+        was read into it.
+        """
+        if expected_bytes > RECEIVE_BUFFER_BYTES:
+            large = self._large
+            if len(large) < expected_bytes or is_kept(large):
+                large = self._large = self.take(expected_bytes, expected_bytes)
+            self._received = large
+            return large
         if is_kept(self._shared):
             self._shared = bytearray(RECEIVE_BUFFER_BYTES)
             self.replaced += 1
+        self._received = self._shared
         return self._shared
 
     def received(self) -> bytearray:
         """The buffer that the last read went into."""
-        return self._shared
+        return self._received
+
+    def claim(self, wanted_bytes: int, held_bytes: int) -> bytearray | None:
+        """The large buffer of the last read, for a frame that begins at its start, as if it came
+        from `take`; None when the last read went elsewhere, or the frame is larger, or too little
+        of it has arrived to hold so much memory for it."""
+        large = self._large
+        if self._received is not large or not wanted_bytes <= len(large) <= 4 * held_bytes:
+            return None
+        self._large = bytearray()
+        return large
 
     def take(self, wanted_bytes: int, held_bytes: int = 0) -> bytearray:
         """A buffer for a frame of `wanted_bytes` of which `held_bytes` have arrived.

@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from kwire.network.buffers import RESERVED_FROM_BYTES, BufferPool
+from kwire.network.buffers import LARGE_RECEIVE_BYTES_MAX, RESERVED_FROM_BYTES, BufferPool
 
 SIZE_PREFIX_BYTES = 4
 Buffer = bytes | bytearray | memoryview
@@ -36,6 +36,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._partial: bytearray | None = None
         self._filled = 0
         self._target = 0
+        self._expected = 0  # size of the last frame that came in pieces
         self._reserved = 0
         self._refused = False
 
@@ -48,7 +49,7 @@ class FrameConnection(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> bytearray | memoryview:
         partial = self._partial
         if partial is None:
-            return self._pool.shared()
+            return self._pool.shared(self._expected)
         end = min(self._target, len(partial))
         return memoryview(partial)[self._filled : end]
 
@@ -95,7 +96,7 @@ class FrameConnection(asyncio.BufferedProtocol):
                 return
             stop = body + size
             if stop > end:
-                self._begin_partial(SIZE_PREFIX_BYTES + size, view[position:end])
+                self._begin_partial(SIZE_PREFIX_BYTES + size, view[position:end], not position)
                 return
             self.frame_received(view[body:stop])
             position = stop
@@ -107,11 +108,15 @@ class FrameConnection(asyncio.BufferedProtocol):
         self.frame_refused(f"frame of {size} bytes")
         return False
 
-    def _begin_partial(self, target: int, start: memoryview) -> None:
+    def _begin_partial(self, target: int, start: memoryview, in_front: bool = False) -> None:
+        """Hold `start` of a frame; `in_front` says that it begins where the last read began."""
         held = len(start)
-        partial = self._pool.take(target, held)
-        partial[:held] = start
+        partial = self._pool.claim(target, held) if in_front else None
+        if partial is None:
+            partial = self._pool.take(target, held)
+            partial[:held] = start
         self._partial, self._filled, self._target = partial, held, target
+        self._expected = target if target <= LARGE_RECEIVE_BYTES_MAX else 0
         if target > RESERVED_FROM_BYTES:
             if self._pool.budget.reserve(target, self._granted):
                 self._reserved = target

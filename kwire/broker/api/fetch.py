@@ -127,6 +127,7 @@ class _Fetch:
 
     def _limits(self) -> FetchLimits:
         request, node = self._request, self._context.node
+        connection = self._context.connection
         bytes_max = max(0, min(request.max_bytes, node.fetch_bytes_max))
         replica_id = self._replica_id()
         if replica_id >= 0:
@@ -143,6 +144,7 @@ class _Fetch:
             replica_id=replica_id,
             from_follower=replica_id == CONSUMER and self._context.api_version >= FOLLOWERS_FROM,
             rack=request.rack_id,
+            as_files=connection is not None and connection.sends_files,
             replica_epoch=(
                 request.replica_state.replica_epoch
                 if self._context.api_version >= REPLICA_STATE_FROM

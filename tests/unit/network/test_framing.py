@@ -194,3 +194,34 @@ def test_a_lost_connection_gives_its_buffer_back() -> None:
     connection.connection_lost(None)
     assert owned is not None
     assert pool.take(len(owned)) is owned
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("read", [400_000, 700_000, 1 << 30])
+def test_large_frames_one_after_another_keep_their_bytes(read: int, keep: bool) -> None:
+    connection = Collector(BufferPool(), keep=keep)
+    bodies = [bytes([n]) * (999_000 + n) for n in range(6)] + [b"small"] * 3 + [b"x" * 300_000]
+    feed(connection, b"".join(map(framed, bodies)), read)
+    assert connection.frames == bodies
+    if keep:
+        assert [bytes(view) for view in connection.kept] == bodies, "memory that is seen is kept"
+
+
+def test_a_large_frame_stays_where_its_first_read_put_it() -> None:
+    pool = BufferPool()
+    connection = Collector(pool)
+    frame = framed(b"y" * 999_000)
+    feed(connection, frame, 1 << 30)
+    feed(connection, frame[:600_000], 1 << 30)
+    assert connection._partial is pool.received()
+    feed(connection, frame[600_000:] + framed(b"z"), 1 << 30)
+    assert connection.frames == [frame[4:], frame[4:], b"z"]
+
+
+def test_a_large_buffer_is_not_held_for_a_few_bytes() -> None:
+    pool = BufferPool()
+    connections = [Collector(pool) for _ in range(10)]
+    for connection in connections:
+        feed(connection, framed(b"y" * 3_999_000), 1 << 30)
+        feed(connection, framed(b"y" * 3_999_000)[:1000], 1 << 30)
+        assert connection._partial is not pool.received()
