@@ -201,13 +201,22 @@ class Node:
     async def start(self) -> None:
         """Return when the broker serves. Raises StartError and ConfigError, one line each."""
         from kwire.kraft.format import FormatError
+        from kwire.kraft.raft.election import QuorumStateError
         from kwire.kraft.raft.types import RaftInvariantError
+        from kwire.kraft.snapshots import SnapshotError
 
         try:
             self.log_manager.open_directories()
             await self._bind_controller()
             self.metadata.open(self._features)
-        except (LogDirectoryError, FormatError, RaftInvariantError, OSError) as error:
+        except (
+            LogDirectoryError,
+            FormatError,
+            RaftInvariantError,
+            SnapshotError,
+            QuorumStateError,
+            OSError,
+        ) as error:
             raise StartError(str(error)) from None
         self.cluster_id = self.metadata.cluster_id
         self.incarnation_id = uuids.random_uuid(self.random)

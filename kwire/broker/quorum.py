@@ -17,7 +17,7 @@ from kwire.kraft.image import MetadataDelta, MetadataImage
 from kwire.kraft.metadata_log import MetadataLog
 from kwire.kraft.publisher import ImagePublisher, Publisher
 from kwire.kraft.raft.types import Endpoint
-from kwire.log.log_directory import LogDirectoryError
+from kwire.log.log_directory import LogDirectoryError, parse_name
 from kwire.network.peer import PeerNetwork
 from kwire.pending import Pending
 from kwire.protocol import uuids
@@ -66,6 +66,9 @@ class MetadataQuorum:
         node = self._node
         properties = [d.meta_properties() for d in node.log_manager.directories]
         known = [found for found in properties if found is not None]
+        for directory, found in zip(node.log_manager.directories, properties):
+            if found is None:
+                self._check_is_new(directory.path)
         if len(known) < len(properties):
             self._format(features, known[0].get("cluster.id") if known else None)
             known = [d.meta_properties() or {} for d in node.log_manager.directories]
@@ -85,6 +88,15 @@ class MetadataQuorum:
             raise LogDirectoryError(
                 f"{path} belongs to cluster {found.get('cluster.id')}, another log directory to "
                 f"{first.get('cluster.id')}; move the wrong one away"
+            )
+
+    def _check_is_new(self, path: str) -> None:
+        """A directory with partitions is never formatted: its identity was lost."""
+        names = self._node.log_manager.files.directories(path)
+        if any(parse_name(name) is not None for name in names):
+            raise LogDirectoryError(
+                f"{path}/meta.properties is missing, but there are partitions: restore it from a "
+                "copy or by hand (cluster.id, node.id, directory.id, version=1)"
             )
 
     def _format(self, features: Mapping[str, int], cluster_id: str | None) -> None:

@@ -7,12 +7,13 @@ between storing it and emptying its log - the log starts anew at the snapshot.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kwire.clock import Clock
 from kwire.kraft.raft.control_records import ControlType, build_control_batch, decode_control
-from kwire.kraft.raft.election import ElectionState
+from kwire.kraft.raft.election import ElectionState, QuorumStateError
 from kwire.kraft.raft.log_state import LogState
 from kwire.kraft.raft.types import (
     BOOTSTRAP_SNAPSHOT,
@@ -23,7 +24,14 @@ from kwire.kraft.raft.types import (
     check,
 )
 from kwire.kraft.raft.voters import VoterHistory, VoterSet
-from kwire.kraft.snapshots import SnapshotError, SnapshotFiles, parse_snapshot, read_header
+from kwire.kraft.snapshots import (
+    SnapshotError,
+    SnapshotFiles,
+    parse_snapshot,
+    read_header,
+    snapshot_fault,
+)
+from kwire.log.checking import QUARANTINE_SUFFIX
 from kwire.log.files import Files, SystemFiles, write_atomically
 from kwire.log.log_config import LogConfig
 from kwire.log.partition_log import PartitionLog
@@ -34,6 +42,7 @@ from kwire.protocol import records
 from kwire.protocol.metadata_records import decode_record
 
 QUORUM_STATE_FILE = "quorum-state"
+logger = logging.getLogger(__name__)
 PARTITION_METADATA_FILE = "partition.metadata"
 LOG_DIRECTORY = f"{METADATA_TOPIC}-{METADATA_PARTITION}"
 READ_BYTES = 1 << 20
@@ -124,9 +133,7 @@ class MetadataLog:
         What was found is not known to be durable: the first flush will make it so.
         """
         log = self.log
-        found = [
-            entry for entry in self.snapshots.recover() if entry.offset >= log.log_start_offset
-        ]
+        found = self._whole_snapshots()
         state = LogState(
             start_offset=log.log_start_offset,
             end_offset=log.log_end_offset,
@@ -153,6 +160,34 @@ class MetadataLog:
                 f"holds what was before"
             )
         return state
+
+    def _whole_snapshots(self) -> list[OffsetAndEpoch]:
+        """The snapshots that count, the newest of them checked.
+
+        A damaged one is set aside where the log or an older one still has what it held.
+        """
+        start_offset = self.log.log_start_offset
+        found = [entry for entry in self.snapshots.recover() if entry.offset >= start_offset]
+        while found:
+            newest = found[-1]
+            reason = snapshot_fault(self.snapshots.read(newest))
+            if not reason:
+                break
+            path = self.snapshots.path(newest)
+            is_needed = start_offset > 0 and len(found) == 1
+            if is_needed or newest.offset > self.log.log_end_offset:
+                raise SnapshotError(
+                    f"{path} cannot be read: {reason}; the log begins behind what it holds: "
+                    "restore the file, or the directory from another voter"
+                )
+            if newest == BOOTSTRAP_SNAPSHOT:
+                raise SnapshotError(
+                    f"{path} cannot be read: {reason}; it names the voters: restore it from another"
+                )
+            logger.error("%s: %s; going on without it, kept as .quarantine", path, reason)
+            self._files.rename(path, path + QUARANTINE_SUFFIX)
+            found.pop()
+        return found
 
     def voter_history(self, state: LogState, static: VoterSet | None) -> VoterHistory:
         """The voters by the newest snapshot and the control records behind it."""
@@ -184,7 +219,10 @@ class MetadataLog:
         path = f"{self.directory}/{QUORUM_STATE_FILE}"
         if not self._files.exists(path):
             return None
-        return ElectionState.decode(self._files.read_file(path))
+        try:
+            return ElectionState.decode(self._files.read_file(path))
+        except QuorumStateError as error:
+            raise QuorumStateError(f"{path}: {error}; restore it from a copy") from None
 
     def write_election(self, election: ElectionState, kraft_version: int) -> Pending[None]:
         """Replace `quorum-state` durably, beside the loop."""

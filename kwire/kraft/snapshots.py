@@ -168,6 +168,21 @@ def parse_snapshot(content: bytes) -> SnapshotContent:
     return SnapshotContent(metadata, timestamp_ms, kraft_version, voters)
 
 
+def snapshot_fault(content: bytes) -> str:
+    """What is wrong with a snapshot as a file: a word on it, empty for a whole one."""
+    end, is_control = 0, False
+    try:
+        for position, header in records.iterate_headers(content):
+            if not records.check_crc(content, position, header):
+                return f"the batch at byte {position} has a wrong CRC"
+            end, is_control = position + header.size_bytes, header.is_control
+    except KafkaError as error:
+        return error.message or "no record batch"
+    if end != len(content):
+        return f"{len(content) - end} bytes behind the last batch at byte {end}"
+    return "" if is_control else "no snapshot footer at the end"
+
+
 def read_header(content: bytes) -> tuple[int, int | None, VoterSet | None]:
     """Timestamp, kraft.version and voters of a snapshot from its first batch alone."""
     timestamp_ms, kraft_version, voters = -1, None, None
