@@ -63,7 +63,8 @@ unit: setup-test
 # Longer runs of the same tests: ten times the seeds. `make sim SEED=42` replays one.
 EFFORT ?= 10
 stress: setup-test
-	KWIRE_EFFORT=$(EFFORT) KWIRE_RAFT_SEEDS=$$((40 * $(EFFORT))) KWIRE_POWER_SEEDS=$$((12 * $(EFFORT))) \
+	$(if $(SEED),KWIRE_SIM_SEED=$(SEED)) \
+	  KWIRE_EFFORT=$(EFFORT) KWIRE_RAFT_SEEDS=$$((40 * $(EFFORT))) KWIRE_POWER_SEEDS=$$((12 * $(EFFORT))) \
 	  $(BIN)/python -m pytest -q -n 2 tests/sim tests/hostile tests/unit/kraft tests/unit/log $(ARGS)
 
 sim: setup-test

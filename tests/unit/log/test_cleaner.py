@@ -18,6 +18,7 @@ from tests.support.cleaning import (
     committed_state,
     random_workload,
 )
+from tests.support.effort import seeds
 
 DAY_MS = 86_400_000
 
@@ -358,7 +359,7 @@ def test_batches_of_every_codec_are_compacted(codec: Codec) -> None:
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_random_workloads_keep_their_state(seed: int, compiled: bool) -> None:
     """Compacted, compacted again and recovered: a consumer ends with the same values."""
     config = dataclasses.replace(CONFIG, delete_retention_ms=100)
