@@ -30,10 +30,11 @@ INLINE_SIZE_MAX = 2000
 
 
 class Job(NamedTuple):
-    """An assignment that is being computed."""
+    """An assignment that is being computed, or has been and waits to be written."""
 
     epoch: int
     steps: Assigning
+    result: Assignment | None = None
 
 
 def due_in_ms(groups: ConsumerGroups, group_id: str, group: ConsumerGroup, moment: Moment) -> int:
@@ -113,12 +114,17 @@ def slice_of(groups: ConsumerGroups, group_id: str, moment: Moment) -> Result:
     if job is None or group is None or job.epoch != group.epoch:
         groups.assigning.pop(group_id, None)
         return Result()
+    if job.result is not None:
+        made = target_records(group_id, group.targets, job.result, job.epoch, moment)
+        return Result(made, None, lambda: groups.assigning.pop(group_id, None), atomic=False)
+    at_ms = moment.now_ms
     try:
         next(job.steps)
     except StopIteration as finished:
-        made = target_records(group_id, group.targets, finished.value, job.epoch, moment)
-        return Result(made, None, lambda: groups.assigning.pop(group_id, None), atomic=False)
-    groups.deadlines.schedule((ASSIGN_TIMER, group_id), moment.now_ms)
+        # Thousands of records take a turn of the loop for themselves.
+        groups.assigning[group_id] = job._replace(result=finished.value)
+        at_ms += 1
+    groups.deadlines.schedule((ASSIGN_TIMER, group_id), at_ms)
     return Result()
 
 

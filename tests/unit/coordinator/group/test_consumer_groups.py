@@ -233,6 +233,8 @@ def test_a_large_assignment_is_computed_in_slices_and_nobody_waits_for_it() -> N
     joined = consumers.join("m1")
     assert told(joined) == [], "not there yet"
     consumers.world.loop.run()
+    assert told(consumers.beat("m1", 2)) is None, "computed, not written yet"
+    consumers.world.loop.advance(1)
     assert told(consumers.beat("m1", joined.member_epoch)) == list(range(3000))
 
 
