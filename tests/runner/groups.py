@@ -266,7 +266,8 @@ TEST: tuple[Group, ...] = (
     Group("golden", pytest_group("tests/golden", workers=2), 300),
     Group("hostile", pytest_group("tests/hostile", workers=2), 240),
     Group("sim", pytest_group("tests/sim"), 300),
-    Group("system", pytest_group("tests/system"), 420),
+    Group("system", pytest_group("tests/system", extra=("--ignore=tests/system/cluster",)), 420),
+    Group("cluster", pytest_group("tests/system/cluster"), 300, modules=("confluent_kafka",)),
     Group("cases", cases, 600, modules=("kio",)),
     Group(
         "kafka-python",
@@ -353,6 +354,13 @@ GATE: tuple[Group, ...] = (
     ),
     Group("platformatic-kafka", smoke("node/platformatic-kafka"), 400, tools=("node", "npm")),
     Group("rdkafka (rust)", smoke("rust/rdkafka"), 900, tools=("cargo", "gcc")),
+    Group(
+        "mixed cluster",
+        pytest_group("tests/mixed"),
+        600,
+        tools=("java", "mvn"),
+        modules=("confluent_kafka",),
+    ),
     Group(
         "differential",
         pytest_group("tests/differential"),
