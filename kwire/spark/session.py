@@ -51,7 +51,7 @@ def open_session(options: Any, name: str, *, needs_kafka: bool, sends: bool = Fa
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     if "spark.log.level" not in settings:
-        spark.sparkContext.setLogLevel("OFF" if not submitted else "ERROR")
+        spark.sparkContext.setLogLevel("ERROR")
     return spark
 
 
@@ -61,7 +61,7 @@ def _own_settings(options: Any, needs_kafka: bool) -> dict[str, str]:
     settings = {
         "spark.master": master,
         "spark.ui.enabled": "false",
-        "spark.log.level": "ERROR",
+        "spark.log.level": "OFF",  # what fails is told in one line
         "spark.driver.memory": "2g",
     }
     if master.startswith("local"):
