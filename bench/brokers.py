@@ -27,6 +27,12 @@ def free_port() -> int:
             return port
 
 
+def with_bytecode(environment: dict[str, str]) -> dict[str, str]:
+    """Without the variable that makes Python compile every module at every start: what pip
+    installs is compiled."""
+    return {k: v for k, v in environment.items() if k != "PYTHONDONTWRITEBYTECODE"}
+
+
 def descendants(pid: int) -> list[int]:
     """A process and all processes below it."""
     try:
@@ -55,6 +61,7 @@ class Broker:
             stderr=self._log,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
+            env=with_bytecode(dict(os.environ)),
         )
         self._wait(started + START_TIMEOUT_S, keep_log)
         self.start_s = time.monotonic() - started

@@ -26,7 +26,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from bench.brokers import TICKS_PER_S, free_port  # noqa: E402
+from bench.brokers import TICKS_PER_S, free_port, with_bytecode  # noqa: E402
 from bench.build import build  # noqa: E402
 from bench.frames import one_record_request  # noqa: E402
 from bench.side_by_side import run  # noqa: E402
@@ -50,7 +50,7 @@ class Serving:
             [python, "-m", "kwire", "serve", "--listen", f"127.0.0.1:{self.port}"]
             + ["--data-dir", directory],
             cwd=tree,
-            env=os.environ | {"PYTHONPATH": str(tree)},
+            env=with_bytecode(os.environ | {"PYTHONPATH": str(tree)}),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )

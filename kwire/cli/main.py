@@ -6,6 +6,7 @@ second from process start.
 
 from __future__ import annotations
 
+import gc
 import sys
 
 USAGE = """\
@@ -150,9 +151,12 @@ def _serve(arguments: list[str]) -> int:
             from kwire.cli.cluster import serve_cluster
 
             return serve_cluster(parsed)
+        gc.disable()  # what a start makes stays; `serve` turns it on again
         from kwire.cli.serve import serve
 
         return serve(parsed)
     except (UsageError, ConfigError) as error:
         sys.stderr.write(f"kwire: {error}\n")
         return EXIT_USAGE
+    finally:
+        gc.enable()

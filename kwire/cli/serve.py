@@ -142,11 +142,11 @@ async def _serve_until_stopped(node: Node, loop: Any, arguments: ServeArguments)
     await _first_of(loop, starting, stopped)
     if starting.done() and not stopped.done():
         starting.result()
-        _settle_memory()
         host, port = node.ready_address()
         shown = f"[{host}]" if ":" in host else host
         sys.stdout.write(f"kwire ready on {shown}:{port}\n")
         sys.stdout.flush()
+        _settle_memory()
         await stopped
     elif not starting.done():
         starting.cancel()
@@ -174,6 +174,7 @@ def _settle_memory() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
+    gc.enable()
 
 
 async def _first_of(loop: Any, task: Any, future: Any) -> None:

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 NO_LEADER = -1
 NO_EPOCH = -1
@@ -33,8 +34,7 @@ LONG_AGO_MS = -(1 << 62)
 # -- events
 
 
-@dataclass(frozen=True, slots=True)
-class Assigned:
+class Assigned(NamedTuple):
     """The committed metadata of the partition: who leads at which epoch, who replicates.
 
     `log_end_offset` is where our log is written up to, `next_offset` where it ends with what is
@@ -50,15 +50,13 @@ class Assigned:
     next_offset: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class LogEndMoved:
+class LogEndMoved(NamedTuple):
     """Our own log is written up to `log_end_offset`."""
 
     log_end_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class FollowerFetched:
+class FollowerFetched(NamedTuple):
     """A follower asked for `fetch_offset`: it has everything before."""
 
     replica_id: int
@@ -67,13 +65,11 @@ class FollowerFetched:
     log_start_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(NamedTuple):
     """Time has passed."""
 
 
-@dataclass(frozen=True, slots=True)
-class IsrAnswered:
+class IsrAnswered(NamedTuple):
     """The controller's answer to AlterPartition: `accepted` with the new state, or refused for
     sure. `asked_at` is the partition epoch of the question; another one is not ours any more."""
 
@@ -83,15 +79,13 @@ class IsrAnswered:
     asked_at: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MinIsrChanged:
+class MinIsrChanged(NamedTuple):
     """`min.insync.replicas` of the topic is `min_isr` now."""
 
     min_isr: int
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderAnswered:
+class LeaderAnswered(NamedTuple):
     """What a follower learned from its leader's fetch response."""
 
     high_watermark: int
@@ -107,35 +101,30 @@ Event = (
 # -- effects
 
 
-@dataclass(frozen=True, slots=True)
-class BecomeLeader:
+class BecomeLeader(NamedTuple):
     """Start to lead at this epoch: the log takes the epoch at its end."""
 
     leader_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class BecomeFollower:
+class BecomeFollower(NamedTuple):
     """Fetch from `leader_id` at this epoch (from nobody when it is NO_LEADER)."""
 
     leader_id: int
     leader_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class StopReplica:
+class StopReplica(NamedTuple):
     """We are no longer a replica."""
 
 
-@dataclass(frozen=True, slots=True)
-class AdvanceHighWatermark:
+class AdvanceHighWatermark(NamedTuple):
     """Everything before `offset` is committed."""
 
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class AlterIsr:
+class AlterIsr(NamedTuple):
     """Ask the controller for this ISR."""
 
     isr: tuple[int, ...]
@@ -143,8 +132,7 @@ class AlterIsr:
     partition_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class TruncateTo:
+class TruncateTo(NamedTuple):
     """Our log and the leader's part ways at `offset`."""
 
     offset: int
