@@ -339,7 +339,8 @@ class ReplicaState:
             return []
         effects: list[Effect] = []
         self.log_end_offset = event.log_end_offset
-        if 0 <= event.diverging_end_offset < event.log_end_offset:
+        if 0 <= event.diverging_end_offset <= event.log_end_offset:
+            # At the very end of the log too: an epoch in which nothing was written is dropped.
             self.log_end_offset = event.diverging_end_offset
             self.high_watermark = min(self.high_watermark, event.diverging_end_offset)
             effects.append(TruncateTo(event.diverging_end_offset))

@@ -35,6 +35,7 @@ class RoutingClient:
         self._connections: dict[tuple[str, int], SimulatedClient] = {}
         self._brokers: dict[int, tuple[str, int]] = {}
         self._leaders: dict[tuple[str, int], tuple[int, int]] = {}
+        self._epochs: dict[tuple[str, int], int] = {}  # the newest seen, also of what is forgotten
         self._coordinators: dict[tuple[int, str], tuple[str, int]] = {}
 
     def note(self, what: str) -> None:
@@ -88,8 +89,8 @@ class RoutingClient:
         for topic in response.topics:
             for partition in topic.partitions:
                 key = topic.name, partition.partition_index
-                known = self._leaders.get(key)
-                if known is None or partition.leader_epoch >= known[1]:
+                if partition.leader_epoch >= self._epochs.get(key, -1):
+                    self._epochs[key] = partition.leader_epoch
                     self._leaders[key] = partition.leader_id, partition.leader_epoch
 
     async def leader(self, topic: str, index: int) -> tuple[tuple[str, int], int]:
