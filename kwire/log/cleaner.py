@@ -246,12 +246,18 @@ class LogCleaner:
             elif self._is_stopped or job.is_stopped:
                 steps.close()
                 result.fail(CleaningStopped())
-            elif rate < NO_LIMIT:
-                scheduler.call_later(PIECE_BYTES * 1000 / max(rate, 1.0), begin)
             else:
                 begin()
 
         def begin() -> None:
+            owed = job.bytes_done - job.bytes_charged
+            job.bytes_charged = job.bytes_done
+            if rate < NO_LIMIT and owed:
+                scheduler.call_later(owed * 1000 / max(rate, 1.0), start)
+            else:
+                start()
+
+        def start() -> None:
             scheduler.run(piece).add_done_callback(advanced)
 
         def turn() -> None:

@@ -47,6 +47,7 @@ class CleaningJob:
     def __init__(self, plan: Plan, settings: CleanerSettings, seed: bytes) -> None:
         self.plan = plan
         self.bytes_done = 0
+        self.bytes_charged = 0  # of a rate limit: those that were waited for
         self.records_done = 0
         self.is_stopped = False
         memory_bytes = settings.map_bytes(plan.end - plan.first_dirty)

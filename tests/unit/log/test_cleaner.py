@@ -421,3 +421,43 @@ def test_recovery_takes_compacted_transactions_for_what_they_are(
     world.manager.shutdown()
     world.start()
     assert "transaction index" not in caplog.text
+
+
+def test_a_rate_limit_spreads_the_work_over_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kwire.log.cleaner.PIECE_BYTES", 1000)
+    world = CleaningWorld(settings=CleanerSettings(io_bytes_per_second_max=10_000.0))
+    for at in range(10):
+        world.append([(b"key-%d" % at, b"x" * 400)])
+    world.roll()
+    assert world.clean() == 0  # about 4.5 KB read twice and written: more than a second
+    world.scheduler.advance(900)
+    assert world.cleaner.cleanings == 0
+    world.scheduler.advance(1000)
+    assert world.cleaner.cleanings == 1
+
+
+def test_two_threads_clean_two_logs_at_a_time() -> None:
+    world = CleaningWorld(settings=CleanerSettings(threads=2), partitions=3)
+    for partition in range(3):
+        world.partition = partition
+        world.append([(b"a", b"1")])
+        world.append([(b"a", b"2")])
+        world.roll()
+    world.scheduler.holds_jobs = True
+    world.cleaner.look()
+    world.scheduler.turn()
+    assert len(world.cleaner._busy) == 2
+    world.scheduler.holds_jobs = False
+    world.scheduler.turn()
+    assert world.cleaner.cleanings == 3
+
+
+def test_a_disabled_cleaner_does_nothing() -> None:
+    world = CleaningWorld(settings=CleanerSettings(enabled=False))
+    world.append([(b"a", b"1")])
+    world.append([(b"a", b"2")])
+    world.roll()
+    world.cleaner.start()
+    world.scheduler.advance(60_000)
+    assert world.clean() == 0
+    assert [row[0] for row in world.rows()] == [0, 1]
