@@ -480,3 +480,9 @@ def serve() -> None:
 def spark() -> None:
     """Jobs on Spark: archive, replay, mirror, audit, profile; `kwire spark --help`."""
     # Reached only through --help: main.py runs `spark` without this module.
+
+
+@app.command("log", context_settings={"ignore_unknown_options": True})
+def log() -> None:
+    """Dump, verify or sum up the files of a data directory; `kwire log --help`."""
+    # Reached only through --help: main.py runs `log` without this module.
