@@ -22,7 +22,7 @@ from kwire.testing.simulation.client import SimulatedClient
 
 PORT = 9092
 TOPIC, GROUP = "ledger", "readers"
-PRODUCERS, TRANSACTIONS, KILLS = 3, 8, 4
+PRODUCERS, TRANSACTIONS, KILLS = 3, 12, 5
 SETTINGS = {
     "log.dirs": "/data",
     "listeners": f"PLAINTEXT://broker:{PORT}",
@@ -67,7 +67,7 @@ class Ledger:
             host.loop.create_task(self.produce(number)) for number, host in enumerate(self.hosts)
         ]
         for _ in range(KILLS):
-            self.simulation.run_for(self.simulation.uniform(0.05, 0.9))
+            self.simulation.run_for(self.simulation.uniform(0.02, 0.4))
             self.broker.crash(power_loss=False)
             self.simulation.run_for(0.2)
             self.broker.restart()
