@@ -19,6 +19,8 @@ def must_roll(log: LogBase, segment: Segment, last_offset: int, max_timestamp: i
         waited_ms = max_timestamp - first_timestamp
     else:
         waited_ms = log.clock.wall_ms() - segment.created_ms
+    if waited_ms <= 0:
+        return False
     return waited_ms > log.config.roll_ms - min(log.jitter_ms, log.config.roll_ms)
 
 

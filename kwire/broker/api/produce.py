@@ -129,6 +129,7 @@ def _new_answer(index: int) -> Any:
     return answer
 
 
+_NOTHING: dict[Any, Any] = {}  # never changed
 _BareAnswer: Any = m.ProduceResponse.PartitionProduceResponse.BARE
 
 
@@ -169,12 +170,13 @@ class _Produce(Pending[Any]):
         self._waits = False
         self._deadline: Any = None
         self._denied: KafkaError | None = None
-        self._guards: dict[tuple[str, int], Any] = {}
-        self.verdicts: dict[tuple[str, int], ErrorCode] = {}
+        self._guards: dict[tuple[str, int], Any] = _NOTHING
+        self.verdicts: dict[tuple[str, int], ErrorCode] = _NOTHING
 
     def questions(self) -> list[Question]:
         """Begin to verify the transactional batches; what has to be asked first."""
         found: list[Question] = []
+        self._guards = {}
         for topic in self._request.topic_data:
             name = self._name(topic)
             for data in topic.partition_data:
@@ -214,7 +216,8 @@ class _Produce(Pending[Any]):
 
     def run(self) -> None:
         """Append everything that can be appended."""
-        self._denied = self._denial()
+        if self._request.transactional_id is not None:
+            self._denied = self._denial()
         by_id = self._context.api_version >= TOPIC_IDS_FROM
         responses = self._response.responses
         topic_class = m.ProduceResponse.TopicProduceResponse
@@ -233,10 +236,7 @@ class _Produce(Pending[Any]):
 
     def _denial(self) -> KafkaError | None:
         """The error that every partition gets, if there is one."""
-        transactional_id = self._request.transactional_id
-        if transactional_id is not None and not self._context.authorize(
-            WRITE, TRANSACTIONAL_ID, transactional_id
-        ):
+        if not self._context.authorize(WRITE, TRANSACTIONAL_ID, self._request.transactional_id):
             return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         return None
 
