@@ -238,7 +238,8 @@ class Node:
         """Register, catch up with the metadata, load the logs, serve."""
         self.metadata.on_leader_change(self.lifecycle.controller_changed)
         self.lifecycle.start()
-        await self._done(self.lifecycle.caught_up, "the registration of this broker")
+        limit_ms = self.config["initial.broker.registration.timeout.ms"]
+        await self._done(self.lifecycle.caught_up, "the registration of this broker", limit_ms)
         await self._load_logs()
         self.replication.start()
         self.lifecycle.ready_to_serve()
@@ -247,11 +248,15 @@ class Node:
             await listener.start()
         self.log_manager.start_timers()
 
-    async def _done(self, pending: Pending[None], what: str) -> None:
-        """Wait for a part of the start, however long others take, and say so."""
+    async def _done(self, pending: Pending[None], what: str, limit_ms: int | None = None) -> None:
+        """Wait for a part of the start, and say so where others take long; StartError at the
+        limit."""
         future: asyncio.Future[None] = self.loop.create_future()
         pending.add_done_callback(lambda _: _finish(future))
+        end_s = None if limit_ms is None else self.loop.time() + limit_ms / 1000
         while not future.done():
+            if end_s is not None and self.loop.time() >= end_s:
+                raise StartError(f"waited {limit_ms} ms for {what}: no controller took it")
             timer = self.loop.call_later(STILL_WAITING_S, logger.info, "waiting for %s", what)
             try:
                 await asyncio.wait_for(asyncio.shield(future), STILL_WAITING_S * 2)

@@ -56,6 +56,7 @@ class ControllerRunner:
         context.next_offset = raft.log.end_offset
         context.wall_ms = context.wall_ms or self._driver.clock.wall_ms()
         context.kraft_version = raft.voters.level
+        context.voter_ids = tuple(raft.voters.voters.ids)
         records, response = self.controller.handle(request, context, self._driver.now_ms)
         level = getattr(context, "wanted_kraft_version", None)
         if level is not None:

@@ -101,8 +101,8 @@ class ControllerContext:
     `apply_partition_quota` raises KafkaError(THROTTLING_QUOTA_EXCEEDED) when the controller
     mutation quota does not allow that many partitions now. `same_process`: the request comes from
     the broker of this very process, which holds the lock of their log directories, so that no
-    earlier incarnation of it can be alive. `kraft_version` is the quorum's, which is not among the
-    metadata; a handler sets `wanted_kraft_version` when the request wants a higher one, and the
+    earlier incarnation of it can be alive. `kraft_version` and `voter_ids` are the quorum's, which
+    are not among the metadata; a handler sets `wanted_kraft_version` when the request wants a higher one, and the
     driver then has raft raise it, and fails the request if that cannot be.
     """
 
@@ -119,4 +119,5 @@ class ControllerContext:
     same_process: bool = False
     apply_partition_quota: Callable[[int], None] = no_quota
     kraft_version: int | None = None
+    voter_ids: tuple[int, ...] | None = None
     wanted_kraft_version: int | None = None

@@ -210,6 +210,8 @@ class Controller:
         """
         if context.kraft_version is not None:
             self.state.kraft_version = context.kraft_version
+        if context.voter_ids is not None:
+            self.state.voter_ids = context.voter_ids
         operation, module, function, count = _ROUTES[type(request).NAME]
         try:
             if not self.is_active:

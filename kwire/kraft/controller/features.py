@@ -179,7 +179,7 @@ def reason_unsupported(state: ControllerState, name: str, level: int) -> str | N
         reason = _reason(f"Controller {controller_id}", ranges.get(name), level)
         if reason is not None:
             return reason
-    for voter_id in state.config.voter_ids:
+    for voter_id in state.voter_ids:
         if voter_id != state.config.node_id and voter_id not in state.image.controllers:
             return f"controller {voter_id} has not registered, and may not support this feature"
     return None

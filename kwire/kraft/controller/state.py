@@ -46,6 +46,7 @@ class ControllerState:
         self.index = PartitionIndex()
         self.heartbeats = Heartbeats(config.session_timeout_ms)
         self.kraft_version = config.kraft_version
+        self.voter_ids = config.voter_ids
 
     @property
     def gates(self) -> MetadataVersion:
