@@ -46,6 +46,7 @@ class Writer:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self.sent = 0
         self.acknowledged: dict[int, dict[int, int]] = {p: {} for p in range(partitions)}
+        self.unplaced: dict[int, set[int]] = {p: set() for p in range(partitions)}
         self.failed: list[str] = []
 
     def __enter__(self) -> Writer:
@@ -74,6 +75,9 @@ class Writer:
     def _told(self, error: Any, message: Any) -> None:
         if error is not None:
             self.failed.append(str(error))
+        elif message.offset() is None:
+            # The broker knew the batch and not where it is (DUPLICATE_SEQUENCE_NUMBER).
+            self.unplaced[message.partition()].add(int(message.value()))
         else:
             self.acknowledged[message.partition()][message.offset()] = int(message.value())
 
@@ -129,6 +133,7 @@ def check(bootstrap: str, topic: str, writer: Writer) -> None:
         lost = {o: n for o, n in acknowledged.items() if there.get(o) != n}
         assert not lost, f"{topic}-{partition}: acknowledged and not there: {sorted(lost)[:10]}"
         numbers = [number for _, number in records]
+        assert writer.unplaced[partition] <= set(numbers), f"{topic}-{partition}: lost"
         assert numbers == sorted(set(numbers)), f"{topic}-{partition}: out of order, or copies"
         if not writer.failed:
             assert numbers == list(range(len(numbers))), f"{topic}-{partition}: a hole"
