@@ -43,6 +43,7 @@ class Checkers:
         self.by_name: dict[tuple[str, int], CommittedLog] = {}
         self.first: Violation | None = None
         self.checks = 0
+        self.topics: dict[str, None] = {}  # created by committed metadata
         self._quorum_leaders: dict[int, int] = {}
         self._quorum_epochs: dict[tuple[int, int], int] = {}
         self._partition_leaders: dict[tuple[bytes, int, int], tuple[int, int]] = {}
@@ -202,6 +203,9 @@ class Checkers:
     def metadata_committed(self, node_id: int, batch: MetadataBatch) -> None:
         """A node applies a committed batch of metadata."""
         content = crc32(repr(batch.records).encode())
+        for record in batch.records:
+            if type(record).NAME == "TopicRecord":
+                self.topics[record.name] = None
         for offset in (batch.base_offset, batch.last_offset):
             known = self._metadata.setdefault(offset, (batch.epoch, content))
             if known != (batch.epoch, content):

@@ -28,6 +28,7 @@ from tests.sim.workload import (
     TOPICS,
     UNCOMMITTED,
     Actor,
+    Administrator,
     IdempotentProducer,
     Reader,
     TransactionalProducer,
@@ -112,7 +113,7 @@ class History:
             cluster.start(node_id)
         self._until(cluster.is_in_sync, START_LIMIT_S, "the cluster does not start")
         host = simulation.host("clients")
-        creation = host.loop.create_task(create_topics(RoutingClient(host, "creator")))
+        creation = host.loop.create_task(create_topics(RoutingClient(host, "creator"), TOPICS))
         self._until(creation.done, START_LIMIT_S, "the topics cannot be created")
         self._make_actors()
         tasks = [actor.client.host.loop.create_task(actor.run()) for actor in self.actors]
@@ -180,6 +181,7 @@ class History:
             IdempotentProducer(self.simulation.host("others"), "p1", checkers, "plain"),
             TransactionalProducer(host, "t0", checkers, implicit=False),
             TransactionalProducer(host, "t1", checkers, implicit=True),
+            Administrator(host, "admin", checkers),
         ]
         for topic, count in TOPICS.items():
             for index in range(count):
@@ -246,6 +248,7 @@ def main() -> int:
         mutation = arguments[at + 1]
         del arguments[at : at + 2]
     show = "--transcript" in arguments
+    until_failure = "--until-failure" in arguments
     arguments = [a for a in arguments if not a.startswith("--")]
     first = int(arguments[0]) if arguments else 1
     runs = int(arguments[1]) if len(arguments) > 1 else 1
@@ -259,6 +262,8 @@ def main() -> int:
         print(result.line(), flush=True)
         failed += result.violation is not None
         gc.collect()
+        if failed and until_failure:
+            break
     return 1 if failed else 0
 
 

@@ -1,12 +1,257 @@
-"""Faults put into the code on purpose."""
+"""Faults put into the code on purpose, to show that the simulation finds them.
+
+Each one is what somebody might really get wrong; `SEEDS` pins, for each, a seed whose history
+finds it (`make test` replays these; `python -m tests.sim.search NAME` looks for one).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
+
+Mutation = Callable[[Any], None]
+"""`mutation(replace)`, where `replace(owner, name, value)` is undone afterwards."""
+
+
+def ack_before_high_watermark(replace: Any) -> None:
+    """acks=all is answered once the leader has written."""
+    from kwire.replica.partition import Partition
+
+    replace(Partition, "wait_for_commit", lambda self, offset, callback: None)
+
+
+def high_watermark_beyond_isr(replace: Any) -> None:
+    """The high watermark follows the fastest in-sync replica, not the slowest."""
+    from kwire.replica.state import AdvanceHighWatermark, ReplicaState
+
+    def advance(self: Any, now_ms: int) -> list[Any]:
+        ends = [self.followers[r].log_end_offset for r in self.isr if r in self.followers]
+        mark = min(self.log_end_offset, max(ends, default=self.log_end_offset))
+        if mark <= self.high_watermark:
+            return []
+        self.high_watermark = mark
+        return [AdvanceHighWatermark(mark)]
+
+    replace(ReplicaState, "_advance", advance)
+
+
+def min_isr_ignored(replace: Any) -> None:
+    """A leader alone acknowledges acks=all."""
+    from kwire.replica.partition import Partition
+    from kwire.replica.state import ReplicaState
+
+    original = ReplicaState._advance
+
+    def advance(self: Any, now_ms: int) -> list[Any]:
+        kept, self.min_isr = self.min_isr, 1
+        try:
+            return original(self, now_ms)
+        finally:
+            self.min_isr = kept
+
+    replace(ReplicaState, "_advance", advance)
+    replace(Partition, "effective_min_isr", lambda self: 1)
+
+
+def isr_expanded_before_catch_up(replace: Any) -> None:
+    """Whoever fetches is in sync."""
+    from kwire.replica.state import ReplicaState
+
+    original = ReplicaState._follower_fetched
+
+    def fetched(self: Any, event: Any, now_ms: int) -> list[Any]:
+        effects = original(self, event, now_ms)
+        if (
+            event.replica_id in self.followers
+            and event.replica_id not in self.isr
+            and self.pending_isr is None
+            and self.is_eligible(event.replica_id, event.replica_epoch)
+        ):
+            effects.append(self._alter((*self.isr, event.replica_id)))
+        return effects
+
+    replace(ReplicaState, "_follower_fetched", fetched)
+    replace(ReplicaState, "maximal_isr", property(lambda self: self.isr))
+
+
+def truncation_to_stale_high_watermark(replace: Any) -> None:
+    """KIP-101: a follower cuts its log to the high watermark that it knew, and a new leader too."""
+    from kwire.replica.fetcher import LeaderFetcher
+
+    original = LeaderFetcher.add
+
+    def add(self: Any, partition: Any, leader_epoch: int) -> None:
+        if partition.state.high_watermark < partition.log.log_end_offset:
+            partition.truncate_to(partition.state.high_watermark)
+        original(self, partition, leader_epoch)
+
+    replace(LeaderFetcher, "add", add)
+
+
+def truncation_skipped(replace: Any) -> None:
+    """A follower goes on where its log ends, whatever the leader says about epochs."""
+    from kwire.replica.fetcher import LeaderFetcher
+
+    def diverged(self: Any, partition: Any, diverging: Any) -> None:
+        partition.log.leader_epochs.truncate_from_end(partition.log.log_end_offset)
+
+    replace(LeaderFetcher, "_diverged", diverged)
+
+
+def dedupe_state_lost_at_failover(replace: Any) -> None:
+    """A new leader knows nothing of the producers."""
+    from kwire.log.partition_log import PartitionLog
+
+    original = PartitionLog.assign_epoch
+
+    def assign_epoch(self: Any, leader_epoch: int) -> None:
+        original(self, leader_epoch)
+        if self.leader_epochs.latest > 0:
+            self.producers.clear()
+
+    replace(PartitionLog, "assign_epoch", assign_epoch)
+
+
+def leader_epoch_not_bumped(replace: Any) -> None:
+    """Another leader is elected at the same epoch."""
+    from kwire.kraft.images.topics import PartitionImage
+
+    original = PartitionImage.merge
+
+    def changed(self: Any, change: Any) -> Any:
+        return original(self, change)._replace(leader_epoch=self.leader_epoch)
+
+    replace(PartitionImage, "merge", changed)
+
+
+def metadata_answered_before_commit(replace: Any) -> None:
+    """The controller answers once it has appended."""
+    from kwire.kraft.runner import ControllerRunner
+
+    def when_committed(self: Any, offset: int, reply: Any, response: Any) -> None:
+        reply.complete(response)
+
+    replace(ControllerRunner, "when_committed", when_committed)
+
+
+def metadata_acknowledged_unsynced(replace: Any) -> None:
+    """A replica of the metadata acknowledges what it has not synced."""
+    from kwire.kraft.raft.handlers import fetch
+
+    replace(fetch, "_waits_for_flush", lambda raft: False)
+
+
+def fetches_above_the_high_watermark(replace: Any) -> None:
+    """Consumers read what is written."""
+    from kwire.log.partition_log import PartitionLog
+    from kwire.log.types import Isolation
+
+    original = PartitionLog.read
+
+    def read(self: Any, offset: int, bytes_max: int, **options: Any) -> Any:
+        if options.get("isolation") == Isolation.HIGH_WATERMARK:
+            options["isolation"] = Isolation.LOG_END
+        return original(self, offset, bytes_max, **options)
+
+    replace(PartitionLog, "read", read)
+
+
+def last_stable_offset_ignored(replace: Any) -> None:
+    """read_committed reads up to the high watermark."""
+    from kwire.log.log_base import LogBase
+
+    replace(LogBase, "last_stable_offset", property(lambda self: self.high_watermark))
+
+
+def aborted_list_lost(replace: Any) -> None:
+    """A read_committed fetch does not say which transactions are aborted."""
+    from kwire.log.partition_log import PartitionLog
+
+    replace(PartitionLog, "_aborted", lambda self, offset, next_offset: [])
+
+
+def marker_lost(replace: Any) -> None:
+    """Markers that a leader did not take count as written."""
+    from kwire.coordinator.transaction.markers import MarkerSender
+
+    def retry_later(self: Any, job: Any) -> None:
+        self._finish(job)
+
+    replace(MarkerSender, "_retry_later", retry_later)
+
+
+def unclean_restart_stays_in_sync(replace: Any) -> None:
+    """A broker that lost what it had not synced comes back as an in-sync replica."""
+    from kwire.kraft.controller import elections
+
+    replace(elections, "shut_down", lambda state, broker_id, was_clean: [])
+
+
+def transaction_ends_before_commit(replace: Any) -> None:
+    """Coordinators answer once they have appended."""
+    from kwire.coordinator.runtime import CoordinatorRuntime
+
+    def hold(self: Any, current: Any, pending: Any, response: Any, error: Any) -> None:
+        if error is not None:
+            pending.fail(error)
+        else:
+            pending.complete(response)
+
+    replace(CoordinatorRuntime, "_hold", hold)
+
+
+def follower_counts_ahead(replace: Any) -> None:
+    """The leader takes what it has sent to a follower for what the follower has."""
+    from kwire.replica.partition import Partition
+
+    original = Partition.follower_fetched
+
+    def fetched(self: Any, replica: int, epoch: int, offset: int, start: int) -> None:
+        original(self, replica, epoch, max(offset, self.log.log_end_offset), start)
+
+    replace(Partition, "follower_fetched", fetched)
+
+
+MUTATIONS: dict[str, Mutation] = {
+    mutation.__name__: mutation
+    for mutation in (
+        ack_before_high_watermark,
+        high_watermark_beyond_isr,
+        min_isr_ignored,
+        isr_expanded_before_catch_up,
+        truncation_to_stale_high_watermark,
+        truncation_skipped,
+        dedupe_state_lost_at_failover,
+        leader_epoch_not_bumped,
+        metadata_answered_before_commit,
+        metadata_acknowledged_unsynced,
+        fetches_above_the_high_watermark,
+        last_stable_offset_ignored,
+        aborted_list_lost,
+        marker_lost,
+        unclean_restart_stays_in_sync,
+        transaction_ends_before_commit,
+        follower_counts_ahead,
+    )
+}
+
+SEEDS: dict[str, int] = {}
 
 
 @contextmanager
 def applied(name: str | None) -> Iterator[None]:
-    """Run with one mutation."""
-    yield
+    """Run with one mutation, or with none."""
+    undo: list[tuple[Any, str, Any]] = []
+
+    def replace(owner: Any, attribute: str, value: Any) -> None:
+        undo.append((owner, attribute, vars(owner)[attribute]))
+        setattr(owner, attribute, value)
+
+    if name is not None:
+        MUTATIONS[name](replace)
+    try:
+        yield
+    finally:
+        for owner, attribute, value in reversed(undo):
+            setattr(owner, attribute, value)

@@ -18,7 +18,7 @@ from tests.sim.client import Retry, RoutingClient
 from tests.sim.model import CommittedLog
 
 TOPICS = {"plain": 2, "exact": 2}
-GROUP_TOPIC = "plain"
+ADMIN_TOPICS_MAX = 6
 UNCOMMITTED, COMMITTED = 0, 1
 REJECTED = (
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -105,10 +105,27 @@ class Actor:
                 )
 
 
-async def create_topics(client: RoutingClient) -> None:
-    """Make the topics, whatever it takes."""
+class Administrator(Actor):
+    """Creates a topic now and then; one whose creation is acknowledged is committed metadata."""
+
+    async def run(self) -> None:
+        number = 0
+        while not self.stop:
+            await self.client.pause(2.0)
+            if number < ADMIN_TOPICS_MAX:
+                name = f"admin-{number}"
+                await create_topics(self.client, {name: 1})
+                number += 1
+                self.client.note(f"created {name}")
+                if name not in self.checkers.topics:
+                    self.checkers.fail(f"{name} was said to be created, and is not committed")
+            self.operations += 1
+
+
+async def create_topics(client: RoutingClient, topics: dict[str, int]) -> None:
+    """Make topics, whatever it takes."""
     request = m.CreateTopicsRequest
-    missing = dict(TOPICS)
+    missing = dict(topics)
     while missing:
         try:
             response = await client.ask(
