@@ -1,6 +1,7 @@
 """AddOffsetsToTxn, versions 0-4: a transaction is about to commit offsets of a group.
 
-It adds the group's partition of `__consumer_offsets` to the transaction. PRODUCER_FENCED is
+It adds the group's partition of `__consumer_offsets` to the transaction, also before that topic
+exists: who asks for the group's coordinator next makes it. PRODUCER_FENCED is
 INVALID_PRODUCER_EPOCH before version 2. Source: KIP-98, KIP-447; measured on Apache Kafka 4.4.
 """
 
@@ -26,14 +27,16 @@ def handle(context: RequestContext, request: Any) -> Any:
         return _response(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not context.authorize(READ, GROUP, request.group_id):
         return _response(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    offsets = context.node.image.topics.by_name.get(OFFSETS_TOPIC)
-    if offsets is None:
-        return _response(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    pending = context.node.transactions.add_partitions(
+    node = context.node
+    offsets = node.image.topics.by_name.get(OFFSETS_TOPIC)
+    count = (
+        node.config["offsets.topic.num.partitions"] if offsets is None else len(offsets.partitions)
+    )
+    pending = node.transactions.add_partitions(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,
-        [(OFFSETS_TOPIC, partition_for(request.group_id, len(offsets.partitions)))],
+        [(OFFSETS_TOPIC, partition_for(request.group_id, count))],
         0,
     )
     return after(pending, lambda done: _answer(context, done))
