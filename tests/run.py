@@ -6,6 +6,7 @@
 
 Prints a table with minutes a group, the failures, what was skipped and why, and as the last line
 `N passed, N failed, N skipped`. Exit status 1 when something failed. Logs: `.cache/test-logs`.
+With KWIRE_TEST_MINUTES no group starts after that many minutes: what is left is skipped by name.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ def _selected(words: list[str]) -> list[Group]:
     return [by_name[word] for word in words]
 
 
-def _run(group: Group, paths: Paths, brokers: ServedBrokers) -> Result:
+def _run(group: Group, paths: Paths, brokers: ServedBrokers, minutes: float) -> Result:
+    minutes_max = float(os.environ.get("KWIRE_TEST_MINUTES") or "inf")
+    if minutes > minutes_max:
+        return Result.skip(f"{group.name}: the {minutes_max:g} minutes of this run are over")
     missing = group.missing()
     if missing is not None:
         return Result.skip(missing)
@@ -58,7 +62,7 @@ def main(words: list[str]) -> int:
         for group in _selected(words):
             started = time.monotonic()
             print(f"{group.name} ...", flush=True)
-            result = _run(group, paths, brokers)
+            result = _run(group, paths, brokers, (started - began) / 60)
             minutes = (time.monotonic() - started) / 60
             table.append(
                 f"{group.name:28} {result.passed:6} {result.failed:6} {result.skipped:7}"

@@ -315,15 +315,6 @@ TEST: tuple[Group, ...] = (
 
 GATE: tuple[Group, ...] = (
     Group(
-        "spark jobs",
-        pytest_group("compat_tests/spark/jobs"),
-        2400,
-        tools=("java", "mvn"),
-        modules=("pyspark", "pandas"),
-    ),
-    Group("demo", demo, 900, tools=("java", "mvn"), modules=("pyspark", "pandas")),
-    Group("spark", program("spark", "spark", out="spark.tsv"), 900, ("java", "mvn"), ("pyspark",)),
-    Group(
         "java share",
         program("java", "share", "share", out="java-share.tsv"),
         400,
@@ -366,5 +357,17 @@ GATE: tuple[Group, ...] = (
         pytest_group("tests/differential"),
         600,
         tools=("java", "mvn"),
+    ),
+    Group("spark", program("spark", "spark", out="spark.tsv"), 900, ("java", "mvn"), ("pyspark",)),
+    Group("demo", demo, 900, tools=("java", "mvn"), modules=("pyspark", "pandas")),
+    *(
+        Group(
+            f"spark {name}",
+            pytest_group(f"compat_tests/spark/jobs/test_{name}.py"),
+            900,
+            tools=("java", "mvn"),
+            modules=("pyspark", "pandas"),
+        )
+        for name in ("pipeline", "connector", "mirror", "kills")
     ),
 )
