@@ -7,7 +7,8 @@
 
 Requests are encoded before the clock starts. A connection has one request on its way in
 transactions and PIPELINE of them otherwise. With --pid the CPU time of that process is told per
-request. Runs against Apache Kafka as well.
+request. Runs against Apache Kafka as well. The broker needs group.initial.rebalance.delay.ms=3000
+(Kafka's default), so that the members of a group come into one generation.
 """
 
 from __future__ import annotations
@@ -144,8 +145,9 @@ async def members_of(address: str, group: str) -> list[bytes]:
 
 async def heartbeats(address: str, seconds: float) -> int:
     requests: list[bytes] = []
-    for start in range(0, GROUPS, 10):
-        groups = [members_of(address, f"bench-beat-{i}") for i in range(start, start + 10)]
+    name = f"bench-beat-{time.time():.3f}"  # members of before would be waited for
+    for start in range(0, GROUPS, 50):
+        groups = [members_of(address, f"{name}-{i}") for i in range(start, start + 50)]
         for beats in await asyncio.gather(*groups):
             requests += beats
     ends_at = time.monotonic() + seconds
