@@ -65,7 +65,7 @@ def fill(bootstrap: str, size_bytes: int) -> None:
 def timed(command: list[str]) -> tuple[float, float]:
     """(seconds, CPU-seconds of all processes of its session) of a command; raises when it fails.
 
-    The JVM and Python's workers are not waited for by the driver: their times are read from /proc while
+    The JVM and the workers are not waited for by the driver: their times are read from /proc while
     they run (Linux), so that what they use in their last half second is missing.
     """
     started_s = time.monotonic()
