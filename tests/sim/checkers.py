@@ -10,6 +10,7 @@ checks cost a part of what the run does.
     epochs and high watermarks do not go back       a role changes, a high watermark moves
     committed metadata is never lost nor forked     a node applies committed metadata
     a new leader has everything that is committed   a leadership begins
+    the in-sync replicas have what is committed     a high watermark of a leader moves
     replicas are equal up to the high watermark     a high watermark moves, at the end
     nothing above the high watermark is served      a consumer gets records (`ClientChecks`)
     acknowledged (acks=all) means committed         a producer gets its answer
@@ -31,6 +32,7 @@ from kwire.replica.partition import Partition
 from tests.sim.model import CommittedLog, Violation
 
 READ_BYTES = 1 << 20
+MIN_ISR = 2
 INTERNAL = ("__",)
 Key = tuple[bytes, int]
 
@@ -51,6 +53,7 @@ class Checkers:
         self._metadata: dict[int, tuple[int, int]] = {}
         self._metadata_end: dict[tuple[int, int], int] = {}
         self.life_of: Callable[[int], int] = lambda node_id: 0
+        self.honest_node: Callable[[int], Node | None] = lambda node_id: None
 
     def fail(self, text: str) -> None:
         """Remember the first violation and raise it."""
@@ -152,11 +155,39 @@ class Checkers:
         if start < min(offset, log.end):
             for data in batches_of(partition.log, start, min(offset, log.end)):
                 log.compare(data, max(start, _first(data)), min(offset, log.end, _next(data)), who)
+        if partition.is_leader:
+            self._held_by_the_isr(partition, offset, log, who)
         if offset > log.end:
             if not partition.is_leader:
                 self.fail(f"{who}: high watermark {offset} of {log.name}, no leader is past {log.end}")
             for data in batches_of(partition.log, log.end, offset):
                 log.extend(data, min(offset, _next(data)), state.leader_epoch, who)
+
+    def _held_by_the_isr(
+        self, partition: Partition, offset: int, log: CommittedLog, who: str
+    ) -> None:
+        """Every in-sync replica has what is committed: those that run, that have not lost what
+        they had, and that have not heard of a later leader."""
+        state = partition.state
+        needed = min(MIN_ISR, len(state.replicas))
+        if len(state.isr) < needed:
+            self.fail(f"{who}: {log.name} commits {offset} with {state.isr}, {needed} are needed")
+        for replica in state.isr:
+            node = self.honest_node(replica)
+            known = (
+                None
+                if node is None
+                else node.replicas.partition_by_id(partition.topic_id, partition.index)
+            )
+            if known is None or known.log is None:
+                continue
+            if known.state.leader_epoch > partition.leader_epoch:
+                continue
+            if known.log.log_end_offset < offset:
+                self.fail(
+                    f"{who}: high watermark {offset} of {log.name}, the log of n{replica}, which "
+                    f"is in sync, ends at {known.log.log_end_offset}"
+                )
 
     def _leadership(self, node: Node, partition: Partition, epoch: int | None) -> None:
         if epoch is None:

@@ -75,12 +75,17 @@ class History:
         self.plan = plan or Plan.drawn(self.simulation.random)
         self.cluster = Cluster(self.simulation, self.plan.settings, self._attach)
         self.checkers.life_of = lambda node_id: self.cluster.lives[node_id]
+        self.checkers.honest_node = self._honest_node
         self.faults = Faults(self.cluster, self.plan)
         self.actors: list[Actor] = []
         self.seed = seed
 
     def _attach(self, node: Node) -> None:
         self.checkers.attach(node)
+
+    def _honest_node(self, node_id: int) -> Node | None:
+        """A node that runs and has lost nothing since everything was in sync."""
+        return None if node_id in self.cluster.unclean else self.cluster.nodes.get(node_id)
 
     def run(self) -> Result:
         """Run it; never raises for a broken promise."""

@@ -19,6 +19,7 @@ from tests.sim.model import CommittedLog
 
 TOPICS = {"plain": 2, "exact": 2}
 ADMIN_TOPICS_MAX = 6
+THINK_S = 0.3
 UNCOMMITTED, COMMITTED = 0, 1
 REJECTED = (
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -176,7 +177,7 @@ class IdempotentProducer(Actor):
             )
             await self._send(index, records, values)
             sequences[index] += len(values)
-            await self.client.pause(0.1)
+            await self.client.pause(THINK_S)
 
     async def _producer_id(self) -> tuple[int, int]:
         request = m.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=-1)
@@ -249,7 +250,7 @@ class TransactionalProducer(Actor):
                 await self._begin_anew()
             self.transactions.append((outcome, values))
             self.client.note(f"transaction of {len(values)} records: {outcome}")
-            await self.client.pause(0.1)
+            await self.client.pause(THINK_S)
 
     async def _begin_anew(self) -> None:
         request = m.InitProducerIdRequest(
@@ -406,6 +407,7 @@ class Reader(Actor):
                 continue
             if found:
                 self.operations += 1
+                await self.client.pause(THINK_S)
 
     async def fetch(self) -> int:
         """One fetch; the number of records that it brought."""

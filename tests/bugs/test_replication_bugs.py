@@ -1,0 +1,88 @@
+"""Faults that Kafka's replication once had, over real logs without sockets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.replica.state import AdvanceHighWatermark, LeaderAnswered, ReplicaState, TruncateTo
+from tests.support.replicas import Replicas
+
+
+def test_kip_320_a_request_of_another_leader_epoch_is_fenced(tmp_path: Path) -> None:
+    """A zombie's follower or a client with old metadata would read what a newer leader replaced."""
+    world = Replicas(tmp_path)
+    world.lead(1, epoch=5)
+    partition = world[1].partition
+    partition.leader_log(5)
+    with pytest.raises(KafkaError) as older:
+        partition.leader_log(4)
+    assert older.value.code == ErrorCode.FENCED_LEADER_EPOCH
+    with pytest.raises(KafkaError) as newer:
+        partition.leader_log(6)
+    assert newer.value.code == ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+def test_kafka_7415_a_new_leader_notes_its_epoch_before_it_writes(tmp_path: Path) -> None:
+    """Without it the leader told followers that their newer epoch was unknown, and they kept what
+    it did not have."""
+    world = Replicas(tmp_path)
+    world.lead(1, epoch=0)
+    world.append(1, b"a")
+    world.exchange()
+    world.lead(2, epoch=1)
+    assert world.epochs(2) == [(0, 0), (1, 1)]
+    assert world[2].partition.log.end_offset_for_epoch(0) == (0, 1)
+    assert world[2].partition.log.end_offset_for_epoch(1) == (1, 1)
+
+
+def test_kafka_14704_a_follower_truncates_before_it_moves_its_high_watermark() -> None:
+    """The answer that tells of the divergence also has the leader's high watermark: taken first,
+    it covered records that were about to be cut, and consumers could read them."""
+    state = ReplicaState(1, leader_id=2, leader_epoch=3, replicas=(1, 2), isr=(1, 2))
+    state.high_watermark, state.log_end_offset = 4, 10
+    effects = state.step(LeaderAnswered(9, 10, diverging_end_offset=6), 0)
+    assert effects[0] == TruncateTo(6)
+    assert all(e.offset <= 6 for e in effects if isinstance(e, AdvanceHighWatermark))
+    assert state.high_watermark <= 6
+
+
+def test_kafka_10778_nothing_is_appended_after_a_write_has_failed(tmp_path: Path) -> None:
+    """A partition that went on after a failed write could acknowledge what lies behind a hole."""
+    world = Replicas(tmp_path)
+    world.lead(1, epoch=0)
+    world.append(1, b"a")
+    log = world[1].partition.log
+    log.fail(OSError(28, "no space left on device"))
+    with pytest.raises(KafkaError) as refused:
+        world.append(1, b"b")
+    assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert log.log_end_offset == 1
+
+
+def test_kafka_9835_a_truncation_never_leaves_the_high_watermark_behind_the_log(
+    tmp_path: Path,
+) -> None:
+    """A read between the truncation and the move of the high watermark saw more than there was."""
+    world = Replicas(tmp_path)
+    world.lead(1, epoch=0)
+    world.append(1, b"a")
+    world.append(1, b"b")
+    world.exchange()
+    partition = world[2].partition
+    partition.truncate_to(1)
+    assert partition.log.log_end_offset == 1
+    assert partition.log.high_watermark <= 1
+    assert partition.state.high_watermark <= 1
+
+
+def test_kafka_9491_a_log_that_begins_anew_has_its_high_watermark_there(tmp_path: Path) -> None:
+    """A follower behind the leader's first offset kept an old one, below its own log's start."""
+    world = Replicas(tmp_path)
+    world.lead(1, epoch=0)
+    partition = world[2].partition
+    partition.start_anew_at(100)
+    assert partition.log.log_start_offset == 100
+    assert partition.log.high_watermark == partition.state.high_watermark == 100
