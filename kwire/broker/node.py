@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kwire.broker.allow_all import AllowAll
 from kwire.broker.auto_create import AutoTopicCreation
 from kwire.broker.connection_limits import ConnectionLimits
 from kwire.broker.context import RequestContext
@@ -87,7 +88,7 @@ class Node:
         self.broker_id = config.node_id
         self.cluster_id = ""
         self.incarnation_id = b""
-        self.authorizer: Any = None
+        self.authorizer: Any = AllowAll() if config["authorizer.class.name"] else None
         self.image = MetadataImage()
         self.buffer_pool = BufferPool(_receive_bytes_max(config["queued.max.request.bytes"]))
         self.deadlines = DeadlineHeap(loop)

@@ -20,6 +20,10 @@ from kwire.config.values import Value, to_text
 
 LISTENER_PREFIX = "listener.name."
 PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.", "config.providers.")
+AUTHORIZER = "authorizer.class.name"
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+# The settings of Kafka's own authorizer, see `consistency.check_authorizer`.
+AUTHORIZER_SETTINGS = ("super.users", "allow.everyone.if.no.acl.found")
 
 
 class Source(enum.Enum):
@@ -87,6 +91,9 @@ class BrokerConfig(Mapping[str, Any]):
             if name.startswith(PLUGIN_PREFIXES):
                 self.warnings.append(f"{name} is accepted without effect: no plug-ins are loaded")
                 return
+            if name in AUTHORIZER_SETTINGS:
+                self._values[name] = text
+                return
             raise ConfigError(_unknown(name, text))
         try:
             value = definition.parse(text)
@@ -96,7 +103,10 @@ class BrokerConfig(Mapping[str, Any]):
         self._values[name] = value
         shown = "[hidden]" if definition.sensitive else text
         if name != definition.name or value != definition.default:
-            if definition.support == "refused":
+            if definition.support == "refused" and (name, value) != (
+                AUTHORIZER,
+                STANDARD_AUTHORIZER,
+            ):
                 raise ConfigError(
                     f"{name}={shown} is refused: {definition.note}; accepted: "
                     + (to_text(definition.default) or "nothing (leave it out)")

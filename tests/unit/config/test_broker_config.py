@@ -235,3 +235,20 @@ def test_every_default_is_valid() -> None:
     for definition in BROKER.values():
         if definition.default_text:
             assert definition.parse(definition.default_text) == definition.default
+
+
+def test_kafkas_authorizer_only_where_it_refuses_nobody() -> None:
+    """ACLs of a copied directory can be looked at; what would have to be enforced is refused."""
+    standard = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
+    assert "super.users=User:ANONYMOUS" in refusal(overrides=standard)
+    assert "refused" in refusal(overrides={**standard, "super.users": "User:admin"})
+    assert "refused" in refusal(overrides={"authorizer.class.name": "com.example.Own"})
+    config = BrokerConfig.load(
+        overrides={
+            **standard,
+            "super.users": "User:admin; User:ANONYMOUS",
+            "allow.everyone.if.no.acl.found": "true",
+        },
+        developer=True,
+    )
+    assert config["authorizer.class.name"] == standard["authorizer.class.name"]
