@@ -8,6 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export KWIRE_CACHE ?= $(HOME)/.cache/kwire
 SEED ?=
+RUNS ?=
 ARGS ?=
 
 .PHONY: run demo test compat-gate lint format unit stress sim chaos bench differential docs setup setup-test peers clean
@@ -60,7 +61,8 @@ format: setup-test
 unit: setup-test
 	$(BIN)/python -m pytest -q -n 2 tests/unit tests/bugs $(ARGS)
 
-# Longer runs of the same tests: ten times the seeds. `make sim SEED=42` replays one.
+# Longer runs of the same tests: ten times the seeds. `make sim SEED=42` replays one, with RUNS=m the m
+# seeds from there on.
 EFFORT ?= 10
 stress: setup-test
 	$(if $(SEED),KWIRE_SIM_SEED=$(SEED)) \
@@ -68,13 +70,15 @@ stress: setup-test
 	  $(BIN)/python -m pytest -q -n 2 tests/sim tests/hostile tests/unit/kraft tests/unit/log $(ARGS)
 
 sim: setup-test
-	KWIRE_SIM_SEED=$(SEED) $(BIN)/python -m pytest -q tests/sim $(ARGS)
+	$(if $(SEED),$(BIN)/python -m tests.sim.history $(SEED) $(or $(RUNS),1) $(ARGS),\
+	  KWIRE_SIM_RUNS=$(or $(RUNS),100) $(BIN)/python -m pytest -q tests/sim $(ARGS))
 
 # Power losses, kills and damaged files: simulated with many seeds, then with real processes.
 chaos: setup-test
 	KWIRE_EFFORT=$(EFFORT) KWIRE_POWER_SEEDS=$$((12 * $(EFFORT))) $(BIN)/python -m pytest -q -n 2 \
 	  tests/sim tests/unit/kraft/test_driver_power_loss.py tests/hostile/test_damaged_data_directories.py tests/system \
 	  -k "loss or kill or crash or damage or torn" $(ARGS)
+	KWIRE_EFFORT=$(EFFORT) $(BIN)/python -m pytest -q tests/chaos tests/system/cluster $(ARGS)
 
 differential: setup-test peers
 	$(BIN)/python -m pytest -q tests/differential $(ARGS)

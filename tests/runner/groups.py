@@ -352,6 +352,7 @@ GATE: tuple[Group, ...] = (
         tools=("java", "mvn"),
         modules=("confluent_kafka",),
     ),
+    Group("chaos", pytest_group("tests/chaos"), 400, modules=("confluent_kafka",)),
     Group(
         "differential",
         pytest_group("tests/differential"),

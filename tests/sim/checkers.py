@@ -51,7 +51,6 @@ class Checkers:
         self._partition_leaders: dict[tuple[bytes, int, int], tuple[int, int]] = {}
         self._marks: dict[tuple[int, int, bytes, int], tuple[int, int]] = {}
         self._metadata: dict[int, tuple[int, int]] = {}
-        self._metadata_end: dict[tuple[int, int], int] = {}
         self.life_of: Callable[[int], int] = lambda node_id: 0
         self.honest_node: Callable[[int], Node | None] = lambda node_id: None
 
@@ -68,7 +67,6 @@ class Checkers:
 
     def attach(self, node: Node) -> None:
         """A new life of a node begins."""
-        node.metadata.publisher.add(lambda delta, image: None)
         node.replicas.add_listener(
             lambda partition, epoch: self._guarded(self._leadership, node, partition, epoch)
         )
@@ -77,12 +75,10 @@ class Checkers:
     def watch(self) -> Iterator[None]:
         """Hook the production classes until the history ends."""
         from kwire.kraft.driver import RaftDriver
-        from kwire.kraft.publisher import ImagePublisher
 
         checkers = self
         advance = Partition.advance_high_watermark
         leader_changed = RaftDriver._leader_changed
-        load = ImagePublisher.on_snapshot
         commit = RaftDriver._commit
 
         def advanced(partition: Partition, offset: int, size_bytes: int = 0) -> None:
@@ -109,7 +105,6 @@ class Checkers:
             Partition.advance_high_watermark = advance  # type: ignore[method-assign]
             RaftDriver._leader_changed = leader_changed  # type: ignore[method-assign]
             RaftDriver._commit = commit  # type: ignore[method-assign]
-            ImagePublisher.on_snapshot = load  # type: ignore[method-assign]
 
     def _guarded(self, check: Callable[..., None], *arguments: Any) -> None:
         self.checks += 1
@@ -125,9 +120,7 @@ class Checkers:
         log = self.logs.get(key)
         if log is None:
             is_user_topic = not partition.topic.startswith(INTERNAL)
-            log = CommittedLog(
-                f"{partition.topic}-{partition.index}", is_user_topic=is_user_topic
-            )
+            log = CommittedLog(f"{partition.topic}-{partition.index}", is_user_topic=is_user_topic)
             self.logs[key] = self.by_name[partition.topic, partition.index] = log
         return log
 
@@ -159,7 +152,9 @@ class Checkers:
             self._held_by_the_isr(partition, offset, log, who)
         if offset > log.end:
             if not partition.is_leader:
-                self.fail(f"{who}: high watermark {offset} of {log.name}, no leader is past {log.end}")
+                self.fail(
+                    f"{who}: high watermark {offset} of {log.name}, no leader is past {log.end}"
+                )
             for data in batches_of(partition.log, log.end, offset):
                 log.extend(data, min(offset, _next(data)), state.leader_epoch, who)
 
@@ -198,9 +193,7 @@ class Checkers:
         first = self._partition_leaders.setdefault(key, (node_id, life))
         log = self.log_of(partition)
         if first != (node_id, life):
-            self.fail(
-                f"n{node_id} leads {log.name} at epoch {epoch}, which n{first[0]} did before"
-            )
+            self.fail(f"n{node_id} leads {log.name} at epoch {epoch}, which n{first[0]} did before")
         if partition.log is None:
             return
         who = f"n{node_id} (new leader at epoch {epoch})"

@@ -253,9 +253,7 @@ class TransactionalProducer(Actor):
             await self.client.pause(THINK_S)
 
     async def _begin_anew(self) -> None:
-        request = m.InitProducerIdRequest(
-            transactional_id=self.name, transaction_timeout_ms=8000
-        )
+        request = m.InitProducerIdRequest(transactional_id=self.name, transaction_timeout_ms=8000)
         while True:
             try:
                 response = await self.client.ask_coordinator(1, self.name, request, 4)
@@ -301,9 +299,7 @@ class TransactionalProducer(Actor):
             v3_and_below_transactional_id=self.name,
             v3_and_below_producer_id=self._identity[0],
             v3_and_below_producer_epoch=self._identity[1],
-            v3_and_below_topics=[
-                request.AddPartitionsToTxnTopic(name="exact", partitions=[index])
-            ],
+            v3_and_below_topics=[request.AddPartitionsToTxnTopic(name="exact", partitions=[index])],
         )
         while True:
             try:
