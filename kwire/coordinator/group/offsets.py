@@ -77,7 +77,11 @@ class OffsetOperations:
             if api_version >= TXN_GROUP_NOT_FOUND_VERSION
             else ErrorCode.ILLEGAL_GENERATION
         )
-        self._check_commit(request, generation, not_found, transactional=True)
+        if request.group_id in self._storage.consumer:
+            consumers = self._storage.consumer[request.group_id]
+            check_transactional_commit(consumers, request, request.group_id, api_version)
+        else:
+            self._check_commit(request, generation, not_found, transactional=True)
         made, topics = self._commit_topics(
             request, m.TxnOffsetCommitResponse, "TxnOffsetCommitResponse", moment, None
         )
@@ -93,9 +97,6 @@ class OffsetOperations:
         if kind is None:
             if generation >= 0:
                 raise KafkaError(not_found, f"Group {group_id} not found.")
-            return None
-        if kind == CONSUMER:
-            check_transactional_commit(self._storage.consumer[group_id], request, group_id)
             return None
         if kind != CLASSIC:
             self._check_foreign_commit(kind, group_id, generation)

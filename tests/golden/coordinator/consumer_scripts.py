@@ -431,6 +431,24 @@ script(
     fetch(),
 )  # fmt: skip
 script(
+    "consumer-offsets-in-a-transaction-v6",
+    *two(),
+    ["settled", "a", "InitProducerId", 4, {"transactional_id": "@x",
+     "transaction_timeout_ms": 60_000}, {"p": "producer_id", "p-e": "producer_epoch"}],
+    *[
+        ["settled", "a", "TxnOffsetCommit", 6, {
+            "transactional_id": "@x", "group_id": group, "producer_id": "$p",
+            "producer_epoch": "$p-e", "member_id": member,
+            "generation_id_or_member_epoch": epoch, "topics": [
+                {"topic_id": "#@t", "partitions": [{"partition_index": partition,
+                 "committed_offset": 9, "committed_metadata": ""}]}]}]
+        for group, member, epoch, partition in (
+            ("@g", "m1", 3, 0), ("@g", "m1", 2, 0), ("@g", "m1", 2, 2), ("@g", "m1", 9, 0),
+            ("@g", "m1", -1, 0), ("@g", "nobody", 3, 0), ("@none", "m1", 3, 0),
+        )
+    ],
+)  # fmt: skip
+script(
     "consumer-offset-delete",
     *two(),
     ["topic", "@u", 1],

@@ -14,6 +14,7 @@ from kwire.coordinator.group.consumer.state import ConsumerGroup, Member
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 MEMBER_EPOCH_VERSION = 9
+TXN_MEMBER_EPOCH_VERSION = 6
 
 
 def check_consumer_commit(
@@ -31,15 +32,19 @@ def check_consumer_commit(
     _check_epoch(group, member, request)
 
 
-def check_transactional_commit(group: ConsumerGroup, request: Any, group_id: str) -> None:
+def check_transactional_commit(
+    group: ConsumerGroup, request: Any, group_id: str, api_version: int
+) -> None:
     """As `check_consumer_commit` for TxnOffsetCommit, in which a producer need not say for whom it
-    commits, and which knows generations only."""
+    commits, and which before version 6 knows generations only."""
     if request.generation_id_or_member_epoch < 0 and not request.member_id:
         return
     member = _member(group, request, group_id)
     try:
         _check_epoch(group, member, request)
     except KafkaError:
+        if api_version >= TXN_MEMBER_EPOCH_VERSION:
+            raise
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION) from None
 
 
