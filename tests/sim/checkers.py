@@ -10,7 +10,7 @@ checks cost a part of what the run does.
     epochs and high watermarks do not go back       a role changes, a high watermark moves
     committed metadata is never lost nor forked     a node applies committed metadata
     a new leader has everything that is committed   a leadership begins
-    the in-sync replicas have what is committed     a high watermark of a leader moves
+    the in-sync replicas have what is committed     a leader's high watermark or an ISR moves
     replicas are equal up to the high watermark     a high watermark moves, at the end
     nothing above the high watermark is served      a consumer gets records (`ClientChecks`)
     acknowledged (acks=all) means committed         a producer gets its answer
@@ -227,15 +227,36 @@ class Checkers:
     def metadata_committed(self, node_id: int, batch: MetadataBatch) -> None:
         """A node applies a committed batch of metadata."""
         content = crc32(repr(batch.records).encode())
-        for record in batch.records:
+        is_new = batch.base_offset not in self._metadata
+        for record in batch.records if is_new else ():
             if type(record).NAME == "TopicRecord":
                 self.topics[record.name] = None
+            elif type(record).NAME == "PartitionChangeRecord" and record.isr is not None:
+                self._isr_committed(record)
         for offset in (batch.base_offset, batch.last_offset):
             known = self._metadata.setdefault(offset, (batch.epoch, content))
             if known != (batch.epoch, content):
                 self.fail(
                     f"n{node_id}: committed metadata at {offset} has epoch {batch.epoch}, content "
                     f"{content:x}; another node has {known[0]}, {known[1]:x}"
+                )
+
+    def _isr_committed(self, record: Any) -> None:
+        """Whoever is in an ISR that the controller has committed has everything committed."""
+        log = self.logs.get((record.topic_id, record.partition_id))
+        for replica in record.isr if log is not None else ():
+            node = self.honest_node(replica)
+            known = (
+                None
+                if node is None
+                else node.replicas.partition_by_id(record.topic_id, record.partition_id)
+            )
+            if log is None or known is None or known.log is None:
+                continue
+            if known.log.log_end_offset < log.end:
+                self.fail(
+                    f"n{replica} is in the ISR {record.isr} of {log.name}, its log ends at "
+                    f"{known.log.log_end_offset}, committed is up to {log.end}"
                 )
 
     # -- the end

@@ -239,13 +239,16 @@ MUTATIONS: dict[str, Mutation] = {
 SEEDS: dict[str, int] = {}
 
 
+_INHERITED = object()
+
+
 @contextmanager
 def applied(name: str | None) -> Iterator[None]:
     """Run with one mutation, or with none."""
     undo: list[tuple[Any, str, Any]] = []
 
     def replace(owner: Any, attribute: str, value: Any) -> None:
-        undo.append((owner, attribute, vars(owner)[attribute]))
+        undo.append((owner, attribute, vars(owner).get(attribute, _INHERITED)))
         setattr(owner, attribute, value)
 
     if name is not None:
@@ -254,4 +257,7 @@ def applied(name: str | None) -> Iterator[None]:
         yield
     finally:
         for owner, attribute, value in reversed(undo):
-            setattr(owner, attribute, value)
+            if value is _INHERITED:
+                delattr(owner, attribute)
+            else:
+                setattr(owner, attribute, value)
