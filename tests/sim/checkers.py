@@ -49,6 +49,7 @@ class Checkers:
         self._quorum_leaders: dict[int, int] = {}
         self._quorum_epochs: dict[tuple[int, int], int] = {}
         self._partition_leaders: dict[tuple[bytes, int, int], tuple[int, int]] = {}
+        self._committers: dict[tuple[bytes, int, int], int] = {}
         self._marks: dict[tuple[int, int, bytes, int], tuple[int, int]] = {}
         self._metadata: dict[int, tuple[int, int]] = {}
         self.life_of: Callable[[int], int] = lambda node_id: 0
@@ -164,6 +165,10 @@ class Checkers:
         """Every in-sync replica has what is committed: those that run, that have not lost what
         they had, and that have not heard of a later leader."""
         state = partition.state
+        key = partition.topic_id, partition.index, state.leader_epoch
+        first = self._committers.setdefault(key, state.broker_id)
+        if first != state.broker_id:
+            self.fail(f"{who}: n{first} has led {log.name} at the same epoch")
         needed = min(MIN_ISR, len(state.replicas))
         if len(state.isr) < needed:
             self.fail(f"{who}: {log.name} commits {offset} with {state.isr}, {needed} are needed")

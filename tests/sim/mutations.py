@@ -236,7 +236,19 @@ MUTATIONS: dict[str, Mutation] = {
     )
 }
 
-SEEDS: dict[str, int] = {}
+SEEDS: dict[str, int] = {
+    "high_watermark_beyond_isr": 1,
+    "ack_before_high_watermark": 1,
+    "min_isr_ignored": 1,
+    "isr_expanded_before_catch_up": 1,
+    "follower_counts_ahead": 1,
+    "truncation_to_stale_high_watermark": 1,
+    "leader_epoch_not_bumped": 1,
+    "fetches_above_the_high_watermark": 1,
+    "last_stable_offset_ignored": 1,
+    "aborted_list_lost": 1,
+    "transaction_ends_before_commit": 1,
+}
 
 
 _INHERITED = object()

@@ -22,7 +22,7 @@ from tests.sim.history import History
 from tests.support.effort import seeds
 
 ROOT = Path(__file__).resolve().parents[2]
-SEEDS = int(os.environ.get("KWIRE_SIM_RUNS") or 12)
+SEEDS = int(os.environ.get("KWIRE_SIM_RUNS") or 20)
 OPERATIONS_MIN = 500
 FIXED = {
     17: "a follower that had led without writing was told the same truncation for ever",
