@@ -356,7 +356,7 @@ GATE: tuple[Group, ...] = (
     Group(
         "differential",
         pytest_group("tests/differential"),
-        600,
+        1500,
         tools=("java", "mvn"),
     ),
     Group("spark", program("spark", "spark", out="spark.tsv"), 900, ("java", "mvn"), ("pyspark",)),
