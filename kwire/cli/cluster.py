@@ -4,8 +4,9 @@ Every node is broker and controller. Under the data directory are, for node i, `
 (its log directory) and `broker-i.properties` (its settings, written anew at each start: a node can
 be started alone with `kwire serve --config` too), and `cluster.properties`, which keeps what must
 not change: the cluster's id and the controllers' ports. The settings are those of a developer:
-topics on all nodes, and a failover in about a second. Nodes end with this process, however it
-ends: they watch a pipe.
+topics on all nodes, and a failover in about a second. A node that dies is started again a second
+later, unless somebody else has done so by then. Nodes end with this process, however it ends: they
+watch a pipe.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ CONTROLLER_HOST = "127.0.0.1"
 BROKERS_MAX = 9
 EXIT_FAILED = 1
 STOP_TIMEOUT_S = 60.0
+RESTART_S = 1.0
+"""A node that died comes back after a failover, not instead of one."""
 
 # A dead node is noticed in about a second; Kafka's defaults are made for slower networks.
 CLUSTER_SETTINGS: dict[str, str] = {
@@ -220,8 +223,29 @@ class Cluster:
             stop.set_result(None)
 
     async def _run_node(self, node: Node, stop: asyncio.Future[None]) -> bool:
-        """One node's life; whether it failed to start."""
+        """One node's lives: one that was serving and died is started again. Whether it failed to
+        start in the first place."""
         config = self.path(f"broker-{node.node_id}.properties")
+        while True:
+            was_ready_before = bool(node.address)
+            is_ready, status = await self._run_once(node, config)
+            if self._is_stopping:
+                return False
+            told = f"kwire: broker {node.node_id} ended {_how(status)}"
+            if not is_ready:
+                # At first: the reason is above. Later: somebody has started it alone, perhaps.
+                sys.stderr.write(f"{told} before it was ready\n")
+                if not was_ready_before and not stop.done():
+                    stop.set_result(None)
+                return not was_ready_before
+            sys.stderr.write(f"{told}; starting it again\n")
+            sys.stderr.flush()
+            await asyncio.wait([stop], timeout=RESTART_S)
+            if self._is_stopping or stop.done():
+                return False
+
+    async def _run_once(self, node: Node, config: str) -> tuple[bool, int]:
+        """Whether it became ready, and its exit status."""
         node.process = process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-m", "kwire", "serve", "--supervised", "--config", config),
@@ -232,33 +256,27 @@ class Cluster:
         assert process.stdout is not None
         if self._is_stopping:
             process.terminate()
+        is_ready = False
         while line := await process.stdout.readline():
             text = line.decode(errors="replace").rstrip("\n")
             if text.startswith(READY_PREFIX):
-                node.address = text.removeprefix(READY_PREFIX)
-                self._note_ready(node)
+                is_ready = True
+                self._note_ready(node, text.removeprefix(READY_PREFIX))
             else:
                 sys.stdout.write(text + "\n")
         status = await process.wait()
         node.process = None
-        was_ready = bool(node.address)
-        if self._is_stopping:
-            return False
-        sys.stderr.write(f"kwire: broker {node.node_id} ended {_how(status)}")
-        sys.stderr.write(f"; again: kwire serve --config {config}\n" if was_ready else "\n")
-        sys.stderr.flush()
-        if not stop.done() and (not was_ready or all(n.process is None for n in self._nodes)):
-            stop.set_result(None)
-        return not was_ready or status > 0
+        return is_ready, status
 
-    def _note_ready(self, node: Node) -> None:
+    def _note_ready(self, node: Node, address: str) -> None:
         process = node.process
+        is_first, node.address = not node.address, address
         sys.stderr.write(
             f"kwire: broker {node.node_id} is process {process.pid if process else '?'}, "
             f"{self.path(f'broker-{node.node_id}.properties')}\n"
         )
         sys.stderr.flush()
-        if all(other.address for other in self._nodes):
+        if is_first and all(other.address for other in self._nodes):
             addresses = ",".join(other.address for other in self._nodes)
             sys.stdout.write(f"{READY_PREFIX}{addresses}\n")
             sys.stdout.flush()
