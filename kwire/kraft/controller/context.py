@@ -102,8 +102,8 @@ class ControllerContext:
     mutation quota does not allow that many partitions now. `same_process`: the request comes from
     the broker of this very process, which holds the lock of their log directories, so that no
     earlier incarnation of it can be alive. `kraft_version` and `voter_ids` are the quorum's, which
-    are not among the metadata; a handler sets `wanted_kraft_version` when the request wants a higher one, and the
-    driver then has raft raise it, and fails the request if that cannot be.
+    are not among the metadata; a handler sets `wanted_kraft_version` when the request wants a
+    higher one, and the driver then has raft raise it, and fails the request if that cannot be.
     """
 
     api_version: int = 0
