@@ -56,13 +56,15 @@ class RoutingClient:
     ) -> Any:
         """A request to a broker's address; Retry when no answer comes."""
         self.requests += 1
+        connection = self._connections.pop(address, None)
         try:
             async with asyncio.timeout(timeout_s):
-                connection = self._connections.pop(address, None)
                 if connection is None:
                     connection = await SimulatedClient.connect(*address)
                 response = await connection.ask(request, version)
         except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
+            if connection is not None:
+                connection.close()
             raise Retry(f"{address[0]}: {type(error).__name__}") from None
         self._connections[address] = connection
         return response

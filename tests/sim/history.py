@@ -78,6 +78,7 @@ class History:
         self.checkers.honest_node = self._honest_node
         self.faults = Faults(self.cluster, self.plan)
         self.actors: list[Actor] = []
+        self.creator: RoutingClient | None = None
         self.seed = seed
 
     def _attach(self, node: Node) -> None:
@@ -118,7 +119,8 @@ class History:
             cluster.start(node_id)
         self._until(cluster.is_in_sync, START_LIMIT_S, "the cluster does not start")
         host = simulation.host("clients")
-        creation = host.loop.create_task(create_topics(RoutingClient(host, "creator"), TOPICS))
+        self.creator = RoutingClient(host, "creator")
+        creation = host.loop.create_task(create_topics(self.creator, TOPICS))
         self._until(creation.done, START_LIMIT_S, "the topics cannot be created")
         self._make_actors()
         tasks = [actor.client.host.loop.create_task(actor.run()) for actor in self.actors]
@@ -240,6 +242,7 @@ class History:
         for host in self.simulation.hosts.values():
             if host.up:
                 host.loop.kill()
+            self.simulation.network.host_crashed(host, silently=True)
         self.cluster.nodes.clear()
 
 

@@ -248,6 +248,8 @@ SEEDS: dict[str, int] = {
     "last_stable_offset_ignored": 1,
     "aborted_list_lost": 1,
     "transaction_ends_before_commit": 1,
+    "dedupe_state_lost_at_failover": 2,
+    "metadata_answered_before_commit": 1,
 }
 
 
