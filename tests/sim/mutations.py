@@ -1,7 +1,8 @@
 """Faults put into the code on purpose, to show that the simulation finds them.
 
 Each one is what somebody might really get wrong; `SEEDS` pins, for each, a seed whose history
-finds it (`make test` replays these; `python -m tests.sim.search NAME` looks for one).
+finds it; `python -m tests.sim.history 1 200 --until-failure --mutation NAME` looks for one. Those
+without a pinned seed have not been found yet.
 """
 
 from __future__ import annotations
