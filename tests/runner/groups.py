@@ -261,13 +261,13 @@ TEST: tuple[Group, ...] = (
             workers=2,
             extra=("--deselect", "tests/unit/test_architecture.py"),
         ),
-        420,
+        900,
     ),
-    Group("golden", pytest_group("tests/golden", workers=2), 300),
-    Group("hostile", pytest_group("tests/hostile", workers=2), 240),
-    Group("sim", pytest_group("tests/sim"), 300),
-    Group("system", pytest_group("tests/system", extra=("--ignore=tests/system/cluster",)), 420),
-    Group("cluster", pytest_group("tests/system/cluster"), 300, modules=("confluent_kafka",)),
+    Group("golden", pytest_group("tests/golden", workers=2), 600),
+    Group("hostile", pytest_group("tests/hostile", workers=2), 480),
+    Group("sim", pytest_group("tests/sim", workers=2), 600),
+    Group("system", pytest_group("tests/system", extra=("--ignore=tests/system/cluster",)), 900),
+    Group("cluster", pytest_group("tests/system/cluster"), 600, modules=("confluent_kafka",)),
     Group("cases", cases, 600, modules=("kio",)),
     Group(
         "kafka-python",
@@ -291,7 +291,7 @@ TEST: tuple[Group, ...] = (
     Group(
         "java clients",
         program("java", "clients", "clients", out="java-clients.tsv"),
-        400,
+        600,
         tools=("java", "javac", "mvn"),
     ),
     Group(
