@@ -25,10 +25,17 @@ AT_MOST: tuple[tuple[str, str], ...] = (
 )
 
 
+REPLICA_SELECTORS = (
+    "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+    "org.apache.kafka.common.replica.LeaderSelector",
+)
+
+
 def check_consistency(config: BrokerConfig) -> None:
     """Raise ConfigError for combinations that a node cannot run with."""
     _check_identity(config)
     check_authorizer(config)
+    _check_replica_selector(config)
     for small, large in AT_MOST:
         if small in config.texts or large in config.texts:
             _check_at_most(config, small, large)
@@ -57,6 +64,16 @@ def check_authorizer(config: BrokerConfig) -> None:
         raise ConfigError(
             "authorizer.class.name is refused: authorisation is not built yet; accepted: with "
             f"super.users={ANONYMOUS}, where nobody is refused anything"
+        )
+
+
+def _check_replica_selector(config: BrokerConfig) -> None:
+    """Java classes cannot be loaded: the two that Kafka brings are known by name."""
+    name = config["replica.selector.class"]
+    if name and name not in REPLICA_SELECTORS:
+        raise ConfigError(
+            f"Invalid value {name} for configuration replica.selector.class: accepted are "
+            f"{' and '.join(REPLICA_SELECTORS)}"
         )
 
 
