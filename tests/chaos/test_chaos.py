@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cluster import Cluster, NodeProcess, wait_for
+from tests.support.cluster import Cluster, NodeProcess, create_topics, wait_for
 from tests.support.effort import seeds
 from tests.support.history import QUICK, Writer, check
 
@@ -138,11 +138,10 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 @pytest.mark.parametrize("seed", seeds(1))
 def test_promises_hold_while_processes_die(cluster: Cluster, seed: int) -> None:
-    from confluent_kafka.admin import AdminClient, NewTopic
+    from confluent_kafka.admin import AdminClient
 
     client = AdminClient({"bootstrap.servers": cluster.bootstrap, **QUICK})
-    for future in client.create_topics([NewTopic("t", 3, 3), NewTopic("x", 3, 3)]).values():
-        future.result(30)
+    create_topics(client, {"t": 3, "x": 3})
     draw = random.Random(seed)
 
     def in_sync() -> bool:

@@ -355,7 +355,9 @@ GATE: tuple[Group, ...] = (
     Group("chaos", pytest_group("tests/chaos"), 400, modules=("confluent_kafka",)),
     Group(
         "differential",
-        pytest_group("tests/differential"),
+        pytest_group(
+            "tests/differential", extra=("--ignore=tests/differential/test_coordinator_live.py",)
+        ),
         1500,
         tools=("java", "mvn"),
     ),

@@ -297,3 +297,28 @@ class Cluster:
             elif node.process is not None and node.process.poll() is None:
                 node.process.kill()
                 node.process.wait(30)
+
+
+def create_topics(client: Any, topics: Mapping[str, int], replicas: int = 3) -> None:
+    """Create topics (name -> partitions) with an AdminClient of confluent-kafka, until they are.
+
+    Right after its start librdkafka may fail a request because it drops the connection to the
+    address that it began with (_DESTROY_BROKER): nobody knows then whether the request arrived.
+    """
+    from confluent_kafka import KafkaError, KafkaException
+    from confluent_kafka.admin import NewTopic
+
+    def created(topic: str, partitions: int) -> bool:
+        try:
+            client.create_topics([NewTopic(topic, partitions, replicas)])[topic].result(30)
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code == KafkaError.TOPIC_ALREADY_EXISTS:
+                return True
+            if code == KafkaError._DESTROY_BROKER:
+                return False
+            raise
+        return True
+
+    for topic, partitions in topics.items():
+        wait_for(lambda t=topic, p=partitions: created(t, p), f"topic {topic}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cluster import Cluster, wait_for
+from tests.support.cluster import Cluster, create_topics, wait_for
 from tests.support.history import QUICK, Writer, check
 
 pytest.importorskip("confluent_kafka")
@@ -30,10 +30,7 @@ def admin(cluster: Cluster) -> Any:
 
 
 def create(cluster: Cluster, topic: str, partitions: int = 1) -> None:
-    from confluent_kafka.admin import NewTopic
-
-    client = admin(cluster)  # it has to outlive its answer
-    client.create_topics([NewTopic(topic, partitions, 3)])[topic].result(30)
+    create_topics(admin(cluster), {topic: partitions})
 
 
 def partition(cluster: Cluster, topic: str, index: int = 0) -> Any:
