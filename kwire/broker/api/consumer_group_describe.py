@@ -10,8 +10,7 @@ from typing import Any
 
 from kwire.broker.context import RequestContext
 from kwire.broker.operations import DESCRIBE, GROUP, GROUP_OPERATIONS, TOPIC, authorized_operations
-from kwire.coordinator.replies import convert_all
-from kwire.pending import Pending
+from kwire.coordinator.replies import as_pending, convert_all
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -27,7 +26,7 @@ def handle(context: RequestContext, request: Any) -> Any:
     ]
     allowed = [group_id for group_id in request.group_ids if group_id not in denied]
     answer = context.node.groups.describe_consumer_groups(allowed)
-    pending = answer if isinstance(answer, Pending) else Pending.completed(answer)
+    pending = as_pending(answer)
     return convert_all(pending, lambda done: _response(context, request, denied, done.result()))
 
 

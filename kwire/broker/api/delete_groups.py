@@ -11,8 +11,7 @@ from typing import Any
 from kwire.broker.context import DISCONNECT, RequestContext
 from kwire.broker.operations import DELETE, GROUP
 from kwire.coordinator.group.coordinator import deletable_group_error
-from kwire.coordinator.replies import convert_all
-from kwire.pending import Pending
+from kwire.coordinator.replies import as_pending, convert_all
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -29,7 +28,7 @@ def handle(context: RequestContext, request: Any) -> Any:
             code = ErrorCode.GROUP_AUTHORIZATION_FAILED
             refused.append(deletable_group_error(group_id, code))
     answer = context.node.groups.delete_groups(allowed)
-    pending = answer if isinstance(answer, Pending) else Pending.completed(answer)
+    pending = as_pending(answer)
     return convert_all(
         pending, lambda done: m.DeleteGroupsResponse(results=done.result() + refused)
     )

@@ -15,8 +15,7 @@ from kwire.broker.committed_topics import TopicSorter
 from kwire.broker.context import RequestContext
 from kwire.broker.operations import GROUP, READ
 from kwire.coordinator.group.coordinator import offset_commit_error
-from kwire.coordinator.replies import convert_all
-from kwire.pending import Pending
+from kwire.coordinator.replies import as_pending, convert_all
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -38,7 +37,7 @@ def handle(context: RequestContext, request: Any) -> Any:
     if not request.topics:
         return m.OffsetCommitResponse(topics=sorter.merge([]))
     answer = context.node.groups.commit_offsets(request, context.api_version)
-    pending = answer if isinstance(answer, Pending) else Pending.completed(answer)
+    pending = as_pending(answer)
     return convert_all(pending, lambda done: _merged(sorter, done.result()))
 
 

@@ -12,8 +12,7 @@ from typing import Any
 from kwire.broker.committed_topics import TopicSorter
 from kwire.broker.context import RequestContext
 from kwire.broker.operations import DELETE, GROUP
-from kwire.coordinator.replies import convert_all
-from kwire.pending import Pending
+from kwire.coordinator.replies import as_pending, convert_all
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -31,7 +30,7 @@ def handle(context: RequestContext, request: Any) -> Any:
     )
     request.topics = sorter.pass_topics(request.topics)
     answer = context.node.groups.delete_offsets(request)
-    pending = answer if isinstance(answer, Pending) else Pending.completed(answer)
+    pending = as_pending(answer)
     return convert_all(pending, lambda done: _merged(sorter, done.result()))
 
 

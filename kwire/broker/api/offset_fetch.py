@@ -13,7 +13,7 @@ from typing import Any
 
 from kwire.broker.context import RequestContext
 from kwire.broker.operations import DESCRIBE, GROUP, TOPIC
-from kwire.coordinator.replies import convert_all, gather
+from kwire.coordinator.replies import as_pending, convert_all, gather
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -57,7 +57,7 @@ def _fetch(context: RequestContext, group: Any, require_stable: bool) -> Any:
     if not everything:
         group.topics = _readable(context, group.topics, refused)
     answer = context.node.groups.fetch_offsets(group, require_stable)
-    pending = answer if isinstance(answer, Pending) else Pending.completed(answer)
+    pending = as_pending(answer)
 
     def finish(done: Pending[Any]) -> Any:
         found = done.result()

@@ -16,7 +16,7 @@ from kwire.broker.context import RequestContext
 from kwire.broker.operations import GROUP, READ, TRANSACTIONAL_ID, WRITE
 from kwire.coordinator.group.coordinator import TOPIC as OFFSETS_TOPIC
 from kwire.coordinator.group.coordinator import txn_offset_commit_error
-from kwire.coordinator.replies import convert_all
+from kwire.coordinator.replies import as_pending, convert_all
 from kwire.coordinator.transaction.verifier import Support
 from kwire.pending import Pending
 from kwire.protocol import messages as m
@@ -74,9 +74,7 @@ def _committed(context: RequestContext, request: Any) -> Pending[Any]:
         request.producer_id, request.producer_epoch, supports_epoch_bump=adds
     )
     if not partition.log.needs_verification(guard):
-        return _as_pending(
-            groups.commit_offsets_in_transaction(request, guard, context.api_version)
-        )
+        return as_pending(groups.commit_offsets_in_transaction(request, guard, context.api_version))
     answer: Pending[Any] = Pending()
     asked = (OFFSETS_TOPIC, partition.index)
 
@@ -85,7 +83,7 @@ def _committed(context: RequestContext, request: Any) -> Pending[Any]:
         if code != ErrorCode.NONE:
             answer.complete(txn_offset_commit_error(request, _as_group_error(code)))
             return
-        committing = _as_pending(
+        committing = as_pending(
             groups.commit_offsets_in_transaction(request, guard, context.api_version)
         )
         answer.set_on_cancel(committing.cancel)
@@ -110,7 +108,3 @@ def _support(api_version: int) -> Support:
 def _as_group_error(code: ErrorCode) -> ErrorCode:
     """What passes is told as a coordinator would tell it."""
     return ErrorCode.COORDINATOR_NOT_AVAILABLE if code == ErrorCode.NOT_ENOUGH_REPLICAS else code
-
-
-def _as_pending(answer: Any) -> Pending[Any]:
-    return answer if isinstance(answer, Pending) else Pending.completed(answer)
