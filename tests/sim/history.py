@@ -99,7 +99,7 @@ class History:
         except (Violation, SimulationError) as error:
             result.violation = str(self.checkers.first or error)
         finally:
-            self._close()
+            self.close()
             gc.enable()
         simulation = self.simulation
         result.fingerprint = simulation.fingerprint()
@@ -112,29 +112,33 @@ class History:
 
     # -- the parts of it
 
+    def begin(self) -> None:
+        """The nodes run and are in sync."""
+        self.cluster.format()
+        for node_id in IDS:
+            self.cluster.start(node_id)
+        self.until(self.cluster.is_in_sync, START_LIMIT_S, "the cluster does not start")
+
     def _run(self) -> None:
         simulation, cluster = self.simulation, self.cluster
-        cluster.format()
-        for node_id in IDS:
-            cluster.start(node_id)
-        self._until(cluster.is_in_sync, START_LIMIT_S, "the cluster does not start")
+        self.begin()
         host = simulation.host("clients")
         self.creator = RoutingClient(host, "creator")
         creation = host.loop.create_task(create_topics(self.creator, TOPICS))
-        self._until(creation.done, START_LIMIT_S, "the topics cannot be created")
+        self.until(creation.done, START_LIMIT_S, "the topics cannot be created")
         self._make_actors()
         tasks = [actor.client.host.loop.create_task(actor.run()) for actor in self.actors]
         nemesis = simulation.host("world").loop.create_task(self.faults.run(FAULTS_UNTIL_S))
-        self._until(nemesis.done, LENGTH_S, "the faults do not end")
+        self.until(nemesis.done, LENGTH_S, "the faults do not end")
         nemesis.result()
-        self._until(
+        self.until(
             cluster.is_in_sync, RECOVERY_LIMIT_S, "not everything is in sync after the faults"
         )
         before = [actor.operations for actor in self.actors]
         end = max(LENGTH_S, simulation.now + 3)
-        self._until(lambda: simulation.now >= end, LENGTH_S, "time does not pass")
+        self.until(lambda: simulation.now >= end, LENGTH_S, "time does not pass")
         writers = [a for a in self.actors if not isinstance(a, Reader)]
-        self._until(
+        self.until(
             lambda: all(
                 actor.operations > before[i]
                 for i, actor in enumerate(self.actors)
@@ -145,14 +149,14 @@ class History:
         )
         for actor in writers:
             actor.stop = True
-        self._until(
+        self.until(
             lambda: all(task.done() for task, a in zip(tasks, self.actors) if a in writers),
             RECOVERY_LIMIT_S,
             "a producer does not end",
         )
-        self._until(self._all_read, RECOVERY_LIMIT_S, "a consumer does not see everything")
-        self._until(cluster.is_in_sync, RECOVERY_LIMIT_S, "not everything is in sync at the end")
-        self._until(self._replicas_equal, RECOVERY_LIMIT_S, "the replicas differ in length")
+        self.until(self._all_read, RECOVERY_LIMIT_S, "a consumer does not see everything")
+        self.until(cluster.is_in_sync, RECOVERY_LIMIT_S, "not everything is in sync at the end")
+        self.until(self._replicas_equal, RECOVERY_LIMIT_S, "the replicas differ in length")
         self.checkers.finish(cluster.nodes)
         self._check_transactions()
         for actor in self.actors:
@@ -161,7 +165,7 @@ class History:
             if task.done():
                 task.result()
 
-    def _until(self, condition: Callable[[], bool], limit_s: float, otherwise: str) -> None:
+    def until(self, condition: Callable[[], bool], limit_s: float, otherwise: str) -> None:
         """Run until it holds; a violation anywhere ends the run at once."""
         simulation, checkers = self.simulation, self.checkers
         end = simulation.now + limit_s
@@ -238,7 +242,7 @@ class History:
                             f"{actor.name}: committed is {outcome}, seen is {seen}: {values}"
                         )
 
-    def _close(self) -> None:
+    def close(self) -> None:
         for host in self.simulation.hosts.values():
             if host.up:
                 host.loop.kill()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kwire.testing.simulation.loop import SimulatedLoop
     from kwire.testing.simulation.scheduler import Simulation
 
-POISON = 0xDB
+POISON = b"\xdb"
 WRITE_HIGH_WATER_BYTES = 64 * 1024
 CONNECT_TIMEOUT_S = 30.0
 FIRST_EPHEMERAL_PORT = 40_000
@@ -374,7 +374,7 @@ class SimulatedTransport(asyncio.Transport):
             return
         while self._unsent and not peer._reading_paused and not peer._lost:
             peer._receive(self._unsent)
-        size = sum(len(view) for view in self._unsent)
+        size = sum(map(len, self._unsent)) if self._unsent else 0
         self._unsent_bytes = size
         if self._writing_paused and size <= self._low:
             self._writing_paused = False
@@ -398,11 +398,12 @@ class SimulatedTransport(asyncio.Transport):
             limit = 1 + self._simulation.random.below(limit)
         protocol = self._protocol
         if isinstance(protocol, asyncio.BufferedProtocol):
-            buffer = memoryview(protocol.get_buffer(-1)).cast("B")
-            size = min(limit, len(buffer))
-            buffer[:size] = incoming[0][:size]
-            _consume(incoming, size)
-            protocol.buffer_updated(size)
+            with memoryview(protocol.get_buffer(-1)) as buffer:
+                size = min(limit, len(buffer))
+                buffer[:size] = incoming[0][:size]
+                _consume(incoming, size)
+                protocol.buffer_updated(size)
+            # As a real loop has by now: a view of it that is alive is one that somebody keeps.
             self._poison(protocol, size)
         else:
             data = bytes(incoming[0][:limit])
@@ -412,9 +413,9 @@ class SimulatedTransport(asyncio.Transport):
     def _poison(self, protocol: asyncio.BufferedProtocol, size: int) -> None:
         if self._closing or self._lost:
             return
-        free = memoryview(protocol.get_buffer(-1)).cast("B")
-        size = min(size, len(free))
-        free[:size] = bytes([POISON]) * size
+        with memoryview(protocol.get_buffer(-1)) as free:
+            size = min(size, len(free))
+            free[:size] = POISON * size
 
     def _receive_eof(self) -> None:
         if self._lost or self._protocol is None:

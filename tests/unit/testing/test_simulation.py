@@ -141,7 +141,7 @@ def test_a_view_kept_beyond_buffer_updated_turns_to_poison() -> None:
 
     simulation.run(client, send())
     simulation.run_for(1)
-    assert bytes(made[0].kept[0]) == bytes([POISON]) * len(made[0].kept[0])
+    assert bytes(made[0].kept[0]) == POISON * len(made[0].kept[0])
 
 
 def test_executor_jobs_take_effect_between_submit_and_completion_in_order() -> None:
