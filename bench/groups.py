@@ -158,6 +158,29 @@ async def heartbeats(address: str, seconds: float) -> int:
     return sum(await asyncio.gather(*pumps))
 
 
+def produce(transactional_id: str, partition: int, owner: Any) -> Any:
+    """A record of a transaction; `owner` has the producer's id and epoch."""
+    shape = m.ProduceRequest
+    batch = build_batch(
+        [Record(offset=0, timestamp=int(time.time() * 1000), key=None, value=b"x" * 100,
+                headers=[])],
+        producer_id=owner.producer_id, producer_epoch=owner.producer_epoch, base_sequence=0,
+        transactional=True,
+    )  # fmt: skip
+    data = shape.PartitionProduceData(index=partition, records=bytes(batch))
+    return shape(
+        transactional_id=transactional_id, acks=-1, timeout_ms=9000,
+        topic_data=[shape.TopicProduceData(name=TOPIC, partition_data=[data])],
+    )  # fmt: skip
+
+
+def end_transaction(transactional_id: str, owner: Any) -> Any:
+    return m.EndTxnRequest(
+        transactional_id=transactional_id, producer_id=owner.producer_id,
+        producer_epoch=owner.producer_epoch, committed=True,
+    )  # fmt: skip
+
+
 async def producer(address: str, number: int, ends_at: float) -> int:
     connection = await Connection.open(address)
     transactional_id, partition = f"bench-{number}", number % 8
@@ -165,29 +188,18 @@ async def producer(address: str, number: int, ends_at: float) -> int:
         transactional_id=transactional_id, transaction_timeout_ms=60_000
     )
     owner = await connection.until(request, 4, lambda x: int(x.error_code))
-    producer_id, epoch, done = owner.producer_id, owner.producer_epoch, 0
-    shape = m.ProduceRequest
+    done = 0
     while time.monotonic() < ends_at:
-        batch = build_batch(
-            [Record(offset=0, timestamp=int(time.time() * 1000), key=None, value=b"x" * 100,
-                    headers=[])],
-            producer_id=producer_id, producer_epoch=epoch, base_sequence=0, transactional=True,
-        )  # fmt: skip
-        data = shape.PartitionProduceData(index=partition, records=bytes(batch))
-        request = shape(
-            transactional_id=transactional_id, acks=-1, timeout_ms=9000,
-            topic_data=[shape.TopicProduceData(name=TOPIC, partition_data=[data])],
-        )  # fmt: skip
         await connection.until(
-            request, 12, lambda x: int(x.responses[0].partition_responses[0].error_code)
+            produce(transactional_id, partition, owner),
+            12,
+            lambda x: int(x.responses[0].partition_responses[0].error_code),
         )
-        end = m.EndTxnRequest(
-            transactional_id=transactional_id, producer_id=producer_id, producer_epoch=epoch,
-            committed=True,
-        )  # fmt: skip
-        answer = await connection.until(end, 5, lambda x: int(x.error_code))
+        answer = await connection.until(
+            end_transaction(transactional_id, owner), 5, lambda x: int(x.error_code)
+        )
         assert answer.error_code == 0, answer
-        producer_id, epoch, done = answer.producer_id, answer.producer_epoch, done + 1
+        owner, done = answer, done + 1
     return done
 
 
