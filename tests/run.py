@@ -4,8 +4,10 @@
     python -m tests.run gate            the other clients and the longer runs (`make compat-gate`)
     python -m tests.run unit golden     some groups by name
 
-Prints a table with minutes a group, the failures, what was skipped and why, and as the last line
-`N passed, N failed, N skipped`. Exit status 1 when something failed. Logs: `.cache/test-logs`.
+What fails of real clients and processes (the groups marked `real`) is run once more: the second
+run decides, and the first failure is told by name. Prints a table with minutes a group, the
+failures, what was skipped and why, and as the last line `N passed, N failed, N skipped`. Exit
+status 1 when something failed. Logs: `.cache/test-logs`.
 With KWIRE_TEST_MINUTES no group starts after that many minutes: what is left is skipped by name.
 """
 
@@ -41,7 +43,7 @@ def _run(group: Group, paths: Paths, brokers: ServedBrokers, minutes: float) -> 
     if missing is not None:
         return Result.skip(missing)
     try:
-        return group.run(Context(group.name, group.limit_s, paths, brokers))
+        return group.judged(Context(group.name, group.limit_s, paths, brokers))
     except BrokerDidNotStart as error:
         return Result.failure(f"{group.name}: {error}")
 
@@ -79,7 +81,11 @@ def main(words: list[str]) -> int:
     print(f"{'group':28} {'passed':>6} {'failed':>6} {'skipped':>7} {'minutes':>8}")
     print("\n".join(table))
     print(f"{'all':28} {'':6} {'':6} {'':7} {(time.monotonic() - began) / 60:8.1f}")
-    _print_notes("failed", [note for note in total.notes if not note.startswith("skipped")])
+    untold = [note for note in total.notes if not note.startswith(("skipped", "again"))]
+    _print_notes("failed", untold)
+    _print_notes(
+        "failed once, run again", [note for note in total.notes if note.startswith("again")]
+    )
     _print_notes("skipped", [note for note in total.notes if note.startswith("skipped")])
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     return 1 if total.failed else 0

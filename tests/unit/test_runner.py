@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pathlib
 import sys
+from collections.abc import Iterator
 
 import pytest
 
-from tests.runner.model import Paths, judge, read_allowed, run_program
+from tests.runner.groups import Context, Group, pytest_group
+from tests.runner.model import Paths, Result, judge, read_allowed, run_program
+from tests.runner.served import ServedBrokers
 
 
 def test_outcomes_are_counted_against_the_list() -> None:
@@ -43,3 +46,65 @@ def test_program_over_its_limit_is_ended(tmp_path: pathlib.Path) -> None:
     )
     assert outcome.status is None
     assert outcome.output == "begun\n"
+
+
+def _group(*outcomes: Result, real: bool = True) -> tuple[Group, list[bool]]:
+    runs: list[bool] = []
+
+    def run(context: Context) -> Result:
+        runs.append(context.again)
+        return outcomes[len(runs) - 1]
+
+    return Group("g", run, 1, real=real), runs
+
+
+@pytest.fixture
+def context(tmp_path: pathlib.Path) -> Iterator[Context]:
+    brokers = ServedBrokers(sys.executable, tmp_path)
+    yield Context("g", 60, Paths(tmp_path, tmp_path, sys.executable), brokers)
+    brokers.close()
+
+
+def test_second_run_decides_for_real_clients_and_is_told(context: Context) -> None:
+    failed = Result(7, 1, 1, ["a: no answer", "skipped: b"])
+    group, runs = _group(failed, Result(1, 0, 0))
+    result = group.judged(context)
+    assert (result.passed, result.failed, result.skipped) == (8, 0, 1)
+    assert result.notes == ["again: a: no answer", "skipped: b"]
+    assert runs == [False, True]
+
+
+def test_what_fails_twice_has_failed(context: Context) -> None:
+    failed = Result(7, 1, 0, ["a: no answer"])
+    group, _ = _group(failed, Result(0, 1, 0, ["a: no answer"]))
+    result = group.judged(context)
+    assert (result.passed, result.failed) == (7, 1)
+    assert result.notes == ["a: no answer", "again: a: no answer"]
+
+
+def test_no_second_run_where_nothing_is_left_to_chance(context: Context) -> None:
+    for outcome, real in ((Result(7, 1), False), (Result(7, 4), True), (Result(7, 0), True)):
+        group, runs = _group(outcome, real=real)
+        assert group.judged(context) is outcome
+        assert runs == [False]
+
+
+def test_second_run_of_nothing_decides_nothing(context: Context) -> None:
+    failed = Result(7, 1, 0, ["a: no answer"])
+    group, _ = _group(failed, Result.skip("g: could not be set up"))
+    assert group.judged(context) is failed
+
+
+def test_pytest_group_runs_only_what_failed_again(tmp_path: pathlib.Path, context: Context) -> None:
+    module = tmp_path / "test_by_turns.py"
+    module.write_text(
+        "import pathlib\nHERE = pathlib.Path(__file__).parent\n\n"
+        "def test_steady():\n    (HERE / 'steady').open('a').write('x')\n\n"
+        "def test_unsteady():\n    mark = HERE / 'seen'\n    seen = mark.exists()\n"
+        "    mark.touch()\n    assert seen == True\n"
+    )
+    group = Group("g", pytest_group(str(module), extra=("--rootdir", str(tmp_path))), 60, real=True)
+    result = group.judged(context)
+    assert (result.passed, result.failed) == (2, 0)
+    assert (tmp_path / "steady").read_text() == "x"
+    assert "assert False == True" in result.notes[0]
