@@ -29,6 +29,7 @@ CONTROLLER_HOST = "127.0.0.1"
 BROKERS_MAX = 9
 EXIT_FAILED = 1
 STOP_TIMEOUT_S = 60.0
+READY_PAUSE_S = 0.02
 RESTART_S = 1.0
 """A node that died comes back after a failover, not instead of one."""
 
@@ -38,10 +39,10 @@ CLUSTER_SETTINGS: dict[str, str] = {
     "controller.listener.names": "CONTROLLER",
     "group.initial.rebalance.delay.ms": "0",
     "broker.heartbeat.interval.ms": "100",
-    "broker.session.timeout.ms": "800",
+    "broker.session.timeout.ms": "600",
     "controller.quorum.election.timeout.ms": "300",
     "controller.quorum.election.backoff.max.ms": "100",
-    "controller.quorum.fetch.timeout.ms": "500",
+    "controller.quorum.fetch.timeout.ms": "400",
     "controller.quorum.request.timeout.ms": "1000",
     "replica.fetch.backoff.ms": "200",
     "leader.imbalance.check.interval.seconds": "30",
@@ -97,6 +98,7 @@ class Cluster:
         self._arguments = arguments
         self._nodes: list[Node] = []
         self._is_stopping = False
+        self._telling: asyncio.Future[None] | None = None
 
     # -- files
 
@@ -277,9 +279,19 @@ class Cluster:
         )
         sys.stderr.flush()
         if is_first and all(other.address for other in self._nodes):
-            addresses = ",".join(other.address for other in self._nodes)
-            sys.stdout.write(f"{READY_PREFIX}{addresses}\n")
-            sys.stdout.flush()
+            self._telling = asyncio.ensure_future(self._tell_ready())
+
+    async def _tell_ready(self) -> None:
+        """The ready line, once every node names all of them to its clients."""
+        addresses = [node.address for node in self._nodes]
+        loop = asyncio.get_running_loop()
+        for address in addresses:
+            while await loop.run_in_executor(None, _brokers_named_by, address) < len(addresses):
+                if self._is_stopping:
+                    return
+                await asyncio.sleep(READY_PAUSE_S)
+        sys.stdout.write(f"{READY_PREFIX}{','.join(addresses)}\n")
+        sys.stdout.flush()
 
     def _terminate(self) -> None:
         for node in self._nodes:
@@ -290,6 +302,24 @@ class Cluster:
         for node in self._nodes:
             if node.process is not None:
                 _signal(node.process, signal.SIGKILL)
+
+
+def _brokers_named_by(address: str) -> int:
+    """How many brokers this one's metadata names; 0 when it does not answer."""
+    from kwire.cli.client import ClientError, Connection, parse_address
+    from kwire.protocol import messages as m
+
+    try:
+        connection = Connection(*parse_address(address))
+    except ClientError:
+        return 0
+    try:
+        connection.negotiate()
+        return len(connection.call(m.MetadataRequest(topics=[])).brokers)
+    except ClientError:
+        return 0
+    finally:
+        connection.close()
 
 
 def _signal(process: Any, number: int) -> None:
