@@ -161,6 +161,7 @@ class ControllerRunner:
             epoch,
             bootstrap,
             not self._has_metadata,
+            driver.raft.leader_heard,
         )
         if records:
             self._append(records)

@@ -175,16 +175,19 @@ class Controller:
         epoch: int,
         bootstrap_records: Records | None = None,
         is_empty: bool | None = None,
+        leader_heard: tuple[int, int] | None = None,
     ) -> Records:
         """Begin to serve; returns the records to append first.
 
         Call it once the whole log is replayed. `bootstrap_records` is what the cluster was
         formatted with (without it: a new cluster's defaults); it is used only while the log holds
-        no metadata record (`is_empty`, by default that nothing was replayed).
+        no metadata record (`is_empty`, by default that nothing was replayed). `leader_heard` is
+        (node id, when) of the last sign of life of the leader before: a broker in the same process
+        as that controller was not heard of later either.
         """
         self.is_active = True
         self.epoch = epoch
-        self.state.heartbeats.reset(self.image.brokers, now_ms)
+        self.state.heartbeats.reset(self.image.brokers, now_ms, leader_heard)
         config = self.config
         self._deadlines = {"no_op": now_ms + config.max_idle_interval_ms}
         if config.max_idle_interval_ms <= 0:

@@ -2,7 +2,8 @@
 
 This is the controller's only state that is not in the metadata log: contact times and how far a
 broker has read. A new active controller starts with every unfenced broker just heard of, as Kafka
-does, so nothing is lost when it is forgotten. What a heartbeat leads to:
+does, so nothing is lost when it is forgotten; but not the broker of the node that led before and
+was silent since: Kafka waits a whole session more for it. What a heartbeat leads to:
 
 - FENCED: a wish to shut down gives SHUTDOWN_NOW; without a wish to stay fenced, a broker that has
   read its own registration gets UNFENCED; else it stays FENCED.
@@ -58,14 +59,22 @@ class Heartbeats:
         self._sessions: dict[int, _Session] = {}
         self._contacts: dict[int, tuple[int, int]] = {}  # broker id -> (epoch, last contact)
 
-    def reset(self, brokers: dict[int, BrokerImage], now_ms: int) -> None:
-        """Start over with the registered brokers, each unfenced one just heard of."""
+    def reset(
+        self,
+        brokers: dict[int, BrokerImage],
+        now_ms: int,
+        leader_heard: tuple[int, int] | None = None,
+    ) -> None:
+        """Start over with the registered brokers, each unfenced one just heard of, but the broker
+        of the node that led the quorum before: it was heard of when that leader was."""
         self._sessions = {}
         self._contacts = {}
+        leader_id, leader_heard_ms = leader_heard or (-1, now_ms)
         for broker in brokers.values():
             self.register(broker.broker_id, broker.fenced)
             if not broker.fenced:
-                self.heard_of(broker.broker_id, broker.epoch, now_ms)
+                heard_ms = leader_heard_ms if broker.broker_id == leader_id else now_ms
+                self.heard_of(broker.broker_id, broker.epoch, min(heard_ms, now_ms))
 
     def register(self, broker_id: int, fenced: bool) -> None:
         """A registration or its change was replayed."""

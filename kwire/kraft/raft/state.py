@@ -63,6 +63,9 @@ class RaftState:
         self.update_voter_period_ms = config.fetch_timeout_ms
         self.waiting_fetches: dict[Any, fetch.WaitingFetch] = {}
         self.wake_fetches = False
+        self.leader_heard: tuple[int, int] | None = None
+        """(leader, when) of the last sign of life of the last leader known, unless it was this
+        replica itself."""
         self.flush_token = 0
         self.flushing: tuple[int, int] | None = None
         self.requests = Requests(
@@ -229,9 +232,18 @@ class RaftState:
         if isinstance(before, Leader):
             changes.fail_pending(self, before)
         self.role = role
+        if isinstance(before, Leader) or self._is_another_leader(role):
+            self.leader_heard = None
         if durable:
             self._persist()
         fetch.role_changed(self)
+
+    def _is_another_leader(self, role: Role) -> bool:
+        """Whether the role follows another leader than the one last heard of."""
+        heard = self.leader_heard
+        if heard is None or isinstance(role, Leader):
+            return False
+        return role.leader_id not in (None, heard[0])
 
     def _persist(self) -> None:
         self.emit(fx.PersistElection(self.role.election, self.voters.level))

@@ -95,6 +95,7 @@ def handle_end(raft: RaftState, message: msg.Request, now_ms: int) -> None:
         return
     role = raft.role
     if isinstance(role, Follower) and role.leader_id == partition.leader_id:
+        role.heard_of_leader(raft, now_ms)
         role.fetch_by_ms = now_ms + _election_delay_ms(raft, partition)
         role.leader_is_gone = True
     common.reply(raft, message, _response(raft, message, m.EndQuorumEpochResponse, ErrorCode.NONE))

@@ -76,6 +76,7 @@ class Follower(Role):
         from it was sent before."""
         if self.leader_is_gone:
             return
+        raft.leader_heard = (self._leader_id, now_ms)
         self.fetch_by_ms = now_ms + raft.config.fetch_timeout_ms
 
     def poll(self, raft: RaftState, now_ms: int) -> int:
