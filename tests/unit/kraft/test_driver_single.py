@@ -104,7 +104,13 @@ class TopicController:
         self.topics = []
 
     def activate(
-        self, now_ms: int, next_offset: int, epoch: int, bootstrap: Any, is_empty: bool
+        self,
+        now_ms: int,
+        next_offset: int,
+        epoch: int,
+        bootstrap: Any,
+        is_empty: bool,
+        leader_heard: Any,
     ) -> list[Any]:
         self.is_active = True
         self.started_with = (epoch, bootstrap, is_empty)
