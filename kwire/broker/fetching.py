@@ -207,7 +207,8 @@ class FetchRead:
                 raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
             self._fill_empty(target, log, isolation)
             return None
-        if isolation is not Isolation.LOG_END and asked.fetch_offset == log.high_watermark:
+        end = log.log_end_offset if isolation is Isolation.LOG_END else log.high_watermark
+        if asked.fetch_offset == end:
             self._fill_empty(target, log, isolation)
             return None
         return log.read(
@@ -220,7 +221,7 @@ class FetchRead:
         )
 
     def _fill_empty(self, target: FetchTarget, log: Any, isolation: Isolation) -> None:
-        """At the high watermark there is nothing: the common case, without touching a file."""
+        """At the end of what is shown there is nothing: the common case, without touching a file."""
         committed = isolation is Isolation.COMMITTED
         high_watermark = log.high_watermark
         slices = FetchSlices(

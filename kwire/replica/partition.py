@@ -180,14 +180,8 @@ class Partition:
         leader_epoch: int = NO_EPOCH,
     ) -> AppendInfo:
         """Append as leader. NOT_ENOUGH_REPLICAS when acks=-1 cannot be met from the start."""
-        log = self.leader_log(leader_epoch)
+        log = self.check_append(acks, leader_epoch)
         state = self.state
-        if acks == -1 and len(state.isr) < self.effective_min_isr():
-            raise KafkaError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{len(state.isr)} in-sync replicas of {self.topic}-{self.index}, "
-                f"{self.effective_min_isr()} needed",
-            )
         info: AppendInfo = log.append_as_leader(
             batches,
             leader_epoch=state.leader_epoch,
@@ -203,6 +197,18 @@ class Partition:
             elif written.error() is None:
                 self._written(info.last_offset + 1, info.size_bytes)
         return info
+
+    def check_append(self, acks: int, leader_epoch: int = NO_EPOCH) -> Any:
+        """The log, if an append may be tried; raises what `append` would before it."""
+        log = self.leader_log(leader_epoch)
+        state = self.state
+        if acks == -1 and len(state.isr) < self.effective_min_isr():
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{len(state.isr)} in-sync replicas of {self.topic}-{self.index}, "
+                f"{self.effective_min_isr()} needed",
+            )
+        return log
 
     def _await(self, written: Pending[None], end: int, size_bytes: int) -> None:
         """Take notice of a write once, however many appends share it."""
@@ -305,9 +311,13 @@ class Partition:
         self, replica_id: int, replica_epoch: int, fetch_offset: int, log_start_offset: int
     ) -> None:
         """A follower has everything before `fetch_offset`."""
-        moved = self.low_watermark
-        self.step(FollowerFetched(replica_id, replica_epoch, fetch_offset, log_start_offset))
-        if self.on_low_watermark and self.low_watermark != moved:
+        event = FollowerFetched(replica_id, replica_epoch, fetch_offset, log_start_offset)
+        if not self.on_low_watermark:
+            self.step(event)
+            return
+        before = self.low_watermark
+        self.step(event)
+        if self.low_watermark != before:
             self.tell_low_watermark()
 
     def check_follower(self, replica_id: int, current_leader_epoch: int) -> None:
