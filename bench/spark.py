@@ -1,10 +1,16 @@
 """What the Spark jobs cost: seconds and CPU-seconds per GB at growing sizes (docs/SPARK.md).
 
-    python bench/spark.py [--gb 1 4] [--jars FOLDER] [--master local[2]] [--folder DIR] [--out FILE]
+    python bench/spark.py [--gb 1 4 16] [--jars FOLDER] [--master local[2]] [--folder DIR]
+                          [--out FILE] [--jobs archive ...]
 
-Fills a topic of four partitions with 1 KB records (half of each compressible) on a kwire broker,
-then archives, audits, replays, mirrors and profiles it, and reads the segment files. CPU is that of
-the job's whole process tree (driver, JVM, Python workers), not of the broker.
+A topic of four partitions on a kwire broker is filled with 1 KB records (half of each compressible)
+up to the first size, the jobs run, then up to the next. Every figure is printed and appended to
+`--out` (JSON lines) at once; what is in that file already is not measured again, and with
+`--folder` the topic is there again, so that a bench that was cut off goes on.
+
+CPU is that of the job's whole process tree (driver, JVM, Python workers) to its end, and beside it
+that of the broker or brokers. `segments` reads a data directory from the page cache to nowhere;
+it and `archive` are what everything else is made of.
 """
 
 from __future__ import annotations
@@ -19,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -28,15 +35,19 @@ from tests.support.broker import BrokerProcess  # noqa: E402
 RECORD_BYTES = 1000
 PARTITIONS = 4
 TOPIC = "bench"
+PR_SET_CHILD_SUBREAPER = 36
 
 
-def fill(bootstrap: str, size_bytes: int) -> None:
-    """Produce `size_bytes` of records."""
+def fill(bootstrap: str, size_bytes: int) -> int:
+    """Produce records until the topic holds `size_bytes` of them; how many were sent."""
     from confluent_kafka import Producer
 
-    from kwire.spark.cluster import Cluster
+    from kwire.spark.cluster import LATEST, Cluster
 
-    Cluster(bootstrap).create_topic(TOPIC, PARTITIONS, {"retention.ms": "-1"})
+    cluster = Cluster(bootstrap)
+    cluster.create_topic(TOPIC, PARTITIONS, {"retention.ms": "-1"})
+    places = [(TOPIC, number) for number in range(PARTITIONS)]
+    there = sum(cluster.offsets(places, LATEST).values())
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -48,7 +59,7 @@ def fill(bootstrap: str, size_bytes: int) -> None:
     )
     rng = random.Random(1)
     bodies = [rng.randbytes(RECORD_BYTES // 2) + b"x" * (RECORD_BYTES // 2) for _ in range(1000)]
-    for number in range(size_bytes // RECORD_BYTES):
+    for number in range(there, size_bytes // RECORD_BYTES):
         while True:
             try:
                 producer.produce(
@@ -60,110 +71,217 @@ def fill(bootstrap: str, size_bytes: int) -> None:
         if number % 1000 == 0:
             producer.poll(0)
     assert producer.flush(300) == 0
+    return max(0, size_bytes // RECORD_BYTES - there)
+
+
+def run_to_the_end(command: list[str]) -> int:
+    """Run a command and wait for all that it leaves behind; prints seconds and CPU-seconds.
+
+    The JVM is not waited for by the driver, nor the workers by the JVM. A process that is its
+    descendants' reaper (Linux) gets every one of them, with what it used.
+    """
+    import ctypes
+    import resource
+
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    started_s = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    status = process.wait()
+    seconds = time.monotonic() - started_s
+    while True:
+        try:
+            os.wait()
+        except ChildProcessError:
+            break
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(json.dumps({"seconds": seconds, "cpu_s": used.ru_utime + used.ru_stime}))
+    return status
 
 
 def timed(command: list[str]) -> tuple[float, float]:
-    """(seconds, CPU-seconds of all processes of its session) of a command; raises when it fails.
-
-    The JVM and the workers are not waited for by the driver: their times are read from /proc while
-    they run (Linux), so that what they use in their last half second is missing.
-    """
-    started_s = time.monotonic()
-    process = subprocess.Popen(
-        command,
+    """(seconds, CPU-seconds of the whole process tree) of a command; raises when it fails."""
+    done = subprocess.run(
+        [sys.executable, __file__, "--run", *command],
         cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    used_s: dict[str, float] = {}
-    while process.poll() is None:
-        used_s |= cpu_of_session(process.pid)
-        time.sleep(0.5)
-    if process.returncode:
-        raise SystemExit(f"{' '.join(command[3:])}: status {process.returncode}")
-    return time.monotonic() - started_s, sum(used_s.values())
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}: status {done.returncode}\n{done.stderr[-2000:]}")
+    figures = json.loads(done.stdout.splitlines()[-1])
+    return figures["seconds"], figures["cpu_s"]
 
 
-def cpu_of_session(session: int) -> dict[str, float]:
-    """{pid: CPU-seconds} of the processes of a session."""
-    ticks = os.sysconf("SC_CLK_TCK")
-    found = {}
-    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+def cpu_of(process: int) -> float:
+    """CPU-seconds that a process has used so far (Linux)."""
+    text = pathlib.Path(f"/proc/{process}/stat").read_text()
+    fields = text.rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def read_segments(folder: str, master: str) -> int:
+    """Read segment files to nowhere: all columns, through Spark."""
+    from kwire.spark.segment_source import NAME, register
+    from kwire.spark.session import open_session
+
+    options = argparse.Namespace(master=master, jars="", spark_conf=[])
+    spark = open_session(options, "segments", needs_kafka=False)
+    register(spark)
+    frame = spark.read.format(NAME).option("topic", TOPIC).load(folder)
+    frame.write.format("noop").mode("overwrite").save()
+    spark.stop()
+    return 0
+
+
+class Bench:
+    """The jobs at one size after the other, on the same growing topic."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.folder = pathlib.Path(
+            options.folder or tempfile.mkdtemp(prefix="kwire-bench-")
+        ).resolve()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.broker = BrokerProcess(data_dir=self.folder / "data")
+        self.known: set[tuple[str, float]] = set()
+        if options.out and pathlib.Path(options.out).exists():
+            rows = map(json.loads, pathlib.Path(options.out).read_text().splitlines())
+            self.known = {(row["job"], row["gb"]) for row in rows}
+
+    def run(self) -> None:
         try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[3]) == session:
-            found[path.parent.name] = (int(fields[11]) + int(fields[12])) / ticks
-    return found
+            self.broker.start()
+            for gb in self.options.gb:
+                self.measure(gb)
+        finally:
+            self.broker.close()
+            if not self.options.keep:
+                shutil.rmtree(self.folder, ignore_errors=True)
 
-
-def measure(gb: float, options: argparse.Namespace) -> list[dict[str, object]]:
-    """A row for each job at this size."""
-    size_bytes = int(gb * 1e9)
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="kwire-bench-", dir=options.folder))
-    rows: list[dict[str, object]] = []
-    west = BrokerProcess(data_dir=folder / "west")
-    broker = BrokerProcess(data_dir=folder / "data")
-    try:
-        broker.start()
-        at = ("-b", broker.bootstrap)
-        started_s = time.monotonic()
-        fill(broker.bootstrap, size_bytes)
-        print(f"{gb} GB in the topic after {time.monotonic() - started_s:.0f} s", flush=True)
-        lake = str(folder / "lake")
-        west.start()
-        jobs: dict[str, tuple[str, ...]] = {
-            "archive": ("archive", *at, "--topics", TOPIC, "--lake", lake, "--once"),
-            "audit": ("audit", *at, "--left", f"topic:{TOPIC}", "--right", f"archive:{lake}"),
-            "profile": ("profile", "--source", f"archive:{lake}"),
-            "segments": ("profile", "--source", f"segments:{folder / 'data'}", "--sample-mb", "0"),
-            "replay": ("replay", "-b", west.bootstrap, "--lake", lake, "--create"),
-            "mirror": (
-                *("mirror", *at, "--to", west.bootstrap, "--alias", "a", "--to-alias", "b"),
-                *("--pattern", TOPIC, "--prefix", "copy-", "--once"),
-                *("--state", str(folder / "state")),
-            ),
+    def measure(self, gb: float) -> None:
+        """All jobs at this size."""
+        jobs: dict[str, Callable[[], tuple[list[str], list[BrokerProcess]]]] = {
+            "archive": self.archive,
+            "segments": self.segments,
+            "audit": self.audit,
+            "replay": self.replay,
+            "profile": self.profile,
+            "mirror": self.mirror,
         }
-        for name, arguments in jobs.items():
-            if options.jobs and name not in options.jobs:
-                continue
-            line = [sys.executable, "-m", "kwire", "spark", *arguments, "--quiet"]
-            line += ["--master", options.master]
-            if options.jars:
-                line += ["--jars", options.jars]
-            seconds, cpu_s = timed(line)
-            row = {
-                "job": name,
-                "gb": gb,
-                "seconds": round(seconds, 1),
-                "cpu_s": round(cpu_s, 1),
-                "seconds_per_gb": round(seconds / gb, 1),
-                "cpu_s_per_gb": round(cpu_s / gb, 1),
-            }
-            rows.append(row)
-            print(json.dumps(row), flush=True)
-    finally:
-        broker.close()
-        west.close()
-        shutil.rmtree(folder, ignore_errors=True)
-    return rows
+        wanted = [
+            name
+            for name in jobs
+            if (not self.options.jobs or name in self.options.jobs) and (name, gb) not in self.known
+        ]
+        if not wanted:
+            return
+        started_s, before_s = time.monotonic(), cpu_of(self.broker.pid)
+        sent = fill(self.broker.bootstrap, int(gb * 1e9))
+        if sent:
+            print(
+                f"{sent:,} records sent in {time.monotonic() - started_s:.0f} s, "
+                f"{cpu_of(self.broker.pid) - before_s:.1f} CPU-s of the broker",
+                flush=True,
+            )
+        # What reads the lake needs it, also where archive itself is not asked for again.
+        for name in jobs:
+            if name in wanted or (name == "archive" and not (self.lake / "_kwire").exists()):
+                self.measure_job(name, gb, jobs[name])
+        shutil.rmtree(self.lake, ignore_errors=True)
+
+    def measure_job(
+        self, name: str, gb: float, prepare: Callable[[], tuple[list[str], list[BrokerProcess]]]
+    ) -> None:
+        command, brokers = prepare()
+        try:
+            before_s = sum(cpu_of(broker.pid) for broker in brokers)
+            seconds, cpu_s = timed(command)
+            broker_s = sum(cpu_of(broker.pid) for broker in brokers) - before_s
+        finally:
+            for broker in brokers:
+                if broker is not self.broker:
+                    broker.close()
+                    shutil.rmtree(self.folder / "west", ignore_errors=True)
+        row = {
+            "job": name,
+            "gb": gb,
+            "seconds": round(seconds, 1),
+            "cpu_s": round(cpu_s, 1),
+            "broker_cpu_s": round(broker_s, 1),
+            "cpu_s_per_gb": round(cpu_s / gb, 1),
+        }
+        print(json.dumps(row), flush=True)
+        if self.options.out:
+            with open(self.options.out, "a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+
+    # -- what each job runs, and the brokers that take part --------------------------------------
+
+    @property
+    def lake(self) -> pathlib.Path:
+        return self.folder / "lake"
+
+    @property
+    def at(self) -> tuple[str, str]:
+        return ("-b", self.broker.bootstrap)
+
+    def job(self, name: str, *arguments: str) -> list[str]:
+        line = [sys.executable, "-m", "kwire", "spark", name, *arguments, "--quiet"]
+        line += ["--master", self.options.master]
+        return line + (["--jars", self.options.jars] if self.options.jars else [])
+
+    def west(self) -> BrokerProcess:
+        shutil.rmtree(self.folder / "west", ignore_errors=True)
+        return BrokerProcess(data_dir=self.folder / "west").start()
+
+    def archive(self) -> tuple[list[str], list[BrokerProcess]]:
+        shutil.rmtree(self.lake, ignore_errors=True)
+        arguments = ("--topics", TOPIC, "--lake", str(self.lake), "--once")
+        return self.job("archive", *self.at, *arguments), [self.broker]
+
+    def segments(self) -> tuple[list[str], list[BrokerProcess]]:
+        data = str(self.folder / "data")
+        return [sys.executable, __file__, "--read", data, "--master", self.options.master], []
+
+    def audit(self) -> tuple[list[str], list[BrokerProcess]]:
+        sides = ("--left", f"topic:{TOPIC}", "--right", f"archive:{self.lake}")
+        return self.job("audit", *self.at, *sides), [self.broker]
+
+    def replay(self) -> tuple[list[str], list[BrokerProcess]]:
+        west = self.west()
+        arguments = ("-b", west.bootstrap, "--lake", str(self.lake), "--create")
+        return self.job("replay", *arguments), [west]
+
+    def profile(self) -> tuple[list[str], list[BrokerProcess]]:
+        return self.job("profile", "--source", f"archive:{self.lake}"), []
+
+    def mirror(self) -> tuple[list[str], list[BrokerProcess]]:
+        west = self.west()
+        shutil.rmtree(self.folder / "state", ignore_errors=True)
+        arguments = (
+            *(*self.at, "--to", west.bootstrap, "--alias", "a", "--to-alias", "b"),
+            *("--pattern", TOPIC, "--once", "--state", str(self.folder / "state")),
+        )
+        return self.job("mirror", *arguments), [self.broker, west]
 
 
 def main() -> int:
+    if sys.argv[1:2] == ["--run"]:
+        return run_to_the_end(sys.argv[2:])
     parser = argparse.ArgumentParser(description="Cost of the Spark jobs.")
     parser.add_argument("--gb", type=float, nargs="+", default=[1.0, 4.0])
     parser.add_argument("--jobs", nargs="*", default=[])
     parser.add_argument("--jars", default=os.environ.get("KWIRE_SPARK_JARS", ""))
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--folder", default=None, help="for the data; default: the temporary one")
-    parser.add_argument("--out", help="write the rows as JSON lines here")
+    parser.add_argument("--keep", action="store_true", help="leave the folder as it is at the end")
+    parser.add_argument("--out", help="append the rows as JSON lines here")
+    parser.add_argument("--read", metavar="DIR", help="only read these segment files")
     options = parser.parse_args()
-    rows = [row for gb in options.gb for row in measure(gb, options)]
-    if options.out:
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        pathlib.Path(options.out).write_text(text)
+    if options.read:
+        return read_segments(options.read, options.master)
+    Bench(options).run()
     return 0
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import datetime
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from kwire.spark import lake
-from kwire.spark.job import UsageError, check_topic
+from kwire.spark.conditions import check_condition
+from kwire.spark.job import UsageError, check_topic, one_line
 from kwire.spark.lake_files import open_lake_files
 from kwire.spark.lake_log import DataFile, LakeLog
 
@@ -26,8 +27,11 @@ def add_range_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--where", metavar="SQL", help="a condition on the columns")
 
 
-def check_range(options: argparse.Namespace) -> None:
-    """Turn the options' texts into values; UsageError names the one that is wrong."""
+def check_range(options: argparse.Namespace, columns: Collection[str]) -> None:
+    """Turn the options' texts into values; UsageError names the one that is wrong.
+
+    `columns`: what a condition may name.
+    """
     topics = [check_topic(name, "--topics") for name in (options.topics or "").split(",") if name]
     options.topic_list = topics or None
     try:
@@ -37,6 +41,14 @@ def check_range(options: argparse.Namespace) -> None:
     options.partition_list = numbers or None
     options.from_ms = parse_time(options.from_time, "--from-time")
     options.to_ms = parse_time(options.to_time, "--to-time")
+    for low, high, option in (
+        (options.from_ms, options.to_ms, "--to-time"),
+        (options.from_offset, options.to_offset, "--to-offset"),
+    ):
+        if low is not None and high is not None and high <= low:
+            raise UsageError(f"{option}: nothing lies before it, it is not behind the beginning")
+    if options.where is not None:
+        check_condition(options.where, "--where", columns)
 
 
 def parse_time(text: str | None, option: str) -> int | None:
@@ -104,5 +116,10 @@ def narrow_frame(frame: Any, options: argparse.Namespace) -> Any:
         keys = [bytearray(key.encode()) for key in options.keys.split(",")]
         frame = frame.where(f.col("key").isin(*[f.lit(key) for key in keys]))
     if options.where:
-        frame = frame.where(options.where)
+        from pyspark.errors import AnalysisException, ParseException
+
+        try:
+            frame = frame.where(options.where)
+        except (AnalysisException, ParseException) as error:
+            raise UsageError(f"--where {options.where}: {one_line(error)}") from None
     return frame

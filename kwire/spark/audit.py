@@ -61,7 +61,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def check(options: argparse.Namespace) -> None:
-    check_range(options)
     options.settings = pairs(options.kafka_option, "--kafka-option")
     check_settings(options.settings)
     right_settings = pairs(options.right_kafka_option, "--right-kafka-option") or options.settings
@@ -72,6 +71,8 @@ def check(options: argparse.Namespace) -> None:
     options.right_side = parse_side(
         options.right, "--right", options.right_bootstrap or options.bootstrap, right_settings
     )
+    both = [name for name in options.left_side.columns if name in options.right_side.columns]
+    check_range(options, both)
     options.ignored = [name for name in options.ignore.split(",") if name]
     for name in options.ignored:
         if name not in PARTS:

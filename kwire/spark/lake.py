@@ -39,6 +39,7 @@ RECORD_COLUMNS = (
     "leaderEpoch",
 )
 PARTITION_COLUMNS = ("topic", "date", "partition")
+LAKE_COLUMNS = (*RECORD_COLUMNS, "date", "valueSchemaId", "valueJson", "reason")
 
 
 def folder_of(table: str) -> str:

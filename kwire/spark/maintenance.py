@@ -108,7 +108,7 @@ def _join(
     columns = [name for name in frame.columns if name != "inner"]
     if table == RECORDS:
         columns.remove("reason")
-    rows = binned.repartition(tasks, "bin").select(*columns)
+    rows = binned.repartitionById(tasks, f.col("bin") % tasks).select(*columns)
     lake.write_frame(rows, root, table, prefix, options.compression)
     added = lake.written_files(spark, root, table, folders, prefix)
     if sum(file.records for file in added) != sum(file.records for file in files):

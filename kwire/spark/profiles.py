@@ -52,7 +52,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def check(options: argparse.Namespace) -> None:
-    check_range(options)
     options.settings = pairs(options.kafka_option, "--kafka-option")
     check_settings(options.settings)
     if not options.source:
@@ -60,6 +59,7 @@ def check(options: argparse.Namespace) -> None:
     options.side = parse_side(options.source, "--source", options.bootstrap, options.settings)
     if options.side.kind not in ("topic", "archive", "segments"):
         raise UsageError(f"--source {options.source}: only topic, archive and segments")
+    check_range(options, options.side.columns)
     if options.top < 1 or options.sample_mb < 0 or options.partition_mb <= 0:
         raise UsageError("--top, --sample-mb and --partition-mb must be above 0")
     if options.lag and not options.bootstrap:

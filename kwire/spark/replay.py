@@ -13,7 +13,7 @@ import argparse
 import hashlib
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kwire.clock import SystemClock
@@ -38,6 +38,7 @@ from kwire.spark.job import (
     require,
     run_job,
 )
+from kwire.spark.lake import LAKE_COLUMNS
 from kwire.spark.lake_log import LakeLog
 from kwire.spark.sending import RUN_SCHEMA, SEND_COLUMNS, Place, SendSettings, sender
 from kwire.spark.session import open_session
@@ -81,7 +82,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def check(options: argparse.Namespace) -> None:
     require(options, "lake")
     require(options, "bootstrap")
-    check_range(options)
+    check_range(options, LAKE_COLUMNS)
     options.settings = pairs(options.kafka_option, "--kafka-option")
     check_settings(options.settings)
     # Records keep their old timestamps: a default retention would remove them at once.
@@ -227,7 +228,7 @@ class Replay:
             frame.withColumn("timestampMs", f.unix_millis("timestamp"))
             .withColumn("targetTopic", mapping[f.col("topic")])
             .select(*SEND_COLUMNS)
-            .repartition(tasks, "topic", "partition")
+            .repartitionById(tasks, task_of(self.sources))
             .sortWithinPartitions("topic", "partition", "offset")
         )
         runs = rows.mapInArrow(sender(settings), RUN_SCHEMA)
@@ -245,6 +246,27 @@ class Replay:
             sent = sum(now[key] - ends[key] for key in now)
             left = max(0, selected - before - sent)
             self.progress.say(f"{before + sent:,} of {selected:,} records, lag {left:,}")
+
+
+def task_of(sources: Sequence[Partition]) -> Any:
+    """A column with the place of a record's partition in `sources`, from 0: one task for each.
+
+    A hash would give several partitions to one task and none to another.
+    """
+    from pyspark.sql import functions as f
+
+    places: dict[str, dict[int, int]] = {}
+    for place, (topic, partition) in enumerate(sources):
+        places.setdefault(topic, {})[partition] = place
+    topics = [
+        entry
+        for topic, found in places.items()
+        for entry in (
+            f.lit(topic),
+            f.lit([found.get(partition, 0) for partition in range(max(found) + 1)]),
+        )
+    ]
+    return f.create_map(*topics)[f.col("topic")][f.col("partition")]
 
 
 def arrived(frame: Any, replay: str) -> Any:

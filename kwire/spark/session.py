@@ -17,6 +17,7 @@ _PROVIDED = re.compile(
     r"|slf4j-api|jcl-over|log4j|snappy-java|lz4-java|zstd-jni|jspecify|jsr305)"
 )
 LOCAL_SHUFFLE_PARTITIONS = 8
+QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def jars_in(folder: str) -> list[str]:
@@ -44,8 +45,13 @@ def open_session(options: Any, name: str, *, needs_kafka: bool, sends: bool = Fa
     if not submitted:
         settings |= _own_settings(options, needs_kafka)
     settings |= pairs(options.spark_conf, "--spark-conf")
+    from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
+    if settings.get("spark.log.level", "OFF") == "OFF":
+        # PySpark writes what is wrong with a query to stderr, with the whole of Java's stack.
+        for logger in QUERY_LOGGERS:
+            PySparkLogger.getLogger(logger).disabled = True
     builder = SparkSession.builder.appName(f"kwire {name}")
     for key, value in settings.items():
         builder = builder.config(key, value)

@@ -20,6 +20,7 @@ from typing import Any
 from kwire.spark.archive_source import archive_frame, chosen_files, load_archive, narrow_frame
 from kwire.spark.cluster import EARLIEST, LATEST, Cluster, partitions_of
 from kwire.spark.job import JobError, UsageError, check_topic
+from kwire.spark.lake import LAKE_COLUMNS, RECORD_COLUMNS
 from kwire.spark.topic_source import read_ranges
 
 KINDS = ("topic", "archive", "segments", "mirror", "replay")
@@ -35,6 +36,7 @@ SIDE_COLUMNS = (
     "value",
     "headers",
 )
+CONNECTOR_COLUMNS = tuple(name for name in RECORD_COLUMNS if name != "leaderEpoch")
 OWN_HEADERS = "kwire-"
 
 
@@ -50,6 +52,13 @@ class Side:
     @property
     def name(self) -> str:
         return f"{self.kind}:{self.place}"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What a condition on its records may name."""
+        if self.kind == "archive":
+            return LAKE_COLUMNS
+        return RECORD_COLUMNS if self.kind == "segments" else CONNECTOR_COLUMNS
 
     @property
     def topics(self) -> list[str]:

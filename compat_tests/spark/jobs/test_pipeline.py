@@ -234,6 +234,9 @@ def test_wrong_options_are_one_line(broker: BrokerProcess, run: Run, lake: str) 
         ("archive", ("-b", at, "--topics", "a", "--lake", lake, "-o", "group.id=x"), "group.id"),
         ("replay", ("-b", at, "--lake", lake), "no archive there"),
         ("replay", ("-b", at, "--lake", lake, "--from-time", "soon"), "--from-time"),
+        ("replay", ("-b", at, "--lake", lake, "--where", "ofset > 1"), "no column ofset"),
+        ("replay", ("-b", at, "--lake", lake, "--where", "(offset > 1"), "is not closed"),
+        ("replay", ("-b", at, "--lake", lake, "--from-offset", "5", "--to-offset", "5"), "behind"),
         ("audit", ("-b", at, "--left", "topic:nosuch", "--right", "archive:x"), "nosuch"),
         ("audit", ("--left", "what", "--right", "archive:x"), "--left what"),
         ("profile", ("--source", "segments:/nowhere"), "/nowhere"),
@@ -242,6 +245,20 @@ def test_wrong_options_are_one_line(broker: BrokerProcess, run: Run, lake: str) 
         done = run(job, *arguments)
         assert done.status == 2, (job, arguments, done)
         assert words in done.stderr, done.stderr
+        assert done.stderr.count("\n") == 1, done.stderr
+
+
+def test_a_condition_that_only_spark_can_refuse_is_one_line_too(
+    broker: BrokerProcess, run: Run, lake: str
+) -> None:
+    at = broker.bootstrap
+    topic = client.create(at)
+    client.send(at, topic, [Sent(0, None, b"x")])
+    assert run("archive", "-b", at, "--topics", topic, "--lake", lake, "--once").status == 0
+    for condition in ("no_such_function(offset) = 1", "offset > 1 partition = 2 3", "offset + 1"):
+        done = run("replay", "-b", at, "--lake", lake, "--where", condition, "--quiet")
+        assert done.status == 2, done.stderr
+        assert done.stderr.startswith(f"kwire spark replay: --where {condition}: "), done.stderr
         assert done.stderr.count("\n") == 1, done.stderr
 
 
