@@ -5,7 +5,7 @@ that follow one another, and the length that ends such a run, are one `Struct.pa
 are joined; `records` are appended as they are, never copied. In the generated code:
 
     parts     the list of buffers that the caller gets
-    w, ap     pieces to be joined, and its append (wN, apN inside a tagged field)
+    w         pieces to be joined (wN inside a tagged field)
     oN, nN    objects and lengths
 """
 
@@ -77,7 +77,7 @@ class _EncoderWriter(Writer):
         self._flexible = is_flexible(message, version)
         self._classes = classes
         self._run: list[tuple[str, str]] = []
-        self._append = "ap"
+        self._append = "w.append"
         self.label = f"{message.name} v{version}"
 
     def build(self) -> Any:
@@ -93,7 +93,6 @@ class _EncoderWriter(Writer):
             write_tags=write_tags,
         )
         self.line("w = []")
-        self.line("ap = w.append")
         with self.block("try:"):
             self._struct(self._message.root, "o")
             self._flush()
@@ -187,10 +186,10 @@ class _EncoderWriter(Writer):
             self.line(f"{tags} = list({owner}.unknown_tags)")
             outer = self._append
             for field in fields:
-                pieces, self._append = self.fresh("w"), self.fresh("ap")
+                pieces = self.fresh("w")
+                self._append = f"{pieces}.append"
                 with self.block(f"if {self._differs(field, f'{owner}.{field.name}')}:"):
                     self.line(f"{pieces} = []")
-                    self.line(f"{self._append} = {pieces}.append")
                     self._field(field, f"{owner}.{field.name}", in_tag=True)
                     self._flush()
                     self.line(f"{tags}.append(({field.tag}, b''.join({pieces})))")
@@ -324,13 +323,13 @@ class _EncoderWriter(Writer):
         )
 
     def _hot_elements(self, struct: schema.Struct, array: str, item: str) -> None:
-        """Elements whose arrays are empty and that have records but no tags: one `pack` each.
+        """Elements with their records in one buffer, empty arrays and no tags: one `pack` each.
 
         The empty tag section behind the records of one element is a pad byte in front of the
         next: while `owed` is true, that byte is still to be written and `w` is empty.
         """
-        records, many, owed = self.fresh("r"), self.fresh("m"), self.fresh("z")
-        slow = [f"{item}._tagged"]
+        records, owed = self.fresh("r"), self.fresh("z")
+        slow = [f"type({records}) is not list", f"len({records}) != 1", f"{item}._tagged"]
         values: list[tuple[str, str]] = []
         prologue: list[str] = []
         for field in self._inline(struct)[:-1]:
@@ -352,29 +351,22 @@ class _EncoderWriter(Writer):
                 slow.append(self._differs(field, f"{item}.{field.name}"))
 
         self.line(f"{owed} = False")
-        self.line("put = parts.append")
         with self.block(f"for {item} in {array}:"):
             self.line(f"{records} = {item}.{self._inline(struct)[-1].name}")
             for line in prologue:
                 self.line(line)
-            self.line(f"{many} = None")
-            with self.block(f"if type({records}) is list:"):
-                self.line(f"if len({records}) == 1: {records} = {records}[0]")
-                self.line(f"else: {many} = {records}")
-            with self.block(f"if not {records} or {' or '.join(slow)}:"):
+            with self.block(f"if {' or '.join(slow)}:"):
                 with self.block(f"if {owed}:"):
-                    self.line("ap(b'\\0')")
+                    self.line("w.append(b'\\0')")
                     self.line(f"{owed} = False")
                 self._struct(struct, item)
                 self._flush()
             with self.block("else:"):
-                self._hot_element(values, records, many, owed)
+                self._hot_element(values, records, owed)
         with self.block(f"if {owed}:"):
-            self.line("ap(b'\\0')")
+            self.line("w.append(b'\\0')")
 
-    def _hot_element(
-        self, values: list[tuple[str, str]], records: str, many: str, owed: str
-    ) -> None:
+    def _hot_element(self, values: list[tuple[str, str]], records: str, owed: str) -> None:
         length, piece = self.fresh("n"), self.fresh("x")
         formats = "x" + "".join(characters for characters, _ in values)
         arguments = ", ".join(value for _, value in values)
@@ -386,7 +378,8 @@ class _EncoderWriter(Writer):
             return f"{name}({', '.join([arguments, *sizes])})"
 
         low = self.constant("L", length_table())
-        self.line(f"{length} = (len({records}) if {many} is None else size_of({many})) + 1")
+        self.line(f"{records} = {records}[0]")
+        self.line(f"{length} = len({records}) + 1")
         with self.block(f"if 16383 < {length} < 2097152:"):
             sizes = (f"{low}[{length} & 16383]", f"{length} >> 14")
             self.line(f"{piece} = {packed('HB', *sizes)}")
@@ -397,13 +390,10 @@ class _EncoderWriter(Writer):
         with self.block("else:"):
             self.line(f"{piece} = {packed('')} + uvarint({length})")
         with self.block(f"if {owed}:"):
-            self.line(f"put({piece})")
+            self.line(f"parts.append({piece})")
         with self.block("else:"):
-            self.line(f"ap({piece}[1:])")
-            self.line("put(b''.join(w))")
+            self.line(f"w.append({piece}[1:])")
+            self.line("parts.append(b''.join(w))")
             self.line("w.clear()")
             self.line(f"{owed} = True")
-        with self.block(f"if {many} is None:"):
-            self.line(f"put({records})")
-        with self.block("else:"):
-            self.line(f"parts += {many}")
+        self.line(f"parts.append({records})")

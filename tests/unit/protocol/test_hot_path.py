@@ -7,11 +7,13 @@ for partitions with tags, aborted transactions or no records.
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 from typing import Any
 
 import pytest
 
 from kwire.protocol import messages as m
+from kwire.protocol.errors import MalformedError
 
 SIZES = [0, 1, 2, 125, 126, 127, 128, 129, 16381, 16382, 16383, 16384, 16385, 2097150, 2097151]
 SIZES += [2097152]
@@ -46,7 +48,8 @@ def test_produce_records_of_every_length_class(size: int, version: int) -> None:
 
 
 def partition(size: int | None, **changes: Any) -> Any:
-    data = None if size is None else records(size)
+    """With its records as a broker has them: a list of one buffer."""
+    data = None if size is None else [memoryview(records(size))]
     cls = m.FetchResponse.PartitionData
     return cls(partition_index=5, error_code=-1, high_watermark=2**40, records=data, **changes)
 
@@ -90,10 +93,12 @@ def kinds() -> list[Any]:
         partition(20, aborted_transactions=[aborted]),
         partition(20, current_leader=leader),
         partition(None, current_leader=leader),
+        partition(20).copy(records=records(20)),
+        partition(20).copy(records=[records(7), records(300)]),
     ]
 
 
-@pytest.mark.parametrize("pair", list(itertools.product(range(9), repeat=2)))
+@pytest.mark.parametrize("pair", list(itertools.product(range(11), repeat=2)))
 def test_fetch_partitions_of_every_kind_after_each_other(pair: tuple[int, int]) -> None:
     chosen = [kinds()[index] for index in pair]
     response = fetch([*chosen, *chosen])
@@ -143,4 +148,62 @@ def test_null_records_spelled_at_length_are_null(spelled: str) -> None:
     data = request.encode(9)
     at = data.index(b"\0\0\0\0\0\0\0\0\0\x01") + 4
     longer = data[:at] + bytes.fromhex(spelled) + data[at + 1 :]
+    assert m.ProduceRequest.decode_from(longer, 0, 9) == (request, len(longer))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 31, 32, 33, 100])
+@pytest.mark.parametrize("tagged", [set(), {0}, {1}, {0, 1}, {30, 31, 32}, set(range(100))])
+def test_partitions_with_and_without_tags_in_any_number(count: int, tagged: set[int]) -> None:
+    """The tag section of one partition is read with the fields of the next."""
+    request = produce([300] * count, 9)
+    for index in tagged & set(range(count)):
+        tags = [(7, b"seven"), (9, b"")]
+        request.topic_data[0].partition_data[index].unknown_tags = tags
+    request.topic_data.append(m.ProduceRequest.TopicProduceData(name="next", partition_data=[]))
+    data = request.encode(9)
+    assert m.ProduceRequest.decode_from(data, 0, 9) == (request, len(data))
+
+
+def test_a_request_cut_anywhere_is_malformed() -> None:
+    request = produce([3, None, 200], 9)
+    request.topic_data[0].partition_data[1].unknown_tags = [(1, b"x")]
+    data = request.encode(9)
+    for end in range(len(data)):
+        with pytest.raises(MalformedError):
+            m.ProduceRequest.decode(data[:end], 9)
+
+
+def test_a_count_of_partitions_that_lies_allocates_little() -> None:
+    data = produce([3], 9).encode(9)
+    at = data.index(b"\x02\0\0\0\0", 8)
+    lying = data[:at] + b"\xff\xff\x2f" + data[at + 1 :] + bytes(6_000_000)
+    lying = (
+        lying[: at + 3 + 4 + 1] + b"\xff" * 6_000_000
+    )  # the first partition's records: no length
+    decode = m.ProduceRequest.decoder(9)
+    tracemalloc.start()
+    try:
+        with pytest.raises(MalformedError):
+            decode(memoryview(lying), 0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 100_000
+
+
+@pytest.mark.parametrize("version", [8, 9, 13])
+@pytest.mark.parametrize("text", [None, "", "t", "t" * 126, "t" * 127, "t" * 32767])
+def test_a_transactional_id_of_every_length(text: str | None, version: int) -> None:
+    """It is usually null, and read on that guess together with the fields behind it."""
+    request = produce([3], version).copy(transactional_id=text, acks=-1, timeout_ms=77)
+    data = request.encode(version)
+    assert m.ProduceRequest.decode_from(data, 0, version) == (request, len(data))
+
+
+@pytest.mark.parametrize("spelled", ["8000", "808000", "80808000", "8080808000"])
+def test_a_null_transactional_id_spelled_at_length(spelled: str) -> None:
+    request = produce([3], 9)
+    data = request.encode(9)
+    assert data[0] == 0
+    longer = bytes.fromhex(spelled) + data[1:]
     assert m.ProduceRequest.decode_from(longer, 0, 9) == (request, len(longer))
