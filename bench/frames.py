@@ -19,10 +19,12 @@ def value(size_bytes: int) -> bytes:
     return (line * (size_bytes // len(line) + 1))[:size_bytes]
 
 
-def one_record_request(path: pathlib.Path, topic: str, acks: int, size_bytes: int) -> pathlib.Path:
-    """Write the frame of a Produce request with one record for partition 0 of `topic`."""
+def one_record_request(
+    path: pathlib.Path, topic: str, acks: int, size_bytes: int, partition: int = 0
+) -> pathlib.Path:
+    """Write the frame of a Produce request with one record for a partition of `topic`."""
     batch = build_batch([Record(0, TIMESTAMP_MS, None, value(size_bytes), [])])
-    data = m.ProduceRequest.PartitionProduceData(index=0, records=batch)
+    data = m.ProduceRequest.PartitionProduceData(index=partition, records=batch)
     topic_data = m.ProduceRequest.TopicProduceData(name=topic, partition_data=[data])
     request = m.ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=[topic_data])
     path.write_bytes(b"".join(encode_request(PRODUCE_KEY, PRODUCE_VERSION, 1, "x", request)))

@@ -38,6 +38,7 @@ from kwire.kraft.controller.controller import HANDLED_REQUESTS
 from kwire.kraft.image import MetadataDelta, MetadataImage
 from kwire.log.cleaner import LogCleaner
 from kwire.log.cleaner_settings import CleanerSettings
+from kwire.log.kernel_syncs import KernelSyncs
 from kwire.log.log_config import LogConfig
 from kwire.log.log_directory import LogDirectory, LogDirectoryError
 from kwire.log.manager import LogManager, ManagerSettings
@@ -100,6 +101,7 @@ class Node:
         self.on_fatal: Callable[[str], None] = lambda reason: None
         self._failed = False
         self._executors: list[Any] = []
+        self._syncs = KernelSyncs(loop) if files is None and new_executor is None else None
         self._new_executor = new_executor or _one_worker
         self.log_manager = self._make_log_manager(files)
         self.replicas = ReplicaManager(
@@ -139,6 +141,8 @@ class Node:
             self.random,
             files=files,
             scheduler=self.new_scheduler("kwire-log"),
+            sync_scheduler=self.new_scheduler("kwire-sync"),
+            syncs=self._syncs,
             settings=ManagerSettings.from_values(config),
             config_of=self.topic_config,
             on_directory_failure=self._directory_failed,
@@ -509,11 +513,16 @@ class Node:
         for listener in self.listeners.values():
             listener.stop_accepting()
             listener.close_connections()
+        drained: asyncio.Future[None] = self.loop.create_future()
+        self.log_manager.drained().add_done_callback(lambda _: _finish(drained))
+        await drained
         if self._follows:
             self.log_manager.shutdown(epoch)
         else:
             # The logs were not loaded, maybe not recovered: a clean stop must not be noted.
             self.log_manager.abandon()
+        if self._syncs is not None:
+            self._syncs.close()
         for executor in self._executors:
             shutdown = getattr(executor, "shutdown", None)
             if shutdown is not None:

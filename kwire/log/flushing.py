@@ -1,14 +1,21 @@
-"""Making logs durable: one job at a time off the loop, which syncs what all partitions asked for.
+"""Making logs durable: rounds off the loop, each of which syncs what all partitions asked for.
 
-Requests that arrive while a job runs share the next one (group commit). A failed sync is never
-repeated: whoever asked hears of it, and the log directory goes offline.
+Requests that arrive while a round runs share the next one (group commit). Where the kernel syncs
+by itself (`kernel_syncs`) two rounds may be under way, so that who waits for the first does not
+keep the others from theirs; they end in the order in which they began. A failed sync is never
+repeated: whoever asked hears of it, and so does whoever asked behind it, because the kernel may
+report an error to one of two syncs of a file only. The log directory goes offline.
 """
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from kwire.log.files import Files
 from kwire.log.scheduling import Scheduler
-from kwire.pending import Pending
+from kwire.pending import Pending, gather
+
+ROUNDS_MAX = 2  # under way, where syncs need no thread
 
 
 class SyncRequest:
@@ -27,58 +34,113 @@ class SyncRequest:
         self.directories += other.directories
 
 
-class Flusher:
-    """Groups the fdatasync calls of one log directory; called from the loop's thread only."""
+class Syncs(Protocol):
+    """Syncs of open files that need no thread of ours."""
 
-    def __init__(self, files: Files, scheduler: Scheduler) -> None:
+    @property
+    def is_available(self) -> bool: ...
+    def sync(self, handles: list[int]) -> Pending[None]: ...
+
+
+class _Round:
+    """What is synced together, who waits for it, and the files to be closed after it."""
+
+    __slots__ = ("error", "is_over", "request", "retired", "waiting")
+
+    def __init__(self) -> None:
+        self.request = SyncRequest()
+        self.waiting: list[Pending[None]] = []
+        self.retired: list[int] = []
+        self.is_over = False
+        self.error: Exception | None = None
+
+
+class Flusher:
+    """Groups the fdatasync calls of one log directory; called from the loop's thread only.
+
+    `error` is that of the first sync that failed: nothing is synced any more behind it.
+    """
+
+    def __init__(self, files: Files, scheduler: Scheduler, syncs: Syncs | None = None) -> None:
         self._files = files
         self._scheduler = scheduler
-        self._waiting: list[Pending[None]] = []
-        self._request = SyncRequest()
+        self._syncs = syncs
+        self._rounds_max = ROUNDS_MAX
+        self._rounds: list[_Round] = []  # under way, in the order of their beginning
+        self._next = _Round()
         self._is_scheduled = False
-        self._is_busy = False
-        self._retired: list[int] = []
+        self.error: Exception | None = None
 
     def retire(self, handle: int) -> None:
-        """Close a file, once no job that may sync it is under way or waits."""
-        if self._is_busy or self._waiting:
-            self._retired.append(handle)
+        """Close a file, once no round that may sync it is under way or waits."""
+        if self._next.waiting:
+            self._next.retired.append(handle)
+        elif self._rounds:
+            self._rounds[-1].retired.append(handle)
         else:
             self._files.close(handle)
 
     def request(self, request: SyncRequest) -> Pending[None]:
-        """Sync these files; fails with the OSError of a sync of the same job."""
+        """Sync these files; fails with the OSError of a sync of the same round or one before."""
         pending: Pending[None] = Pending()
-        self._waiting.append(pending)
-        self._request.add(request)
-        if not self._is_busy and not self._is_scheduled:
+        self._next.waiting.append(pending)
+        self._next.request.add(request)
+        if len(self._rounds) < self._rounds_max and not self._is_scheduled:
             self._is_scheduled = True
             self._scheduler.call_soon(self._start)
         return pending
 
     def _start(self) -> None:
+        """Begin the next round, if there is room for it and something to do."""
         self._is_scheduled = False
-        if self._is_busy or not self._waiting:
+        if len(self._rounds) >= self._rounds_max or not self._next.waiting:
             return
-        self._is_busy = True
-        waiting, self._waiting = self._waiting, []
-        request, self._request = self._request, SyncRequest()
-        job = self._scheduler.run(lambda: sync_files(self._files, request))
-        job.add_done_callback(lambda done: self._finished(done, waiting))
+        round_, self._next = self._next, _Round()
+        self._rounds.append(round_)
+        if self.error is None:
+            job = self._sync(round_.request)
+        else:
+            job = Pending.failed(self.error)
+        job.add_done_callback(lambda done: self._finished(round_, done.error()))
 
-    def _finished(self, done: Pending[None], waiting: list[Pending[None]]) -> None:
-        self._is_busy = False
-        error = done.error()
-        for pending in waiting:
+    def _sync(self, request: SyncRequest) -> Pending[None]:
+        files, syncs = self._files, self._syncs
+        if syncs is None or not syncs.is_available:
+            self._rounds_max = 1  # a thread makes one after the other
+            return self._scheduler.run(lambda: sync_files(files, request))
+        if not request.handles:
+            return self._scheduler.run(lambda: sync_files(files, request))
+        synced = syncs.sync(list(dict.fromkeys(request.handles)))
+        if not request.paths and not request.directories:
+            return synced
+        request.handles = []
+        others = self._scheduler.run(lambda: sync_files(files, request))
+        result: Pending[None] = Pending()
+
+        def settled(done: Pending[list[Pending[None]]]) -> None:
+            error = synced.error() or others.error()
             if error is not None:
-                pending.fail(error)
+                result.fail(error)
             else:
-                pending.complete(None)
-        if self._waiting and not self._is_busy and not self._is_scheduled:
-            self._start()
-        if self._retired and not self._is_busy and not self._waiting:
-            retired, self._retired = self._retired, []
-            for handle in retired:
+                result.complete(None)
+
+        gather([synced, others]).add_done_callback(settled)
+        return result
+
+    def _finished(self, round_: _Round, error: Exception | None) -> None:
+        """A round is over: answer it and those behind it that were, in their order."""
+        round_.is_over, round_.error = True, error
+        while self._rounds and self._rounds[0].is_over:
+            first = self._rounds.pop(0)
+            self.error = self.error or first.error
+            if not self._is_scheduled:
+                self._start()  # before those who waited begin to answer
+            for pending in first.waiting:
+                if self.error is not None:
+                    pending.fail(self.error)
+                else:
+                    pending.complete(None)
+            for handle in first.retired:
                 self._files.close(handle)
 
 

@@ -17,7 +17,7 @@ from kwire.log.directory_files import (
     parse_properties,
 )
 from kwire.log.files import Files, LockedError, write_atomically
-from kwire.log.flushing import Flusher
+from kwire.log.flushing import Flusher, Syncs
 from kwire.log.scheduling import Scheduler
 from kwire.protocol import uuids
 
@@ -70,10 +70,12 @@ def suffixed_name(topic: str, partition: int, unique: str, suffix: str) -> str:
 class LogDirectory:
     """A locked log directory. `error` says why it is offline, None while it works."""
 
-    def __init__(self, path: str, files: Files, scheduler: Scheduler) -> None:
+    def __init__(
+        self, path: str, files: Files, scheduler: Scheduler, syncs: Syncs | None = None
+    ) -> None:
         self.path = path
         self.files = files
-        self.flusher = Flusher(files, scheduler)
+        self.flusher = Flusher(files, scheduler, syncs)
         self.error: Exception | None = None
         self.directory_id = uuids.ZERO
         self.was_clean = False

@@ -17,7 +17,7 @@ from kwire.log.directory_files import (
     encode_partition_metadata,
 )
 from kwire.log.files import Files, SystemFiles, raise_open_files_limit, write_atomically
-from kwire.log.flushing import SyncRequest, sync_files
+from kwire.log.flushing import SyncRequest, Syncs, sync_files
 from kwire.log.loading import ExpectedTopic, load_directories
 from kwire.log.log_base import LogBase
 from kwire.log.log_config import LogConfig
@@ -32,7 +32,7 @@ from kwire.log.open_segments import OpenSegments
 from kwire.log.partition_log import PartitionLog
 from kwire.log.recovery import open_log
 from kwire.log.scheduling import ImmediateScheduler, Scheduler, Timer
-from kwire.pending import Pending
+from kwire.pending import Pending, gather
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
@@ -61,6 +61,8 @@ class LogManager:
         *,
         files: Files | None = None,
         scheduler: Scheduler | None = None,
+        sync_scheduler: Scheduler | None = None,
+        syncs: Syncs | None = None,
         settings: ManagerSettings | None = None,
         config_of: ConfigOf | None = None,
         on_directory_failure: Callable[[LogDirectory], None] | None = None,
@@ -71,7 +73,9 @@ class LogManager:
         self.scheduler = scheduler or ImmediateScheduler()
         self.settings = settings or ManagerSettings()
         self.config_of: ConfigOf = config_of or (lambda topic: LogConfig())
-        self.directories = [LogDirectory(path, self.files, self.scheduler) for path in directories]
+        # Syncs wait for nothing else: the deletion of a large file may take long.
+        syncing = sync_scheduler or self.scheduler
+        self.directories = [LogDirectory(path, self.files, syncing, syncs) for path in directories]
         self._logs: dict[tuple[str, int], PartitionLog] = {}
         self._home: dict[tuple[str, int], LogDirectory] = {}
         self._on_directory_failure = on_directory_failure
@@ -473,6 +477,10 @@ class LogManager:
         return offsets
 
     # -- stop ---------------------------------------------------------------------------------
+
+    def drained(self) -> Pending[list[Pending[None]]]:
+        """Done when every sync under way has ended: what it reports, no second one would."""
+        return gather([home.flusher.request(SyncRequest()) for home in self.directories])
 
     def shutdown(self, broker_epoch: int = -1) -> None:
         """Write, sync and close everything, write the checkpoints, note the clean stop, unlock.
