@@ -186,9 +186,7 @@ async def heartbeats(bench: Bench) -> Callable[[], Any]:
 
 async def transactions(bench: Bench) -> Callable[[], Any]:
     def begin(i: int) -> Any:
-        return m.InitProducerIdRequest(
-            transactional_id=f"bench-{i}", transaction_timeout_ms=60_000
-        )
+        return m.InitProducerIdRequest(transactional_id=f"bench-{i}", transaction_timeout_ms=60_000)
 
     owners = await bench.ask(begin, 4, lambda x: int(x.error_code))
 

@@ -39,6 +39,10 @@ class TopicSorter:
                     passed.append(topic)
         return passed
 
+    @property
+    def refused_any(self) -> bool:
+        return bool(self._refused)
+
     def merge(self, topics: list[Any]) -> list[Any]:
         """The topics of the coordinator's response behind the refused ones."""
         merged = dict(self._refused)

@@ -34,9 +34,11 @@ class PartitionCoordinatorLog:
         leader_epoch: int,
         guard: object = None,
         transaction_version: int = 0,
+        at_once: bool = False,
     ) -> Any:
         """Append as acks=all would: NOT_ENOUGH_REPLICAS when that cannot be met."""
-        return self._partition(partition).append(
+        found = self._partition(partition)
+        info = found.append(
             batch,
             acks=ACKS_ALL,
             wall_ms=self._clock.wall_ms(),
@@ -45,6 +47,16 @@ class PartitionCoordinatorLog:
             transaction_version=transaction_version,
             leader_epoch=leader_epoch,
         )
+        if at_once:
+            found.log.write_tail()
+        return info
+
+    def check_append(self, partition: int, leader_epoch: int) -> int:
+        """NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, NOT_ENOUGH_REPLICAS, KAFKA_STORAGE_ERROR."""
+        log = self._partition(partition).check_append(ACKS_ALL, leader_epoch)
+        if log.error is not None:
+            raise log.error
+        return min(int(log.config.max_message_bytes), int(log.config.segment_bytes))
 
     def read(self, partition: int, offset: int, bytes_max: int) -> Any:
         """Whole batches up to the log end."""
@@ -59,6 +71,9 @@ class PartitionCoordinatorLog:
 
     def end_offset(self, partition: int) -> int:
         return int(self._partition(partition).leader_log().log_end_offset)
+
+    def next_offset(self, partition: int) -> int:
+        return int(self._partition(partition).leader_log().next_offset)
 
     def high_watermark(self, partition: int) -> int:
         return int(self._partition(partition).leader_log().high_watermark)

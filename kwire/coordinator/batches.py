@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kwire.coordinator.open_batch import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, Encoded
 from kwire.coordinator.seam import CoordinatorRecord, Producer, Shard
 from kwire.protocol import coordinator_records
 from kwire.protocol.errors import EncodeError, ErrorCode, KafkaError
@@ -18,12 +19,8 @@ from kwire.protocol.records.control import parse_control
 ABORT_MARKER = 0
 COMMIT_MARKER = 1
 
-# Bytes of a record's framing at most: varints of length, timestamp, offset, key and value lengths.
-_RECORD_OVERHEAD_BYTES = 32
-_BATCH_OVERHEAD_BYTES = 61
 
-
-def encode(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
+def encode(record: CoordinatorRecord) -> Encoded:
     """Key and value as they stand in the log."""
     key = coordinator_records.encode_key(record.key)
     if record.value is None:
@@ -31,8 +28,18 @@ def encode(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
     return key, coordinator_records.encode_value(record.value, record.value_version)
 
 
+def encode_all(records: Sequence[CoordinatorRecord]) -> list[Encoded]:
+    """Raises KafkaError(UNKNOWN_SERVER_ERROR) for a text too long."""
+    try:
+        return [encode(record) for record in records]
+    except EncodeError as error:
+        # A client id of 32,767 bytes makes a member id that no record can hold: the caller's
+        # problem, not the shard's.
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
+
+
 def build(
-    encoded: Sequence[tuple[bytes, bytes | None]],
+    encoded: Sequence[Encoded],
     wall_ms: int,
     producer: Producer | None,
     base_sequence: int = 0,
@@ -55,6 +62,7 @@ def build(
 
 def split(
     records: Sequence[CoordinatorRecord],
+    encoded: Sequence[Encoded],
     wall_ms: int,
     producer: Producer | None,
     bytes_max: int,
@@ -62,15 +70,9 @@ def split(
     base_sequence: int = 0,
 ) -> list[tuple[bytearray, Sequence[CoordinatorRecord]]]:
     """The batches for `records`, none larger than `bytes_max`: one if `atomic`, else as many as
-    it takes. Raises KafkaError: MESSAGE_TOO_LARGE; UNKNOWN_SERVER_ERROR for a text too long."""
-    try:
-        encoded = [encode(record) for record in records]
-    except EncodeError as error:
-        # A client id of 32,767 bytes makes a member id that no record can hold: the caller's
-        # problem, not the shard's.
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
-    sizes = [len(key) + len(value or b"") + _RECORD_OVERHEAD_BYTES for key, value in encoded]
-    if atomic or sum(sizes) + _BATCH_OVERHEAD_BYTES <= bytes_max:
+    it takes. Raises KafkaError(MESSAGE_TOO_LARGE)."""
+    sizes = [len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES for key, value in encoded]
+    if atomic or sum(sizes) + BATCH_OVERHEAD_BYTES <= bytes_max:
         bounds = [(0, len(encoded))]
     else:
         bounds = list(_cut(sizes, bytes_max))
@@ -87,11 +89,11 @@ def split(
 
 
 def _cut(sizes: list[int], bytes_max: int) -> Iterator[tuple[int, int]]:
-    start, total = 0, _BATCH_OVERHEAD_BYTES
+    start, total = 0, BATCH_OVERHEAD_BYTES
     for i, size in enumerate(sizes):
         if i > start and total + size > bytes_max:
             yield start, i
-            start, total = i, _BATCH_OVERHEAD_BYTES
+            start, total = i, BATCH_OVERHEAD_BYTES
         total += size
     yield start, len(sizes)
 

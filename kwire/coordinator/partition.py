@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from kwire.coordinator.loading import Loading
+from kwire.coordinator.open_batch import OpenBatch
 from kwire.coordinator.seam import Shard, TimerHandle
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -57,6 +58,7 @@ class PartitionShard(Generic[S]):
     """A shard with what the runtime keeps about it. Offsets are exclusive ends."""
 
     __slots__ = (
+        "batch",
         "busy",
         "committed",
         "generation",
@@ -80,7 +82,9 @@ class PartitionShard(Generic[S]):
         self.generation = generation
         self.state = ShardState.LOADING
         self.loading: Loading | None = None
+        # The end of what was decided, written or about to be.
         self.last_written = 0
+        self.batch: OpenBatch | None = None
         self.committed = 0
         self.held: deque[Held] = deque()
         self.held_timer: TimerHandle | None = None
@@ -98,9 +102,15 @@ class PartitionShard(Generic[S]):
         return KafkaError(ErrorCode.NOT_COORDINATOR)
 
     def release_committed(self) -> None:
-        """Give out the replies whose offset is committed, in order."""
-        while self.held and self.held[0].offset <= self.committed:
-            self.held.popleft().release()
+        """Give out the replies whose offset is committed, in order. Those of the open batch wait
+        for its append, whoever else moves the high watermark."""
+        held = self.held
+        while held:
+            batch = self.batch
+            offset = held[0].offset
+            if offset > self.committed or (batch is not None and offset > batch.base_offset):
+                return
+            held.popleft().release()
 
     def release_overdue(self, now_ms: int) -> None:
         """Fail the replies that have waited too long; what they wait for still happens."""

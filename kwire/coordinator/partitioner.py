@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+# Names that come with every request are hashed once, as long as that costs little memory.
+REMEMBERED = 8192
+REMEMBERED_LENGTH_MAX = 128
+
 
 def java_hash(text: str) -> int:
     """Java's String.hashCode, signed 32 bits: over UTF-16 code units."""
+    return _remembered(text) if len(text) <= REMEMBERED_LENGTH_MAX else _hash(text)
+
+
+@lru_cache(REMEMBERED)
+def _remembered(text: str) -> int:
+    return _hash(text)
+
+
+def _hash(text: str) -> int:
     units = text.encode("utf-16-le", "surrogatepass")
     value = 0
     for low, high in zip(units[0::2], units[1::2]):

@@ -13,6 +13,22 @@ from kwire.protocol.errors import KafkaError
 Answer = Any
 
 
+class Reply(Pending[Any]):
+    """A Pending of a response, for `CoordinatorRuntime.write`: a KafkaError that it fails with
+    becomes the response that says so."""
+
+    __slots__ = ("_on_error",)
+
+    def __init__(self, on_error: Callable[[KafkaError], Any]) -> None:
+        super().__init__()
+        self._on_error = on_error
+
+    def fail(self, error: Exception) -> bool:
+        if isinstance(error, KafkaError) and not self.done:
+            return self.complete(self._on_error(error))
+        return super().fail(error)
+
+
 def convert(
     pending: Pending[Any],
     on_error: Callable[[KafkaError], Any],

@@ -1,10 +1,11 @@
 """Runs coordinator shards: loads them from their log, appends what they decide, releases replies.
 
 One runtime serves one internal topic. A shard exists per partition that this broker leads, from
-`load` to `unload`. For each operation the runtime appends the records, replays them into the
-shard at once, and holds the reply until the high watermark has passed everything pending
-(DESIGN.md, decision 9; docs/adr/0006-coordinator-runtime.md). The log, the loop and the clock are
-injected, so a test drives a runtime with a high watermark that lags as it likes.
+`load` to `unload`. The runtime replays the records of an operation into the shard at once, appends
+them together with those of other operations of the same turn (`open_batch.py`), and holds the reply
+until the high watermark has passed everything pending (DESIGN.md, decision 9;
+docs/adr/0006-coordinator-runtime.md, 0016-coordinator-batches.md). The log, the loop and the clock
+are injected, so a test drives a runtime with a high watermark that lags as it likes.
 
 Errors that callers see on the returned `Pending`: NOT_COORDINATOR (not led, unloaded, discarded),
 COORDINATOR_LOAD_IN_PROGRESS, REQUEST_TIMED_OUT (not committed in time), what the operation raised,
@@ -20,6 +21,7 @@ from typing import Any, Generic, TypeVar
 from kwire.clock import Clock
 from kwire.coordinator import batches
 from kwire.coordinator.loading import Loading
+from kwire.coordinator.open_batch import Encoded, OpenBatch, size_of
 from kwire.coordinator.partition import Held, PartitionShard, ShardState
 from kwire.coordinator.seam import CoordinatorLog, Loop, Moment, Result, Shard
 from kwire.pending import Pending
@@ -34,6 +36,8 @@ Operation = Callable[[S, Moment], Result]
 # a callback of a simulated loop).
 SLICE_MS = 5
 SLICE_STEPS_MAX = 2000
+# `append_linger_ms` of a batch that is appended at the end of the loop's turn.
+END_OF_TURN = -1
 # Append errors that say that somebody else leads the partition by now: `load` or `unload` follows.
 LOST_LEADERSHIP = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
@@ -42,7 +46,8 @@ class CoordinatorRuntime(Generic[S]):
     """The shards of one internal topic on this broker.
 
     `module` names Kafka's record definitions ("group-coordinator"). `write_timeout_ms` bounds how
-    long a reply waits for its records to be committed.
+    long a reply waits for its records to be committed, `append_linger_ms` is how long records
+    wait for others: 0 not at all, -1 until the end of the turn.
     """
 
     def __init__(
@@ -56,6 +61,7 @@ class CoordinatorRuntime(Generic[S]):
         write_timeout_ms: int = 5000,
         load_bytes: int = 1 << 20,
         base_sequence: int = 0,
+        append_linger_ms: int = 0,
     ) -> None:
         self._module = module
         self._new_shard = new_shard
@@ -65,6 +71,9 @@ class CoordinatorRuntime(Generic[S]):
         self._write_timeout_ms = write_timeout_ms
         self._load_bytes = load_bytes
         self._base_sequence = base_sequence
+        self._append_linger_ms = append_linger_ms
+        # Partitions with an open batch whose time has not come yet.
+        self._lingering: dict[int, PartitionShard[S]] = {}
         self._partitions: dict[int, PartitionShard[S]] = {}
         self._generation = 0
 
@@ -120,20 +129,30 @@ class CoordinatorRuntime(Generic[S]):
 
     # ------------------------------------------------------------------ operations
 
-    def write(self, partition: int, operation: Operation[S]) -> Pending[Any]:
+    def write(
+        self, partition: int, operation: Operation[S], reply: Pending[Any] | None = None
+    ) -> Pending[Any]:
         """Run `operation` on the newest state; the reply comes once everything pending is
-        committed, also when it wrote nothing."""
+        committed, also when it wrote nothing. `reply` is the Pending to use, of a kind of its
+        own; what the operation parks has one already."""
+        pending = Pending() if reply is None else reply
         current = self._partitions.get(partition)
         if current is None:
-            return Pending.failed(KafkaError(ErrorCode.NOT_COORDINATOR))
-        unavailable = current.unavailable()
-        if unavailable is not None:
-            return Pending.failed(unavailable)
-        return self._run(current, operation)
+            pending.fail(KafkaError(ErrorCode.NOT_COORDINATOR))
+        elif current.state is not ShardState.ACTIVE:
+            pending.fail(current.unavailable() or KafkaError(ErrorCode.NOT_COORDINATOR))
+        else:
+            return self._run(current, operation, pending)
+        return pending
 
-    def read(self, partition: int, query: Callable[[S, Moment], Any]) -> Pending[Any]:
+    def read(
+        self,
+        partition: int,
+        query: Callable[[S, Moment], Any],
+        reply: Pending[Any] | None = None,
+    ) -> Pending[Any]:
         """Ask the newest state; the answer comes once what it rests on is committed."""
-        return self.write(partition, lambda shard, moment: Result((), query(shard, moment)))
+        return self.write(partition, lambda shard, moment: Result((), query(shard, moment)), reply)
 
     def write_all(self, operation: Operation[S]) -> list[Pending[Any]]:
         """`write` to every partition led here, ascending."""
@@ -161,6 +180,8 @@ class CoordinatorRuntime(Generic[S]):
         if unavailable is not None or current is None:
             return Pending.failed(unavailable or KafkaError(ErrorCode.NOT_COORDINATOR))
         pending: Pending[Any] = Pending()
+        if not self._close_batch(current):
+            return Pending.failed(KafkaError(ErrorCode.NOT_COORDINATOR))
         current.busy = True
         try:
             self._append(current, batch, transaction_version=transaction_version)
@@ -191,8 +212,9 @@ class CoordinatorRuntime(Generic[S]):
     def _moment(self) -> Moment:
         return Moment(int(self._loop.time() * 1000), self._clock.wall_ms())
 
-    def _run(self, current: PartitionShard[S], operation: Operation[S]) -> Pending[Any]:
-        pending: Pending[Any] = Pending()
+    def _run(
+        self, current: PartitionShard[S], operation: Operation[S], pending: Pending[Any]
+    ) -> Pending[Any]:
         moment = self._moment()
         current.busy = True
         try:
@@ -207,7 +229,8 @@ class CoordinatorRuntime(Generic[S]):
             self._broken(current, pending, error)
         finally:
             current.busy = False
-        self._settle(current)
+        if current.batch is None:  # else when it is appended, at the end of this turn
+            self._settle(current)
         return pending
 
     def _apply(
@@ -221,7 +244,7 @@ class CoordinatorRuntime(Generic[S]):
         if error is None:
             if result.appended is not None:
                 result.appended()
-        elif self._lost(current, error):
+        elif self._partitions.get(current.partition) is not current or self._lost(current, error):
             pending = response if isinstance(response, Pending) else pending
             pending.fail(KafkaError(ErrorCode.NOT_COORDINATOR))
             return pending
@@ -243,28 +266,135 @@ class CoordinatorRuntime(Generic[S]):
     def _append_records(
         self, current: PartitionShard[S], result: Result, moment: Moment
     ) -> KafkaError | None:
-        """Append and replay; the error with which the log refused all, or the rest, of it."""
+        """Replay and append; the error with which the log refused all, or the rest, of it."""
+        try:
+            encoded = batches.encode_all(result.records)
+            if result.producer is None and self._append_linger_ms != 0:
+                size_bytes = size_of(encoded)
+                batch = self._batch_for(current, size_bytes)
+                if batch is not None:
+                    self._take_in(current, batch, result, encoded, size_bytes, moment)
+                    return None
+            if not self._close_batch(current):
+                return KafkaError(ErrorCode.NOT_COORDINATOR)
+            self._append_alone(current, result, encoded, moment)
+        except KafkaError as error:
+            return error
+        return None
+
+    def _append_alone(
+        self,
+        current: PartitionShard[S],
+        result: Result,
+        encoded: list[Encoded],
+        moment: Moment,
+    ) -> None:
+        """Append an operation's records in batches of their own, then replay them."""
         shard = current.shard
         producer = result.producer
         producer_id = -1 if producer is None else producer.producer_id
         epoch = -1 if producer is None else producer.producer_epoch
         guard = None if producer is None else producer.guard
+        cut = batches.split(
+            result.records,
+            encoded,
+            moment.wall_ms,
+            producer,
+            self._log.batch_bytes_max(current.partition),
+            result.atomic,
+            self._base_sequence,
+        )
+        for batch, records in cut:
+            offset = self._append(current, batch, guard)
+            for i, record in enumerate(records):
+                shard.replay(record.key, record.value, offset + i, producer_id, epoch)
+
+    # ------------------------------------------------------------------ batches
+
+    def _batch_for(self, current: PartitionShard[S], size_bytes: int) -> OpenBatch | None:
+        """The open batch with room for so much, a new one if need be; None for what no batch of
+        several operations has room for. Raises what the log would refuse a batch with."""
+        batch = current.batch
+        if batch is not None:
+            if batch.has_room(size_bytes):
+                return batch
+            if not self._close_batch(current):
+                raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        partition = current.partition
+        bytes_max = self._log.check_append(partition, current.leader_epoch)
+        batch = OpenBatch(self._log.next_offset(partition), bytes_max)
+        if not batch.has_room(size_bytes):
+            return None
+        current.batch = batch
+        self._linger(current)
+        return batch
+
+    def _take_in(
+        self,
+        current: PartitionShard[S],
+        batch: OpenBatch,
+        result: Result,
+        encoded: list[Encoded],
+        size_bytes: int,
+        moment: Moment,
+    ) -> None:
+        replay = current.shard.replay
+        offset = batch.next_offset
+        batch.add(encoded, size_bytes, moment.wall_ms)
+        current.last_written = batch.next_offset
+        for record in result.records:
+            replay(record.key, record.value, offset, -1, -1)
+            offset += 1
+
+    def _linger(self, current: PartitionShard[S]) -> None:
+        """See to it that the open batch of `current` is appended when its time has come."""
+        if not self._lingering:
+            if self._append_linger_ms == END_OF_TURN:
+                self._loop.call_soon(self._append_open)
+            else:
+                at_s = self._loop.time() + self._append_linger_ms / 1000
+                self._loop.call_at(at_s, self._append_open)
+        self._lingering[current.partition] = current
+
+    def _append_open(self) -> None:
+        """Append every open batch; the first one is due, the others are not worth a timer."""
+        lingering, self._lingering = self._lingering, {}
+        for partition, current in lingering.items():
+            if self._partitions.get(partition) is current and self._close_batch(current):
+                self._settle(current)
+
+    def _close_batch(self, current: PartitionShard[S]) -> bool:
+        """Append the open batch of `current`, if there is one. False if that cost it its shard,
+        whose replies have been answered."""
+        batch, current.batch = current.batch, None
+        if batch is None:
+            return True
+        was_busy, current.busy = current.busy, True
         try:
-            cut = batches.split(
-                result.records,
-                moment.wall_ms,
-                producer,
-                self._log.batch_bytes_max(current.partition),
-                result.atomic,
-                self._base_sequence,
-            )
-            for batch, records in cut:
-                offset = self._append(current, batch, guard)
-                for i, record in enumerate(records):
-                    shard.replay(record.key, record.value, offset + i, producer_id, epoch)
+            base_offset = self._append(current, batch.build(self._base_sequence), at_once=True)
         except KafkaError as error:
-            return error
-        return None
+            log.warning(
+                "partition %d of the %s is loaded anew, its log refused what was decided: %s",
+                current.partition,
+                self._module,
+                error,
+            )
+            if not self._lost(current, error):
+                self._restart(current)
+            return False
+        finally:
+            current.busy = was_busy
+        if base_offset != batch.base_offset:
+            log.warning(
+                "partition %d of the %s is loaded anew: somebody else wrote to it, offset %d is %d",
+                current.partition,
+                self._module,
+                batch.base_offset,
+                base_offset,
+            )
+            self._restart(current)
+            return False
+        return self._partitions.get(current.partition) is current
 
     def _append(
         self,
@@ -272,10 +402,11 @@ class CoordinatorRuntime(Generic[S]):
         batch: bytearray,
         guard: object = None,
         transaction_version: int = 0,
+        at_once: bool = False,
     ) -> int:
         """Append one batch; returns its base offset."""
         info = self._log.append(
-            current.partition, batch, current.leader_epoch, guard, transaction_version
+            current.partition, batch, current.leader_epoch, guard, transaction_version, at_once
         )
         current.last_written = info.last_offset + 1
         written = info.written
@@ -451,5 +582,6 @@ class CoordinatorRuntime(Generic[S]):
         if current.loading is not None:
             current.loading.cancel()
         current.state = ShardState.FAILED
+        current.batch = None
         for pending in current.give_up():
             pending.fail(KafkaError(ErrorCode.NOT_COORDINATOR))

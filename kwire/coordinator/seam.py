@@ -106,10 +106,17 @@ class CoordinatorLog(Protocol):
         leader_epoch: int,
         guard: object = None,
         transaction_version: int = 0,
+        at_once: bool = False,
     ) -> Any:
         """Append one batch; returns the log's AppendInfo. Raises KafkaError before any offset
         was assigned; a failure after that comes by `AppendInfo.written`. `transaction_version`
-        counts for the marker of a transaction (KIP-890)."""
+        counts for the marker of a transaction (KIP-890). With `at_once` nothing else is about to
+        be appended in this turn: there is no use in waiting for its end to write."""
+        ...
+
+    def check_append(self, partition: int, leader_epoch: int) -> int:
+        """How many bytes a batch may have. Raises the KafkaError that an append would raise at
+        this moment, whatever its batch."""
         ...
 
     def read(self, partition: int, offset: int, bytes_max: int) -> Any:
@@ -120,6 +127,10 @@ class CoordinatorLog(Protocol):
     def start_offset(self, partition: int) -> int: ...
 
     def end_offset(self, partition: int) -> int: ...
+
+    def next_offset(self, partition: int) -> int:
+        """The offset that the next append gets; behind `end_offset` while one is not written."""
+        ...
 
     def high_watermark(self, partition: int) -> int: ...
 

@@ -81,6 +81,8 @@ class MemoryLog:
         self.ends: dict[int, int] = {}
         self.high_watermarks: dict[int, int] = {}
         self.refuse: ErrorCode | None = None
+        # Refuses appends, which `check_append` does not know of before.
+        self.refuse_appends: ErrorCode | None = None
         self.refuse_reads: Exception | None = None
         # What `written` of the next appends becomes; None: done at once.
         self.hold_writes = False
@@ -95,9 +97,11 @@ class MemoryLog:
         leader_epoch: int,
         guard: object = None,
         transaction_version: int = 0,
+        at_once: bool = False,
     ) -> AppendInfo:
-        if self.refuse is not None:
-            raise KafkaError(self.refuse)
+        refused = self.refuse or self.refuse_appends
+        if refused is not None:
+            raise KafkaError(refused)
         base = self.ends.get(partition, 0)
         header = parse_header(batch)
         stamp(batch, 0, base, leader_epoch)
@@ -112,6 +116,11 @@ class MemoryLog:
             if not self.lagging:
                 self.commit(partition)
         return AppendInfo(base, last, -1, 0, written)
+
+    def check_append(self, partition: int, leader_epoch: int) -> int:
+        if self.refuse is not None:
+            raise KafkaError(self.refuse)
+        return self.bytes_max
 
     def commit(self, partition: int, offset: int | None = None) -> None:
         """Move the high watermark to `offset`, by default to the log's end."""
@@ -160,8 +169,21 @@ class MemoryLog:
     def end_offset(self, partition: int) -> int:
         return self.ends.get(partition, 0)
 
+    def next_offset(self, partition: int) -> int:
+        return self.ends.get(partition, 0)
+
     def high_watermark(self, partition: int) -> int:
         return self.high_watermarks.get(partition, 0)
 
     def batch_bytes_max(self, partition: int) -> int:
         return self.bytes_max
+
+
+def open_batches(runtime: Any, partition: int = 0) -> list[bytearray]:
+    """The batch of a runtime's partition that is not appended yet, as it will stand in the log."""
+    current = runtime._partitions.get(partition)
+    if current is None or current.batch is None:
+        return []
+    batch: bytearray = current.batch.build(0)
+    stamp(batch, 0, current.batch.base_offset, current.leader_epoch)
+    return [batch]

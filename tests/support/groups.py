@@ -12,7 +12,7 @@ from kwire.coordinator.group.shard import GroupShard
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
-from tests.support.coordinators import ManualClock, ManualLoop, MemoryLog
+from tests.support.coordinators import ManualClock, ManualLoop, MemoryLog, open_batches
 
 
 class GroupWorld:
@@ -46,6 +46,8 @@ class GroupWorld:
 
     @property
     def shard(self) -> GroupShard:
+        if self.coordinator.runtime.shard(0) is None:
+            self.loop.run()  # it is being loaded anew
         shard = self.coordinator.runtime.shard(0)
         assert shard is not None
         return shard
@@ -64,6 +66,10 @@ class GroupWorld:
             assert answer.done, "not answered yet"
             return answer.result()
         return answer
+
+    def decided(self) -> list[bytearray]:
+        """The batches of the log, and the one that is about to be appended."""
+        return self.log.batches.get(0, []) + open_batches(self.coordinator.runtime)
 
     # ------------------------------------------------------------------ requests
 

@@ -37,8 +37,11 @@ def handle(context: RequestContext, request: Any) -> Any:
     if not request.topics:
         return m.OffsetCommitResponse(topics=sorter.merge([]))
     answer = context.node.groups.commit_offsets(request, context.api_version)
-    pending = as_pending(answer)
-    return convert_all(pending, lambda done: _merged(sorter, done.result()))
+    # What the commit does is done: the connection's next request, if it has sent one, sees it.
+    context.let_next_start()
+    if not sorter.refused_any:
+        return answer
+    return convert_all(as_pending(answer), lambda done: _merged(sorter, done.result()))
 
 
 def _merged(sorter: TopicSorter, response: Any) -> Any:

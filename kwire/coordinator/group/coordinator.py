@@ -21,7 +21,7 @@ from kwire.coordinator.group.membership import sync_error
 from kwire.coordinator.group.settings import GroupSettings
 from kwire.coordinator.group.shard import GroupShard
 from kwire.coordinator.partitioner import partition_for
-from kwire.coordinator.replies import Answer, convert, gather
+from kwire.coordinator.replies import Answer, Reply, convert, gather
 from kwire.coordinator.runtime import CoordinatorRuntime
 from kwire.coordinator.seam import CoordinatorLog, Loop, Moment, Result
 from kwire.pending import Pending
@@ -76,6 +76,7 @@ class GroupCoordinator:
             clock=clock,
             write_timeout_ms=settings.offset_commit_timeout_ms,
             load_bytes=settings.load_bytes,
+            append_linger_ms=settings.append_linger_ms,
         )
 
     def partition_for(self, group_id: str) -> int:
@@ -120,11 +121,13 @@ class GroupCoordinator:
                 code = ErrorCode.NONE
             return m.HeartbeatResponse(error_code=code)
 
-        pending = self.runtime.write(
-            self.partition_for(request.group_id),
-            lambda shard, moment: shard.membership.heartbeat(request, moment),
+        return _now_or_later(
+            self.runtime.write(
+                self.partition_for(request.group_id),
+                lambda shard, moment: shard.membership.heartbeat(request, moment),
+                Reply(refused),
+            )
         )
-        return convert(pending, on_error=refused)
 
     def leave(self, request: Any) -> Answer:
         """LeaveGroup in the form of v3-5 -> LeaveGroupResponse with its members."""
@@ -202,8 +205,9 @@ class GroupCoordinator:
         pending = self.runtime.write(
             self.partition_for(request.group_id),
             lambda shard, moment: shard.offsets.commit(request, api_version, moment),
+            Reply(lambda error: offset_commit_error(request, refusal(error))),
         )
-        return convert(pending, on_error=lambda error: offset_commit_error(request, refusal(error)))
+        return _now_or_later(pending)
 
     def commit_offsets_in_transaction(
         self, request: Any, guard: object = None, api_version: int = 3
@@ -237,8 +241,9 @@ class GroupCoordinator:
         pending = self.runtime.read(
             self.partition_for(group.group_id),
             lambda shard, moment: shard.offsets.fetch(group, require_stable),
+            Reply(refused),
         )
-        return convert(pending, on_error=refused)
+        return _now_or_later(pending)
 
     def delete_offsets(self, request: Any) -> Answer:
         """OffsetDelete -> OffsetDeleteResponse."""
@@ -339,6 +344,10 @@ class GroupCoordinator:
 
         pendings = [ask(partition, ids) for partition, ids in by_partition.items()]
         return gather(pendings, combine)
+
+
+def _now_or_later(reply: Pending[Any]) -> Answer:
+    return reply.result() if reply.done else reply
 
 
 class NoTopics:

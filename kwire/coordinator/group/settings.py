@@ -15,7 +15,8 @@ REJOIN_SETTLE_MS = 30
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """Resolved values; times in milliseconds, sizes in bytes. Defaults are Kafka's."""
+    """Resolved values; times in milliseconds, sizes in bytes. Defaults are
+    Kafka's, but for `append_linger_ms`: tests want to see what one operation appends."""
 
     min_session_timeout_ms: int = 6000
     max_session_timeout_ms: int = 1_800_000
@@ -28,6 +29,7 @@ class GroupSettings:
     offset_commit_timeout_ms: int = 5000
     offsets_topic_partitions: int = 50
     load_bytes: int = 5_242_880
+    append_linger_ms: int = 0
     rejoin_settle_ms: int = 0
 
     @classmethod
@@ -44,5 +46,6 @@ class GroupSettings:
             offset_commit_timeout_ms=value("offsets.commit.timeout.ms"),
             offsets_topic_partitions=value("offsets.topic.num.partitions"),
             load_bytes=value("offsets.load.buffer.size"),
+            append_linger_ms=value("group.coordinator.append.linger.ms"),
             rejoin_settle_ms=REJOIN_SETTLE_MS,
         )

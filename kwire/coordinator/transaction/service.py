@@ -11,7 +11,7 @@ from typing import Any
 
 from kwire.clock import Clock
 from kwire.coordinator.partitioner import partition_for
-from kwire.coordinator.runtime import CoordinatorRuntime
+from kwire.coordinator.runtime import END_OF_TURN, CoordinatorRuntime
 from kwire.coordinator.seam import CoordinatorLog, Loop, Moment, Result
 from kwire.coordinator.transaction import end, init_producer, partitions, queries
 from kwire.coordinator.transaction.end import EndAnswer, EndRequest
@@ -65,6 +65,7 @@ class TransactionCoordinator:
             loop=loop,
             clock=clock,
             base_sequence=-1,
+            append_linger_ms=END_OF_TURN,
         )
 
     # --- leadership of the partitions of __transaction_state ---

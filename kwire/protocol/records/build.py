@@ -34,6 +34,8 @@ def varint(value: int) -> bytes:
     rest = (value << 1) ^ (value >> 63)
     if rest < 128:
         return _SMALL[rest]
+    if rest < 16384:
+        return bytes((rest & 0x7F | 0x80, rest >> 7))
     out = bytearray()
     while rest > 127:
         out.append((rest & 0x7F) | 0x80)
@@ -122,6 +124,45 @@ def build_batch(
         producer_epoch=producer_epoch,
         base_sequence=base_sequence,
         record_count=len(kept),
+    )
+
+
+def build_plain(
+    rows: Sequence[tuple[int, bytes, bytes | None]], base_sequence: int = NO_SEQUENCE
+) -> bytearray:
+    """A batch of records without headers, (timestamp, key, value) each, as `build_batch` makes it
+    of them: uncompressed, CreateTime, no producer, offsets from 0 on."""
+    base_timestamp = max_timestamp = rows[0][0]
+    parts = []
+    for delta, (timestamp, key, value) in enumerate(rows):
+        if timestamp > max_timestamp:
+            max_timestamp = timestamp
+        body = b"".join(
+            (
+                b"\x00",
+                varint(timestamp - base_timestamp),
+                varint(delta),
+                varint(len(key)),
+                key,
+                b"\x01" if value is None else varint(len(value)),
+                value or b"",
+                b"\x00",
+            )
+        )
+        parts.append(varint(len(body)))
+        parts.append(body)
+    return assemble(
+        b"".join(parts),
+        base_offset=0,
+        leader_epoch=NO_LEADER_EPOCH,
+        attributes=0,
+        last_offset_delta=len(rows) - 1,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        producer_id=NO_PRODUCER_ID,
+        producer_epoch=-1,
+        base_sequence=base_sequence,
+        record_count=len(rows),
     )
 
 

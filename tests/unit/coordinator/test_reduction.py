@@ -58,8 +58,11 @@ def records_of(step: Any, number: int) -> tuple[list[CoordinatorRecord], Produce
         value = m.ShareGroupMetadataValue(epoch=number) if rest[1] else None
         return [CoordinatorRecord(key, value, 0)], None
     key = m.GroupMetadataKey(group=rest[0])
-    value = m.GroupMetadataValue(generation=number) if kind == "group" else None
-    return [CoordinatorRecord(key, value, 3)], None
+    if kind == "group":
+        return [CoordinatorRecord(key, m.GroupMetadataValue(generation=number), 3)], None
+    # Whoever deletes a group deletes its offsets first.
+    gone = [offset_record(rest[0], i, None) for i in range(3)]
+    return [*gone, CoordinatorRecord(key, None)], None
 
 
 def log_of(steps: list[Any]) -> bytes:

@@ -30,10 +30,15 @@ PRODUCERS = st.integers(1, 2)
 class GroupMachine(RuleBasedStateMachine):
     """What is known of members comes from answers, as a client knows it."""
 
-    @initialize(lagging=st.booleans(), delay_ms=st.sampled_from([0, 3000]))
-    def start(self, lagging: bool, delay_ms: int) -> None:
+    @initialize(
+        lagging=st.booleans(),
+        delay_ms=st.sampled_from([0, 3000]),
+        linger_ms=st.sampled_from([0, -1, 5]),
+    )
+    def start(self, lagging: bool, delay_ms: int, linger_ms: int) -> None:
         self.world = GroupWorld(
             lagging=lagging,
+            append_linger_ms=linger_ms,
             initial_rebalance_delay_ms=delay_ms,
             max_size=3,
             offsets_retention_ms=600_000,
@@ -217,14 +222,27 @@ class GroupMachine(RuleBasedStateMachine):
 
     # ------------------------------------------------------------------ invariants
 
+    @rule()
+    def the_turn_ends(self) -> None:
+        self.world.loop.advance(5)
+
+    @rule()
+    def the_log_refuses_what_is_on_its_way(self) -> None:
+        """Operations of a batch that could not be foreseen to fail."""
+        self.world.log.refuse_appends = ErrorCode.NOT_ENOUGH_REPLICAS
+        self.world.loop.advance(5)
+        self.world.log.refuse_appends = None
+        self.world.loop.run()
+
     @invariant()
     def a_shard_from_the_log_is_the_live_one(self) -> None:
+        live = self.world.shard.storage
         replayed = GroupStorage()
-        for batch in self.world.log.batches.get(0, []):
+        for batch in self.world.decided():
             shard: Any = replayed
             for _ in batches.replay_steps(shard, "group-coordinator", memoryview(batch), 0):
                 pass
-        assert replayed.snapshot() == self.world.shard.storage.snapshot()
+        assert replayed.snapshot() == live.snapshot()
 
     @invariant()
     def groups_are_sound(self) -> None:

@@ -1,0 +1,57 @@
+"""The batch that a partition's operations fill until it is appended.
+
+What operations of one turn of the loop decide goes into one batch: one append, one write, one move
+of the high watermark, whose replies leave together (group.coordinator.append.linger.ms, KIP-1102;
+-1 is the end of the turn, Kafka's adaptive time without a thread to wait for). Records are replayed
+when they are taken in, at the offsets that they will have; should the log give them others, or
+refuse the batch, the shard is built anew from what the log says (DESIGN.md, decision 9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kwire.protocol.records.build import build_plain
+
+Encoded = tuple[bytes, bytes | None]
+
+# Bytes of a record's framing at most: varints of length, timestamp, offset, key and value lengths.
+RECORD_OVERHEAD_BYTES = 32
+BATCH_OVERHEAD_BYTES = 61
+
+
+def size_of(encoded: Sequence[Encoded]) -> int:
+    """What records take of a batch, at most."""
+    total = RECORD_OVERHEAD_BYTES * len(encoded)
+    for key, value in encoded:
+        total += len(key)
+        if value is not None:
+            total += len(value)
+    return total
+
+
+class OpenBatch:
+    """Plain records from `base_offset` on, at most `bytes_max` of them."""
+
+    __slots__ = ("_rows", "_size_bytes", "base_offset", "bytes_max", "next_offset")
+
+    def __init__(self, base_offset: int, bytes_max: int) -> None:
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self.bytes_max = bytes_max
+        self._size_bytes = BATCH_OVERHEAD_BYTES
+        self._rows: list[tuple[int, bytes, bytes | None]] = []
+
+    def has_room(self, size_bytes: int) -> bool:
+        return self._size_bytes + size_bytes <= self.bytes_max
+
+    def add(self, encoded: Sequence[Encoded], size_bytes: int, wall_ms: int) -> None:
+        """Take records in, all with timestamp `wall_ms`."""
+        self._size_bytes += size_bytes
+        self.next_offset += len(encoded)
+        for key, value in encoded:
+            self._rows.append((wall_ms, key, value))
+
+    def build(self, base_sequence: int) -> bytearray:
+        """The batch as Kafka's coordinators write it: uncompressed, without a producer."""
+        return build_plain(self._rows, base_sequence)
