@@ -18,6 +18,7 @@ from typing import Any, Protocol
 Buffer = bytes | bytearray | memoryview
 
 _NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
+_PROBE = (bytearray(1),)  # where a byte goes that nobody looks at
 NO_WINDOW = -1, 0, memoryview(b"")
 WINDOW_BYTES = 16 * 1024 * 1024
 IOV_MAX = 1024  # the kernel's limit of buffers in one vectored call
@@ -97,10 +98,9 @@ class SystemFiles:
         """
         if _NOWAIT is None:
             return True
-        byte = bytearray(1)
         try:
-            os.preadv(handle, [byte], position, _NOWAIT)
-            os.preadv(handle, [byte], position + max(size_bytes - 1, 0), _NOWAIT)
+            os.preadv(handle, _PROBE, position, _NOWAIT)
+            os.preadv(handle, _PROBE, position + max(size_bytes - 1, 0), _NOWAIT)
         except BlockingIOError:
             return False
         except OSError:

@@ -107,28 +107,25 @@ def _read(segment: Segment, start: int, end: int, bytes_max: int, min_one: bool)
 def _find_in_file(segment: Segment, start: int, limit: int) -> SegmentRead | None:
     """The whole batches from `start` up to `limit`, without reading more than a few headers.
 
-    The walk begins at the last index entry before the limit, or at the one before that when the
-    batch of the last is cut off. None when that did not lead to the end of a batch.
+    The walk begins at the last index entry before the limit. If the batch there is cut off, it is
+    where the whole ones end. None when that did not lead to the end of a batch.
     """
-    position = limit - HEADER_SIZE + 1
-    for _ in range(2):
-        entry_offset, position = segment.index.floor_position(position - 1)
-        if position <= start:
-            end, next_offset = _walk_file(segment, start, limit, None)
-        else:
-            end, next_offset = _walk_file(segment, position, limit, entry_offset)
-        if next_offset >= 0:
-            segment.remember(next_offset, end)
-            return SegmentRead(FileSlice(segment, start, end - start), next_offset)
-        if position <= start:
-            break
-    return None
+    entry_offset, position = segment.index.floor_position(limit - HEADER_SIZE)
+    if position <= start:
+        end, next_offset = _walk_file(segment, start, limit, None)
+    else:
+        end, next_offset = _walk_file(segment, position, limit, entry_offset)
+    if next_offset < 0 or end <= start:
+        return None
+    segment.remember(next_offset, end)
+    return SegmentRead(FileSlice(segment, start, end - start), next_offset)
 
 
 def _walk_file(segment: Segment, at: int, limit: int, entry_offset: int | None) -> tuple[int, int]:
-    """(end, next offset) of the last whole batch before `limit` from the one at `at` on.
+    """(end, next offset) of the last whole batch before `limit`, by the one at `at` and those
+    behind it; `at` itself may be that end.
 
-    (at, -1) without one, or when the first one is not that of the index entry.
+    (at, -1) when there is no batch at `at`, or not the one of the index entry.
     """
     chunk, chunk_at = b"", at
     end, next_offset = at, -1
@@ -142,6 +139,8 @@ def _walk_file(segment: Segment, at: int, limit: int, entry_offset: int | None) 
         if entry_offset is not None and header.last_offset != entry_offset:
             break
         entry_offset = None
+        if next_offset < 0:
+            next_offset = header.base_offset
         at += header.size_bytes
         if at > limit:
             break

@@ -121,3 +121,24 @@ def test_a_view_outlives_its_window(tmp_path: pathlib.Path) -> None:
     view = files.map(handle, 50_000, 1000)
     files.close(handle)
     assert bytes(view) == b"a" * 50_000
+
+
+def test_a_batch_that_is_cut_off_tells_where_the_whole_ones_end(tmp_path: pathlib.Path) -> None:
+    """What a consumer gets whose limit is a little more than a batch: one header is read."""
+    log = _log(tmp_path)
+    _fill(log, [450_000] * 3)
+    segment = log.segments.active
+    read: list[tuple[int, int]] = []
+    segment.pread = lambda size, at: (
+        read.append((size, at))
+        or SystemFiles().pread(  # type: ignore[method-assign]
+            segment.handle, size, at
+        )
+    )
+    found = _read(log, 0, 1 << 20, as_file=True)
+    first_bytes = segment.size_bytes // 3
+    assert found.size_bytes == first_bytes
+    assert found.next_offset == 2
+    assert read == [(reading.WALK_BYTES, first_bytes)]
+    assert segment.hint(2) == first_bytes
+    log.close()
