@@ -128,6 +128,8 @@ class TransactionShard:
             self._due.extend(self.ongoing)
             for transactional_id in list(self.prepared):
                 self.announce(transactional_id)
+            if self._replies:
+                return Result()  # without one nobody would take the announcements
         while self._due:
             result = abort_timed_out(self, self._due.popleft(), moment)
             if result is not None:
