@@ -13,6 +13,8 @@ checks cost a part of what the run does.
     the in-sync replicas have what is committed     a leader's high watermark or an ISR moves
     replicas are equal up to the high watermark     a high watermark moves, at the end
     nothing above the high watermark is served      a consumer gets records (`ClientChecks`)
+    nothing committed is cut off                    a replica truncates its log
+    a snapshot is the log up to it                  one is written, or loaded
     acknowledged (acks=all) means committed         a producer gets its answer
     no duplicate, in order                          records are committed (`model.py`)
     read_committed is exact                         a consumer gets records, at the end
@@ -26,10 +28,13 @@ from typing import Any
 from zlib import crc32
 
 from kwire.broker.node import Node
+from kwire.kraft.image import MetadataImage
 from kwire.kraft.metadata_log import MetadataBatch
+from kwire.kraft.snapshots import SnapshotFiles, parse_snapshot
 from kwire.log.types import FetchSlices, Isolation
+from kwire.protocol.records import iterate_headers
 from kwire.replica.partition import Partition
-from tests.sim.model import CommittedLog, Violation
+from tests.sim.model import CommittedLog, Keyed, Violation, batch_of, keyed_records
 
 READ_BYTES = 1 << 20
 MIN_ISR = 2
@@ -45,6 +50,7 @@ class Checkers:
         self.by_name: dict[tuple[str, int], CommittedLog] = {}
         self.first: Violation | None = None
         self.checks = 0
+        self.compacts = False  # the internal topics are cleaned during the history
         self.topics: dict[str, None] = {}  # created by committed metadata
         self._quorum_leaders: dict[int, int] = {}
         self._quorum_epochs: dict[tuple[int, int], int] = {}
@@ -52,6 +58,7 @@ class Checkers:
         self._committers: dict[tuple[bytes, int, int], int] = {}
         self._marks: dict[tuple[int, int, bytes, int], tuple[int, int]] = {}
         self._metadata: dict[int, tuple[int, int]] = {}
+        self._batches: dict[int, MetadataBatch] = {}  # all that is committed, by first offset
         self.life_of: Callable[[int], int] = lambda node_id: 0
         self.honest_node: Callable[[int], Node | None] = lambda node_id: None
 
@@ -81,6 +88,17 @@ class Checkers:
         advance = Partition.advance_high_watermark
         leader_changed = RaftDriver._leader_changed
         commit = RaftDriver._commit
+        truncate = Partition.truncate_to
+        write_snapshot = SnapshotFiles.write
+
+        def truncated(partition: Partition, offset: int) -> None:
+            checkers._guarded(checkers._truncation, partition, offset)
+            truncate(partition, offset)
+
+        def snapshot_written(files: Any, snapshot: Any, batches: list[bytes]) -> None:
+            content = parse_snapshot(b"".join(batches))
+            checkers._guarded(checkers.snapshot, "written", content.records, snapshot.offset)
+            write_snapshot(files, snapshot, batches)
 
         def advanced(partition: Partition, offset: int, size_bytes: int = 0) -> None:
             # Before: what follows from it answers producers and consumers.
@@ -100,12 +118,16 @@ class Checkers:
         Partition.advance_high_watermark = advanced  # type: ignore[method-assign]
         RaftDriver._leader_changed = quorum_leader  # type: ignore[method-assign]
         RaftDriver._commit = committed  # type: ignore[method-assign]
+        Partition.truncate_to = truncated  # type: ignore[method-assign]
+        SnapshotFiles.write = snapshot_written  # type: ignore[method-assign]
         try:
             yield
         finally:
             Partition.advance_high_watermark = advance  # type: ignore[method-assign]
             RaftDriver._leader_changed = leader_changed  # type: ignore[method-assign]
             RaftDriver._commit = commit  # type: ignore[method-assign]
+            Partition.truncate_to = truncate  # type: ignore[method-assign]
+            SnapshotFiles.write = write_snapshot  # type: ignore[method-assign]
 
     def _guarded(self, check: Callable[..., None], *arguments: Any) -> None:
         self.checks += 1
@@ -121,7 +143,11 @@ class Checkers:
         log = self.logs.get(key)
         if log is None:
             is_user_topic = not partition.topic.startswith(INTERNAL)
-            log = CommittedLog(f"{partition.topic}-{partition.index}", is_user_topic=is_user_topic)
+            log = CommittedLog(
+                f"{partition.topic}-{partition.index}",
+                is_user_topic=is_user_topic,
+                is_compacted=self.compacts and not is_user_topic,
+            )
             self.logs[key] = self.by_name[partition.topic, partition.index] = log
         return log
 
@@ -210,6 +236,22 @@ class Checkers:
             )
         self.compare_whole(partition, log, needed, who)
 
+    def _truncation(self, partition: Partition, offset: int) -> None:
+        """A replica cuts its log off at `offset`: what is committed there stays."""
+        log = self.logs.get((partition.topic_id, partition.index))
+        node_id = partition.state.broker_id
+        if log is None or partition.log is None or self.honest_node(node_id) is None:
+            return
+        if offset >= min(log.end, partition.log.log_end_offset):
+            return
+        for data in batches_of(partition.log, offset, offset + 1):
+            known = log.batch_at(offset)
+            if known is not None and known == batch_of(next(iterate_headers(data))[1]):
+                self.fail(
+                    f"n{node_id} cuts {log.name} off at {offset}, where it has what is committed "
+                    f"up to {log.end}: {known}"
+                )
+
     def compare_whole(self, partition: Partition, log: CommittedLog, end: int, who: str) -> None:
         """A replica's log from its beginning to `end` with what is committed."""
         start = partition.log.log_start_offset
@@ -233,6 +275,8 @@ class Checkers:
         """A node applies a committed batch of metadata."""
         content = crc32(repr(batch.records).encode())
         is_new = batch.base_offset not in self._metadata
+        if is_new:
+            self._batches[batch.base_offset] = batch
         for record in batch.records if is_new else ():
             if type(record).NAME == "TopicRecord":
                 self.topics[record.name] = None
@@ -245,6 +289,34 @@ class Checkers:
                     f"n{node_id}: committed metadata at {offset} has epoch {batch.epoch}, content "
                     f"{content:x}; another node has {known[0]}, {known[1]:x}"
                 )
+
+    def snapshot(self, what: str, records: list[Any], end: int) -> None:
+        """A snapshot holds what the log up to `end` says, no more and no less; that of formatting
+        stands before the log."""
+        if end == 0:
+            return
+        image, content = MetadataImage(), MetadataImage()
+        reached = 0
+        for base_offset in sorted(self._batches):
+            if base_offset < end:
+                batch = self._batches[base_offset]
+                reached = batch.last_offset + 1
+                for index, record in enumerate(batch.records):
+                    image.replay(record, base_offset + index, batch.epoch)
+        if reached > end:
+            self.fail(f"a snapshot is {what} up to {end}, within a batch")
+        content.load([_message(record) for record in records], end - 1, 0)
+        expected, found = (
+            sorted(repr(_message(record)) for record in made.to_records())
+            for made in (image, content)
+        )
+        if expected != found:
+            missing = [record for record in expected if record not in found]
+            extra = [record for record in found if record not in expected]
+            self.fail(
+                f"a snapshot {what} up to {end} is not what the log says: missing {missing[:3]}, "
+                f"too much {extra[:3]}"
+            )
 
     def _isr_committed(self, record: Any) -> None:
         """Whoever is in an ISR that the controller has committed has everything committed."""
@@ -291,7 +363,14 @@ class Checkers:
                 f"n{node_id}: {log.name} ends at {partition.log.log_end_offset} at the end, "
                 f"committed is up to {log.end}"
             )
-        self.compare_whole(partition, log, log.end, f"n{node_id} at the end")
+        who = f"n{node_id} at the end"
+        self.compare_whole(partition, log, log.end, who)
+        if log.is_compacted:
+            found: dict[int, Keyed] = {}
+            for data in batches_of(partition.log, partition.log.log_start_offset, log.end):
+                for position, header in iterate_headers(data):
+                    found.update(keyed_records(data, position, header))
+            log.check_last_values(found, log.end, who)
 
 
 class _MetadataListener:
@@ -305,7 +384,7 @@ class _MetadataListener:
         self._checkers._guarded(self._checkers.metadata_committed, self._node_id, batch)
 
     def on_snapshot(self, records: list[Any], offset: int, epoch: int, timestamp_ms: int) -> None:
-        """Snapshots are compared by what follows them."""
+        self._checkers._guarded(self._checkers.snapshot, "loaded", records, offset + 1)
 
 
 def batches_of(log: Any, start: int, end: int) -> Iterator[memoryview]:
@@ -320,14 +399,16 @@ def batches_of(log: Any, start: int, end: int) -> Iterator[memoryview]:
         offset = _next(data)
 
 
+def _message(record: Any) -> Any:
+    return record[0] if isinstance(record, tuple) else record
+
+
 def _first(data: memoryview) -> int:
     return int.from_bytes(data[:8], "big")
 
 
 def _next(data: memoryview) -> int:
     """The offset after the last whole batch."""
-    from kwire.protocol.records import iterate_headers
-
     last = 0
     for _, header in iterate_headers(data):
         last = header.last_offset + 1

@@ -46,6 +46,11 @@ SETTINGS = {
 }
 
 
+def directory_id(node_id: int) -> bytes:
+    """The id of a node's only directory."""
+    return bytes(15) + bytes([100 + node_id])
+
+
 class Cluster:
     """The nodes by id: `hosts` always, `nodes` while they live. `attach(node)` sees each new life
     before it starts."""
@@ -61,11 +66,13 @@ class Cluster:
         self.nodes: dict[int, Node] = {}
         self.lives: dict[int, int] = dict.fromkeys(IDS, 0)
         self.unclean: dict[int, bool] = {}  # lost unsynced data, not known to be in sync again
+        self.killed: dict[int, bool] = {}  # ended without order, the same
         self.stopping: dict[int, bool] = {}
         self._settings = {**SETTINGS, **(settings or {})}
         self._attach = attach
-        directory_ids = {i: uuids.to_text(bytes(15) + bytes([100 + i])) for i in IDS}
-        self._voters = ",".join(f"{i}@n{i}:{CONTROLLER_PORT}:{directory_ids[i]}" for i in IDS)
+        self._voters = ",".join(
+            f"{i}@n{i}:{CONTROLLER_PORT}:{uuids.to_text(directory_id(i))}" for i in IDS
+        )
 
     # -- beginning
 
@@ -139,6 +146,7 @@ class Cluster:
         if self.lives[node_id] != life or not self.hosts[node_id].up:
             return
         self.hosts[node_id].crash(power_loss=False)
+        self.killed[node_id] = True
         world = self.simulation.host("world").loop
         world.call_later(RESTART_AFTER_S, self._start_again, node_id, life)
 
@@ -155,6 +163,7 @@ class Cluster:
         """The process ends at once; with `power_loss` the machine does."""
         self.nodes.pop(node_id, None)
         self.hosts[node_id].crash(power_loss=power_loss)
+        self.killed[node_id] = True
         if power_loss:
             self.unclean[node_id] = True
 
@@ -173,6 +182,8 @@ class Cluster:
                 break
         if self.lives[node_id] == life and self.nodes.pop(node_id, None) is not None:
             self.hosts[node_id].crash(power_loss=False)
+            if not task.done():
+                self.killed[node_id] = True
             self.simulation.record(f"n{node_id}", "stopped")
 
     # -- looking at it
@@ -188,7 +199,9 @@ class Cluster:
         if len(self.nodes) < len(IDS):
             return False
         for node in self.nodes.values():
-            if node.lifecycle.state.name != "RUNNING":
+            if node.lifecycle.state.name != "RUNNING" or node.metadata.driver is None:
+                return False
+            if len(node.metadata.driver.raft.voters.voters.ids) < len(IDS):
                 return False
             for topic in node.image.topics.by_name.values():
                 for partition in topic.partitions.values():

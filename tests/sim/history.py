@@ -22,6 +22,7 @@ from tests.sim.checkers import Checkers
 from tests.sim.client import RoutingClient
 from tests.sim.cluster import IDS, Cluster
 from tests.sim.faults import Faults, Plan
+from tests.sim.groups import SESSIONS_S, ClassicMember, ConsumerMember, Group, Member
 from tests.sim.model import Violation
 from tests.sim.workload import (
     COMMITTED,
@@ -74,10 +75,12 @@ class History:
         self.checkers = Checkers()
         self.plan = plan or Plan.drawn(self.simulation.random)
         self.cluster = Cluster(self.simulation, self.plan.settings, self._attach)
+        self.checkers.compacts = "log.roll.ms" in self.plan.settings
         self.checkers.life_of = lambda node_id: self.cluster.lives[node_id]
         self.checkers.honest_node = self._honest_node
         self.faults = Faults(self.cluster, self.plan)
         self.actors: list[Actor] = []
+        self.groups: list[Group] = []
         self.creator: RoutingClient | None = None
         self.seed = seed
 
@@ -86,7 +89,9 @@ class History:
 
     def _honest_node(self, node_id: int) -> Node | None:
         """A node that runs and has lost nothing since everything was in sync."""
-        return None if node_id in self.cluster.unclean else self.cluster.nodes.get(node_id)
+        if node_id in self.cluster.unclean and not self.plan.flushed:
+            return None
+        return self.cluster.nodes.get(node_id)
 
     def run(self) -> Result:
         """Run it; never raises for a broken promise."""
@@ -159,6 +164,7 @@ class History:
         self.until(self._replicas_equal, RECOVERY_LIMIT_S, "the replicas differ in length")
         self.checkers.finish(cluster.nodes)
         self._check_transactions()
+        self._check_offsets()
         for actor in self.actors:
             actor.stop = True
         for task in tasks:
@@ -194,10 +200,17 @@ class History:
             TransactionalProducer(host, "t1", checkers, implicit=True),
             Administrator(host, "admin", checkers),
         ]
+        self.groups = [
+            Group(f"g-{protocol}", SESSIONS_S[protocol]) for protocol in self.plan.groups
+        ]
+        for protocol, group in zip(self.plan.groups, self.groups):
+            kind = ClassicMember if protocol == "classic" else ConsumerMember
+            for number, at in enumerate((host, self.simulation.host("others"))):
+                self.actors.append(kind(at, f"{protocol}-{number}", checkers, group))
         for topic, count in TOPICS.items():
             for index in range(count):
-                for kind, isolation in (("u", UNCOMMITTED), ("c", COMMITTED)):
-                    name = f"{kind}-{topic}-{index}"
+                for letter, isolation in (("u", UNCOMMITTED), ("c", COMMITTED)):
+                    name = f"{letter}-{topic}-{index}"
                     if topic == "plain" and isolation == COMMITTED:
                         continue
                     self.actors.append(Reader(host, name, checkers, topic, index, isolation))
@@ -224,6 +237,15 @@ class History:
                 if ends.setdefault(key, end) != end or partition.log.high_watermark != end:
                     return False
         return True
+
+    def _check_offsets(self) -> None:
+        """What the groups have committed is there."""
+        host = self.simulation.host("clients")
+        for group in self.groups:
+            auditor = Member(host, "auditor", self.checkers, group)
+            audit = host.loop.create_task(auditor.audit())
+            self.until(audit.done, RECOVERY_LIMIT_S, "committed offsets cannot be fetched")
+            audit.result()
 
     def _check_transactions(self) -> None:
         """Each transaction is seen wholly or not at all, as its producer was told."""

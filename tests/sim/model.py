@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import Any, NamedTuple
 
-from kwire.protocol.records import iterate_headers, read_batch
+from kwire.protocol.records import BatchHeader, iterate_headers, read_batch
 from kwire.protocol.records.control import ControlType, parse_control
 
 
@@ -27,6 +27,11 @@ class Batch(NamedTuple):
     crc: int
 
 
+def batch_of(header: BatchHeader) -> Batch:
+    """What is compared of a batch."""
+    return Batch(header.base_offset, header.last_offset, header.partition_leader_epoch, header.crc)
+
+
 class Visible(NamedTuple):
     """A record that consumers may see."""
 
@@ -34,11 +39,22 @@ class Visible(NamedTuple):
     value: bytes
 
 
+class Keyed(NamedTuple):
+    """A record of a compacted log."""
+
+    key: bytes
+    value: bytes | None
+    is_transactional: bool
+
+
 class CommittedLog:
     """One partition. `end` is the largest high watermark any leader has reached."""
 
-    def __init__(self, name: str, *, is_user_topic: bool) -> None:
+    def __init__(self, name: str, *, is_user_topic: bool, is_compacted: bool = False) -> None:
+        """`is_compacted`: the cleaner takes records out of it, so records are compared, by key."""
         self.name = name
+        self.is_compacted = is_compacted
+        self.keyed: dict[int, Keyed] = {}  # of a compacted log, by offset
         self.end = 0
         self.batches: list[Batch] = []
         self.starts: list[int] = []
@@ -74,9 +90,7 @@ class CommittedLog:
                     f"{who} committed {self.name} up to {high_watermark}, and has a batch at "
                     f"{header.base_offset} behind {self.end}"
                 )
-            batch = Batch(
-                header.base_offset, header.last_offset, header.partition_leader_epoch, header.crc
-            )
+            batch = batch_of(header)
             if self.batches and batch.leader_epoch < self.batches[-1].leader_epoch:
                 raise Violation(f"{who}: leader epochs of {self.name} go back: {batch}")
             self.batches.append(batch)
@@ -84,6 +98,8 @@ class CommittedLog:
             self.end = batch.last_offset + 1
             if self._is_user_topic:
                 self._records(data, position, header)
+            elif self.is_compacted:
+                self.keyed.update(keyed_records(data, position, header))
         if self.commit_epochs and self.commit_epochs[-1][0] == leader_epoch:
             self.commit_epochs.pop()
         self.commit_epochs.append((leader_epoch, self.end))
@@ -142,8 +158,18 @@ class CommittedLog:
 
     # -- comparing
 
+    def batch_at(self, offset: int) -> Batch | None:
+        """The committed batch that holds `offset`."""
+        at = bisect_right(self.starts, offset) - 1
+        if at < 0 or self.batches[at].last_offset < offset:
+            return None
+        return self.batches[at]
+
     def compare(self, data: Any, start: int, end: int, who: str) -> None:
         """`data` (whole batches around [start, end)) must be what is committed there."""
+        if self.is_compacted:
+            self._compare_cleaned(data, start, end, who)
+            return
         at = bisect_right(self.starts, start) - 1
         expected = start
         for _, header in iterate_headers(data):
@@ -151,9 +177,7 @@ class CommittedLog:
                 continue
             if header.base_offset >= end:
                 break
-            found = Batch(
-                header.base_offset, header.last_offset, header.partition_leader_epoch, header.crc
-            )
+            found = batch_of(header)
             if at < 0 or at >= len(self.batches) or self.batches[at] != found:
                 known = self.batches[at] if 0 <= at < len(self.batches) else None
                 raise Violation(f"{who} has {found} in {self.name}, committed is {known}")
@@ -164,3 +188,46 @@ class CommittedLog:
                 f"{who} has nothing of {self.name} from {expected} on, committed is up to "
                 f"{self.end}"
             )
+
+    def _compare_cleaned(self, data: Any, start: int, end: int, who: str) -> None:
+        """Batches may be missing or hold fewer records; those that are left are the same."""
+        for position, header in iterate_headers(data):
+            if header.last_offset < start or header.base_offset >= end:
+                continue
+            if self.batch_at(header.base_offset) == batch_of(header):
+                continue
+            for offset, record in keyed_records(data, position, header).items():
+                if self.keyed.get(offset) != record:
+                    raise Violation(
+                        f"{who} has {record} at {offset} of {self.name}, committed is "
+                        f"{self.keyed.get(offset)}"
+                    )
+
+    def check_last_values(self, found: dict[int, Keyed], end: int, who: str) -> None:
+        """The last value of every key is there, whatever the cleaner has taken out.
+
+        Of transactions the cleaner knows more than we do here: those keys are left out.
+        """
+        last: dict[bytes, int] = {}
+        for offset, record in self.keyed.items():
+            if offset < end:
+                last[record.key] = -1 if record.is_transactional else offset
+        for key, offset in last.items():
+            if offset >= 0 and offset not in found:
+                raise Violation(
+                    f"{who}: the last value of {key!r} in {self.name}, at {offset}, is gone"
+                )
+
+
+def keyed_records(data: Any, position: int, header: BatchHeader) -> dict[int, Keyed]:
+    """The records of one batch by offset; none of a control batch."""
+    if header.is_control:
+        return {}
+    return {
+        record.offset: Keyed(
+            bytes(record.key or b""),
+            None if record.value is None else bytes(record.value),
+            header.is_transactional,
+        )
+        for record in read_batch(data, position)
+    }

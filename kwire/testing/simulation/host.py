@@ -45,6 +45,16 @@ class SimulatedHost:
         self.up = True
         self.loop = SimulatedLoop(self)  # type: ignore[abstract]
 
+    def freeze(self) -> None:
+        """Stop the process (SIGSTOP, a long pause); its connections stay, its timers fire late."""
+        self.simulation.record(self.name, "frozen")
+        self.simulation.hold(self.loop)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self.simulation.record(self.name, "thawed")
+        self.simulation.release(self.loop)
+
     def crash(self, *, power_loss: bool = True) -> None:
         """Stop everything at once.
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import socket
+from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -37,6 +38,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._executor_free_at: dict[int, float] = {}
         self._executors: list[object] = []
         self._task_factory: Any = None
+        self.held: deque[asyncio.Handle] | None = None  # what waits while the process is stopped
 
     @property
     def host(self) -> SimulatedHost:

@@ -46,28 +46,41 @@ class SimulatedNetwork:
         self._simulation = simulation
         self.conditions = NetworkConditions()
         self._listeners: dict[tuple[str, int], SimulatedServer] = {}
-        self._blocked: dict[tuple[str, str], None] = {}
+        self._blocked: dict[tuple[str, str, int | None], None] = {}
         self._transports: dict[SimulatedTransport, None] = {}
         self._next_port = FIRST_EPHEMERAL_PORT
 
     # --- faults ---
 
-    def block(self, source: str, destination: str) -> None:
-        """Hold back everything that `source` sends to `destination` (names of hosts)."""
-        self._simulation.record("network", f"block {source}->{destination}")
-        self._blocked[(source, destination)] = None
+    def block(self, source: str, destination: str, port: int | None = None) -> None:
+        """Hold back everything that `source` sends to `destination` (names of hosts); with `port`
+        only on connections to that port of either."""
+        self._simulation.record("network", f"block {source}->{destination} {port or ''}".rstrip())
+        self._blocked[source, destination, port] = None
 
-    def heal(self, source: str | None = None, destination: str | None = None) -> None:
-        """Let a blocked direction (or all) pass again; what was held back arrives now."""
+    def heal(
+        self, source: str | None = None, destination: str | None = None, port: int | None = None
+    ) -> None:
+        """Let a blocked direction (or all) pass again; what was held back arrives now.
+
+        With `port` only what is blocked by that port is let pass.
+        """
         self._simulation.record("network", f"heal {source or '*'}->{destination or '*'}")
-        for pair in list(self._blocked):
-            if source in (None, pair[0]) and destination in (None, pair[1]):
-                del self._blocked[pair]
+        for blocked in list(self._blocked):
+            if (
+                source in (None, blocked[0])
+                and destination in (None, blocked[1])
+                and port in (None, blocked[2])
+            ):
+                del self._blocked[blocked]
         for transport in list(self._transports):
             transport.wake()
 
-    def is_blocked(self, source: str, destination: str) -> bool:
-        return source != destination and (source, destination) in self._blocked
+    def is_blocked(self, source: str, destination: str, port: int | None = None) -> bool:
+        blocked = self._blocked
+        if not blocked or source == destination:
+            return False
+        return (source, destination, None) in blocked or (source, destination, port) in blocked
 
     def reset_connections(self, one: str, other: str) -> None:
         """Break every connection between two hosts."""
@@ -122,7 +135,7 @@ class SimulatedNetwork:
             raise OSError(-2, f"no such host: {address}")
         deadline = self._simulation.now + CONNECT_TIMEOUT_S
         await _pause(loop, self.latency())
-        while not target.up or self._cut(source, target):
+        while not target.up or self._cut(source, target, port):
             if self._simulation.now >= deadline:
                 raise TimeoutError(f"no answer from {target.name}")
             await _pause(loop, 0.2)
@@ -132,8 +145,8 @@ class SimulatedNetwork:
             raise ConnectionRefusedError(111, f"connection refused: {target.name}:{port}")
         local = (source.address, self._ephemeral_port())
         remote = (target.address, port)
-        near = SimulatedTransport(self, source, local, remote)
-        far = SimulatedTransport(self, target, remote, local)
+        near = SimulatedTransport(self, source, local, remote, port)
+        far = SimulatedTransport(self, target, remote, local, port)
         near.peer, far.peer = far, near
         self._transports[near] = self._transports[far] = None
         protocol = protocol_factory()
@@ -145,9 +158,9 @@ class SimulatedNetwork:
     def forget(self, transport: SimulatedTransport) -> None:
         self._transports.pop(transport, None)
 
-    def _cut(self, source: SimulatedHost, target: SimulatedHost) -> bool:
-        return self.is_blocked(source.name, target.name) or self.is_blocked(
-            target.name, source.name
+    def _cut(self, source: SimulatedHost, target: SimulatedHost, port: int) -> bool:
+        return self.is_blocked(source.name, target.name, port) or self.is_blocked(
+            target.name, source.name, port
         )
 
     def _resolve(self, source: SimulatedHost, address: str) -> SimulatedHost | None:
@@ -217,9 +230,11 @@ class SimulatedTransport(asyncio.Transport):
         host: SimulatedHost,
         local: tuple[str, int],
         remote: tuple[str, int],
+        port: int,
     ) -> None:
         super().__init__({"sockname": local, "peername": remote, "socket": _NamedSocket(local)})
         self.host = host
+        self.port = port  # the one that was connected to
         self.peer: SimulatedTransport | None = None
         self._network = network
         self._simulation = host.simulation
@@ -343,7 +358,7 @@ class SimulatedTransport(asyncio.Transport):
         peer = self.peer
         if peer is None or not peer._vanished or not peer.host.up:
             return
-        if not self._network.is_blocked(self.host.name, peer.host.name):
+        if not self._network.is_blocked(self.host.name, peer.host.name, self.port):
             self.reset_later()
 
     def vanish(self, *, reset_peer: bool) -> None:
@@ -370,7 +385,7 @@ class SimulatedTransport(asyncio.Transport):
         peer = self.peer
         if self._lost or peer is None or peer._lost or peer._protocol is None:
             return
-        if self._network.is_blocked(self.host.name, peer.host.name):
+        if self._network.is_blocked(self.host.name, peer.host.name, self.port):
             return
         while self._unsent and not peer._reading_paused and not peer._lost:
             peer._receive(self._unsent)

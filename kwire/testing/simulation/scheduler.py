@@ -89,6 +89,9 @@ class Simulation:
     # --- what loops call ---
 
     def make_ready(self, loop: SimulatedLoop, handle: asyncio.Handle) -> None:
+        if loop.held is not None:
+            loop.held.append(handle)
+            return
         queue = self._ready.get(loop)
         if queue is None:
             queue = self._ready[loop] = deque()
@@ -99,9 +102,21 @@ class Simulation:
         entry = (when, self.random.below(1 << 30), self._sequence, loop, handle)
         heapq.heappush(self._timers, entry)
 
+    def hold(self, loop: SimulatedLoop) -> None:
+        """Run nothing of `loop` until `release`: its process is stopped, the world goes on."""
+        if loop.held is None:
+            loop.held = self._ready.pop(loop, deque())
+
+    def release(self, loop: SimulatedLoop) -> None:
+        """Let a loop that was held catch up: what came meanwhile, timers too, in that order."""
+        held, loop.held = loop.held, None
+        for handle in held or ():
+            self.make_ready(loop, handle)
+
     def drop(self, loop: SimulatedLoop) -> None:
         """Forget everything that `loop` had to do (its host crashed)."""
         self._ready.pop(loop, None)
+        loop.held = None
         kept = [entry for entry in self._timers if entry[3] is not loop]
         if len(kept) != len(self._timers):
             heapq.heapify(kept)

@@ -1,0 +1,126 @@
+"""What the committed offset of a group may be, as its members know it.
+
+An `OffsetLedger` holds the attempts to commit one partition's offset. Members own a partition one
+after the other; each time is a `tenure`. An attempt without an answer may take effect at any later
+time while its tenure lasts (its request may still be under way), and not once another tenure has
+committed: the coordinator fences it. Whatever is fetched must be an attempt that nothing
+acknowledged has replaced for certain.
+
+`Owners` watches that a partition has one owner at a time: it goes to another member only when the
+last one gave it up, or has not been heard of for a session.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tests.sim.model import Violation
+
+NOTHING = -1
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One attempt to commit. `ended` is None while it is under way; `acknowledged` is None for
+    one whose outcome nobody knows; from `replaced` on it is not the committed offset any more."""
+
+    offset: int
+    tenure: int
+    begun: int
+    ended: int | None = None
+    acknowledged: bool | None = None
+    replaced: int | None = None
+
+
+@dataclass
+class OffsetLedger:
+    """The attempts for one partition of one group, in order."""
+
+    name: str
+    attempts: list[Attempt] = field(default_factory=list)
+    tenure: int = 0
+    _now: int = 0
+
+    def tick(self) -> int:
+        """The next moment; moments order what begins and ends."""
+        self._now += 1
+        return self._now
+
+    def acquired(self) -> int:
+        """A member owns the partition from now on; its tenure."""
+        self.tenure += 1
+        return self.tenure
+
+    def begin(self, offset: int, tenure: int) -> Attempt:
+        attempt = Attempt(offset, tenure, self.tick())
+        self.attempts.append(attempt)
+        return attempt
+
+    def end(self, attempt: Attempt, acknowledged: bool | None) -> None:
+        """An answer came (True: committed, False: refused), or none will (None)."""
+        attempt.ended, attempt.acknowledged = self.tick(), acknowledged
+        if acknowledged is False:
+            self.attempts.remove(attempt)
+        elif acknowledged:
+            for other in self.attempts:
+                if other.replaced is None and _replaced(other, attempt):
+                    other.replaced = attempt.ended
+
+    def check(self, offset: int, asked: int, who: str) -> None:
+        """`offset` was fetched; the question was asked at that moment, the answer is here now."""
+        self.attempts = [a for a in self.attempts if a.replaced is None or a.replaced > asked]
+        allowed = [a.offset for a in self.attempts]
+        if not any(
+            a.acknowledged and a.ended is not None and a.ended < asked for a in self.attempts
+        ):
+            allowed.append(NOTHING)
+        if offset not in allowed:
+            raise Violation(
+                f"{who}: the committed offset of {self.name} is {offset}, it can be one of "
+                f"{allowed}: an acknowledged commit is lost, or one goes back"
+            )
+
+
+def _replaced(old: Attempt, new: Attempt) -> bool:
+    """Whether `old` is not the committed offset any more once `new` is acknowledged."""
+    if old is new or old.ended is None or old.ended > new.begun:
+        return False
+    return bool(old.acknowledged) or old.tenure < new.tenure
+
+
+@dataclass(slots=True)
+class Owner:
+    """A member that owns a partition, and when it was surely heard last (simulated seconds)."""
+
+    member: str
+    heard_s: float
+
+
+class Owners:
+    """Who owns each partition of one group; `session_s` is how long a silent member keeps it."""
+
+    def __init__(self, group: str, session_s: float) -> None:
+        self.group = group
+        self.session_s = session_s
+        self.owners: dict[tuple[str, int], Owner] = {}
+
+    def acquire(self, partition: tuple[str, int], member: str, heard_s: float, now: float) -> None:
+        known = self.owners.get(partition)
+        if known is not None and known.member != member and now < known.heard_s + self.session_s:
+            raise Violation(
+                f"{self.group}: {member} is given {partition[0]}-{partition[1]}, which "
+                f"{known.member} owns and has not given up (heard of {now - known.heard_s:.3f} s "
+                f"ago, a session is {self.session_s} s)"
+            )
+        self.owners[partition] = Owner(member, heard_s)
+
+    def release(self, partition: tuple[str, int], member: str) -> None:
+        known = self.owners.get(partition)
+        if known is not None and known.member == member:
+            del self.owners[partition]
+
+    def heard(self, member: str, sent_s: float) -> None:
+        """An answer came to what the member sent at that time."""
+        for owner in self.owners.values():
+            if owner.member == member:
+                owner.heard_s = max(owner.heard_s, sent_s)

@@ -1,0 +1,163 @@
+"""Faults in a row, aimed at what single ones rarely meet: elections, lone leaders, quorum changes.
+
+Each is a coroutine over `Faults` (its cluster, chance and network); none waits for anything for
+ever, and each heals what it has broken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode
+from tests.sim.client import Retry, RoutingClient
+from tests.sim.cluster import BROKER_PORT, CLUSTER_ID, CONTROLLER_PORT, IDS, directory_id
+
+if TYPE_CHECKING:
+    from tests.sim.faults import Faults
+
+LOOK_S = 0.01
+QUORUM_CHANGE_LIMIT_S = 8.0
+DONE = (ErrorCode.NONE, ErrorCode.DUPLICATE_VOTER, ErrorCode.VOTER_NOT_FOUND)
+
+
+async def election_storm(faults: Faults) -> None:
+    """Two nodes that do not hear each other court the third, which loses power after its vote, or
+    after it has acknowledged, again and again."""
+    cluster, network = faults.cluster, faults.network
+    voter = faults.node()
+    one, other = (node_id for node_id in IDS if node_id != voter)
+    network.block(f"n{one}", f"n{other}")
+    network.block(f"n{other}", f"n{one}")
+    for _ in range(2 + faults.below(4)):
+        await _until_epoch_moves(faults, voter, faults.uniform(0.3, 3.0))
+        await asyncio.sleep(faults.uniform(0.0, 0.03))
+        if cluster.is_up(voter) and faults.may_lose(voter):
+            cluster.kill(voter, power_loss=True)
+        elif cluster.is_up(voter) and faults.may_kill(voter):
+            cluster.kill(voter)
+        await faults.down(voter, 0.02, 0.4)
+    network.heal(f"n{one}", f"n{other}")
+    network.heal(f"n{other}", f"n{one}")
+
+
+async def _until_epoch_moves(faults: Faults, node_id: int, limit_s: float) -> None:
+    """Until the node is at another quorum epoch, or has voted, or the time is over."""
+    end = faults.now + limit_s
+    before = _election(faults, node_id)
+    while faults.now < end and _election(faults, node_id) == before:
+        await asyncio.sleep(LOOK_S)
+
+
+def _election(faults: Faults, node_id: int) -> Any:
+    node = faults.cluster.nodes.get(node_id)
+    driver = None if node is None else node.metadata.driver
+    return None if driver is None else (driver.raft.epoch, driver.raft.role.voted)
+
+
+async def brokers_cut_off(faults: Faults) -> None:
+    """Brokers do not reach each other, controllers do: every leader is alone in its ISR. Then one
+    loses power, and when it is back another one is killed."""
+    network, cluster = faults.network, faults.cluster
+    pairs = [(f"n{a}", f"n{b}") for a in IDS for b in IDS if a != b]
+    for pair in pairs:
+        network.block(*pair, BROKER_PORT)
+    end = faults.now + 8
+    while faults.now < end and not any(
+        len(partition.isr) == 1
+        for node in cluster.nodes.values()
+        for topic in node.image.topics.by_name.values()
+        for partition in topic.partitions.values()
+    ):
+        await asyncio.sleep(0.2)
+    first = faults.node()
+    if cluster.is_up(first) and faults.may_kill(first):
+        cluster.kill(first, power_loss=faults.may_lose(first))
+        await faults.down(first, 0.1, 1.0)
+    await asyncio.sleep(faults.uniform(1.0, 5.0))
+    second = faults.node()
+    if second != first and cluster.is_up(second) and faults.may_kill(second):
+        cluster.kill(second)
+        await faults.down(second, 0.5, 5.0)
+    for pair in pairs:
+        network.heal(*pair, BROKER_PORT)
+
+
+async def blackout(faults: Faults) -> None:
+    """Every machine loses power at about the same time. Only where each record is flushed."""
+    for node_id in IDS:
+        if faults.below(8):
+            await asyncio.sleep(faults.uniform(0.0, 0.05))
+            if faults.cluster.is_up(node_id):
+                faults.cluster.kill(node_id, power_loss=True)
+    await asyncio.gather(*(faults.down(node_id, 0.1, 2.0) for node_id in IDS))
+
+
+async def changing_leaders(faults: Faults) -> None:
+    """One leader of a partition after the other is killed or stopped for a moment."""
+    cluster = faults.cluster
+    for _ in range(3 + faults.below(3)):
+        leaders = sorted(
+            {
+                partition.leader
+                for node in cluster.nodes.values()
+                for topic in node.image.topics.by_name.values()
+                for partition in topic.partitions.values()
+                if partition.leader >= 0
+            }
+        )
+        if leaders:
+            leader = leaders[faults.below(len(leaders))]
+            if cluster.is_up(leader) and faults.below(2) and faults.may_kill(leader):
+                cluster.kill(leader)
+                await faults.down(leader, 0.1, 1.0)
+            elif cluster.is_up(leader):
+                await faults.frozen(leader, 2.0, 5.0)
+        await asyncio.sleep(faults.uniform(0.1, 2.0))
+
+
+async def quorum_change(faults: Faults) -> None:
+    """A voter is removed, and added again some time later."""
+    node_id = faults.node()
+    if await set_voter(faults, node_id, is_voter=False):
+        await asyncio.sleep(faults.uniform(0.5, 5.0))
+    await set_voter(faults, node_id, is_voter=True)
+
+
+async def set_voter(faults: Faults, node_id: int, *, is_voter: bool) -> bool:
+    """Ask until it is so; False when that takes too long."""
+    client = RoutingClient(faults.cluster.simulation.host("world"), "operator")
+    end = faults.now + QUORUM_CHANGE_LIMIT_S
+    try:
+        while faults.now < end:
+            try:
+                request = _add(node_id) if is_voter else _remove(node_id)
+                answer = await client.ask(client.any_broker(), request, 0, 4.0)
+            except Retry:
+                await client.pause()
+                continue
+            if answer.error_code in DONE:
+                client.note(f"voter {node_id} {'added' if is_voter else 'removed'}")
+                return True
+            await client.pause()
+        return False
+    finally:
+        client.close()
+
+
+def _add(node_id: int) -> Any:
+    request = m.AddRaftVoterRequest
+    return request(
+        cluster_id=CLUSTER_ID,
+        timeout_ms=3000,
+        voter_id=node_id,
+        voter_directory_id=directory_id(node_id),
+        listeners=[request.Listener(name="CONTROLLER", host=f"n{node_id}", port=CONTROLLER_PORT)],
+    )
+
+
+def _remove(node_id: int) -> Any:
+    return m.RemoveRaftVoterRequest(
+        cluster_id=CLUSTER_ID, voter_id=node_id, voter_directory_id=directory_id(node_id)
+    )
