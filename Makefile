@@ -73,12 +73,14 @@ sim: setup-test
 	$(if $(SEED),$(BIN)/python -m tests.sim.history $(SEED) $(or $(RUNS),1) $(ARGS),\
 	  KWIRE_SIM_RUNS=$(or $(RUNS),100) $(BIN)/python -m pytest -q tests/sim $(ARGS))
 
-# Power losses, kills and damaged files: simulated with many seeds, then with real processes.
+# Power losses, kills and damaged files: simulated with many seeds, then with real processes, then
+# every client's own tests while brokers are killed under them.
 chaos: setup-test
 	KWIRE_EFFORT=$(EFFORT) KWIRE_POWER_SEEDS=$$((12 * $(EFFORT))) $(BIN)/python -m pytest -q -n 2 \
 	  tests/sim tests/unit/kraft/test_driver_power_loss.py tests/hostile/test_damaged_data_directories.py tests/system \
 	  -k "loss or kill or crash or damage or torn" $(ARGS)
 	KWIRE_EFFORT=$(EFFORT) $(BIN)/python -m pytest -q tests/chaos tests/system/cluster $(ARGS)
+	$(BIN)/python -m tests.runner.kills
 
 differential: setup-test peers
 	$(BIN)/python -m pytest -q tests/differential $(ARGS)

@@ -32,6 +32,9 @@ GOALS: tuple[Goal, ...] = (
     Goal("produce 10240 acks=1", "MBps", 3.0, True),
     Goal("produce 10240 acks=1", "cpu_s_per_GB", 0.2, False),
     Goal("latency at 1000/s", "p99", 1 / 3, False),
+    Goal("cluster produce 1024 acks=all", "MBps", 2.0, True),
+    Goal("cluster produce 1024 acks=all", "cpu_s_per_GB", 0.4, False),
+    Goal("cluster latency at 1000/s", "p99", 0.2, False),
 )
 UNITS = {
     "MBps": "throughput",

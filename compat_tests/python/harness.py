@@ -8,9 +8,13 @@ import asyncio
 import inspect
 import os
 import sys
+import threading
 import time
 import traceback
 import uuid
+
+REPLICAS = int(os.environ.get("RF", "1"))
+"""Of the topics that the programs create."""
 
 CODECS = (None, "gzip", "snappy", "lz4", "zstd")
 cases = []
@@ -55,41 +59,57 @@ def raises(name, call, *args, **kw):
     raise AssertionError(f"wanted {name}, got {value!r}")
 
 
+def call(function, bootstrap, limit):
+    """Run one case; one that takes longer than `limit` seconds has failed, and is left behind."""
+    if inspect.iscoroutinefunction(function):
+        asyncio.run(asyncio.wait_for(function(bootstrap), limit))
+        return
+    errors = []
+
+    def run():
+        try:
+            function(bootstrap)
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(limit)
+    if thread.is_alive():
+        raise TimeoutError(f"not done within {limit} s")
+    if errors:
+        raise errors[0]
+
+
 def main(suite, limit=120):
     """argv: BOOTSTRAP [OUT.tsv] [word that case names must hold]"""
     os.environ.setdefault("BOOTSTRAP", sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:9092")
-    out = sys.argv[2] if len(sys.argv) > 2 and sys.argv[2] else None
+    out = sys.argv[2] if len(sys.argv) > 2 and sys.argv[2] else os.devnull
     word = sys.argv[3] if len(sys.argv) > 3 else ""
     counts = {"pass": 0, "fail": 0, "skip": 0}
-    rows = []
-    for function in cases:
-        if word not in function.__name__:
-            continue
-        start = time.monotonic()
-        why = ""
-        try:
-            result = function(os.environ["BOOTSTRAP"])
-            if inspect.isawaitable(result):
-                asyncio.run(asyncio.wait_for(result, limit))
-            outcome = "pass"
-        except Skip as reason:
-            outcome, why = "skip", str(reason)
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            outcome, why = (
-                "fail",
-                "".join(traceback.format_exception_only(type(error), error)).strip(),
-            )
-            if os.environ.get("TRACE"):
-                traceback.print_exc()
-        counts[outcome] += 1
-        took = time.monotonic() - start
-        rows.append(f"{function.__name__}\t{outcome}\t{took:.2f}\n")
-        print(f"{outcome.upper()} {function.__name__} {took:.1f}s {why}", flush=True)
-    if out:
-        with open(out, "w") as file:
-            file.writelines(rows)
+    with open(out, "w") as rows:
+        for function in cases:
+            if word not in function.__name__:
+                continue
+            start = time.monotonic()
+            why = ""
+            try:
+                call(function, os.environ["BOOTSTRAP"], limit)
+                outcome = "pass"
+            except Skip as reason:
+                outcome, why = "skip", str(reason)
+            except BaseException as error:
+                if isinstance(error, KeyboardInterrupt):
+                    raise
+                text = traceback.format_exception_only(type(error), error)
+                outcome, why = "fail", "".join(text).strip()
+                if os.environ.get("TRACE"):
+                    traceback.print_exception(error)
+            counts[outcome] += 1
+            took = time.monotonic() - start
+            rows.write(f"{function.__name__}\t{outcome}\t{took:.2f}\n")
+            rows.flush()  # what hangs must not take with it what is known
+            print(f"{outcome.upper()} {function.__name__} {took:.1f}s {why}", flush=True)
     print(f"{suite}: passed {counts['pass']} failed {counts['fail']} skipped {counts['skip']}")
     sys.stdout.flush()
     os._exit(1 if counts["fail"] else 0)  # a client thread that hangs must not keep the run

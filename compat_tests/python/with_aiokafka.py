@@ -8,7 +8,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.admin.records_to_delete import RecordsToDelete
 from aiokafka.structs import OffsetAndMetadata
-from harness import CODECS, case, equal, fresh, main
+from harness import CODECS, REPLICAS, case, equal, fresh, main
 
 
 async def admin(bootstrap):
@@ -47,7 +47,7 @@ async def make(bootstrap, partitions=1, **configs):
             NewTopic(
                 topic,
                 partitions,
-                1,
+                REPLICAS,
                 topic_configs={k.replace("_", "."): v for k, v in configs.items()},
             )
         ]
@@ -97,7 +97,7 @@ async def topic_is_created_once(bootstrap):
     topic = await make(bootstrap, 3)
     client = await admin(bootstrap)
     equal(len((await client.describe_topics([topic]))[0]["partitions"]), 3)
-    answer = await client.create_topics([NewTopic(topic, 3, 1)])
+    answer = await client.create_topics([NewTopic(topic, 3, REPLICAS)])
     equal([code for _, code, *_ in answer.topic_errors], [36])
     assert (await client.describe_cluster())["cluster_id"]
     await client.close()

@@ -30,7 +30,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from harness import CODECS, Skip, case, equal, fresh, main, raises, until
+from harness import CODECS, REPLICAS, Skip, case, equal, fresh, main, raises, until
 
 
 @functools.cache
@@ -53,7 +53,7 @@ def make(bootstrap, partitions=1, **configs):
                 NewTopic(
                     topic,
                     partitions,
-                    1,
+                    REPLICAS,
                     config={k.replace("_", "."): v for k, v in configs.items()},
                 )
             ]
@@ -110,7 +110,7 @@ def topic_is_created_once(bootstrap):
     topic = make(bootstrap, 3)
     raises(
         "TOPIC_ALREADY_EXISTS",
-        lambda: done(admin(bootstrap).create_topics([NewTopic(topic, 3, 1)])),
+        lambda: done(admin(bootstrap).create_topics([NewTopic(topic, 3, REPLICAS)])),
     )
     raises(
         "INVALID_REPLICATION_FACTOR",
@@ -549,7 +549,7 @@ def deleted_topic_is_gone_and_may_come_again(bootstrap):
     done(client.delete_topics([topic]))
     until(lambda: topic not in client.list_topics(timeout=10).topics)
     raises("UNKNOWN_TOPIC_OR_PART", lambda: done(client.delete_topics([topic])))
-    done(client.create_topics([NewTopic(topic, 1, 1)]))
+    done(client.create_topics([NewTopic(topic, 1, REPLICAS)]))
     until(lambda: len(client.list_topics(topic, 10).topics[topic].partitions) == 1)
     send(bootstrap, topic, [b"new"])
     equal([(r.offset(), r.value()) for r in read(bootstrap, topic, 1)], [(0, b"new")])

@@ -3,7 +3,7 @@
 import threading
 import time
 
-from harness import CODECS, case, equal, fresh, main, raises, until
+from harness import CODECS, REPLICAS, case, equal, fresh, main, raises, until
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 from kafka.structs import OffsetAndMetadata
@@ -17,7 +17,7 @@ def make(bootstrap, partitions=1, **configs):
     topic = fresh("topic")
     client = admin(bootstrap)
     client.create_topics(
-        [NewTopic(topic, partitions, 1, topic_configs=configs)], wait_for_metadata=True
+        [NewTopic(topic, partitions, REPLICAS, topic_configs=configs)], wait_for_metadata=True
     )
     client.close()
     return topic
@@ -61,7 +61,7 @@ def topic_is_created_once(bootstrap):
     topic = make(bootstrap, 3)
     client = admin(bootstrap)
     equal(len(client.describe_topics([topic])[0]["partitions"]), 3)
-    raises("TopicAlreadyExists", client.create_topics, [NewTopic(topic, 3, 1)])
+    raises("TopicAlreadyExists", client.create_topics, [NewTopic(topic, 3, REPLICAS)])
     client.close()
 
 

@@ -7,6 +7,7 @@ with Cluster(tmp_path) as cluster:            # three kwire nodes, broker and co
 
 Cluster(tmp_path, kwire=(1,), kafka_brokers=(4,))   # one kwire controller, a Kafka broker joins
 Cluster(tmp_path, kafka=(1,), kwire_brokers=(4,))   # the other way round
+Cluster(tmp_path, hosts={1: ...}, prefixes={1: ("ip", "netns", "exec", ...)})   # elsewhere
 """
 
 from __future__ import annotations
@@ -75,6 +76,8 @@ class NodeProcess:
         self.roles = roles
         self.port = port
         self.controller_port = controller
+        self.host = "127.0.0.1"
+        self.prefix: tuple[str, ...] = ()
         self.settings: dict[str, str] = {}
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -97,7 +100,7 @@ class NodeProcess:
         with self.log_path.open("ab") as output:
             self.ready_from = output.tell()
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "kwire", "serve", "--config", str(path)],
+                [*self.prefix, sys.executable, "-m", "kwire", "serve", "--config", str(path)],
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -197,6 +200,8 @@ class Cluster:
         kafka_brokers: Sequence[int] = (),
         settings: Mapping[str, object] | None = None,
         fast: bool = True,
+        hosts: Mapping[int, str] | None = None,
+        prefixes: Mapping[int, Sequence[str]] | None = None,
     ) -> None:
         self.root = root
         self.nodes: dict[int, NodeProcess] = {}
@@ -207,13 +212,15 @@ class Cluster:
             roles = "broker,controller" if node_id in (*kwire, *kafka) else "broker"
             if node_id in kwire_controllers:
                 roles = "controller"
-            self.nodes[node_id] = cls(root, node_id, roles, ports.pop(), ports.pop())
+            node = self.nodes[node_id] = cls(root, node_id, roles, ports.pop(), ports.pop())
+            node.host = (hosts or {}).get(node_id, node.host)
+            node.prefix = tuple((prefixes or {}).get(node_id, ()))
         self.controllers = [node for node in self.nodes.values() if "controller" in node.roles]
         brokers = len(ids) - len(kwire_controllers)
         replicas = str(min(3, brokers))
         common = {
             "controller.quorum.bootstrap.servers": ",".join(
-                f"127.0.0.1:{node.controller_port}" for node in self.controllers
+                f"{node.host}:{node.controller_port}" for node in self.controllers
             ),
             "controller.listener.names": "CONTROLLER",
             "default.replication.factor": replicas,
@@ -227,9 +234,9 @@ class Cluster:
         for node in self.nodes.values():
             names = []
             if "broker" in node.roles:
-                names.append(f"PLAINTEXT://127.0.0.1:{node.port}")
+                names.append(f"PLAINTEXT://{node.host}:{node.port}")
             if "controller" in node.roles:
-                names.append(f"CONTROLLER://127.0.0.1:{node.controller_port}")
+                names.append(f"CONTROLLER://{node.host}:{node.controller_port}")
             listeners = ",".join(names)
             node.settings = {
                 "process.roles": node.roles,
@@ -244,7 +251,7 @@ class Cluster:
     def _format(self) -> None:
         random = SystemRandom()
         initial = ",".join(
-            f"{node.node_id}@127.0.0.1:{node.controller_port}:"
+            f"{node.node_id}@{node.host}:{node.controller_port}:"
             f"{uuids.to_text(uuids.random_uuid(random))}"
             for node in self.controllers
         )
@@ -277,7 +284,7 @@ class Cluster:
     @property
     def bootstrap(self) -> str:
         brokers = [node for node in self.nodes.values() if "broker" in node.roles]
-        return ",".join(f"127.0.0.1:{node.port}" for node in brokers)
+        return ",".join(f"{node.host}:{node.port}" for node in brokers)
 
     def start(self) -> None:
         """Start every node and wait until all are ready."""

@@ -1,0 +1,254 @@
+"""The client programs of compat_tests while brokers are killed under them.
+
+    python -m tests.runner.kills [--kafka] [--every SECONDS] [--seed N] [--only WORD] [CLIENT...]
+
+`kwire serve --brokers 3`, topics with three replicas; all the while one broker after the other is
+killed (SIGKILL) and started again, the next as soon as every replica is in sync and SECONDS (4)
+have passed. A CLIENT is a group of tests/run.py (without: all that the machine can build). What
+may fail stands in `allowed-under-kills.tsv` beside the programs, with its reason; `--kafka` runs
+the same against three Apache Kafka nodes, which says whether such a reason is a fact.
+
+Prints a table and the failures; the exit status is 1 when something failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from kwire.protocol import messages as m
+from tests.runner.groups import GATE, TEST, Context, Group
+from tests.runner.model import ROOT, Paths, Result
+from tests.support.cluster import READY, Cluster, wait_for
+from tests.support.wire import WireClient
+
+CLIENTS = (
+    *("kafka-python", "confluent-kafka", "aiokafka", "kcat", "java clients"),
+    *("java share", "java streams", "franz-go", "sarama", "kafka-go", "confluent-kafka-go"),
+    *("kafkajs", "confluent-kafka-javascript", "platformatic-kafka", "rdkafka (rust)"),
+)
+NODES = (1, 2, 3)
+REPLICAS = 3
+METADATA_VERSION = 12
+PATIENCE_S = 30.0
+SLOWNESS = 2.0
+"""A program may take so much longer than without kills."""
+
+SETTINGS = {"min.insync.replicas": 2, "group.initial.rebalance.delay.ms": 0}
+
+
+class Killed(Protocol):
+    """Three brokers; `revive` returns when the killed one serves again."""
+
+    bootstrap: str
+
+    def kill(self, node_id: int) -> None: ...
+
+    def revive(self, node_id: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class KwireBrokers:
+    """`kwire serve --brokers 3`, which starts a killed node again itself."""
+
+    def __init__(self, directory: pathlib.Path, log: pathlib.Path) -> None:
+        self._log = log
+        with log.open("wb") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "kwire", "serve", "--brokers", "3"]
+                + ["--data-dir", str(directory / "data"), "--listen", "127.0.0.1:0"],
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,
+            )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline().decode()
+        if not line.startswith(READY):
+            raise SystemExit(f"kills: not ready: {log.read_text()}")
+        self.bootstrap = line.removeprefix(READY).strip()
+
+    def _pids(self, node_id: int) -> list[str]:
+        return re.findall(rf"broker {node_id} is process (\d+)", self._log.read_text())
+
+    def kill(self, node_id: int) -> None:
+        self._lives = len(self._pids(node_id))
+        os.kill(int(self._pids(node_id)[-1]), signal.SIGKILL)
+
+    def revive(self, node_id: int) -> None:
+        wait_for(lambda: len(self._pids(node_id)) > self._lives, f"broker {node_id} again", 60)
+
+    def close(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(30)
+            raise
+
+
+class KafkaBrokers:
+    """Three Apache Kafka nodes, with times as short as those of `kwire serve --brokers 3`."""
+
+    def __init__(self, directory: pathlib.Path) -> None:
+        self._cluster = Cluster(directory, kwire=(), kafka=NODES, settings=SETTINGS)
+        self._cluster.start()
+        self.bootstrap = self._cluster.bootstrap
+
+    def kill(self, node_id: int) -> None:
+        self._cluster[node_id].kill()
+
+    def revive(self, node_id: int) -> None:
+        self._cluster[node_id].start()
+        self._cluster[node_id].wait_ready()
+
+    def close(self) -> None:
+        self._cluster.close()
+
+
+class Killer:
+    """Kills one broker after the other until told to end. Also what groups ask for an address."""
+
+    def __init__(self, brokers: Killed, every_s: float, seed: int) -> None:
+        self._brokers = brokers
+        self._every_s = every_s
+        self._draw = random.Random(seed)
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.kills = 0
+        self.error: BaseException | None = None
+
+    def bootstrap(self, _: str = "main") -> str:
+        return self._brokers.bootstrap
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def end(self) -> None:
+        self._end.set()
+        self._thread.join(180)
+
+    def _run(self) -> None:
+        try:
+            while not self._end.wait(self._every_s):
+                self._wait_whole()
+                node_id = self._draw.choice(NODES)
+                self._brokers.kill(node_id)
+                self.kills += 1
+                self._brokers.revive(node_id)
+        except BaseException as error:
+            self.error = error
+
+    def _wait_whole(self) -> None:
+        """Until every replica is in sync, or patience is over: chaos goes on either way."""
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end and not self._end.is_set():
+            if is_whole(self._brokers.bootstrap):
+                return
+            time.sleep(0.2)
+
+
+def is_whole(bootstrap: str) -> bool:
+    """Whether some broker knows of all three, and of every replica in sync."""
+    request = m.MetadataRequest(topics=None, include_topic_authorized_operations=False)
+    for address in bootstrap.split(","):
+        try:
+            with WireClient(address, 2.0) as client:
+                answer: Any = client.call(request, METADATA_VERSION)
+        except (OSError, AssertionError):
+            continue
+        return len(answer.brokers) == len(NODES) and all(
+            len(partition.isr_nodes) == len(partition.replica_nodes)
+            for topic in answer.topics
+            for partition in topic.partitions
+        )
+    return False
+
+
+def run_group(group: Group, paths: Paths, killer: Killer) -> Result:
+    """One client's programs; what it cannot do here is skipped by name."""
+    missing = group.missing()
+    if missing is not None:
+        return Result.skip(missing)
+    brokers: Any = killer
+    limit_s = group.limit_s * SLOWNESS
+    return group.run(Context(group.name, limit_s, paths, brokers, under_kills=True))
+
+
+def run(groups: list[Group], make: Callable[[pathlib.Path], Killed], options: Any) -> Result:
+    """All groups on one cluster."""
+    cache = pathlib.Path(os.environ.get("KWIRE_CACHE") or pathlib.Path.home() / ".cache" / "kwire")
+    paths = Paths(cache, ROOT / ".cache" / "kills-logs", sys.executable)
+    total = Result()
+    with tempfile.TemporaryDirectory(prefix="kwire-kills-") as directory:
+        brokers = make(pathlib.Path(directory))
+        killer = Killer(brokers, options.every, options.seed)
+        try:
+            killer.start()
+            for group in groups:
+                started, kills = time.monotonic(), killer.kills
+                result = run_group(group, paths, killer)
+                print(
+                    f"{group.name:28} {result.passed:4} passed {result.failed:3} failed "
+                    f"{result.skipped:3} skipped {time.monotonic() - started:6.0f} s "
+                    f"{killer.kills - kills:3} kills",
+                    flush=True,
+                )
+                for note in result.notes:
+                    print(f"    {note}", flush=True)
+                total.add(result)
+            killer.end()
+            if killer.error is not None:
+                total.add(Result.failure(f"the killer ended: {killer.error!r}"))
+        finally:
+            killer.end()
+            brokers.close()
+    return total
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--kafka", action="store_true")
+    parser.add_argument("--every", type=float, default=4.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="a word that case names must hold")
+    parser.add_argument("clients", nargs="*", metavar="CLIENT")
+    options = parser.parse_args()
+    os.environ["RF"] = str(REPLICAS)
+    if options.only:
+        os.environ["ONLY"] = options.only
+    os.chdir(ROOT)
+    logs = ROOT / ".cache" / "kills-logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    by_name = {group.name: group for group in (*TEST, *GATE)}
+    unknown = [name for name in options.clients if name not in CLIENTS]
+    if unknown:
+        parser.error(f"no such client: {', '.join(unknown)}; there are {', '.join(CLIENTS)}")
+    groups = [by_name[name] for name in options.clients or CLIENTS]
+
+    def make(directory: pathlib.Path) -> Killed:
+        return KafkaBrokers(directory) if options.kafka else KwireBrokers(directory, logs / "serve")
+
+    total = run(groups, make, options)
+    print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
