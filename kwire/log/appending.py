@@ -54,7 +54,7 @@ _CODECS = {
 }
 
 
-def rules_of(config: LogConfig) -> AppendRules:
+def rules_of(config: LogConfig, topic_partition: str) -> AppendRules:
     """A topic's configs as the validation of batches takes them."""
     codec = _CODECS.get(config.compression_type)
     level = (
@@ -74,6 +74,7 @@ def rules_of(config: LogConfig) -> AppendRules:
         codec=codec,
         level=level,
         size_max=config.max_decompressed_message_bytes,
+        topic_partition=topic_partition,
     )
 
 

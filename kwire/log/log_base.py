@@ -107,7 +107,7 @@ class LogBase:
         self.segments.add(segment)
 
     def _configure(self) -> None:
-        self.rules = rules_of(self.config)
+        self.rules = rules_of(self.config, self.name)
         # What the append's short way takes without a closer look at its size.
         self._plain_bytes_max = min(self.config.max_message_bytes, self.config.segment_bytes)
 

@@ -69,7 +69,7 @@ class AppendRules(NamedTuple):
 
     `codec` None is compression.type=producer; `record_bytes_max` is
     max.decompressed.message.bytes, which bounds each record of a compressed batch; `size_max`
-    bounds all records of it together.
+    bounds all records of it together. `topic_partition` is for messages.
     """
 
     timestamp_type: int = CREATE_TIME
@@ -80,6 +80,7 @@ class AppendRules(NamedTuple):
     level: int | None = None
     size_max: int = MAX_DECOMPRESSED_BYTES
     record_bytes_max: int = _INT64_MAX
+    topic_partition: str = ""
 
 
 class BatchInfo(NamedTuple):
@@ -349,7 +350,9 @@ def validation_steps(
         # Measured: a client's LogAppendTime passes where the topic keeps the client's times.
         refused = refused and header.max_timestamp == NO_TIMESTAMP
     body_max = rules.record_bytes_max if header.is_compressed else _INT64_MAX
-    info = yield from _walk_steps(walk, rules.key_required, low, high, refused, body_max)
+    info = yield from _walk_steps(
+        walk, rules.key_required, low, high, refused, body_max, rules.topic_partition
+    )
     if rules.timestamp_type == LOG_APPEND_TIME:
         info = BatchInfo(wall_ms, header.base_offset, info.record_count)
     codec = header.codec if rules.codec is None else rules.codec
@@ -388,6 +391,7 @@ def _walk_steps(
     high: int,
     refused: bool = False,
     body_size_max: int = _INT64_MAX,
+    topic_partition: str = "",
 ) -> Generator[None, None, BatchInfo]:
     limit = walk.count + 1 if kernel.COMPILED else SLICE_RECORDS
     errors: list[RecordError] = []
@@ -403,7 +407,10 @@ def _walk_steps(
             continue
         index = walk.index - 1
         if status == kernel.NULL_KEY:
-            message = "Compacted topic cannot accept message without key"
+            message = (
+                "Compacted topic cannot accept message without key in topic partition "
+                f"{topic_partition}"
+            )
         elif refused:
             code = ErrorCode.INVALID_TIMESTAMP
             message = (
@@ -429,10 +436,12 @@ def _record_errors(code: ErrorCode, errors: list[RecordError]) -> InvalidRecords
     if code is ErrorCode.INVALID_TIMESTAMP:
         message = "One or more records have been rejected due to invalid timestamp"
     else:
-        shown = "; ".join(f"record {index}: {reason}" for index, reason in errors[:3])
+        shown = ", ".join(
+            f"RecordError(batchIndex={index}, message='{reason}')" for index, reason in errors[:3]
+        )
         message = (
             f"One or more records have been rejected due to {len(errors)} record errors in total, "
-            f"and only showing the first three errors at most: {shown}"
+            f"and only showing the first three errors at most: [{shown}]"
         )
     return InvalidRecordsError(code, message, errors)
 

@@ -148,7 +148,15 @@ def test_compacted_topics_need_keys() -> None:
     with pytest.raises(InvalidRecordsError) as caught:
         world.log.append_as_leader(memoryview(build_batch(records)), leader_epoch=0)
     assert caught.value.code == ErrorCode.INVALID_RECORD
-    assert [error.batch_index for error in caught.value.record_errors] == [1, 2]
+    reason = (
+        f"Compacted topic cannot accept message without key in topic partition {world.log.name}"
+    )
+    assert caught.value.record_errors == [(1, reason), (2, reason)]
+    assert caught.value.message == (
+        "One or more records have been rejected due to 2 record errors in total, and only showing "
+        f"the first three errors at most: [RecordError(batchIndex=1, message='{reason}'), "
+        f"RecordError(batchIndex=2, message='{reason}')]"
+    ), "measured on Apache Kafka 4.4"
 
 
 def test_timestamps_out_of_range() -> None:

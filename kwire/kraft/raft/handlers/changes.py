@@ -22,6 +22,7 @@ from kwire.kraft.raft.roles.leader import Leader
 from kwire.kraft.raft.types import Endpoint, Endpoints, ReplicaKey, find_endpoint
 from kwire.kraft.raft.voters import VoterNode, VoterSet
 from kwire.protocol import messages as m
+from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def handle_add(raft: RaftState, message: msg.Request, now_ms: int) -> None:
 
 
 def _name(key: ReplicaKey) -> str:
-    directory = "<undefined>" if key.directory_id is None else key.directory_id.hex()
+    directory = "<undefined>" if key.directory_id is None else uuids.to_text(key.directory_id)
     return f"ReplicaKey(id={key.id}, directoryId={directory})"
 
 
