@@ -16,10 +16,16 @@ UNDEFINED_OFFSET = -1
 
 
 class LeaderEpochs:
-    """The ascending (epoch, start offset) entries of a log; `save` is told of each change."""
+    """The ascending (epoch, start offset) entries of a log; `save` is told of each change.
+
+    An epoch that begins at the log's end may wait for its first batch to be saved: a start would
+    give it up anyhow, and a node becomes leader of all its partitions at once. `latest_saved` is
+    the latest epoch that does not wait.
+    """
 
     def __init__(self, save: Callable[[bytes], None] | None = None) -> None:
         self.entries: list[tuple[int, int]] = []
+        self.latest_saved = UNDEFINED_EPOCH
         self._save = save
 
     @property
@@ -27,16 +33,23 @@ class LeaderEpochs:
         """The latest epoch, -1 without one."""
         return self.entries[-1][0] if self.entries else UNDEFINED_EPOCH
 
-    def assign(self, epoch: int, start_offset: int) -> bool:
-        """Note that `epoch` starts at `start_offset`; entries that contradict it give way."""
+    def assign(self, epoch: int, start_offset: int, *, is_saved: bool = True) -> bool:
+        """Note that `epoch` starts at `start_offset`; entries that contradict it give way.
+
+        Not `is_saved`: before there is a batch of it; assigned again with its first one.
+        """
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"impossible leader epoch {epoch} at offset {start_offset}")
         entries = self.entries
         if entries and entries[-1][0] == epoch and entries[-1][1] <= start_offset:
+            if is_saved and self.latest_saved < epoch:
+                self._changed()
             return False
         kept = [e for e in entries if e[0] < epoch and e[1] < start_offset]
         self.entries = [*kept, (epoch, start_offset)]
-        self._changed()
+        # Where entries gave way that are saved, this is more than one more.
+        if is_saved or (kept[-1][0] if kept else UNDEFINED_EPOCH) != self.latest_saved:
+            self._changed()
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
@@ -79,6 +92,11 @@ class LeaderEpochs:
             self.entries = []
             self._changed()
 
+    def load(self, entries: list[tuple[int, int]]) -> None:
+        """Take over the entries of the file."""
+        self.entries = entries
+        self.latest_saved = self.latest
+
     def replace(self, entries: list[tuple[int, int]]) -> None:
         """Set all entries (recovery)."""
         self.entries = entries
@@ -89,6 +107,7 @@ class LeaderEpochs:
         return "\n".join(lines).encode()
 
     def _changed(self) -> None:
+        self.latest_saved = self.latest
         if self._save is not None:
             self._save(self.encode())
 

@@ -152,7 +152,7 @@ class AppendingLog(LogBase):
 
     def assign_epoch(self, leader_epoch: int) -> None:
         """Become leader: the epoch begins at the log's end, before anything is appended."""
-        self.leader_epochs.assign(leader_epoch, self._next_offset)
+        self.leader_epochs.assign(leader_epoch, self._next_offset, is_saved=False)
 
     def _check_writable(self) -> None:
         if self.error is not None:
@@ -245,7 +245,7 @@ class AppendingLog(LogBase):
             segment = maintenance.roll(self, base_offset)
         segment.assign(header, base_offset, max_timestamp)
         self._next_offset = last_offset + 1
-        if header.partition_leader_epoch > self.leader_epochs.latest:
+        if header.partition_leader_epoch > self.leader_epochs.latest_saved:
             self.leader_epochs.assign(header.partition_leader_epoch, base_offset)
         if header.producer_id >= 0:
             self.note_producer(segment, header, marker)

@@ -328,7 +328,7 @@ def _load_epochs(log: PartitionLog, found: _Found) -> bool:
         return not has_data
     path = f"{log.directory}/{EPOCHS_FILE}"
     try:
-        log.leader_epochs.entries = parse_epochs(log.files.read_file(path))
+        log.leader_epochs.load(parse_epochs(log.files.read_file(path)))
     except ValueError as error:
         logger.error("%s: %s; rebuilding it from the log", path, error)
         return False

@@ -586,3 +586,37 @@ def test_a_cold_read_is_made_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> No
     error = pending.error()
     assert isinstance(error, KafkaError)
     assert error.code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_becoming_leader_writes_nothing_until_there_is_a_batch() -> None:
+    """A node with 10,000 partitions becomes leader of all of them at once when it starts."""
+    world = World()
+    world.append()
+    world.scheduler.turn()
+    world.log.assign_epoch(1)
+    calls: list[str] = []
+
+    def count(operation: str, path: str) -> None:
+        calls.append(f"{operation} {path}")
+
+    world.disk.fault = count
+    for epoch in (2, 3):
+        world.log.assign_epoch(epoch)
+    assert calls == []
+    assert world.log.leader_epochs.entries == [(0, 0), (3, 1)]
+    assert world.log.end_offset_for_epoch(2) == (0, 1)
+    world.append(epoch=3)
+    world.scheduler.turn()
+    assert any(call.startswith("rename") for call in calls)
+    world.kill(recovery_point=2)
+    assert world.log.leader_epochs.entries == [(0, 0), (3, 1)]
+    world.log.assign_epoch(4)
+    world.reopen()
+    assert world.log.leader_epochs.entries == [(0, 0), (3, 1)]
+    # One that contradicts what is saved is saved at once: nothing of it may come back.
+    world.append(epoch=4)
+    world.scheduler.turn()
+    world.log.truncate_to(2)
+    world.log.assign_epoch(5)
+    world.kill(recovery_point=2)
+    assert world.log.leader_epochs.entries == [(0, 0), (3, 1)]
