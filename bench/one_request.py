@@ -97,14 +97,16 @@ class Bench:
         listener = next(iter(node.listeners.values()))
         self.clients = [Client(listener) for _ in range(options.connections)]
         self.cpu_s = 0.0
+        self.passing = 0  # answers that made a client ask again
 
-    async def turn(self, feed: list[bytes], count: int = 1) -> None:
-        """Hand each client its bytes, until each has `count` answers; only this is counted."""
+    async def turn(self, feed: dict[int, bytes], count: int = 1) -> None:
+        """Hand clients their bytes, until each has `count` answers; only this is counted."""
+        asked = [self.clients[i] for i in feed]
         started = time.process_time()
-        for client, data in zip(self.clients, feed, strict=True):
+        for client, data in zip(asked, feed.values(), strict=True):
             client.feed(data)
         for _ in range(TURNS_MAX):
-            if all(client.answered(count) for client in self.clients):
+            if all(client.answered(count) for client in asked):
                 break
             await asyncio.sleep(0)
         else:
@@ -115,17 +117,23 @@ class Bench:
         self, make: Callable[[int], Any], version: int, code: Callable[[Any], int]
     ) -> list[Any]:
         """The answers to make(number of the client), once none of them is an error that passes."""
-        while True:
-            requests = [make(i) for i in range(len(self.clients))]
-            api_key = type(requests[0]).API_KEY
-            await self.turn([encoded(x, version) for x in requests])
-            answers = [x for client in self.clients for x in client.take(api_key, version)]
-            failed = {code(x) for x in answers} - {0}
-            if not failed:
-                return answers
-            if not failed <= {3, 14, 15, 16, 51}:
-                raise SystemExit(f"bench: refused with {failed}")
-            await asyncio.sleep(0.02)
+        answers: dict[int, Any] = {}
+        while len(answers) < len(self.clients):
+            open_ones = [i for i in range(len(self.clients)) if i not in answers]
+            requests = {i: make(i) for i in open_ones}
+            api_key = type(requests[open_ones[0]]).API_KEY
+            await self.turn({i: encoded(x, version) for i, x in requests.items()})
+            for i in open_ones:
+                (answer,) = self.clients[i].take(api_key, version)
+                if code(answer) not in (0, 3, 14, 15, 16, 51):
+                    raise SystemExit(f"bench: refused: {answer}")
+                if code(answer) == 0:
+                    answers[i] = answer
+                else:
+                    self.passing += 1
+            if len(answers) < len(self.clients):
+                await asyncio.sleep(0.02)
+        return [answers[i] for i in range(len(self.clients))]
 
 
 async def commits(bench: Bench) -> Callable[[], Any]:
@@ -136,12 +144,12 @@ async def commits(bench: Bench) -> Callable[[], Any]:
 
     for first in range(0, GROUPS, len(bench.clients)):
         await bench.ask(lambda i, first=first: commit(f"bench-{first + i}", 1), 8, code)  # type: ignore[misc]
-    frames = [
-        b"".join(
+    frames = {
+        i: b"".join(
             encoded(commit(f"bench-{(i * pipeline + k) % GROUPS}", i), 8) for k in range(pipeline)
         )
         for i in range(len(bench.clients))
-    ]
+    }
 
     async def one_round() -> int:
         await bench.turn(frames, pipeline)
@@ -163,8 +171,8 @@ async def heartbeats(bench: Bench) -> Callable[[], Any]:
         )  # fmt: skip
 
     joined = await bench.ask(join, 3, lambda x: int(x.error_code))
-    frames = [
-        encoded(
+    frames = {
+        i: encoded(
             m.HeartbeatRequest(
                 group_id=join(i).group_id,
                 generation_id=x.generation_id,
@@ -173,7 +181,7 @@ async def heartbeats(bench: Bench) -> Callable[[], Any]:
             3,
         )
         for i, x in enumerate(joined)
-    ]
+    }
 
     async def one_round() -> int:
         await bench.turn(frames)
@@ -244,7 +252,10 @@ async def measure(options: argparse.Namespace, directory: str) -> float:
         await counted()
     if options.profile:
         await _profile(options.rounds, counted)
+    bench.passing = 0
     best = min([await counted() for _ in range(options.rounds)])
+    if bench.passing:
+        print(f"{bench.passing} answers in {options.rounds} rounds asked to come again")
     for client in bench.clients:
         client.connection.connection_lost(None)
     await node.stop()

@@ -14,6 +14,7 @@ from kwire.pending import Pending
 from kwire.replica.partition import Partition
 
 if TYPE_CHECKING:
+    from kwire.broker.local_transactions import LocalTransactions
     from kwire.coordinator.group.coordinator import GroupCoordinator
     from kwire.coordinator.transaction.service import TransactionCoordinator
     from kwire.coordinator.transaction.verifier import TransactionVerifier
@@ -28,6 +29,7 @@ class Coordinators:
         self._transactions: TransactionCoordinator | None = None
         self._verifier: TransactionVerifier | None = None
         self._group_configs: Any = None
+        self._here: LocalTransactions | None = None
         node.replicas.add_listener(self._leadership)
 
     # -- made when needed
@@ -54,8 +56,17 @@ class Coordinators:
                 loop=self._node.loop,
                 coordinator_of=self._transaction_coordinator,
                 send=self._send,
+                here=self._local,
             )
         return self._verifier
+
+    @property
+    def _local(self) -> LocalTransactions:
+        if self._here is None:
+            from kwire.broker.local_transactions import LocalTransactions
+
+            self._here = LocalTransactions(self._node)
+        return self._here
 
     def _make_groups(self) -> GroupCoordinator:
         from kwire.broker.group_metadata import GroupConfigs, PublishedTopics
@@ -110,6 +121,7 @@ class Coordinators:
             allocate_producer_id=node.producer_ids.take,
             loop=node.loop,
             clock=node.clock,
+            here=self._local,
         )
 
     def _count(self, topic: str, config_name: str) -> int:

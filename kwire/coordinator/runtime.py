@@ -47,7 +47,8 @@ class CoordinatorRuntime(Generic[S]):
 
     `module` names Kafka's record definitions ("group-coordinator"). `write_timeout_ms` bounds how
     long a reply waits for its records to be committed, `append_linger_ms` is how long records
-    wait for others: 0 not at all, -1 until the end of the turn.
+    wait for others: 0 not at all, -1 until the end of the turn; `on_appended` is called when the
+    batches of a turn are appended and their replies, as far as committed, have left.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class CoordinatorRuntime(Generic[S]):
         load_bytes: int = 1 << 20,
         base_sequence: int = 0,
         append_linger_ms: int = 0,
+        on_appended: Callable[[], None] | None = None,
     ) -> None:
         self._module = module
         self._new_shard = new_shard
@@ -72,6 +74,7 @@ class CoordinatorRuntime(Generic[S]):
         self._load_bytes = load_bytes
         self._base_sequence = base_sequence
         self._append_linger_ms = append_linger_ms
+        self._on_appended = on_appended
         # Partitions with an open batch whose time has not come yet.
         self._lingering: dict[int, PartitionShard[S]] = {}
         self._partitions: dict[int, PartitionShard[S]] = {}
@@ -362,6 +365,8 @@ class CoordinatorRuntime(Generic[S]):
         for partition, current in lingering.items():
             if self._partitions.get(partition) is current and self._close_batch(current):
                 self._settle(current)
+        if self._on_appended is not None:
+            self._on_appended()
 
     def _close_batch(self, current: PartitionShard[S]) -> bool:
         """Append the open batch of `current`, if there is one. False if that cost it its shard,

@@ -23,7 +23,6 @@ import json
 import re
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from typing import Any
 
 from kwire.broker.node import Node
@@ -101,7 +100,7 @@ class SimulatedBroker:
 
         def operation(shard: Any, moment: Any) -> Any:
             current = shard.transactions[transactional_id]
-            after = replace(current, producer_epoch=current.producer_epoch + times)
+            after = current._replace(producer_epoch=current.producer_epoch + times)
             return shard.change(transactional_id, after, None, last_epoch=-1)
 
         transactions.runtime.write(transactions.partition_of(transactional_id), operation)

@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 from kwire.broker.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.broker.leaders import HINTED_ERRORS, LeaderHints, missing_partition_error
 from kwire.broker.operations import INTERNAL_TOPICS, TOPIC, TRANSACTIONAL_ID, WRITE
+from kwire.log.deferral import CheckLaterError
 from kwire.log.types import AppendInfo
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.protocol.records import parse_header
-from kwire.protocol.records.validation import check_produced
+from kwire.protocol.records.validation import CheckedBatch, check_produced
 from kwire.replica.partition import AckWaiter, Partition
 
 VERSIONS = (3, 13)
@@ -32,6 +33,7 @@ ABORTABLE_ERROR_FROM = 11
 ADDS_PARTITIONS_FROM = 12
 ADMIN_CLIENT_ID = "__admin_client"
 ACKS_ALL = -1
+SMALL_BYTES = 16 * 1024
 
 # Errors that carry neither the log's start offset nor a message (measured on Apache Kafka 4.4).
 # What is told beside the coordinator's verdict.
@@ -65,27 +67,54 @@ def handle(context: RequestContext, request: Any) -> Any:
 def _verified(
     context: RequestContext, request: Any, work: _Produce, questions: list[Question]
 ) -> Pending[Any]:
-    """Ask the coordinator about the partitions, then append what it allows."""
+    """Ask the coordinator about the partitions, then append what it allows.
+
+    While the markers of the producer's transaction before are on their way, adding a partition is
+    tried again for a while, as the client would have to; all of it, because a marker that arrives
+    voids what the log was told about the verification.
+    """
     from kwire.coordinator.transaction.verifier import Support
 
     pending: Pending[Any] = Pending()
+    loop, config = context.node.loop, context.node.config
+    until_s = loop.time() + config["add.partitions.to.txn.retry.backoff.max.ms"] / 1000
     support = Support.OLDEST
     if context.api_version >= ADDS_PARTITIONS_FROM:
         support = Support.ADDS_PARTITIONS
     elif context.api_version >= ABORTABLE_ERROR_FROM:
         support = Support.ABORTABLE_ERROR
-    first = questions[0]
-    answer = context.node.transaction_verifier.ask(
-        request.transactional_id,
-        first.producer_id,
-        first.producer_epoch,
-        [(question.topic, question.partition) for question in questions],
-        support,
-    )
+    work.detach()
     inner: list[Pending[Any]] = []
 
+    def ask(questions: list[Question]) -> None:
+        first = questions[0]
+        context.node.transaction_verifier.ask(
+            request.transactional_id,
+            first.producer_id,
+            first.producer_epoch,
+            [(question.topic, question.partition) for question in questions],
+            support,
+        ).add_done_callback(verified)
+
+    def again() -> None:
+        if not pending.cancelled:
+            questions = work.questions()
+            if questions:
+                ask(questions)
+            else:
+                run()
+
     def verified(done: Pending[Any]) -> None:
-        work.verdicts = {key: code for key, code in done.result().items() if code != ErrorCode.NONE}
+        codes = done.result()
+        if ErrorCode.CONCURRENT_TRANSACTIONS in codes.values():
+            retry_s = loop.time() + config["add.partitions.to.txn.retry.backoff.ms"] / 1000
+            if retry_s < until_s:
+                loop.call_at(retry_s, again)
+                return
+        work.verdicts = {key: code for key, code in codes.items() if code != ErrorCode.NONE}
+        run()
+
+    def run() -> None:
         if pending.cancelled:
             return  # nobody waits for the answer, and nothing has been promised
         work.run()
@@ -97,7 +126,7 @@ def _verified(
             pending.complete(outcome)
 
     pending.set_on_cancel(lambda: [outcome.cancel() for outcome in inner])
-    answer.add_done_callback(verified)
+    ask(questions)
     return pending
 
 
@@ -141,12 +170,14 @@ class _Produce(Pending[Any]):
 
     __slots__ = (
         "_acks",
+        "_checking",
         "_context",
         "_count",
         "_deadline",
         "_denied",
         "_failed",
         "_guards",
+        "_is_under_way",
         "_open",
         "_request",
         "_response",
@@ -165,6 +196,8 @@ class _Produce(Pending[Any]):
         self._response = m.ProduceResponse()
         self._wall_ms: int = context.node.clock.wall_ms()
         self._failed = False
+        self._is_under_way = False
+        self._checking = 0  # partitions whose batch is being checked, and not appended yet
         self._open: dict[int, tuple[Any, AckWaiter | None]] = {}  # what still waits
         self._count = 0
         self._waits = False
@@ -185,6 +218,13 @@ class _Produce(Pending[Any]):
                     if question is not None:
                         found.append(question)
         return found
+
+    def detach(self) -> None:
+        """Copy small records: who keeps a view costs the loop its buffer of received bytes."""
+        for topic in self._request.topic_data:
+            for data in topic.partition_data:
+                if data.records is not None and len(data.records) <= SMALL_BYTES:
+                    data.records = memoryview(bytearray(data.records))
 
     def _question(self, topic: str, data: Any) -> Question | None:
         partition = self._context.node.replicas.partition(topic, data.index)
@@ -245,13 +285,11 @@ class _Produce(Pending[Any]):
         partition: Partition | None = None
         try:
             partition = self._find(topic, topic_id, data)
-            info = self._append(partition, data)
-            answer.base_offset = info.base_offset
-            answer.log_append_time_ms = info.log_append_time_ms
-            answer.log_start_offset = info.log_start_offset
-            self._wait(answer, partition, info)
+            self._append(answer, partition, data)
         except KafkaError as error:
             self._fail(answer, partition, error)
+        except CheckLaterError as later:
+            self._check(answer, partition, data, later)
         return answer
 
     def _find(self, topic: str | None, topic_id: bytes | None, data: Any) -> Partition:
@@ -287,7 +325,9 @@ class _Produce(Pending[Any]):
         found: Partition = partition
         return found
 
-    def _append(self, partition: Partition, data: Any) -> AppendInfo:
+    def _append(
+        self, answer: Any, partition: Partition, data: Any, checked: CheckedBatch | None = None
+    ) -> None:
         guard = None
         if self._guards or self.verdicts:
             key = (partition.topic, partition.index)
@@ -295,13 +335,51 @@ class _Produce(Pending[Any]):
             if verdict is not None:
                 raise KafkaError(verdict, UNVERIFIED.get(verdict))
             guard = self._guards.get(key)
-        return partition.append(
+        info = partition.append(
             data.records,
             acks=self._acks,
             wall_ms=self._wall_ms,
             guard=guard,
             transaction_version=2 if self._context.api_version >= ADDS_PARTITIONS_FROM else 0,
+            may_wait=True,
+            checked=checked,
         )
+        answer.base_offset = info.base_offset
+        answer.log_append_time_ms = info.log_append_time_ms
+        answer.log_start_offset = info.log_start_offset
+        self._wait(answer, partition, info)
+
+    # -- batches whose check would hold up the loop
+
+    def _check(
+        self, answer: Any, partition: Partition | None, data: Any, later: CheckLaterError
+    ) -> None:
+        assert partition is not None
+        known: Partition = partition
+        self._checking += 1
+        self._context.is_promised = True
+        checked = self._context.node.checks.run(later)
+        checked.add_done_callback(lambda done: self._checked(answer, known, data, done))
+
+    def _checked(
+        self, answer: Any, partition: Partition, data: Any, done: Pending[CheckedBatch]
+    ) -> None:
+        self._checking -= 1
+        if self.done:
+            return
+        try:
+            self._append(answer, partition, data, done.result())
+        except KafkaError as error:
+            self._fail(answer, partition, error)
+        except CheckLaterError as later:  # the topic's configs have changed
+            self._check(answer, partition, data, later)
+        except Exception as error:
+            self.fail(error)
+            return
+        if not self._checking and self._is_under_way:
+            outcome = self._appended()
+            if outcome is not self:
+                self.complete(outcome)
 
     def _fail(self, answer: Any, partition: Partition | None, error: KafkaError) -> None:
         self._failed = True
@@ -387,6 +465,13 @@ class _Produce(Pending[Any]):
 
     def outcome(self) -> Any:
         """The response, a Pending of it, or what acks=0 does."""
+        if self._checking:
+            self._is_under_way = True
+            return self
+        return self._appended()
+
+    def _appended(self) -> Any:
+        """`outcome` once everything is appended that can be."""
         self._context.let_next_start()
         self._request = None  # it holds the received bytes
         if self._acks == 0:

@@ -11,17 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 from kwire.broker.context import RequestContext
-from kwire.broker.leaders import missing_partition_error
+from kwire.broker.local_transactions import marker_code, write_marker
 from kwire.broker.operations import ALTER, CLUSTER, CLUSTER_ACTION, CLUSTER_NAME
-from kwire.log.types import Origin
 from kwire.pending import Pending, after, gather
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.records.control import end_transaction_marker
 
 VERSIONS = (1, 2)
-OFFSETS_TOPIC = "__consumer_offsets"
-ACKS_ALL = -1
 
 
 def handle(context: RequestContext, request: Any) -> Any:
@@ -47,54 +43,16 @@ def error_response(context: RequestContext, error: KafkaError) -> Any:
 
 
 def _write(context: RequestContext, marker: Any, topic: str, index: int) -> Pending[Any]:
-    node = context.node
-    wall_ms = node.clock.wall_ms()
-    batch = end_transaction_marker(
-        marker.producer_id,
-        marker.producer_epoch,
-        marker.transaction_result,
-        marker.coordinator_epoch,
-        wall_ms,
+    return write_marker(
+        context.node,
+        topic,
+        index,
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+        commit=marker.transaction_result,
+        coordinator_epoch=marker.coordinator_epoch,
+        transaction_version=marker.transaction_version,
     )
-    if topic == OFFSETS_TOPIC:
-        written: Pending[Any] = node.groups.complete_transaction(
-            index,
-            batch,
-            marker.producer_id,
-            marker.producer_epoch,
-            marker.transaction_result,
-            marker.transaction_version,
-        )
-        return written
-    try:
-        partition = node.replicas.partition(topic, index)
-        if partition is None:
-            raise KafkaError(missing_partition_error(node, topic, index))
-        info = partition.append(
-            batch,
-            acks=ACKS_ALL,
-            wall_ms=wall_ms,
-            origin=Origin.COORDINATOR,
-            transaction_version=marker.transaction_version,
-        )
-    except KafkaError as error:
-        return Pending.failed(error)
-    committed: Pending[Any] = Pending()
-    waiter = partition.wait_for_commit(
-        info.last_offset + 1, lambda code: _settle(committed, ErrorCode(code))
-    )
-    if waiter is None:
-        committed.complete(None)
-    else:
-        committed.set_on_cancel(waiter.cancel)
-    return committed
-
-
-def _settle(committed: Pending[Any], code: ErrorCode) -> None:
-    if code == ErrorCode.NONE:
-        committed.complete(None)
-    else:
-        committed.fail(KafkaError(code))
 
 
 def _response(markers: list[Any], writes: list[Pending[Any]]) -> Any:
@@ -108,7 +66,7 @@ def _response(markers: list[Any], writes: list[Pending[Any]]) -> Any:
             for index in topic.partition_indexes:
                 partitions.append(
                     result.WritableTxnMarkerPartitionResult(
-                        partition_index=index, error_code=_code(writes[position])
+                        partition_index=index, error_code=marker_code(writes[position])
                     )
                 )
                 position += 1
@@ -119,14 +77,3 @@ def _response(markers: list[Any], writes: list[Pending[Any]]) -> Any:
             result.WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics)
         )
     return result(markers=entries)
-
-
-def _code(write: Pending[Any]) -> int:
-    error = write.error()
-    if error is None:
-        return 0
-    if not isinstance(error, KafkaError):
-        raise error
-    if error.code == ErrorCode.NOT_COORDINATOR:
-        return int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    return int(error.code)

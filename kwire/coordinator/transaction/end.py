@@ -9,7 +9,6 @@ one behind. Decisions measured on Apache Kafka 4.4; KIP-890.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from kwire.coordinator.seam import Moment, Result
@@ -135,15 +134,14 @@ def complete(shard: TransactionShard, prepared: Prepared, moment: Moment) -> Res
         != (prepared.producer_id, prepared.producer_epoch)
     ):
         return Result()
-    after = replace(
-        current.moved(COMPLETED_BY[current.state]),
+    after = current.moved(
+        COMPLETED_BY[current.state],
         previous_producer_id=current.producer_id,
         partitions=(),
         last_update_ms=moment.wall_ms,
     )
     if current.next_producer_id != NO_PRODUCER_ID:
-        after = replace(
-            after,
+        after = after._replace(
             producer_id=current.next_producer_id,
             producer_epoch=0,
             next_producer_id=NO_PRODUCER_ID,
@@ -182,17 +180,16 @@ def _prepare(
 ) -> Result:
     state = TransactionState.PREPARE_COMMIT if request.commit else TransactionState.PREPARE_ABORT
     nothing_begun = current.state != TransactionState.ONGOING
-    after = replace(
-        current.moved(state),
+    after = current.moved(
+        state,
         previous_producer_id=current.producer_id,
+        producer_epoch=current.producer_epoch + int(request.epoch_bump),
         start_ms=moment.wall_ms if nothing_begun else current.start_ms,
         last_update_ms=moment.wall_ms,
         client_transaction_version=2 if request.epoch_bump else 0,
     )
-    if request.epoch_bump:
-        after = replace(after, producer_epoch=current.producer_epoch + 1)
-        if current.is_epoch_exhausted and new_producer_id is not None:
-            after = replace(after, next_producer_id=new_producer_id)
+    if request.epoch_bump and current.is_epoch_exhausted and new_producer_id is not None:
+        after = after._replace(next_producer_id=new_producer_id)
     answer = EndAnswer(after.producer_id, after.producer_epoch)
     if after.next_producer_id != NO_PRODUCER_ID:
         answer = EndAnswer(after.next_producer_id, 0)
@@ -210,8 +207,8 @@ def _fenced(
     shard: TransactionShard, current: TransactionMetadata, moment: Moment
 ) -> TransactionMetadata:
     """`current` aborted with an epoch that its owner does not have."""
-    return replace(
-        current.moved(TransactionState.PREPARE_ABORT),
+    return current.moved(
+        TransactionState.PREPARE_ABORT,
         previous_producer_id=current.producer_id,
         producer_epoch=current.producer_epoch + 1,
         last_update_ms=moment.wall_ms,

@@ -9,7 +9,6 @@ An exhausted epoch (32766) means a new producer id. Measured on Apache Kafka 4.4
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from kwire.coordinator.seam import Moment, Result
@@ -76,8 +75,8 @@ def _next_epoch(
 ) -> Result:
     named = request.producer_id != NO_PRODUCER_ID
     expected = request.producer_epoch if named else NO_PRODUCER_EPOCH
-    idle = replace(
-        current.moved(TransactionState.EMPTY),
+    idle = current.moved(
+        TransactionState.EMPTY,
         previous_producer_id=current.producer_id,
         next_producer_id=NO_PRODUCER_ID,
         timeout_ms=request.timeout_ms,
@@ -86,11 +85,11 @@ def _next_epoch(
         last_update_ms=moment.wall_ms,
     )
     if current.is_epoch_exhausted and expected in (NO_PRODUCER_EPOCH, current.producer_epoch):
-        rotated = replace(idle, producer_id=_needed(new_producer_id), producer_epoch=0)
+        rotated = idle._replace(producer_id=_needed(new_producer_id), producer_epoch=0)
         last = current.producer_epoch if named else NO_PRODUCER_EPOCH
         return _answer(shard, request.transactional_id, rotated, last)
     if not named or expected == NO_PRODUCER_EPOCH or expected == current.producer_epoch:
-        bumped = replace(idle, producer_epoch=current.producer_epoch + 1)
+        bumped = idle._replace(producer_epoch=current.producer_epoch + 1)
         last = current.producer_epoch if named else NO_PRODUCER_EPOCH
         return _answer(shard, request.transactional_id, bumped, last)
     last = shard.last_epochs.get(request.transactional_id, NO_PRODUCER_EPOCH)

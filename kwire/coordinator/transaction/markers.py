@@ -1,22 +1,23 @@
 """Markers: telling every partition of a transaction how it ended.
 
 The coordinator owes a prepared transaction one marker per partition. They are sent to the
-partitions' leaders, those of one turn of the loop and one leader in one request; what fails in a
-way that may pass is sent again to whoever leads then; a partition that no longer exists owes
-nothing. When all are written `on_complete` is called; when this coordinator has been replaced
-(TRANSACTION_COORDINATOR_FENCED, INVALID_PRODUCER_EPOCH) nothing more is sent and `on_fenced` is.
-Writing a marker twice is harmless, so a coordinator that starts anew sends all of them again.
+partitions' leaders, those of one turn of the loop and one leader in one request, and written
+without one where this broker leads; what fails in a way that may pass is sent again to whoever
+leads then; a partition that no longer exists owes nothing. When all are written `on_complete` is
+called; when this coordinator has been replaced (TRANSACTION_COORDINATOR_FENCED,
+INVALID_PRODUCER_EPOCH) nothing more is sent and `on_fenced` is. Writing a marker twice is harmless,
+so a coordinator that starts anew sends all of them again.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from kwire.coordinator.seam import Loop
 from kwire.coordinator.transaction.shard import Prepared
-from kwire.pending import Pending
+from kwire.pending import Pending, gather
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode
@@ -44,6 +45,25 @@ class Leaders(Protocol):
     def exists(self, topic: str, partition: int) -> bool: ...
 
 
+class Owed(NamedTuple):
+    """What one transaction owes to partitions of one leader."""
+
+    prepared: Prepared
+    coordinator_epoch: int
+    partitions: list[Partition]
+
+
+class Here(Protocol):
+    """The partitions that this broker leads itself."""
+
+    @property
+    def node_id(self) -> int: ...
+
+    def write(self, owed: list[Owed]) -> list[list[Pending[int]]]:
+        """Write the markers; for each of `owed` an error code for each partition, in order."""
+        ...
+
+
 class _Job:
     """The markers of one transaction that are not written yet."""
 
@@ -58,7 +78,8 @@ class _Job:
 
 
 class MarkerSender:
-    """Sends what prepared transactions owe. `send(node_id, api_key, request)` reaches a broker."""
+    """Sends what prepared transactions owe. `send(node_id, api_key, request)` reaches a broker,
+    `here` writes what this one leads."""
 
     def __init__(
         self,
@@ -68,8 +89,10 @@ class MarkerSender:
         send: Callable[[int, int, Any], Pending[Any]],
         on_complete: Callable[[Prepared], None],
         on_fenced: Callable[[Prepared], None],
+        here: Here | None = None,
     ) -> None:
         self._loop = loop
+        self._here = here
         self._leaders = leaders
         self._send = send
         self._on_complete = on_complete
@@ -119,19 +142,35 @@ class MarkerSender:
             self._outgoing.setdefault(leader, []).append((job, owed))
         if by_leader and not self._flush_due:
             self._flush_due = True
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self._turn_ended)
         if leaderless:
             self._retry_later(job)
         elif not job.remaining:
             self._finish(job)
 
-    def _flush(self) -> None:
+    def _turn_ended(self) -> None:
         self._flush_due = False
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what has come together, before the end of the turn if nothing more will come."""
         outgoing, self._outgoing = self._outgoing, {}
         for leader, batch in outgoing.items():
+            if self._here is not None and leader == self._here.node_id:
+                self._write_here(self._here, batch)
+                continue
             request = m.WriteTxnMarkersRequest(markers=[_marker(job, owed) for job, owed in batch])
             pending = self._send(leader, int(ApiKey.WRITE_TXN_MARKERS), request)
             pending.add_done_callback(lambda done, sent=batch: self._answered(done, sent))  # type: ignore[misc]
+
+    def _write_here(self, here: Here, batch: list[tuple[_Job, list[Partition]]]) -> None:
+        owed = [Owed(job.prepared, job.coordinator_epoch, owing) for job, owing in batch]
+        for (job, owing), writes in zip(batch, here.write(owed)):
+            gather(writes).add_done_callback(
+                lambda done, job=job, owing=owing: self._settle(  # type: ignore[misc]
+                    job, [(x, y.result()) for x, y in zip(owing, done.result())]
+                )
+            )
 
     def _answered(self, done: Pending[Any], sent: list[tuple[_Job, list[Partition]]]) -> None:
         if self._closed:
@@ -144,23 +183,28 @@ class MarkerSender:
             return
         answers = done.result().markers
         for (job, _), marker in zip(sent, answers):
-            if not job.done:
-                self._settle(job, marker)
+            codes = [
+                ((topic.name, x.partition_index), x.error_code)
+                for topic in marker.topics
+                for x in topic.partitions
+            ]
+            self._settle(job, codes)
 
-    def _settle(self, job: _Job, marker: Any) -> None:
+    def _settle(self, job: _Job, codes: list[tuple[Partition, int]]) -> None:
+        """What became of markers of `job`: an error code for each partition that was asked."""
+        if job.done or self._closed:
+            return
         retry = False
-        for topic in marker.topics:
-            for partition in topic.partitions:
-                code = partition.error_code
-                if code in _FENCED:
-                    job.done = True
-                    self._jobs.pop(job.prepared.transactional_id, None)
-                    self._on_fenced(job.prepared)
-                    return
-                if code in _SETTLED:
-                    job.remaining.pop((topic.name, partition.partition_index), None)
-                else:
-                    retry = True
+        for partition, code in codes:
+            if code in _FENCED:
+                job.done = True
+                self._jobs.pop(job.prepared.transactional_id, None)
+                self._on_fenced(job.prepared)
+                return
+            if code in _SETTLED:
+                job.remaining.pop(partition, None)
+            else:
+                retry = True
         if retry:
             self._retry_later(job)
         elif not job.remaining:

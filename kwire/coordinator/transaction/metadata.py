@@ -6,8 +6,7 @@ value, turned into a record by `to_record`, and becomes the state only when the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from kwire.coordinator.transaction.states import TransactionState, may_follow
 from kwire.protocol import messages as m
@@ -20,8 +19,7 @@ EXHAUSTED_EPOCH = 32766
 Partitions = tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionMetadata:
+class TransactionMetadata(NamedTuple):
     """One transactional id. Times are wall-clock milliseconds; -1 is none."""
 
     producer_id: int
@@ -43,7 +41,7 @@ class TransactionMetadata:
     def moved(self, state: TransactionState, **changes: Any) -> TransactionMetadata:
         """This transaction in another state; checks that the move is legal."""
         check(may_follow(self.state, state), f"{self.state.name} may not become {state.name}")
-        return replace(self, state=state, **changes)
+        return self._replace(state=state, **changes)
 
 
 def check(condition: bool, message: str) -> None:

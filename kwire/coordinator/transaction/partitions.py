@@ -7,8 +7,6 @@ Kafka 4.4 checks.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from kwire.coordinator.seam import Moment, Result
 from kwire.coordinator.transaction.metadata import TransactionMetadata
 from kwire.coordinator.transaction.shard import TransactionShard
@@ -40,8 +38,8 @@ def add_partitions(
     if ongoing and not added:
         return Result()
     known.update(dict.fromkeys(added))
-    after = replace(
-        current.moved(TransactionState.ONGOING),
+    after = current.moved(
+        TransactionState.ONGOING,
         previous_producer_id=current.producer_id,
         partitions=tuple(known),
         start_ms=current.start_ms if ongoing else moment.wall_ms,

@@ -20,7 +20,7 @@ from kwire.coordinator.transaction.init_producer import (
     ProducerIdentity,
     ProducerIdNeededError,
 )
-from kwire.coordinator.transaction.markers import Leaders, MarkerSender
+from kwire.coordinator.transaction.markers import Here, Leaders, MarkerSender
 from kwire.coordinator.transaction.queries import ListFilter
 from kwire.coordinator.transaction.shard import Prepared, TransactionSettings, TransactionShard
 from kwire.pending import Pending
@@ -44,6 +44,7 @@ class TransactionCoordinator:
         allocate_producer_id: Callable[[], Pending[int]],
         loop: Loop,
         clock: Clock,
+        here: Here | None = None,
     ) -> None:
         self._partition_count = partition_count
         self._transaction_version = transaction_version
@@ -55,6 +56,7 @@ class TransactionCoordinator:
             send=send,
             on_complete=self._markers_written,
             on_fenced=self._markers_fenced,
+            here=here,
         )
         self.runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
             module="transaction-coordinator",
@@ -66,6 +68,8 @@ class TransactionCoordinator:
             clock=clock,
             base_sequence=-1,
             append_linger_ms=END_OF_TURN,
+            # The producer has its answer: its next transaction should not have to wait.
+            on_appended=self.markers.flush,
         )
 
     # --- leadership of the partitions of __transaction_state ---

@@ -3,14 +3,15 @@
 The first batch of a transaction on a partition is appended only when the coordinator confirms
 that the partition is part of it: producers up to Produce 11 have added it, so it is verified;
 from Produce 12 (and TxnOffsetCommit 5) on the broker adds it in the producer's name. What is
-asked in one turn of the loop for one coordinator travels in one AddPartitionsToTxn request.
+asked in one turn of the loop for one coordinator travels in one AddPartitionsToTxn request; the
+coordinator of this broker is asked without one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol
 
 from kwire.coordinator.seam import Loop
 from kwire.pending import Pending
@@ -64,9 +65,27 @@ class _Question:
         self.answer.complete(dict.fromkeys(self.partitions, code))
 
 
+class Here(Protocol):
+    """The coordinator of this broker."""
+
+    @property
+    def node_id(self) -> int: ...
+
+    def ask(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: list[Partition],
+        add: bool,
+    ) -> Pending[dict[Partition, ErrorCode]]:
+        """Add or verify; never fails."""
+        ...
+
+
 class TransactionVerifier:
     """`coordinator_of(transactional_id)` gives the node that leads its partition, or None;
-    `send(node_id, api_key, request)` asks it."""
+    `send(node_id, api_key, request)` asks it, `here` the coordinator of this broker."""
 
     def __init__(
         self,
@@ -74,7 +93,9 @@ class TransactionVerifier:
         loop: Loop,
         coordinator_of: Callable[[str], int | None],
         send: Callable[[int, int, Any], Pending[Any]],
+        here: Here | None = None,
     ) -> None:
+        self._here = here
         self._loop = loop
         self._coordinator_of = coordinator_of
         self._send = send
@@ -104,15 +125,28 @@ class TransactionVerifier:
                 {part: for_client(code, support) for part, code in done.result().items()}
             )
         )
-        node = self._coordinator_of(transactional_id)
+        self._ask(question)
+        return answer
+
+    def _ask(self, question: _Question) -> None:
+        node = self._coordinator_of(question.transactional_id)
         if node is None:
             question.answer_all(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-            return answer
+            return
+        here = self._here
+        if here is not None and node == here.node_id:
+            here.ask(
+                question.transactional_id,
+                question.producer_id,
+                question.producer_epoch,
+                question.partitions,
+                question.add,
+            ).add_done_callback(lambda done: question.answer.complete(done.result()))
+            return
         self._questions.setdefault(node, []).append(question)
         if not self._flush_due:
             self._flush_due = True
             self._loop.call_soon(self._flush)
-        return answer
 
     def _flush(self) -> None:
         self._flush_due = False
