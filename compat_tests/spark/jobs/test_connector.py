@@ -39,6 +39,21 @@ def values(frame: Any) -> list[str]:
     return [row.v for row in rows.orderBy("partition", "offset").collect()]
 
 
+def set_config(bootstrap: str, topic: str, name: str, value: str) -> None:
+    from confluent_kafka.admin import (
+        AdminClient,
+        AlterConfigOpType,
+        ConfigEntry,
+        ConfigResource,
+        ResourceType,
+    )
+
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    admin.incremental_alter_configs([resource])[resource].result(WAIT_S)
+
+
 def wait_until(what: Callable[[], bool], query: Any) -> None:
     deadline = time.monotonic() + WAIT_S
     while not what():
@@ -107,7 +122,7 @@ def test_every_form_of_offsets_in_a_batch(
     assert values(frame) == both(first, second)
 
 
-@pytest.mark.parametrize("form", ["earliest", "latest", "json", "timestamp"])
+@pytest.mark.parametrize("form", ["earliest", "latest", "json", "timestamp", "by partition"])
 def test_every_form_of_offsets_in_a_stream(
     broker: BrokerProcess, spark: Any, form: str, tmp_path: pathlib.Path
 ) -> None:
@@ -117,6 +132,13 @@ def test_every_form_of_offsets_in_a_stream(
         "latest": {"startingOffsets": "latest"},
         "json": {"startingOffsets": json.dumps({topic: {"0": 5, "1": -1}})},
         "timestamp": {"startingTimestamp": str(BASE_MS + 8000)},
+        # No record is as young in partition 1: it begins at its end.
+        "by partition": {
+            "startingOffsetsByTimestamp": json.dumps(
+                {topic: {"0": BASE_MS + 6500, "1": BASE_MS + 99_000}}
+            ),
+            "startingOffsetsByTimestampStrategy": "latest",
+        },
     }[form]
     found: list[str] = []
     query = (
@@ -138,16 +160,142 @@ def test_every_form_of_offsets_in_a_stream(
         "latest": [],
         "json": [f"0-{i}" for i in range(5, 10)],
         "timestamp": both(range(8, 10), range(8, 10)),
+        "by partition": [f"0-{i}" for i in range(7, 10)],
     }[form]
     assert sorted(found) == sorted([*old, "0-new", "1-new"])
 
 
 def test_groups_of_the_connector(broker: BrokerProcess, spark: Any) -> None:
+    """Its consumers join a group only where it asks them, not an admin client, for offsets."""
+    from kwire.spark.cluster import Cluster
+
     topic = fill(broker.bootstrap)
-    named = reader(spark.read, broker.bootstrap, subscribe=topic, kafka__group__id="own-group")
-    assert values(named.load()) == both(range(10), range(10))
-    prefixed = reader(spark.read, broker.bootstrap, subscribe=topic, groupIdPrefix="own-prefix")
-    assert values(prefixed.load()) == both(range(10), range(10))
+    name = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
+    for deprecated in ("false", "true"):
+        spark.conf.set(name, deprecated)
+        try:
+            for options in (
+                {"kafka.group.id": f"own-group-{deprecated}"},
+                {"groupIdPrefix": f"own-prefix-{deprecated}"},
+            ):
+                frame = reader(spark.read, broker.bootstrap, subscribe=topic, **options).load()
+                assert values(frame) == both(range(10), range(10))
+        finally:
+            spark.conf.set(name, "false")
+    groups = list(Cluster(broker.bootstrap).groups("own-.*"))
+    assert "own-group-true" in groups
+    assert any(group.startswith("own-prefix-true-") for group in groups)
+
+
+def test_pattern_and_assignment_in_a_stream(
+    broker: BrokerProcess, spark: Any, tmp_path: pathlib.Path
+) -> None:
+    """A topic that is made while the stream runs belongs to it; an assignment stays as it is."""
+    at = broker.bootstrap
+    first = fill(at)
+    found: dict[str, list[str]] = {"pattern": [], "assign": []}
+    options = {
+        "pattern": {"subscribePattern": f"{first}.*"},
+        "assign": {"assign": json.dumps({first: [1]})},
+    }
+    queries = {
+        name: reader(
+            spark.readStream,
+            at,
+            startingOffsets="earliest",
+            kafka__metadata__max__age__ms=500,
+            **options[name],
+        )
+        .load()
+        .writeStream.foreachBatch(lambda frame, _, name=name: found[name].extend(values(frame)))
+        .option("checkpointLocation", str(tmp_path / name))
+        .start()
+        for name in found
+    }
+    try:
+        for name, query in queries.items():
+            wait_until(lambda name=name: bool(found[name]), query)
+        second = client.create(at, f"{first}-later")
+        client.send(at, second, [Sent(0, None, b"2-%d" % i) for i in range(5)])
+        client.send(at, first, [Sent(n, None, b"%d-10" % n) for n in (0, 1)])
+        wait_until(lambda: len(found["pattern"]) >= 27, queries["pattern"])
+        wait_until(lambda: len(found["assign"]) >= 11, queries["assign"])
+    finally:
+        for query in queries.values():
+            query.stop()
+    wanted = [*both(range(11), range(11)), *(f"2-{i}" for i in range(5))]
+    assert sorted(found["pattern"]) == sorted(wanted)
+    assert found["assign"] == [f"1-{i}" for i in range(11)]
+
+
+def test_tasks_by_partitions(broker: BrokerProcess, spark: Any) -> None:
+    topic = fill(broker.bootstrap, partitions=2, count=100)
+    for options, tasks in (
+        ({}, 2),
+        ({"minPartitions": 1}, 2),
+        ({"minPartitions": 7}, 7),
+    ):
+        frame = reader(spark.read, broker.bootstrap, subscribe=topic, **options).load()
+        count = frame.rdd.getNumPartitions()
+        assert abs(count - tasks) <= (1 if tasks == 7 else 0), (options, count)
+        assert values(frame) == both(range(100), range(100))
+
+
+def test_headers_are_there_when_they_are_asked_for(broker: BrokerProcess, spark: Any) -> None:
+    topic = client.create(broker.bootstrap)
+    headers = (("a", b"1"), ("a", None), ("é", b""))
+    client.send(broker.bootstrap, topic, [Sent(0, b"k", b"v", headers), Sent(0, None, None)])
+    without = reader(spark.read, broker.bootstrap, subscribe=topic).load()
+    assert "headers" not in without.columns
+    frame = reader(spark.read, broker.bootstrap, subscribe=topic, includeHeaders="true").load()
+    rows = frame.orderBy("offset").collect()
+    assert [(h.key, h["value"]) for h in rows[0].headers] == [("a", b"1"), ("a", None), ("é", b"")]
+    assert (rows[1].key, rows[1]["value"], rows[1].headers) == (None, None, None)
+
+
+def test_records_that_retention_deleted_meanwhile(spark: Any, tmp_path: pathlib.Path) -> None:
+    """failOnDataLoss: the stream comes back when what it had not read is gone."""
+    from kwire.spark.cluster import EARLIEST, Cluster
+
+    found: list[str] = []
+    options = {"log.retention.check.interval.ms": 100, "log.initial.task.delay.ms": 100}
+    with BrokerProcess(options=options) as broker:
+        at = broker.bootstrap
+        topic = fill(at, partitions=1)
+        cluster = Cluster(at)
+
+        def once(**more: object) -> None:
+            query = (
+                reader(spark.readStream, at, subscribe=topic, startingOffsets="earliest", **more)
+                .load()
+                .writeStream.foreachBatch(lambda frame, _: found.extend(values(frame)))
+                .option("checkpointLocation", str(tmp_path / "check"))
+                .trigger(availableNow=True)
+                .start()
+            )
+            assert query.awaitTermination(WAIT_S)
+            if query.exception():
+                raise query.exception()
+
+        once()
+        assert found == [f"0-{i}" for i in range(10)]
+        client.send(at, topic, [Sent(0, None, b"lost %d" % i, (), BASE_MS) for i in range(10)])
+        set_config(at, topic, "retention.ms", "60000")
+        deadline = time.monotonic() + WAIT_S
+        while cluster.offsets([(topic, 0)], EARLIEST)[topic, 0] < 20:
+            assert time.monotonic() < deadline, "retention deleted nothing"
+        client.send(at, topic, [Sent(0, None, b"kept %d" % i) for i in range(3)])
+        with pytest.raises(Exception, match=r"(?i)data loss|offset|lost"):
+            once()
+        assert len(found) == 10
+        once(failOnDataLoss="false")
+        assert found[10:] == ["kept 0", "kept 1", "kept 2"]
+        # A batch that names offsets which are gone: the same choice.
+        start = json.dumps({topic: {"0": 5}})
+        batch = {"subscribe": topic, "startingOffsets": start}
+        with pytest.raises(Exception, match=r"(?i)data loss|offset|lost"):
+            values(reader(spark.read, at, **batch).load())
+        assert len(values(reader(spark.read, at, failOnDataLoss="false", **batch).load())) == 3
 
 
 def test_writes_choose_topic_partition_and_headers(broker: BrokerProcess, spark: Any) -> None:
@@ -219,6 +367,59 @@ def test_a_topic_that_is_deleted_and_created_again(
     client.send(broker.bootstrap, topic, [Sent(0, None, b"later")])
     once(failOnDataLoss="false")
     assert found[-1] == "later"
+
+
+def test_a_topic_that_is_created_again_under_a_running_stream(
+    broker: BrokerProcess, spark: Any, tmp_path: pathlib.Path
+) -> None:
+    """With failOnDataLoss the stream ends, without it it goes on with what the new topic gets."""
+    from confluent_kafka.admin import AdminClient
+
+    at = broker.bootstrap
+    topic = fill(at, partitions=1)
+    found: dict[str, list[str]] = {"true": [], "false": []}
+    queries = {
+        fail: reader(
+            spark.readStream,
+            at,
+            subscribe=topic,
+            startingOffsets="earliest",
+            failOnDataLoss=fail,
+            kafka__metadata__max__age__ms=500,
+        )
+        .load()
+        .writeStream.foreachBatch(lambda frame, _, fail=fail: found[fail].extend(values(frame)))
+        .option("checkpointLocation", str(tmp_path / fail))
+        .start()
+        for fail in found
+    }
+    try:
+        for fail, query in queries.items():
+            wait_until(lambda fail=fail: len(found[fail]) == 10, query)
+        admin = AdminClient({"bootstrap.servers": at, "log_level": 0})
+        admin.delete_topics([topic])[topic].result(30)
+        client.create(at, topic)
+        # Fewer than before: more of them would look like the old topic going on.
+        client.send(at, topic, [Sent(0, None, b"again %d" % i) for i in range(3)])
+        with pytest.raises(Exception, match="offset was changed from 10 to 3"):
+            assert not queries["true"].awaitTermination(WAIT_S)
+        assert len(found["true"]) == 10
+        sent = 3
+
+        def goes_on() -> bool:
+            nonlocal sent
+            client.send(at, topic, [Sent(0, None, b"again %d" % sent)])
+            sent += 1
+            return any(value.startswith("again") for value in found["false"])
+
+        wait_until(goes_on, queries["false"])
+        client.send(at, topic, [Sent(0, None, b"again, the last")])
+        wait_until(lambda: "again, the last" in found["false"], queries["false"])
+        again = [value for value in found["false"] if value.startswith("again")]
+        assert len(again) == len(set(again))
+    finally:
+        for query in queries.values():
+            query.stop()
 
 
 def test_a_checkpoint_goes_on_across_broker_restarts(

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
-import signal
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -14,49 +10,16 @@ import pytest
 from tests.support import kafka_client as client
 from tests.support import spark as support
 from tests.support.broker import BrokerProcess
-from tests.support.kafka_client import Sent
 from tests.support.spark import Outcome
+from tests.support.spark_kills import RECORDS, WAIT_S, ends_of, fill, kill, wait_until
 
 Run = Callable[..., Outcome]
-WAIT_S = 300
-RECORDS = 20_000
-BASE_MS = 1_760_000_000_000
 
 
 @pytest.fixture
 def broker(tmp_path: pathlib.Path) -> Iterator[BrokerProcess]:
     with BrokerProcess(data_dir=tmp_path / "data") as running:
         yield running
-
-
-def fill(bootstrap: str, partitions: int = 2) -> str:
-    topic = client.create(bootstrap, partitions=partitions)
-    client.send(
-        bootstrap,
-        topic,
-        (
-            Sent(i % partitions, b"k%d" % (i % 100), b"%d" % i, (("n", b"%d" % i),), BASE_MS + i)
-            for i in range(RECORDS)
-        ),
-    )
-    return topic
-
-
-def wait_until(what: Callable[[], bool], process: subprocess.Popen[str], log: pathlib.Path) -> None:
-    """Wait for a condition while a job runs."""
-    deadline = time.monotonic() + WAIT_S
-    while not what():
-        assert process.poll() is None, f"the job ended: {log.read_text()[-2000:]}"
-        assert time.monotonic() < deadline, log.read_text()[-2000:]
-        time.sleep(0.05)
-
-
-def kill(process: subprocess.Popen[str]) -> None:
-    """kill -9 of the driver and its JVM."""
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    assert process.stdout is not None
-    process.stdout.close()
 
 
 def test_archive_survives_kills_of_driver_and_broker(
@@ -110,9 +73,7 @@ def test_replay_survives_kills_of_driver_and_broker(
     arguments = ("-b", at, "--lake", lake, "--to-topic", target, "--jars", jars)
 
     def arrived() -> int:
-        from kwire.spark.cluster import LATEST, Cluster
-
-        return sum(Cluster(at).offsets([(target, 0), (target, 1)], LATEST).values())
+        return ends_of(at, target)
 
     process = support.start_process("replay", *arguments, "--rate", "4000", log=log)
     wait_until(lambda: arrived() > 1000, process, log)
@@ -147,12 +108,7 @@ def test_mirror_survives_kills_of_driver_and_target(
         )
 
         def arrived() -> int:
-            from kwire.spark.cluster import LATEST, Cluster
-
-            cluster = Cluster(west.bootstrap)
-            if not cluster.describe([topic]):
-                return 0
-            return sum(cluster.offsets([(topic, 0), (topic, 1)], LATEST).values())
+            return ends_of(west.bootstrap, topic)
 
         small = ("--batch-records", "6000", "--once")
         process = support.start_process("mirror", *arguments, *small, log=log)

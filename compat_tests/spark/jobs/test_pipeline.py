@@ -15,6 +15,7 @@ import pytest
 from tests.support import kafka_client as client
 from tests.support import spark as support
 from tests.support.broker import BrokerProcess
+from tests.support.effort import seeds
 from tests.support.kafka_client import Sent
 from tests.support.spark import Outcome
 
@@ -55,7 +56,7 @@ def same_content(left: dict[int, list[client.Got]], right: dict[int, list[client
     }
 
 
-@pytest.mark.parametrize("seed", range(1, 6) if os.environ.get("KWIRE_STRESS") else [1])
+@pytest.mark.parametrize("seed", seeds(1))
 def test_random_records_survive(
     broker: BrokerProcess, run: Run, lake: str, seed: int, tmp_path: pathlib.Path
 ) -> None:
