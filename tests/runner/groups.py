@@ -367,6 +367,13 @@ TEST: tuple[Group, ...] = (
         real=True,
     ),
     Group(
+        "kafka tools",
+        pytest_group("compat_tests/tools"),
+        300,
+        tools=("java", "javac", "mvn"),
+        real=True,
+    ),
+    Group(
         "spark smoke",
         program("spark", "spark", out="spark.tsv", only="batch_write_and_read"),
         300,
