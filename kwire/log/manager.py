@@ -83,6 +83,7 @@ class LogManager:
         self._open_segments = OpenSegments()
         self._timers: dict[str, Timer] = {}
         self._checkpoint_busy: set[str] = set()
+        self._checkpoint_again: dict[str, list[Pending[None]]] = {}
         self.cleaner: LogCleaner | None = None
         self.moves = LogMoves(self)
 
@@ -386,7 +387,9 @@ class LogManager:
         if self.cleaner is not None:
             self.cleaner.start()
 
-    def _repeat(self, name: str, interval_ms: int, task: Callable[[], None], delay_ms: int) -> None:
+    def _repeat(
+        self, name: str, interval_ms: int, task: Callable[[], object], delay_ms: int
+    ) -> None:
         if interval_ms >= 1 << 53:
             return
 
@@ -435,14 +438,22 @@ class LogManager:
     def checkpoint_high_watermarks(self) -> None:
         self._checkpoint(checkpoints.HIGH_WATERMARKS, lambda log: log.high_watermark)
 
-    def checkpoint_log_starts(self) -> None:
-        """Only logs whose start was moved beyond their first segment's base are listed."""
-        self._checkpoint(checkpoints.LOG_STARTS, _moved_start)
+    def checkpoint_log_starts(self) -> Pending[None]:
+        """Only logs whose start was moved beyond their first segment's base are listed.
 
-    def _checkpoint(self, name: str, value: Callable[[PartitionLog], int]) -> None:
-        """Write a checkpoint file of every directory, off the loop; one at a time."""
+        Done when all log starts of now are durable; fails where a directory goes offline by it.
+        """
+        return self._checkpoint(checkpoints.LOG_STARTS, _moved_start)
+
+    def _checkpoint(self, name: str, value: Callable[[PartitionLog], int]) -> Pending[None]:
+        """Write a checkpoint file of every directory, off the loop.
+
+        One at a time: whoever asks meanwhile shares the next one.
+        """
+        result: Pending[None] = Pending()
         if name in self._checkpoint_busy:
-            return
+            self._checkpoint_again.setdefault(name, []).append(result)
+            return result
         jobs = [
             (directory, self._offsets(directory, value))
             for directory in self.directories
@@ -461,11 +472,17 @@ class LogManager:
 
         def finished(done: Pending[list[tuple[LogDirectory, OSError]]]) -> None:
             self._checkpoint_busy.discard(name)
-            if done.error() is None:
-                for directory, error in done.result():
-                    self.take_offline(directory, error)
+            failure = done.error()
+            for directory, error in done.result() if failure is None else []:
+                self.take_offline(directory, error)
+                failure = error
+            again = self._checkpoint_again.pop(name, [])
+            if again:
+                self._checkpoint(name, value).add_done_callback(lambda d: _settle(again, d.error()))
+            _settle([result], failure)
 
         self.scheduler.run(write).add_done_callback(finished)
+        return result
 
     def _offsets(self, directory: LogDirectory, value: Callable[[PartitionLog], int]) -> Offsets:
         offsets: Offsets = {}
@@ -550,6 +567,14 @@ def remove_tree(files: Files, path: str) -> None:
 
 def _moved_start(log: PartitionLog) -> int:
     return log.log_start_offset if log.log_start_offset > log.segments.first.base_offset else -1
+
+
+def _settle(waiting: list[Pending[None]], error: Exception | None) -> None:
+    for pending in waiting:
+        if error is None:
+            pending.complete(None)
+        else:
+            pending.fail(error)
 
 
 def _drop(value: object) -> None:

@@ -62,3 +62,27 @@ def test_an_idempotent_producer_over_kills(tmp_path: Path) -> None:
                 assert len(kept) == len(sent), "no duplicates, nothing lost"
                 assert all(kept[offset] == value for offset, value in sent)
                 assert kept == sorted(kept), "in order"
+
+
+def test_deleted_records_stay_deleted_over_a_kill_at_the_answer(tmp_path: Path) -> None:
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import AdminClient
+
+    with running_broker(data_dir=tmp_path, options={"num.partitions": 3}) as broker:
+        producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
+        for number in range(30):
+            producer.produce("t", b"%d" % number, partition=number % 3)
+        assert producer.flush(60) == 0
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        asked = [TopicPartition("t", index, index + 4) for index in range(3)]
+        for done in admin.delete_records(asked).values():
+            done.result(30)
+        broker.kill()
+        broker.start()
+        consumer = confluent_kafka.Consumer(
+            {"bootstrap.servers": broker.bootstrap, "group.id": "g"}
+        )
+        for index in range(3):
+            low, high = consumer.get_watermark_offsets(TopicPartition("t", index), timeout=30)
+            assert (low, high) == (index + 4, 10)
+        consumer.close()

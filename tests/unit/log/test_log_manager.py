@@ -148,6 +148,48 @@ def test_log_start_is_kept() -> None:
     assert [offset for offset, _ in read_all(log)] == [4, 5]
 
 
+def test_log_starts_are_durable_when_they_are_told() -> None:
+    """Whoever asks during a write of the file shares the next one, which holds its log start."""
+    node, told = Node(), list[int]()
+    for partition in range(2):
+        node.manager.create("topic", partition, TOPIC_ID)
+        node.append("topic", partition, 6)
+        node.manager.logs()[partition].flush()
+    node.scheduler.turn()
+    node.disk.sync_directory("/")
+    node.scheduler.holds_jobs = True
+
+    def move(partition: int, offset: int) -> None:
+        node.manager.logs()[partition].delete_records_before(offset)
+        node.manager.checkpoint_log_starts().add_done_callback(lambda _: told.append(partition))
+
+    move(0, 3)
+    move(1, 4)
+    node.scheduler.run_jobs()
+    assert told == [0]
+    node.scheduler.run_jobs()
+    assert told == [0, 1]
+    node.disk.crash()
+    assert [log.log_start_offset for log in node.start().logs()] == [3, 4]
+
+
+def test_a_log_start_that_cannot_be_saved_is_told() -> None:
+    node = Node()
+    node.manager.create("topic", 0, TOPIC_ID)
+    node.append("topic", 0, 6)
+    log: Any = node.manager.get("topic", 0)
+    log.delete_records_before(4)
+
+    def fault(operation: str, path: str) -> OSError | None:
+        return OSError(errno.EIO, "gone") if operation == "rename" else None
+
+    node.disk.fault = fault
+    saved = node.manager.checkpoint_log_starts()
+    node.scheduler.turn()
+    assert isinstance(saved.error(), OSError)
+    assert node.failed == ["/data"]
+
+
 def test_create_is_idempotent_but_not_across_topic_ids() -> None:
     node = Node()
     log = node.manager.create("topic", 0, TOPIC_ID)
