@@ -40,7 +40,7 @@ LENGTH_S = 60.0
 START_LIMIT_S = 30.0
 FAULTS_UNTIL_S = 42.0
 RECOVERY_LIMIT_S = 40.0
-GC_EVENTS = 200_000
+OPERATIONS_MIN = 500
 
 
 @dataclass
@@ -108,7 +108,7 @@ class History:
             gc.enable()
         simulation = self.simulation
         result.fingerprint = simulation.fingerprint()
-        result.operations = sum(actor.operations for actor in self.actors)
+        result.operations = self._operations()
         result.simulated_s, result.events = simulation.now, simulation.events
         result.checks, result.faults = self.checkers.checks, self.faults.counts
         result.real_s = time.process_time() - started
@@ -134,14 +134,18 @@ class History:
         self._make_actors()
         tasks = [actor.client.host.loop.create_task(actor.run()) for actor in self.actors]
         nemesis = simulation.host("world").loop.create_task(self.faults.run(FAULTS_UNTIL_S))
-        self.until(nemesis.done, LENGTH_S, "the faults do not end")
+        self.until(nemesis.done, LENGTH_S + RECOVERY_LIMIT_S, "the faults do not end")
         nemesis.result()
         self.until(
             cluster.is_in_sync, RECOVERY_LIMIT_S, "not everything is in sync after the faults"
         )
         before = [actor.operations for actor in self.actors]
         end = max(LENGTH_S, simulation.now + 3)
-        self.until(lambda: simulation.now >= end, LENGTH_S, "time does not pass")
+        self.until(
+            lambda: simulation.now >= end and self._operations() >= OPERATIONS_MIN,
+            LENGTH_S,
+            f"the clients do not get {OPERATIONS_MIN} answers",
+        )
         writers = [a for a in self.actors if not isinstance(a, Reader)]
         self.until(
             lambda: all(
@@ -214,6 +218,9 @@ class History:
                     if topic == "plain" and isolation == COMMITTED:
                         continue
                     self.actors.append(Reader(host, name, checkers, topic, index, isolation))
+
+    def _operations(self) -> int:
+        return sum(actor.operations for actor in self.actors)
 
     def _all_read(self) -> bool:
         for actor in self.actors:

@@ -214,6 +214,138 @@ def follower_counts_ahead(replace: Any) -> None:
     replace(Partition, "follower_fetched", fetched)
 
 
+def vote_not_synced(replace: Any) -> None:
+    """The file of votes is replaced, and its directory not synced."""
+    from kwire.kraft.metadata_log import QUORUM_STATE_FILE, MetadataLog
+    from kwire.log.files import write_atomically
+
+    def write_election(self: Any, election: Any, kraft_version: int) -> Any:
+        path = f"{self.directory}/{QUORUM_STATE_FILE}"
+        content = election.encode(kraft_version)
+        return self._scheduler.run(lambda: write_atomically(self._files, path, content, sync=False))
+
+    replace(MetadataLog, "write_election", write_election)
+
+
+def votes_twice(replace: Any) -> None:
+    """A voter grants a second candidate its vote in the same epoch."""
+    from kwire.kraft.raft.roles.unattached import Unattached
+
+    original = Unattached.can_grant_vote
+
+    def can_grant(self: Any, candidate: Any, up_to_date: bool, pre_vote: bool) -> bool:
+        voted, self._voted = self._voted, None
+        try:
+            return bool(original(self, candidate, up_to_date, pre_vote))
+        finally:
+            self._voted = voted
+
+    replace(Unattached, "can_grant_vote", can_grant)
+
+
+def votes_for_shorter_logs(replace: Any) -> None:
+    """A candidate's log need not be as complete as the voter's."""
+    from kwire.kraft.raft.types import OffsetAndEpoch
+
+    replace(OffsetAndEpoch, "is_up_to_date", lambda self, other: True)
+
+
+def serves_before_its_epoch_is_committed(replace: Any) -> None:
+    """A leader of the quorum commits what earlier leaders have left by counting replicas, and the
+    controller serves from then on."""
+    from kwire.kraft.raft.quorum import majority_offset
+    from kwire.kraft.raft.roles.leader import Leader
+
+    def update(self: Any) -> bool:
+        offset = majority_offset(replica.end_offset for replica in self.voters.values())
+        if offset < 0 or (self.high_watermark is not None and offset <= self.high_watermark):
+            return False
+        self.high_watermark = offset
+        return True
+
+    replace(Leader, "update_high_watermark", update)
+
+
+def removed_voter_counts(replace: Any) -> None:
+    """A leader goes on with the voters that it was elected by."""
+    from kwire.kraft.raft.roles.leader import Leader
+
+    original = Leader.set_voters
+
+    def set_voters(self: Any, voters: Any) -> None:
+        if not self.voters:
+            original(self, voters)
+
+    replace(Leader, "set_voters", set_voters)
+
+
+def snapshot_forgets(replace: Any) -> None:
+    """Snapshots lack the last of the image's records."""
+    from kwire.kraft.image import MetadataImage
+
+    original = MetadataImage.to_records
+    replace(MetadataImage, "to_records", lambda self, level=None: original(self, level)[:-1])
+
+
+def offsets_lost_at_move(replace: Any) -> None:
+    """A coordinator that takes over begins with what comes from then on."""
+    from kwire.coordinator.loading import Loading
+
+    replace(Loading, "_begin", lambda self: self._at_end(self._log.end_offset(self._partition)))
+
+
+def partition_given_before_its_release(replace: Any) -> None:
+    """A member of a consumer group gets a partition that another one has not given up."""
+    from kwire.coordinator.group.consumer import reconcile
+
+    original = reconcile._next
+
+    def following(current: Any, target: Any, epoch: int, owned: Any, holders: Any) -> Any:
+        return original(current, target, epoch, owned, {})
+
+    replace(reconcile, "_next", following)
+
+
+def duplicates_not_known(replace: Any) -> None:
+    """A batch that comes again is appended again."""
+    from kwire.log.producers import ProducerEntry, Producers
+
+    replace(ProducerEntry, "find_duplicate", lambda self, header: None)
+    replace(Producers, "_check_sequence", lambda self, entry, header, offset: None)
+
+
+def old_leader_not_fenced(replace: Any) -> None:
+    """Leader epochs of requests are not looked at (KIP-320), and a leader that another one has
+    replaced commits alone."""
+    from kwire.replica.partition import Partition
+    from kwire.replica.state import ReplicaState
+
+    original = ReplicaState._shrink
+
+    def shrink(self: Any, now_ms: int) -> list[Any]:
+        effects = original(self, now_ms)
+        if effects:
+            self.isr, self.pending_isr, self.min_isr = effects[0].isr, None, 1
+            return list(self._advance(now_ms))
+        return effects
+
+    replace(Partition, "check_epoch", lambda self, epoch: None)
+    replace(ReplicaState, "_shrink", shrink)
+
+
+def cleaner_drops_whole_batches(replace: Any) -> None:
+    """A batch of which one record is superseded is taken out of the log as a whole."""
+    from kwire.log.cleaner_job import CleaningJob
+
+    original = CleaningJob._kept
+
+    def kept(self: Any, chunk: Any, at: int, header: Any, keeps_legacy: bool) -> Any:
+        data = yield from original(self, chunk, at, header, keeps_legacy)
+        return data if data is not None and len(data) == header.size_bytes else None
+
+    replace(CleaningJob, "_kept", kept)
+
+
 MUTATIONS: dict[str, Mutation] = {
     mutation.__name__: mutation
     for mutation in (
@@ -234,6 +366,17 @@ MUTATIONS: dict[str, Mutation] = {
         unclean_restart_stays_in_sync,
         transaction_ends_before_commit,
         follower_counts_ahead,
+        vote_not_synced,
+        votes_twice,
+        votes_for_shorter_logs,
+        serves_before_its_epoch_is_committed,
+        removed_voter_counts,
+        snapshot_forgets,
+        offsets_lost_at_move,
+        partition_given_before_its_release,
+        duplicates_not_known,
+        old_leader_not_fenced,
+        cleaner_drops_whole_batches,
     )
 }
 

@@ -18,12 +18,11 @@ import pytest
 
 from tests.sim import mutations
 from tests.sim.faults import Plan
-from tests.sim.history import History
+from tests.sim.history import OPERATIONS_MIN, History
 from tests.support.effort import seeds
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = int(os.environ.get("KWIRE_SIM_RUNS") or 20)
-OPERATIONS_MIN = 500
 SEEDS_AFTER_PIN = 12
 
 

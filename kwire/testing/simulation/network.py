@@ -248,6 +248,7 @@ class SimulatedTransport(asyncio.Transport):
         self._eof_after_unsent = False
         self._closing = False
         self._lost = False
+        self._told_lost = False
         self._vanished = False
         self._delivery_at = 0.0
         self._deliveries = 0
@@ -314,9 +315,11 @@ class SimulatedTransport(asyncio.Transport):
         return not self._reading_paused and not self._closing
 
     def close(self) -> None:
+        """What was written is still sent, by the kernel; the protocol is done with it at once."""
         if not self._closing:
             self._closing = True
             self.write_eof()
+            self._tell_lost(None)
 
     def abort(self) -> None:
         self._closing = True
@@ -400,7 +403,7 @@ class SimulatedTransport(asyncio.Transport):
                 self._loop.call_soon(self._lose, None)
 
     def _resume_writing(self) -> None:
-        if not self._lost:
+        if not self._told_lost:
             self._protocol.resume_writing()
 
     def _receive(self, incoming: deque[memoryview]) -> None:
@@ -445,7 +448,11 @@ class SimulatedTransport(asyncio.Transport):
         self._unsent.clear()
         self._unsent_bytes = 0
         self._network.forget(self)
-        if self._protocol is not None:
+        self._tell_lost(error)
+
+    def _tell_lost(self, error: Exception | None) -> None:
+        if self._protocol is not None and not self._told_lost:
+            self._told_lost = True
             self._loop.call_soon(self._protocol.connection_lost, error)
 
 

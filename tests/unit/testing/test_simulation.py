@@ -165,3 +165,76 @@ def test_executor_jobs_take_effect_between_submit_and_completion_in_order() -> N
 
     assert simulation.run(host, submit()) == list(range(10))
     assert [number for number, _ in effects] == list(range(10))
+
+
+def test_a_closed_connection_is_lost_at_once_also_to_a_peer_that_is_gone() -> None:
+    simulation = Simulation(11)
+    server, client = simulation.host("server"), simulation.host("client")
+    lost: list[str] = []
+
+    class Quiet(asyncio.Protocol):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            lost.append(self.name)
+
+    simulation.run(server, server.loop.create_server(lambda: Quiet("server"), port=1))
+    transport, _ = simulation.run(
+        client, client.loop.create_connection(lambda: Quiet("client"), "server", 1)
+    )
+    simulation.run_for(1)
+    server.crash(power_loss=True)
+    simulation.run_for(1)
+    transport.close()
+    simulation.run_for(1)
+    assert lost == ["client"]
+
+
+def test_a_frozen_process_runs_nothing_and_catches_up() -> None:
+    simulation = Simulation(12)
+    host = simulation.host("a")
+    ticks: list[float] = []
+
+    async def tick() -> None:
+        for _ in range(3):
+            await asyncio.sleep(1)
+            ticks.append(simulation.now)
+
+    task = host.loop.create_task(tick())
+    simulation.run_for(1.5)
+    host.freeze()
+    simulation.run_for(10)
+    assert len(ticks) == 1
+    host.thaw()
+    simulation.run_until(task.done)
+    assert ticks[1] == simulation.now - 1
+    assert ticks[1] >= 11.5
+
+
+def test_a_blocked_port_holds_back_that_port_only() -> None:
+    simulation = Simulation(13)
+    server, client = simulation.host("server"), simulation.host("client")
+
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.readexactly(1))
+        writer.close()
+
+    async def ask(port: int) -> bytes:
+        reader, writer = await asyncio.open_connection("server", port)
+        writer.write(b"x")
+        found = await reader.readexactly(1)
+        writer.close()
+        return found
+
+    async def serve() -> None:
+        await asyncio.start_server(echo, port=1)
+        await asyncio.start_server(echo, port=2)
+
+    simulation.run(server, serve())
+    simulation.network.block("client", "server", 1)
+    held = client.loop.create_task(ask(1))
+    assert simulation.run(client, ask(2), limit_s=1) == b"x"
+    assert not held.done()
+    simulation.network.heal("client", "server", 1)
+    simulation.run_until(held.done, limit_s=1)
