@@ -4,7 +4,7 @@ A request starts when every request before it has its reply or, for a Produce wh
 happened, only waits for it. Requests that arrive meanwhile are queued; at the bound of queued
 requests, queued bytes or unsent reply bytes the connection stops reading. When it closes,
 everything that is pending of it is cancelled; a Produce that was completely received is still
-executed (KAFKA-3703).
+executed (KAFKA-3703), in its order.
 """
 
 from __future__ import annotations
@@ -119,10 +119,12 @@ class BrokerConnection(FrameConnection):
         self._run_received_produces()
         self._closed = True
         slots, self._slots = self._slots, deque()
-        self._queue.clear()
+        promised = self._blocking if self._is_promised() else None
+        if promised is None:
+            self._queue.clear()
         self._output.clear()
         for slot in slots:
-            if slot.pending is not None:
+            if slot.pending is not None and slot is not promised:
                 slot.pending.cancel()
         callbacks, self._on_close = self._on_close, []
         for callback in callbacks:
@@ -143,8 +145,11 @@ class BrokerConnection(FrameConnection):
                 self.node.loop.call_later(CLOSE_S, self.transport.abort)
 
     def _run_received_produces(self) -> None:
-        """The other side is gone: execute the Produce requests it had sent, drop the others."""
-        if self._closed or not self._queue:
+        """The other side is gone: execute the Produce requests it had sent, drop the others.
+
+        Those behind one whose batches are still being checked follow when it has been appended.
+        """
+        if self._closed or not self._queue or self._is_promised():
             return
         blocking, self._blocking = self._blocking, None
         if blocking is not None and blocking.pending is not None:
@@ -153,6 +158,23 @@ class BrokerConnection(FrameConnection):
         for body in queue:
             if int.from_bytes(body[:2], "big", signed=True) == PRODUCE_KEY:
                 self._execute(memoryview(body))
+
+    def _is_promised(self) -> bool:
+        blocking = self._blocking
+        return (
+            blocking is not None and blocking.context is not None and blocking.context.is_promised
+        )
+
+    def _run_late_produces(self) -> None:
+        """The connection is gone, and the request that was checked meanwhile is appended."""
+        while self._queue and self._blocking is None:
+            body = self._queue.popleft()
+            if int.from_bytes(body[:2], "big", signed=True) == PRODUCE_KEY:
+                self._execute(memoryview(body))
+        slots, self._slots = self._slots, deque()
+        for slot in slots:
+            if slot.pending is not None and slot is not self._blocking:
+                slot.pending.cancel()
 
     # -- receiving
 
@@ -257,7 +279,10 @@ class BrokerConnection(FrameConnection):
         blocking = self._blocking
         if blocking is not None and blocking.context is context:
             self._blocking = None
-            self._run_queue()
+            if self._closed:
+                self._run_late_produces()
+            else:
+                self._run_queue()
 
     def _run_queue(self) -> None:
         queue = self._queue

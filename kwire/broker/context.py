@@ -34,6 +34,7 @@ class RequestContext:
 
     `node` is the composition root, `connection` is None for requests from within this process;
     `is_internal` says that the node itself asks.
+    `is_promised` says that it will be executed although its connection may have gone.
     `let_next_start()` tells the connection that the effects of this request are in place and only
     its reply is still to come.
     """
@@ -46,6 +47,7 @@ class RequestContext:
         "correlation_id",
         "effects_done",
         "is_internal",
+        "is_promised",
         "node",
     )
 
@@ -66,6 +68,7 @@ class RequestContext:
         self.client_id = client_id
         self.effects_done = False
         self.is_internal = False
+        self.is_promised = False
 
     @property
     def client_host(self) -> str:

@@ -221,7 +221,7 @@ class FetchRead:
         )
 
     def _fill_empty(self, target: FetchTarget, log: Any, isolation: Isolation) -> None:
-        """At the end of what is shown there is nothing: the common case, without touching a file."""
+        """At the end of what is shown there is nothing: usual, and answered without a file."""
         committed = isolation is Isolation.COMMITTED
         high_watermark = log.high_watermark
         slices = FetchSlices(

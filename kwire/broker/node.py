@@ -38,6 +38,7 @@ from kwire.kraft.controller.controller import HANDLED_REQUESTS
 from kwire.kraft.image import MetadataDelta, MetadataImage
 from kwire.log.cleaner import LogCleaner
 from kwire.log.cleaner_settings import CleanerSettings
+from kwire.log.deferral import Checks
 from kwire.log.kernel_syncs import KernelSyncs
 from kwire.log.log_config import LogConfig
 from kwire.log.log_directory import LogDirectory, LogDirectoryError
@@ -101,6 +102,7 @@ class Node:
         self.on_fatal: Callable[[str], None] = lambda reason: None
         self._failed = False
         self._executors: list[Any] = []
+        self._checks: Checks | None = None
         self._syncs = KernelSyncs(loop) if files is None and new_executor is None else None
         self._new_executor = new_executor or _one_worker
         self.log_manager = self._make_log_manager(files)
@@ -194,6 +196,13 @@ class Node:
     def transaction_verifier(self) -> Any:
         """Asks coordinators about transactional writes."""
         return self.coordinators.verifier
+
+    @property
+    def checks(self) -> Checks:
+        """Checks batches that would hold up the loop."""
+        if self._checks is None:
+            self._checks = Checks(self.new_scheduler("kwire-check"))
+        return self._checks
 
     def new_scheduler(self, name: str) -> LoopScheduler:
         """Timers of the loop, and jobs of a worker of their own, one at a time."""

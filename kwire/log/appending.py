@@ -79,7 +79,7 @@ def rules_of(config: LogConfig, topic_partition: str) -> AppendRules:
 
 
 def check_leader_batches(
-    found: Sequence[tuple[BatchHeader, memoryview]], config: LogConfig, origin: Origin, name: str
+    found: Sequence[tuple[BatchHeader, Buffer]], config: LogConfig, origin: Origin, name: str
 ) -> None:
     """What comes before the records: one batch from a client, sizes, checksum, base offset.
 
@@ -106,10 +106,10 @@ def check_leader_batches(
         )
 
 
-def split(batches: Buffer | Sequence[Buffer]) -> list[tuple[BatchHeader, memoryview]]:
+def split(batches: Buffer | Sequence[Buffer]) -> list[tuple[BatchHeader, Buffer]]:
     """Each batch of the buffers with its header; bytes behind the last whole one are an error."""
     buffers = [batches] if isinstance(batches, (bytes, bytearray, memoryview)) else batches
-    found: list[tuple[BatchHeader, memoryview]] = []
+    found: list[tuple[BatchHeader, Buffer]] = []
     for buffer in buffers:
         view = memoryview(buffer)
         end = 0
@@ -171,7 +171,7 @@ def stamp_plain(
 
 
 def check_follower_batches(
-    found: Sequence[tuple[BatchHeader, memoryview]], next_offset: int, latest_epoch: int, name: str
+    found: Sequence[tuple[BatchHeader, Buffer]], next_offset: int, latest_epoch: int, name: str
 ) -> None:
     """What a leader sent must follow on: checksums, ascending offsets, epochs that do not fall.
 

@@ -14,6 +14,7 @@ from kwire.log.appending import (
     split,
     stamp_plain,
 )
+from kwire.log.deferral import check_or_defer
 from kwire.log.files import Buffer
 from kwire.log.log_base import LogBase
 from kwire.log.producers import ONGOING, BatchMetadata, VerificationGuard
@@ -23,7 +24,13 @@ from kwire.log.types import AppendInfo, Origin
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import BatchHeader
-from kwire.protocol.records.validation import validate_for_append
+from kwire.protocol.records.validation import (
+    CheckedBatch,
+    ValidatedBatch,
+    checking_steps,
+    takes_long,
+    validate_for_append,
+)
 
 DONE: Pending[None] = Pending.completed(None)
 
@@ -52,6 +59,8 @@ class AppendingLog(LogBase):
         guard: VerificationGuard | None = None,
         transaction_version: int = 0,
         wall_ms: int | None = None,
+        may_wait: bool = False,
+        checked: CheckedBatch | None = None,
     ) -> AppendInfo:
         """Check, stamp and append; offsets are given at once, `written` tells when they hold.
 
@@ -60,7 +69,8 @@ class AppendingLog(LogBase):
         INVALID_RECORD, INVALID_TIMESTAMP (InvalidRecordsError names the records),
         MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, UNSUPPORTED_COMPRESSION_TYPE,
         OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE,
-        TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR.
+        TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR. With `may_wait` also CheckLaterError
+        (`deferral`), whose outcome comes back as `checked`.
         """
         if self.error is not None or self.is_closed:
             self._check_writable()
@@ -79,20 +89,18 @@ class AppendingLog(LogBase):
                     if known is not None:
                         return self._duplicate(known)
                 return self._append_plain(plain, batches)
-        found = split(batches)
-        check_leader_batches(found, self.config, origin, self.name)
         base_offset = self._next_offset
         placed: list[_Placed] = []
+        found: list[tuple[BatchHeader, Buffer]]
+        if checked is not None and checked.rules is self.rules:
+            found = [(checked.header, checked.buffer)]
+        else:
+            checked = None
+            found = split(batches)
+            check_leader_batches(found, self.config, origin, self.name)
         for header, view in found:
-            valid = validate_for_append(
-                view,
-                0,
-                header,
-                self.rules,
-                client=origin == Origin.CLIENT,
-                wall_ms=now_ms,
-                base_offset=base_offset,
-                leader_epoch=leader_epoch,
+            valid = self._validated(
+                header, view, origin, now_ms, base_offset, leader_epoch, checked, may_wait
             )
             header = valid.header
             marker: Marker | None = None
@@ -111,6 +119,35 @@ class AppendingLog(LogBase):
             placed.append(_Placed(header, valid.buffer, valid.info.max_timestamp, marker, is_owned))
             base_offset = header.next_offset
         return self._append(placed, now_ms if self.config.is_log_append_time else -1)
+
+    def _validated(
+        self,
+        header: BatchHeader,
+        view: Buffer,
+        origin: Origin,
+        now_ms: int,
+        base_offset: int,
+        leader_epoch: int,
+        checked: CheckedBatch | None,
+        may_wait: bool,
+    ) -> ValidatedBatch:
+        """The batch in its place, if it fulfils the topic's rules."""
+        client, rules = origin == Origin.CLIENT, self.rules
+        if checked is None and may_wait and takes_long(header, rules):
+            steps = checking_steps(view, 0, header, rules, client=client, wall_ms=now_ms)
+            checked = check_or_defer(steps, header.size_bytes)
+        if checked is not None:
+            return checked.stamped(base_offset, leader_epoch)
+        return validate_for_append(
+            view,
+            0,
+            header,
+            rules,
+            client=client,
+            wall_ms=now_ms,
+            base_offset=base_offset,
+            leader_epoch=leader_epoch,
+        )
 
     def append_as_follower(self, batches: Buffer | Sequence[Buffer]) -> AppendInfo:
         """Append what a leader sent as it is: offsets, epochs and timestamps are kept.

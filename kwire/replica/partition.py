@@ -178,8 +178,13 @@ class Partition:
         guard: Any = None,
         transaction_version: int = 0,
         leader_epoch: int = NO_EPOCH,
+        may_wait: bool = False,
+        checked: Any = None,
     ) -> AppendInfo:
-        """Append as leader. NOT_ENOUGH_REPLICAS when acks=-1 cannot be met from the start."""
+        """Append as leader. NOT_ENOUGH_REPLICAS when acks=-1 cannot be met from the start.
+
+        `may_wait` and `checked` as in PartitionLog.append_as_leader.
+        """
         log = self.check_append(acks, leader_epoch)
         state = self.state
         info: AppendInfo = log.append_as_leader(
@@ -189,6 +194,8 @@ class Partition:
             guard=guard,
             transaction_version=transaction_version,
             wall_ms=wall_ms,
+            may_wait=may_wait,
+            checked=checked,
         )
         if not info.duplicate:
             written = info.written

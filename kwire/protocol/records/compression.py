@@ -11,13 +11,17 @@
 Read is more: several gzip members or zstd frames, bare snappy blocks, lz4 frames of any block
 size whose blocks are independent, and the header checksum of magic-0 lz4 (computed over the
 frame's magic number as well). Decompression never yields, or reserves memory for, more than
-`size_max` bytes. The libraries are imported when a codec is used first.
+`size_max` bytes, and takes time in proportion to the bytes it reads and yields. The libraries are
+imported when a codec is used first.
+
+`decompress_steps` does on the spot what takes a few milliseconds at most, and asks for another
+thread for the rest: the libraries let go of the interpreter lock.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -25,6 +29,11 @@ from kwire.protocol.records.header import Buffer, Codec
 
 MAX_DECOMPRESSED_BYTES = 128 * 1024 * 1024
 CHUNK_BYTES = 1024 * 1024
+PIECE_BYTES = 16 * 1024
+ON_THE_SPOT_BYTES = 1024 * 1024  # of text
+ON_THE_SPOT_CHUNKS = 16
+# What is not cut into chunks of text by its codec is taken by its size.
+ON_THE_SPOT_SOURCE_BYTES = {2: ON_THE_SPOT_BYTES // 22, 4: 64 * 1024}  # snappy, zstd
 
 GZIP_LEVEL_DEFAULT = -1
 LZ4_LEVEL_DEFAULT = 9
@@ -72,19 +81,61 @@ def decompress(
         return data
     if codec == Codec.LZ4 and legacy_lz4:
         data = _with_lz4_header_checksum(data)
-    return _collect(codec, _DECOMPRESS[codec](data, size_max), size_max)
+    return _Text(codec, data, size_max).whole()
 
 
-def _collect(codec: Codec, chunks: Iterator[bytes], size_max: int) -> bytes:
-    """The chunks in one piece, counted before the next one is made."""
-    parts: list[bytes] = []
-    size = 0
-    for chunk in chunks:
-        size += len(chunk)
-        if size > size_max:
-            raise _too_large(codec, size_max)
-        parts.append(chunk)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+Work = Callable[[], Any]
+"""What another thread may do: it touches only what it was made with."""
+
+
+def decompress_steps(codec: Codec, data: Buffer, size_max: int) -> Generator[Work, Any, Buffer]:
+    """`decompress` in steps: yields what takes long as a function; its result is sent back."""
+    if codec == Codec.NONE:
+        return data
+    text = _Text(codec, data, size_max)
+    if len(data) <= ON_THE_SPOT_SOURCE_BYTES.get(codec, len(data)):
+        for _ in range(ON_THE_SPOT_CHUNKS):
+            if not text.more():
+                return text.whole()
+            if text.size_bytes >= ON_THE_SPOT_BYTES:
+                break
+    whole: Buffer = yield text.whole
+    return whole
+
+
+class _Text:
+    """What a codec gives, chunk by chunk, counted before the next one is made."""
+
+    def __init__(self, codec: Codec, data: Buffer, size_max: int) -> None:
+        self._codec = codec
+        self._chunks = _DECOMPRESS[codec](data, size_max)
+        self._size_max = size_max
+        self._first: bytes = b""
+        self._text: bytearray | None = None
+        self.size_bytes = 0
+
+    def more(self) -> bool:
+        """Make the next chunk; False without one."""
+        chunk = next(self._chunks, None)
+        if chunk is None:
+            return False
+        self.size_bytes += len(chunk)
+        if self.size_bytes > self._size_max:
+            self._text = None
+            raise _too_large(self._codec, self._size_max)
+        if not self._first:
+            self._first = chunk
+        elif chunk:
+            if self._text is None:
+                self._text = bytearray(self._first)
+            self._text += chunk
+        return True
+
+    def whole(self) -> Buffer:
+        """The rest as well, in one piece."""
+        while self.more():
+            pass
+        return self._first if self._text is None else self._text
 
 
 def _undecodable(codec: Codec, reason: object) -> KafkaError:
@@ -111,23 +162,34 @@ def _compress_gzip(data: Buffer, level: int | None) -> bytes:
 
 
 def _decompress_gzip(data: Buffer, size_max: int) -> Iterator[bytes]:
-    rest: Buffer = data
-    if not len(rest):
+    """Members one after another. What follows a member and is none is ignored, as in Java.
+
+    Read in small pieces: each member's decompressor copies what it leaves of the one it got.
+    """
+    size = len(data)
+    if not size:
         raise _undecodable(Codec.GZIP, "no bytes")
+    position = 0
     try:
-        while len(rest):
-            if len(rest) > 3 and rest[3] & 0xE0:  # reserved flags, which Java does not look at
-                rest = bytes(rest[:3]) + bytes([rest[3] & 0x1F]) + bytes(rest[4:])
+        while position < size:
             member = zlib.decompressobj(31)
+            head = bytes(data[position : position + PIECE_BYTES])
+            if len(head) > 3 and head[3] & 0xE0:  # reserved flags, which Java does not look at
+                head = head[:3] + bytes([head[3] & 0x1F]) + head[4:]
+            piece = head
+            position += len(piece)
             while not member.eof:
-                chunk = member.decompress(rest, CHUNK_BYTES)
-                rest = member.unconsumed_tail
-                if chunk:
-                    yield chunk
-                elif not rest and not member.eof:
-                    raise _undecodable(Codec.GZIP, "it ends early")
-            rest = member.unused_data
-            if rest[:2] != b"\x1f\x8b":  # what follows a member and is none is ignored, as in Java
+                yield member.decompress(piece, CHUNK_BYTES)
+                piece = member.unconsumed_tail
+                if not piece and not member.eof:
+                    piece = bytes(data[position : position + PIECE_BYTES])
+                    position += len(piece)
+                    if not piece and not (chunk := member.decompress(b"", CHUNK_BYTES)):
+                        raise _undecodable(Codec.GZIP, "it ends early")
+                    elif not piece:
+                        yield chunk
+            position -= len(member.unused_data)
+            if bytes(data[position : position + 2]) != b"\x1f\x8b":
                 return
     except zlib.error as error:
         raise _undecodable(Codec.GZIP, error) from None

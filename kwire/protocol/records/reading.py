@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import kernel
-from kwire.protocol.records.compression import MAX_DECOMPRESSED_BYTES, decompress
+from kwire.protocol.records.compression import MAX_DECOMPRESSED_BYTES, Work, decompress_steps
 from kwire.protocol.records.header import (
     MAGIC_CURRENT,
     RECORDS_POSITION,
@@ -20,6 +20,9 @@ from kwire.protocol.records.header import (
 )
 
 T = TypeVar("T")
+Steps = Generator[Work | None, Any, T]
+"""A computation that is cut up: it yields None where others may have their turn, and what another
+thread can do without the interpreter lock as a function whose result is sent back."""
 
 # Records a step of the uncompiled kernel handles: about 2 ms.
 SLICE_RECORDS = 1500
@@ -49,6 +52,13 @@ def records_payload(
     Without a codec that is `buffer` itself. Raises KafkaError: CORRUPT_MESSAGE for a batch that
     is not whole or does not decompress, UNSUPPORTED_COMPRESSION_TYPE, RECORD_LIST_TOO_LARGE.
     """
+    return finish(payload_steps(buffer, offset, header, size_max))
+
+
+def payload_steps(
+    buffer: Buffer, offset: int, header: BatchHeader, size_max: int
+) -> Steps[tuple[Buffer, int, int]]:
+    """`records_payload` in steps."""
     end = offset + header.size_bytes
     if end > len(buffer):
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"The batch at {offset} is not whole")
@@ -56,7 +66,8 @@ def records_payload(
     if codec == Codec.NONE or header.record_count == 0:
         return buffer, offset + RECORDS_POSITION, end
     with memoryview(buffer) as view:
-        text = decompress(codec, view[offset + RECORDS_POSITION : end], size_max)
+        compressed = view[offset + RECORDS_POSITION : end]
+    text = yield from decompress_steps(codec, compressed, size_max)
     return text, 0, len(text)
 
 
@@ -94,14 +105,16 @@ def walk_records(
     )
 
 
-def finish(steps: Generator[None, None, T]) -> T:
-    """Run a computation in slices to its end."""
+def finish(steps: Steps[T]) -> T:
+    """Run a computation in steps to its end, here and now."""
+    value: Any = None
     while True:
         try:
-            next(steps)
+            work = steps.send(value)
         except StopIteration as stop:
             result: T = stop.value
             return result
+        value = None if work is None else work()
 
 
 def failure(status: int, index: int) -> KafkaError:

@@ -10,7 +10,7 @@ Only another codec than the producer's makes a new batch.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from functools import partial
 from typing import Any, NamedTuple
 
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -38,12 +38,16 @@ from kwire.protocol.records.header import (
 )
 from kwire.protocol.records.reading import (
     SLICE_RECORDS,
+    Steps,
     failure,
     finish,
+    payload_steps,
     read_batch,
     records_payload,
 )
 
+LONG_WALK_BYTES = 4 * 1024 * 1024  # a walk of that is for another thread: 5 ms at most below
+COMPILED_SLICE_RECORDS = 100_000  # about a millisecond
 _INT64_MIN = -(2**63)
 _INT64_MAX = 2**63 - 1
 _new: Any = tuple.__new__  # named tuples without the detour through keyword arguments
@@ -327,6 +331,29 @@ def _stamped(
     return made
 
 
+def takes_long(header: BatchHeader, rules: AppendRules) -> bool:
+    """Whether checking a batch may hold up an event loop: see `checking_steps`."""
+    if header.attributes & CODEC_MASK:
+        return True
+    if header.size_bytes > LONG_WALK_BYTES or rules.codec:
+        return True
+    return not kernel.COMPILED and header.record_count > SLICE_RECORDS
+
+
+class CheckedBatch(NamedTuple):
+    """A batch that fulfils `rules` and lacks only its offset and leader epoch."""
+
+    buffer: bytearray | memoryview
+    position: int
+    header: BatchHeader
+    info: BatchInfo
+    rules: AppendRules
+
+    def stamped(self, base_offset: int, leader_epoch: int) -> ValidatedBatch:
+        """It in its place."""
+        return _stamped(*self[:4], base_offset, leader_epoch)
+
+
 def validation_steps(
     buffer: Buffer,
     offset: int,
@@ -337,10 +364,29 @@ def validation_steps(
     wall_ms: int,
     base_offset: int,
     leader_epoch: int,
-) -> Generator[None, None, ValidatedBatch]:
-    """`validate_for_append` in slices: yields after every 1,500 records of an uncompiled walk."""
+) -> Steps[ValidatedBatch]:
+    """`validate_for_append` in steps."""
+    steps = checking_steps(buffer, offset, header, rules, client=client, wall_ms=wall_ms)
+    checked = yield from steps
+    return checked.stamped(base_offset, leader_epoch)
+
+
+def checking_steps(
+    buffer: Buffer,
+    offset: int,
+    header: BatchHeader,
+    rules: AppendRules,
+    *,
+    client: bool,
+    wall_ms: int,
+) -> Steps[CheckedBatch]:
+    """`validate_for_append` but for the stamp, in steps of a few milliseconds.
+
+    Yields None after every 1,500 records of an uncompiled walk and 1,500 faulty ones of any;
+    decompression, long compiled walks and compression are for another thread.
+    """
     check_header(header, client=client)
-    text, start, end = records_payload(buffer, offset, header, rules.size_max)
+    text, start, end = yield from payload_steps(buffer, offset, header, rules.size_max)
     walk = _walk(text, start, end, header)
     low, high = _INT64_MIN, _INT64_MAX
     refused = header.is_log_append_time
@@ -362,12 +408,13 @@ def validation_steps(
         if codec != Codec.NONE and not walk.consecutive:
             # Kafka means to write such a batch anew and fails with UNKNOWN_SERVER_ERROR.
             raise _invalid("Inner records of the compressed batch have offsets out of order")
-        buffer, offset = _writable(buffer, offset, header)
+        made, offset = _writable(buffer, offset, header)
     else:
-        buffer = _remake(buffer, offset, header, text[start:end], walk, codec, rules.level)
+        records = memoryview(text)[start:end]
+        made = yield partial(_remake, buffer, offset, header, records, walk, codec, rules.level)
         offset = 0
-    stamp_timestamp(buffer, offset, rules.timestamp_type, info.max_timestamp)
-    return _stamped(buffer, offset, parse_header(buffer, offset), info, base_offset, leader_epoch)
+    stamp_timestamp(made, offset, rules.timestamp_type, info.max_timestamp)
+    return CheckedBatch(made, offset, parse_header(made, offset), info, rules)
 
 
 def _walk(text: Buffer, start: int, end: int, header: BatchHeader) -> kernel.RecordWalk:
@@ -392,18 +439,23 @@ def _walk_steps(
     refused: bool = False,
     body_size_max: int = _INT64_MAX,
     topic_partition: str = "",
-) -> Generator[None, None, BatchInfo]:
+) -> Steps[BatchInfo]:
+    rules = (key_required, low, high, refused, body_size_max)
+    is_long = kernel.COMPILED and walk.end - walk.position > LONG_WALK_BYTES
     limit = walk.count + 1 if kernel.COMPILED else SLICE_RECORDS
     errors: list[RecordError] = []
     code = ErrorCode.INVALID_RECORD
     while True:
-        status = walk.validate(limit, key_required, low, high, refused, body_size_max)
+        if is_long:
+            status = yield partial(walk.validate, limit, *rules)
+        else:
+            status = walk.validate(limit, *rules)
         if status == kernel.DONE:
             break
         if status < 0:
             raise failure(status, walk.index)
         if status == kernel.RUNNING:
-            yield
+            yield None
             continue
         index = walk.index - 1
         if status == kernel.NULL_KEY:
@@ -425,6 +477,10 @@ def _walk_steps(
                 f"within [{low}, {high}]"
             )
         errors.append(RecordError(index, message))
+        if is_long:  # from fault to fault it is a short way, mostly
+            is_long, limit = False, COMPILED_SLICE_RECORDS
+        if len(errors) % SLICE_RECORDS == 0:
+            yield None
     if errors:
         raise _record_errors(code, errors)
     return BatchInfo(

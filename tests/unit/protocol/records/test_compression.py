@@ -7,6 +7,8 @@ import os
 import random
 import struct
 import tracemalloc
+import zlib
+from typing import Any
 
 import lz4.frame
 import pytest
@@ -16,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records import compression
 from kwire.protocol.records.compression import LEVELS, Codec, compress, decompress
 
 CODECS = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
@@ -142,3 +145,26 @@ def test_no_codec_hands_the_bytes_through() -> None:
     data = os.urandom(10)
     assert decompress(Codec.NONE, data) is data
     assert compress(Codec.NONE, data) == data
+
+
+def test_many_empty_gzip_members_take_time_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each member's decompressor got all that was left, and copied it: a megabyte of empty members
+    meant 25 GB of copies."""
+    left_bytes = 0
+    make = zlib.decompressobj
+
+    class Counting:
+        def __init__(self, wbits: int) -> None:
+            self._member = make(wbits)
+
+        def __getattr__(self, name: str) -> Any:
+            nonlocal left_bytes
+            value = getattr(self._member, name)
+            if name in ("unused_data", "unconsumed_tail"):
+                left_bytes += len(value)
+            return value
+
+    monkeypatch.setattr(compression.zlib, "decompressobj", Counting)
+    members = gzip.compress(b"") * 5000 + gzip.compress(b"the end")
+    assert bytes(compression.decompress(Codec.GZIP, members)) == b"the end"
+    assert left_bytes < 500 * len(members)

@@ -1,0 +1,106 @@
+"""Batches whose check would hold up the loop: checked in steps, then appended.
+
+An append that may wait raises `CheckLaterError` before anything has changed. Whoever appends gives
+it to `Checks.run`, and appends again with the CheckedBatch that comes of them: the log
+takes it if its rules are still those that the batch was checked by.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from kwire.log.scheduling import Scheduler
+from kwire.pending import Pending
+from kwire.protocol.records.compression import Work
+from kwire.protocol.records.reading import Steps
+from kwire.protocol.records.validation import CheckedBatch
+
+T = TypeVar("T")
+HELD_BYTES_MAX = 256 * 1024 * 1024
+
+
+class CheckLaterError(Exception):
+    """What a batch of `size_bytes` has to fulfil is found out by `work`, then by `steps`."""
+
+    def __init__(self, work: Work | None, steps: Steps[CheckedBatch], size_bytes: int) -> None:
+        super().__init__(f"{size_bytes} bytes to be checked")
+        self.work = work
+        self.steps = steps
+        self.size_bytes = size_bytes
+
+
+def check_or_defer(steps: Steps[CheckedBatch], size_bytes: int) -> CheckedBatch:
+    """The result of steps that are one only; else raises CheckLaterError."""
+    try:
+        work = next(steps)
+    except StopIteration as stop:
+        checked: CheckedBatch = stop.value
+        return checked
+    raise CheckLaterError(work, steps, size_bytes)
+
+
+class Checks:
+    """Runs steps: turns of the loop, and one worker for what needs no interpreter lock.
+
+    The batches that wait hold `held_bytes`; when there is no room for more, the next is checked on
+    the spot.
+    """
+
+    def __init__(self, scheduler: Scheduler, held_bytes_max: int = HELD_BYTES_MAX) -> None:
+        self._scheduler = scheduler
+        self._held_bytes_max = held_bytes_max
+        self.held_bytes = 0
+
+    def run(self, later: CheckLaterError) -> Pending[CheckedBatch]:
+        """What comes of the steps; fails with their KafkaError."""
+        if self.held_bytes >= self._held_bytes_max:
+            return _run_now(later.work, later.steps)
+        self.held_bytes += later.size_bytes
+        result = run_steps(later.work, later.steps, self._scheduler)
+        result.add_done_callback(lambda _: self._release(later.size_bytes))
+        return result
+
+    def _release(self, size_bytes: int) -> None:
+        self.held_bytes -= size_bytes
+
+
+def _run_now(work: Work | None, steps: Steps[T]) -> Pending[T]:
+    try:
+        while True:
+            work = steps.send(None if work is None else work())
+    except StopIteration as stop:
+        return Pending.completed(stop.value)
+    except Exception as error:
+        return Pending.failed(error)
+
+
+def run_steps(work: Work | None, steps: Steps[T], scheduler: Scheduler) -> Pending[T]:
+    """The result of steps of which the first has asked for `work`, without holding up the loop."""
+    result: Pending[T] = Pending()
+
+    def advance(value: Any = None) -> None:
+        try:
+            work = steps.send(value)
+        except StopIteration as stop:
+            result.complete(stop.value)
+        except Exception as error:
+            result.fail(error)
+        else:
+            perform(work)
+
+    def perform(work: Work | None) -> None:
+        if work is None:
+            scheduler.call_soon(advance)
+        else:
+            scheduler.run(work).add_done_callback(worked)
+
+    def worked(done: Pending[Any]) -> None:
+        error = done.error()
+        if error is None:
+            advance(done.result())
+        else:
+            steps.close()
+            result.fail(error)
+
+    perform(work)
+    return result
