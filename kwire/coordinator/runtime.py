@@ -271,7 +271,7 @@ class CoordinatorRuntime(Generic[S]):
     ) -> KafkaError | None:
         """Replay and append; the error with which the log refused all, or the rest, of it."""
         try:
-            encoded = batches.encode_all(result.records)
+            encoded = result.encoded or batches.encode_all(result.records)
             if result.producer is None and self._append_linger_ms != 0:
                 size_bytes = size_of(encoded)
                 batch = self._batch_for(current, size_bytes)

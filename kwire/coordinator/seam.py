@@ -50,7 +50,8 @@ class Result(NamedTuple):
     records were replayed, for the soft state that follows from them. `refused` runs instead when
     the log took none of them (too large, too few replicas in sync): it undoes soft state and
     returns the response, or None to fail the operation with that error. With `atomic` false the
-    records may go into several batches.
+    records may go into several batches. `encoded` are the keys and values of the records where
+    they were made before, in turns of their own.
     """
 
     records: Sequence[CoordinatorRecord] = ()
@@ -59,6 +60,7 @@ class Result(NamedTuple):
     refused: Callable[[KafkaError], Any] | None = None
     atomic: bool = True
     producer: Producer | None = None
+    encoded: list[tuple[bytes, bytes | None]] | None = None
 
 
 class Shard(Protocol):

@@ -9,8 +9,10 @@ passed meanwhile is dropped. Until it is there members keep to the previous targ
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import NamedTuple
 
+from kwire.coordinator import batches
 from kwire.coordinator.group.assignors import ASSIGNORS
 from kwire.coordinator.group.assignors.spec import (
     Assigning,
@@ -22,11 +24,14 @@ from kwire.coordinator.group.consumer import records
 from kwire.coordinator.group.consumer.groups import ASSIGN_TIMER, ConsumerGroups
 from kwire.coordinator.group.consumer.state import ConsumerGroup, Member, TopicPartitions
 from kwire.coordinator.group.consumer.subscriptions import topic_names
+from kwire.coordinator.open_batch import Encoded
 from kwire.coordinator.partitioner import hash_bucket
 from kwire.coordinator.seam import CoordinatorRecord, Moment, Result
 
 #: Members plus partitions up to which an assignment is computed within one heartbeat.
 INLINE_SIZE_MAX = 2000
+#: Targets that a slice encodes.
+SLICE_RECORDS = 200
 
 
 class Job(NamedTuple):
@@ -35,6 +40,8 @@ class Job(NamedTuple):
     epoch: int
     steps: Assigning
     result: Assignment | None = None
+    # member -> the record of its target, and key and value of that
+    written: dict[str, tuple[CoordinatorRecord, Encoded]] | None = None
 
 
 def due_in_ms(groups: ConsumerGroups, group_id: str, group: ConsumerGroup, moment: Moment) -> int:
@@ -115,17 +122,46 @@ def slice_of(groups: ConsumerGroups, group_id: str, moment: Moment) -> Result:
         groups.assigning.pop(group_id, None)
         return Result()
     if job.result is not None:
-        made = target_records(group_id, group.targets, job.result, job.epoch, moment)
-        return Result(made, None, lambda: groups.assigning.pop(group_id, None), atomic=False)
+        return _write_slice(groups, group_id, group, job, moment)
     at_ms = moment.now_ms
     try:
         next(job.steps)
     except StopIteration as finished:
-        # Thousands of records take a turn of the loop for themselves.
-        groups.assigning[group_id] = job._replace(result=finished.value)
+        # Thousands of records take turns of the loop for themselves.
+        groups.assigning[group_id] = job._replace(result=finished.value, written={})
         at_ms += 1
     groups.deadlines.schedule((ASSIGN_TIMER, group_id), at_ms)
     return Result()
+
+
+def _write_slice(
+    groups: ConsumerGroups, group_id: str, group: ConsumerGroup, job: Job, moment: Moment
+) -> Result:
+    """Encode the targets of some members ahead; when all are, the records of the assignment."""
+    result, written = job.result, job.written
+    assert result is not None
+    assert written is not None
+    if len(written) < len(result):
+        for member_id in list(islice(result, len(written), len(written) + SLICE_RECORDS)):
+            record = records.target(group_id, member_id, result[member_id])
+            written[member_id] = record, batches.encode(record)
+        # The last slice does not share a turn with the append.
+        at_ms = moment.now_ms + int(len(written) == len(result))
+        groups.deadlines.schedule((ASSIGN_TIMER, group_id), at_ms)
+        return Result()
+    changed = [
+        written[member_id]
+        for member_id, partitions in result.items()
+        if group.targets.get(member_id) != partitions
+    ]
+    epoch = records.target_epoch(group_id, job.epoch, moment.wall_ms)
+    return Result(
+        [*(record for record, _ in changed), epoch],
+        None,
+        lambda: groups.assigning.pop(group_id, None),
+        atomic=False,
+        encoded=[*(encoded for _, encoded in changed), batches.encode(epoch)],
+    )
 
 
 def target_records(

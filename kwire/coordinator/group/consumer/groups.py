@@ -66,6 +66,10 @@ class ConsumerGroups:
         self.group_value = group_value
         self.refresh_at_ms: dict[str, int] = {}
         self.assigning: dict[str, Any] = {}
+        # What patterns match (see patterns.py), for one generation of the topics.
+        self.generation = 0
+        self.matched: dict[str, tuple[str, ...]] = {}
+        self.matching: dict[str, Any] = {}
 
     # --- finding ---
 
@@ -133,6 +137,8 @@ class ConsumerGroups:
     def topics_changed(self) -> None:
         """The metadata has other topics than before: every group looks at its next heartbeat."""
         self.refresh_at_ms.clear()
+        self.generation += 1
+        self.matched.clear()
         for group_id, group in self.storage.consumer.items():
             if group.regexes:
                 self.deadlines.schedule((REGEX_TIMER, group_id), 0)
@@ -188,6 +194,7 @@ class ConsumerGroups:
         """Drop the soft state of a group that is empty or gone."""
         self.refresh_at_ms.pop(group_id, None)
         self.assigning.pop(group_id, None)
+        self.matching.pop(group_id, None)
         self.deadlines.cancel((ASSIGN_TIMER, group_id))
         self.deadlines.cancel((REGEX_TIMER, group_id))
 

@@ -1,31 +1,84 @@
 """Resolving the patterns of a group: which topics they match now.
 
 Done outside of heartbeats: when a member brings a new pattern, when the metadata has other topics,
-and every group.consumer.regex.refresh.interval.ms.
+and every group.consumer.regex.refresh.interval.ms. Many topics are matched in slices between which
+the loop turns; what one group has found others take over for as long as the topics are the same.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from kwire.coordinator.group.consumer import records
 from kwire.coordinator.group.consumer.groups import REGEX_TIMER, ConsumerGroups
 from kwire.coordinator.group.consumer.state import ResolvedRegex
-from kwire.coordinator.group.consumer.subscriptions import metadata_hash, used_patterns
+from kwire.coordinator.group.consumer.subscriptions import (
+    Topics,
+    metadata_hash,
+    topic_hash,
+    used_patterns,
+)
 from kwire.coordinator.regex import compile_pattern
 from kwire.coordinator.seam import CoordinatorRecord, Moment, Result
 
+#: Names that a slice looks at.
+SLICE_NAMES = 1000
+PATTERNS_KEPT_MAX = 256
+
+TopicNames = tuple[str, ...]
+
+
+class Matching:
+    """The patterns of one group on their way through the topics of one state of the metadata."""
+
+    def __init__(
+        self, patterns: dict[str, None], topics: Topics, generation: int,
+        matched: dict[str, TopicNames],
+    ) -> None:  # fmt: skip
+        self.patterns = patterns
+        self.generation = generation
+        self.found = {x: matched[x] for x in patterns if x in matched}
+        self._matched = matched
+        self._steps = self._match([x for x in patterns if x not in matched], topics)
+
+    def step(self) -> bool:
+        """One slice; whether there is more to do."""
+        return next(self._steps, None) is not None
+
+    def _match(self, patterns: list[str], topics: Topics) -> Iterator[bool]:
+        names = list(topics.names()) if patterns else []
+        for pattern in patterns:
+            matches = compile_pattern(pattern)
+            found: list[str] = []
+            for start in range(0, len(names), SLICE_NAMES):
+                here = [name for name in names[start : start + SLICE_NAMES] if matches(name)]
+                for name in here:
+                    topic_hash(name, topics)  # is remembered, and wanted in one go at the end
+                found += here
+                if start + SLICE_NAMES < len(names):
+                    yield True
+            self.found[pattern] = tuple(sorted(found))
+            if len(self._matched) < PATTERNS_KEPT_MAX:
+                self._matched[pattern] = self.found[pattern]
+
 
 def resolve(groups: ConsumerGroups, group_id: str, moment: Moment) -> Result:
-    """Match every pattern of the group anew; records for all of them when one has changed."""
+    """Match every pattern of the group anew, or a slice of that; records for all of them when one
+    has changed."""
     group = groups.storage.consumer.get(group_id)
-    if group is None:
+    patterns = {} if group is None else used_patterns(group.members)
+    if group is None or not patterns:
+        groups.matching.pop(group_id, None)
         return Result()
-    patterns = used_patterns(group.members)
-    if not patterns:
+    job = groups.matching.get(group_id)
+    if job is None or (job.patterns, job.generation) != (patterns, groups.generation):
+        job = Matching(patterns, groups.topics, groups.generation, groups.matched)
+        groups.matching[group_id] = job
+    if job.step():
+        groups.deadlines.schedule((REGEX_TIMER, group_id), moment.now_ms)
         return Result()
-    topics_of: dict[str, tuple[str, ...]] = {}
-    for pattern in patterns:
-        matches = compile_pattern(pattern)
-        topics_of[pattern] = tuple(sorted(name for name in groups.topics.names() if matches(name)))
+    del groups.matching[group_id]
+    topics_of = {pattern: job.found[pattern] for pattern in patterns}
     made: list[CoordinatorRecord] = []
     known = {pattern: resolved.topics for pattern, resolved in group.regexes.items()}
     if any(known.get(pattern) != found for pattern, found in topics_of.items()):

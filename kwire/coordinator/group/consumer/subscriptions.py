@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from kwire.coordinator.group.consumer.state import ConsumerGroup, Member
+
+TOPICS_REMEMBERED = 32_768
 
 
 class TopicInfo(NamedTuple):
@@ -63,18 +66,23 @@ def metadata_hash(names: Iterable[str], topics: Topics) -> int:
     Kafka stores a hash of its own under the same name and compares it with nothing but the one it
     computes next, so a coordinator that moves between the two finds one change too many.
     """
-    digest = hashlib.blake2b(digest_size=8)
-    found = False
-    for name in names:
-        info = topics.find(name)
-        if info is not None:
-            found = True
-            digest.update(info.topic_id + struct.pack(">iH", info.partition_count, len(name)))
-            digest.update(name.encode())
-    if not found:
+    hashes = [topic_hash(name, topics) for name in names]
+    if not any(hashes):
         return 0
-    (value,) = struct.unpack(">q", digest.digest())
-    return int(value)
+    digest = hashlib.blake2b(b"".join(hashes), digest_size=8).digest()
+    return int(struct.unpack(">q", digest)[0])
+
+
+def topic_hash(name: str, topics: Topics) -> bytes:
+    """A topic's part of the hash, empty for one that does not exist."""
+    info = topics.find(name)
+    return b"" if info is None else _topic_hash(name, info)
+
+
+@lru_cache(TOPICS_REMEMBERED)
+def _topic_hash(name: str, info: TopicInfo) -> bytes:
+    topic = info.topic_id + struct.pack(">i", info.partition_count) + name.encode()
+    return hashlib.blake2b(topic, digest_size=8).digest()
 
 
 def used_patterns(members: Mapping[str, Member], without: Iterable[str] = ()) -> dict[str, None]:

@@ -14,9 +14,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from kwire.coordinator import batches
+from kwire.coordinator.group.consumer import patterns
 from kwire.coordinator.group.consumer.groups import ConsumerGroupSettings
+from kwire.coordinator.group.consumer.patterns import PATTERNS_KEPT_MAX
 from kwire.coordinator.group.consumer.subscriptions import TopicInfo
 from kwire.coordinator.group.join import Caller
+from kwire.coordinator.group.storage import GroupStorage
+from kwire.coordinator.seam import Moment
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from tests.support.groups import GroupWorld
@@ -235,7 +240,83 @@ def test_a_large_assignment_is_computed_in_slices_and_nobody_waits_for_it() -> N
     consumers.world.loop.run()
     assert told(consumers.beat("m1", 2)) is None, "computed, not written yet"
     consumers.world.loop.advance(1)
+    assert told(consumers.beat("m1", 2)) is None, "encoded, not written yet"
+    consumers.world.loop.advance(1)
     assert told(consumers.beat("m1", joined.member_epoch)) == list(range(3000))
+
+
+def test_records_that_were_encoded_ahead_are_those_that_the_log_has() -> None:
+    consumers = Consumers(t=3000)
+    for member in ("m1", "m2", "m3"):
+        consumers.join(member)
+    consumers.world.loop.advance(5)
+    replayed = GroupStorage()
+    for batch in consumers.world.log.batches[0]:
+        shard: Any = replayed
+        for _ in batches.replay_steps(shard, "group-coordinator", memoryview(batch), 0):
+            pass
+    live = consumers.world.shard.storage
+    assert replayed.snapshot() == live.snapshot()
+    assert {len(x) for x in live.consumer["g"].targets.values()} == {1}
+
+
+class ManyTopics:
+    """Counts how many names are matched at a time."""
+
+    def __init__(self, count: int) -> None:
+        self.all = {f"topic-{i}": TopicInfo(i.to_bytes(16, "big"), 1) for i in range(1, count)}
+        self.looks = 0
+
+    def find(self, name: str) -> TopicInfo | None:
+        return self.all.get(name)
+
+    def name_of(self, topic_id: bytes) -> str | None:
+        return f"topic-{int.from_bytes(topic_id, 'big')}"
+
+    def names(self) -> list[str]:
+        self.looks += 1
+        return list(self.all)
+
+    def version(self) -> int:
+        return 1
+
+
+def test_a_pattern_goes_through_many_topics_in_slices_and_once_for_all_groups() -> None:
+    topics = ManyTopics(2501)
+    world = GroupWorld(topics=topics)
+    shape = m.ConsumerGroupHeartbeatRequest
+    for group in ("g", "h"):
+        request = shape(
+            group_id=group, member_id="m", rebalance_timeout_ms=1000, topic_partitions=[],
+            subscribed_topic_names=[], subscribed_topic_regex="topic-.*",
+        )  # fmt: skip
+        assert world.now(world.coordinator.consumer_heartbeat(request, CALLER)).error_code == 0
+    world.loop.advance(10)
+    shard = world.shard
+    for group in ("g", "h"):
+        assert len(shard.storage.consumer[group].regexes["topic-.*"].topics) == 2500
+    assert topics.looks == 1, "the second group takes over what the first has found"
+    groups, moment = shard.consumer_groups, Moment(world.loop.now_ms, 1)
+    groups.topics_changed()
+    turns = 0
+    while patterns.resolve(groups, "g", moment).records or "g" in groups.matching:
+        turns += 1
+    assert turns == 2, "slices of a thousand names, the last one with the result"
+
+
+def test_a_group_with_more_patterns_than_are_kept() -> None:
+    world = GroupWorld(topics=ManyTopics(30))
+    shape = m.ConsumerGroupHeartbeatRequest
+    for i in range(PATTERNS_KEPT_MAX + 3):
+        request = shape(
+            group_id="g", member_id=f"m{i}", rebalance_timeout_ms=1000, topic_partitions=[],
+            subscribed_topic_names=[], subscribed_topic_regex=f"topic-{i}",
+        )  # fmt: skip
+        world.now(world.coordinator.consumer_heartbeat(request, CALLER))
+    world.loop.advance(10)
+    found = world.shard.storage.consumer["g"].regexes
+    assert len(found) == PATTERNS_KEPT_MAX + 3
+    assert found["topic-29"].topics == ("topic-29",)
 
 
 def test_an_empty_group_changes_its_kind() -> None:
