@@ -73,7 +73,7 @@ def rules_of(config: LogConfig, topic_partition: str) -> AppendRules:
         key_required=config.compacts,
         codec=codec,
         level=level,
-        size_max=config.max_decompressed_message_bytes,
+        record_bytes_max=config.max_decompressed_message_bytes,
         topic_partition=topic_partition,
     )
 

@@ -29,7 +29,8 @@ from kwire.protocol.records.header import Buffer, Codec
 
 MAX_DECOMPRESSED_BYTES = 128 * 1024 * 1024
 CHUNK_BYTES = 1024 * 1024
-PIECE_BYTES = 16 * 1024
+FIRST_PIECE_BYTES = 512
+PIECE_BYTES = 32 * 1024
 ON_THE_SPOT_BYTES = 1024 * 1024  # of text
 ON_THE_SPOT_CHUNKS = 16
 # What is not cut into chunks of text by its codec is taken by its size.
@@ -164,7 +165,8 @@ def _compress_gzip(data: Buffer, level: int | None) -> bytes:
 def _decompress_gzip(data: Buffer, size_max: int) -> Iterator[bytes]:
     """Members one after another. What follows a member and is none is ignored, as in Java.
 
-    Read in small pieces: each member's decompressor copies what it leaves of the one it got.
+    Read in pieces, the first ones small: a member's decompressor copies what it leaves of the one
+    it got.
     """
     size = len(data)
     if not size:
@@ -173,7 +175,8 @@ def _decompress_gzip(data: Buffer, size_max: int) -> Iterator[bytes]:
     try:
         while position < size:
             member = zlib.decompressobj(31)
-            head = bytes(data[position : position + PIECE_BYTES])
+            piece_bytes = FIRST_PIECE_BYTES
+            head = bytes(data[position : position + piece_bytes])
             if len(head) > 3 and head[3] & 0xE0:  # reserved flags, which Java does not look at
                 head = head[:3] + bytes([head[3] & 0x1F]) + head[4:]
             piece = head
@@ -182,11 +185,13 @@ def _decompress_gzip(data: Buffer, size_max: int) -> Iterator[bytes]:
                 yield member.decompress(piece, CHUNK_BYTES)
                 piece = member.unconsumed_tail
                 if not piece and not member.eof:
-                    piece = bytes(data[position : position + PIECE_BYTES])
+                    piece_bytes = min(4 * piece_bytes, PIECE_BYTES)
+                    piece = bytes(data[position : position + piece_bytes])
                     position += len(piece)
-                    if not piece and not (chunk := member.decompress(b"", CHUNK_BYTES)):
-                        raise _undecodable(Codec.GZIP, "it ends early")
-                    elif not piece:
+                    if not piece:
+                        chunk = member.decompress(b"", CHUNK_BYTES)
+                        if not chunk:
+                            raise _undecodable(Codec.GZIP, "it ends early")
                         yield chunk
             position -= len(member.unused_data)
             if bytes(data[position : position + 2]) != b"\x1f\x8b":
