@@ -36,7 +36,7 @@ SETTINGS = {
     "default.replication.factor": "3",
     "auto.create.topics.enable": "false",
     "broker.session.timeout.ms": "3000",
-    "broker.heartbeat.interval.ms": "500",
+    "broker.heartbeat.interval.ms": "1000",
     "replica.lag.time.max.ms": "3000",
     "transaction.max.timeout.ms": "60000",
     "group.consumer.session.timeout.ms": "4000",

@@ -407,26 +407,25 @@ class SimulatedTransport(asyncio.Transport):
             self._protocol.resume_writing()
 
     def _receive(self, incoming: deque[memoryview]) -> None:
-        """Hand the beginning of `incoming` to the protocol, as one read."""
+        """Hand `incoming`, or its beginning, to the protocol, as one read."""
         if self._closing:  # a closing transport reads no more
             incoming.clear()
             return
-        limit = len(incoming[0])
+        limit = len(incoming[0]) if len(incoming) == 1 else sum(map(len, incoming))
         if self._network.conditions.small_reads and limit > 1 and self._simulation.chance(100_000):
             limit = 1 + self._simulation.random.below(limit)
         protocol = self._protocol
         if isinstance(protocol, asyncio.BufferedProtocol):
             with memoryview(protocol.get_buffer(-1)) as buffer:
                 size = min(limit, len(buffer))
-                buffer[:size] = incoming[0][:size]
-                _consume(incoming, size)
+                _move(incoming, buffer, size)
                 protocol.buffer_updated(size)
             # As a real loop has by now: a view of it that is alive is one that somebody keeps.
             self._poison(protocol, size)
         else:
-            data = bytes(incoming[0][:limit])
-            _consume(incoming, limit)
-            protocol.data_received(data)
+            data = bytearray(limit)
+            _move(incoming, memoryview(data), limit)
+            protocol.data_received(bytes(data))
 
     def _poison(self, protocol: asyncio.BufferedProtocol, size: int) -> None:
         if self._closing or self._lost:
@@ -456,10 +455,17 @@ class SimulatedTransport(asyncio.Transport):
             self._loop.call_soon(self._protocol.connection_lost, error)
 
 
-def _consume(incoming: deque[memoryview], size: int) -> None:
-    first = incoming.popleft()
-    if size < len(first):
-        incoming.appendleft(first[size:])
+def _move(incoming: deque[memoryview], target: memoryview, size: int) -> None:
+    """The first `size` bytes of `incoming` go to `target`."""
+    at = 0
+    while at < size:
+        first = incoming.popleft()
+        taken = size - at
+        if taken < len(first):
+            incoming.appendleft(first[taken:])
+            first = first[:taken]
+        target[at : at + len(first)] = first
+        at += len(first)
 
 
 async def _pause(loop: SimulatedLoop, seconds: float) -> None:

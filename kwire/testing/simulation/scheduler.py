@@ -126,12 +126,22 @@ class Simulation:
 
     def step(self) -> bool:
         """Run one callback; returns False when nothing is left to do, ever."""
-        while True:
-            if self._ready:
-                self._run_one()
-                return True
-            if not self._advance():
-                return False
+        if self._ready:
+            self._run_one()
+            return True
+        timers = self._timers
+        while timers:
+            when, _, _, loop, handle = heapq.heappop(timers)
+            if handle._cancelled:
+                continue
+            if when > self.now:
+                self.now = when
+            if loop.held is not None:
+                loop.held.append(handle)
+                continue
+            self._run(loop, handle)
+            return True
+        return False
 
     def run_until(self, condition: Callable[[], bool], *, limit_s: float = 3600.0) -> None:
         """Run until `condition()` holds.
@@ -173,19 +183,11 @@ class Simulation:
         handle = queue.popleft()
         if not queue:
             del ready[loop]
-        self.events += 1
-        if not handle.cancelled():
-            loop.run_handle(handle)
-            if self.after_event is not None:
-                self.after_event()
+        if not handle._cancelled:
+            self._run(loop, handle)
 
-    def _advance(self) -> bool:
-        timers = self._timers
-        while timers:
-            when, _, _, loop, handle = heapq.heappop(timers)
-            if handle.cancelled():
-                continue
-            self.now = max(self.now, when)
-            self.make_ready(loop, handle)
-            return True
-        return False
+    def _run(self, loop: SimulatedLoop, handle: asyncio.Handle) -> None:
+        self.events += 1
+        loop.run_handle(handle)
+        if self.after_event is not None:
+            self.after_event()
