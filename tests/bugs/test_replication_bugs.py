@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from kwire.log.segment import Segment
+from kwire.log.types import FetchSlices, Isolation
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records import read_records
 from kwire.replica.state import AdvanceHighWatermark, LeaderAnswered, ReplicaState, TruncateTo
 from tests.support.replicas import Replicas
 
@@ -62,10 +65,38 @@ def test_kafka_10778_nothing_is_appended_after_a_write_has_failed(tmp_path: Path
     assert log.log_end_offset == 1
 
 
-def test_kafka_9835_a_truncation_never_leaves_the_high_watermark_behind_the_log(
-    tmp_path: Path,
+@pytest.mark.parametrize("bytes_max", [1 << 20, 1])
+def test_kafka_9835_a_read_at_the_end_does_not_see_what_is_written_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bytes_max: int
 ) -> None:
-    """A read between the truncation and the move of the high watermark saw more than there was."""
+    """A read up to the end of the log, where the high watermark is, asked for the file's size a
+    second time: a record written in between, above the high watermark, went out to a consumer.
+    Source: apache/kafka pull request 8451."""
+    world = Replicas(tmp_path)
+    world.lead(1, epoch=0)
+    world.append(1, b"a")
+    world.append(1, b"b")
+    world.exchange()
+    log = world[1].partition.log
+    assert log.high_watermark == log.log_end_offset == 2
+    read = Segment.pread
+
+    def read_late(segment: Segment, size_bytes: int, position: int) -> bytes:
+        if log.log_end_offset == 2:
+            world.append(1, b"c")
+        return read(segment, size_bytes, position)
+
+    monkeypatch.setattr(Segment, "pread", read_late)
+    seen = log.read(1, bytes_max, isolation=Isolation.HIGH_WATERMARK)
+    assert log.log_end_offset == 3, "written while the read was under way"
+    assert isinstance(seen, FetchSlices)
+    data = b"".join(bytes(piece) for piece in seen.buffers)
+    assert [record.value for record in read_records(data)] == [b"b"]
+
+
+def test_a_truncation_never_leaves_the_high_watermark_behind_the_log(tmp_path: Path) -> None:
+    """A read between the truncation and the move of the high watermark would see more than there
+    is."""
     world = Replicas(tmp_path)
     world.lead(1, epoch=0)
     world.append(1, b"a")

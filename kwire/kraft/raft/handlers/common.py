@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from kwire.kraft.raft.state import RaftState
 
 
+NODE_ENDPOINTS_VERSION = 1
+"""Responses about the quorum have NodeEndpoints from this version on (KIP-853)."""
+
+
 def reply(raft: RaftState, request: msg.Request, response: Any) -> None:
     raft.emit(fx.Reply(request.reply_to, response))
 
@@ -37,6 +41,36 @@ def only_partition(request: Any) -> Any | None:
     if len(partitions) != 1 or partitions[0].partition_index != METADATA_PARTITION:
         return None
     return partitions[0]
+
+
+def metadata_topics(message_class: Any, **partition: Any) -> list[Any]:
+    """The `topics` of a request or response that is about the metadata partition."""
+    return [
+        message_class.TopicData(
+            topic_name=METADATA_TOPIC,
+            partitions=[
+                message_class.PartitionData(partition_index=METADATA_PARTITION, **partition)
+            ],
+        )
+    ]
+
+
+def metadata_response(
+    raft: RaftState, request: msg.Request, response_class: Any, error: int, **partition: Any
+) -> Any:
+    """A response about the metadata partition: the error, who leads since when, and more."""
+    return response_class(
+        topics=metadata_topics(
+            response_class,
+            error_code=error,
+            leader_id=leader_or_unknown(raft),
+            leader_epoch=raft.epoch,
+            **partition,
+        ),
+        node_endpoints=node_endpoints(raft, request, response_class)
+        if request.version >= NODE_ENDPOINTS_VERSION
+        else [],
+    )
 
 
 def voter_only_error(raft: RaftState, node_id: int, epoch: int) -> ErrorCode:

@@ -13,7 +13,7 @@ from kwire.kraft.raft.handlers import common
 from kwire.kraft.raft.roles.follower import Follower
 from kwire.kraft.raft.roles.leader import Leader
 from kwire.kraft.raft.roles.resigned import Resigned
-from kwire.kraft.raft.types import METADATA_TOPIC, Endpoint, Endpoints, ReplicaKey
+from kwire.kraft.raft.types import Endpoint, Endpoints, ReplicaKey
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 
@@ -25,28 +25,6 @@ def _leader_endpoints(raft: RaftState, request: Any, leader_id: int) -> Endpoint
     if request.leader_endpoints:
         return tuple(Endpoint(e.name, e.host, e.port) for e in request.leader_endpoints)
     return raft.voters.voters.endpoints(leader_id)
-
-
-def _response(raft: RaftState, message: msg.Request, response: Any, error: ErrorCode) -> Any:
-    return response(
-        error_code=ErrorCode.NONE,
-        topics=[
-            response.TopicData(
-                topic_name=METADATA_TOPIC,
-                partitions=[
-                    response.PartitionData(
-                        partition_index=0,
-                        error_code=error,
-                        leader_id=common.leader_or_unknown(raft),
-                        leader_epoch=raft.epoch,
-                    )
-                ],
-            )
-        ],
-        node_endpoints=common.node_endpoints(raft, message, response)
-        if message.version >= 1
-        else [],
-    )
 
 
 def _accepted(raft: RaftState, message: msg.Request, response: Any, now_ms: int) -> Any | None:
@@ -69,7 +47,7 @@ def _accepted(raft: RaftState, message: msg.Request, response: Any, now_ms: int)
         # Two leaders of one epoch, or somebody who takes us for the leader: a broken sender.
         code = ErrorCode.INVALID_REQUEST
     if code:
-        common.reply(raft, message, _response(raft, message, response, code))
+        common.reply(raft, message, common.metadata_response(raft, message, response, code))
         return None
     endpoints = _leader_endpoints(raft, request, partition.leader_id)
     raft.follow_hint(partition.leader_epoch, partition.leader_id, endpoints, now_ms)
@@ -86,7 +64,8 @@ def handle_begin(raft: RaftState, message: msg.Request, now_ms: int) -> None:
         raft, message.request.voter_id, partition.voter_directory_id
     )
     error = ErrorCode.NONE if addressed else ErrorCode.INVALID_VOTER_KEY
-    common.reply(raft, message, _response(raft, message, m.BeginQuorumEpochResponse, error))
+    response = m.BeginQuorumEpochResponse
+    common.reply(raft, message, common.metadata_response(raft, message, response, error))
 
 
 def handle_end(raft: RaftState, message: msg.Request, now_ms: int) -> None:
@@ -98,7 +77,8 @@ def handle_end(raft: RaftState, message: msg.Request, now_ms: int) -> None:
         role.heard_of_leader(raft, now_ms)
         role.fetch_by_ms = now_ms + _election_delay_ms(raft, partition)
         role.leader_is_gone = True
-    common.reply(raft, message, _response(raft, message, m.EndQuorumEpochResponse, ErrorCode.NONE))
+    response = common.metadata_response(raft, message, m.EndQuorumEpochResponse, ErrorCode.NONE)
+    common.reply(raft, message, response)
 
 
 def _election_delay_ms(raft: RaftState, partition: Any) -> int:
@@ -121,6 +101,12 @@ def _election_delay_ms(raft: RaftState, partition: Any) -> int:
     return raft.random_election_ms()
 
 
+def _own_endpoints(raft: RaftState, request: Any) -> list[Any]:
+    return [
+        request.LeaderEndpoint(name=e.name, host=e.host, port=e.port) for e in raft.config.endpoints
+    ]
+
+
 def send_begin(raft: RaftState, leader: Leader, now_ms: int) -> int:
     """Announce the epoch to the voters that do not fetch; when to try again."""
     request = m.BeginQuorumEpochRequest
@@ -129,23 +115,13 @@ def send_begin(raft: RaftState, leader: Leader, now_ms: int) -> int:
         return request(
             cluster_id=raft.config.cluster_id,
             voter_id=voter.id,
-            topics=[
-                request.TopicData(
-                    topic_name=METADATA_TOPIC,
-                    partitions=[
-                        request.PartitionData(
-                            partition_index=0,
-                            voter_directory_id=voter.directory_or_zero,
-                            leader_id=raft.config.node_id,
-                            leader_epoch=leader.epoch,
-                        )
-                    ],
-                )
-            ],
-            leader_endpoints=[
-                request.LeaderEndpoint(name=e.name, host=e.host, port=e.port)
-                for e in raft.config.endpoints
-            ],
+            topics=common.metadata_topics(
+                request,
+                voter_directory_id=voter.directory_or_zero,
+                leader_id=raft.config.node_id,
+                leader_epoch=leader.epoch,
+            ),
+            leader_endpoints=_own_endpoints(raft, request),
         )
 
     silent = [replica.key.id for replica in leader.silent_voters(now_ms)]
@@ -159,30 +135,19 @@ def send_end(raft: RaftState, resigned: Resigned, now_ms: int) -> int:
     def build(voter: ReplicaKey) -> Any:
         return request(
             cluster_id=raft.config.cluster_id,
-            topics=[
-                request.TopicData(
-                    topic_name=METADATA_TOPIC,
-                    partitions=[
-                        request.PartitionData(
-                            partition_index=0,
-                            leader_id=raft.config.node_id,
-                            leader_epoch=resigned.epoch,
-                            preferred_successors=[key.id for key in resigned.successors],
-                            preferred_candidates=[
-                                request.ReplicaInfo(
-                                    candidate_id=key.id,
-                                    candidate_directory_id=key.directory_or_zero,
-                                )
-                                for key in resigned.successors
-                            ],
-                        )
-                    ],
-                )
-            ],
-            leader_endpoints=[
-                request.LeaderEndpoint(name=e.name, host=e.host, port=e.port)
-                for e in raft.config.endpoints
-            ],
+            topics=common.metadata_topics(
+                request,
+                leader_id=raft.config.node_id,
+                leader_epoch=resigned.epoch,
+                preferred_successors=[key.id for key in resigned.successors],
+                preferred_candidates=[
+                    request.ReplicaInfo(
+                        candidate_id=key.id, candidate_directory_id=key.directory_or_zero
+                    )
+                    for key in resigned.successors
+                ],
+            ),
+            leader_endpoints=_own_endpoints(raft, request),
         )
 
     return raft.send_to_voters(resigned.unacknowledged, raft.voters.voters, build, now_ms)

@@ -13,7 +13,7 @@ from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.handlers import common
 from kwire.kraft.raft.roles.nominee import Nominee, Prospective
 from kwire.kraft.raft.roles.unattached import Unattached
-from kwire.kraft.raft.types import METADATA_TOPIC, OffsetAndEpoch, ReplicaKey
+from kwire.kraft.raft.types import OffsetAndEpoch, ReplicaKey
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 
@@ -31,7 +31,8 @@ def handle(raft: RaftState, message: msg.Request, now_ms: int) -> None:
         _fail(raft, message, ErrorCode.INVALID_REQUEST)
         return
     error, granted = _vote(raft, request, partition, now_ms)
-    common.reply(raft, message, _response(raft, message, error, granted))
+    response = common.metadata_response(raft, message, m.VoteResponse, error, vote_granted=granted)
+    common.reply(raft, message, response)
 
 
 def _vote(raft: RaftState, request: Any, partition: Any, now_ms: int) -> tuple[ErrorCode, bool]:
@@ -61,30 +62,6 @@ def _fail(raft: RaftState, message: msg.Request, error: ErrorCode) -> None:
     common.reply(raft, message, m.VoteResponse(error_code=error))
 
 
-def _response(raft: RaftState, message: msg.Request, error: ErrorCode, granted: bool) -> Any:
-    response = m.VoteResponse
-    return response(
-        error_code=ErrorCode.NONE,
-        topics=[
-            response.TopicData(
-                topic_name=METADATA_TOPIC,
-                partitions=[
-                    response.PartitionData(
-                        partition_index=0,
-                        error_code=error,
-                        leader_id=common.leader_or_unknown(raft),
-                        leader_epoch=raft.epoch,
-                        vote_granted=granted,
-                    )
-                ],
-            )
-        ],
-        node_endpoints=common.node_endpoints(raft, message, response)
-        if message.version >= 1
-        else [],
-    )
-
-
 def send_requests(raft: RaftState, nominee: Nominee, pre_vote: bool, now_ms: int) -> int:
     """Ask every voter that has not answered yet; when to ask again."""
     end = raft.log.end
@@ -94,23 +71,16 @@ def send_requests(raft: RaftState, nominee: Nominee, pre_vote: bool, now_ms: int
         return request(
             cluster_id=raft.config.cluster_id,
             voter_id=voter.id,
-            topics=[
-                request.TopicData(
-                    topic_name=METADATA_TOPIC,
-                    partitions=[
-                        request.PartitionData(
-                            partition_index=0,
-                            replica_epoch=nominee.epoch,
-                            replica_id=raft.config.node_id,
-                            replica_directory_id=raft.config.directory_id,
-                            voter_directory_id=voter.directory_or_zero,
-                            last_offset_epoch=end.epoch,
-                            last_offset=end.offset,
-                            pre_vote=pre_vote,
-                        )
-                    ],
-                )
-            ],
+            topics=common.metadata_topics(
+                request,
+                replica_epoch=nominee.epoch,
+                replica_id=raft.config.node_id,
+                replica_directory_id=raft.config.directory_id,
+                voter_directory_id=voter.directory_or_zero,
+                last_offset_epoch=end.epoch,
+                last_offset=end.offset,
+                pre_vote=pre_vote,
+            ),
         )
 
     return raft.send_to_voters(nominee.tally.unrecorded(), raft.voters.voters, build, now_ms)
