@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 RETRY_S = 0.5
 PARTITIONS_MAX = 2250  # of one request, as in Kafka
 
+MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+
 Key = tuple[bytes, int]
 
 
@@ -32,6 +34,11 @@ class LogDirectories:
         self._timer: Any = None
         self._is_closed = False
         node.log_manager.moves.on_moved = self._moved
+        node.dynamic_config.add_listener(self._configured)
+        self._configured({})
+
+    def _configured(self, changed: Any) -> None:
+        self._node.log_manager.moves.rate_max = self._node.dynamic_config[MOVE_RATE]
 
     def applied(self, delta: Any) -> None:
         """The metadata changed: compare the directories of the changed partitions."""

@@ -38,7 +38,7 @@ def load_directories(manager: LogManager, expected_topic: ExpectedTopic | None) 
     or without `partition.metadata` is. Without the function nothing is stray. Raises
     LogDirectoryError where going on would lose something silently.
     """
-    futures: list[tuple[str, PartitionName]] = []
+    futures: list[tuple[LogDirectory, str, PartitionName]] = []
     for directory in manager.directories:
         if directory.error is not None:
             continue
@@ -48,12 +48,9 @@ def load_directories(manager: LogManager, expected_topic: ExpectedTopic | None) 
                 yield
         except OSError as error:
             manager.take_offline(directory, error)
-    for path, future in futures:
-        if manager.get(future.topic, future.partition) is not None:
-            logger.info("%s: the copy of a move that did not end; removing it", path)
-            manager.remove_later(path)
-        else:
-            logger.warning("%s is a copy without its original; it is left alone", path)
+    for directory, path, future in futures:
+        if directory.error is None:
+            _meet_future(manager, directory, path, (future.topic, future.partition))
     if all(directory.error is not None for directory in manager.directories):
         raise LogDirectoryError(
             f"no log directory can be read; {manager.directories[0].path}: "
@@ -65,7 +62,7 @@ def _load_steps(
     manager: LogManager,
     directory: LogDirectory,
     expected_topic: ExpectedTopic | None,
-    futures: list[tuple[str, PartitionName]],
+    futures: list[tuple[LogDirectory, str, PartitionName]],
 ) -> Iterator[str]:
     names = manager.files.directories(directory.path)
     if not directory.was_clean and names:
@@ -80,13 +77,38 @@ def _load_steps(
         if (found.topic, found.partition) == METADATA_PARTITION:
             continue
         if found.suffix == FUTURE_SUFFIX:
-            futures.append((f"{directory.path}/{name}", found))
+            futures.append((directory, f"{directory.path}/{name}", found))
             continue
         if found.suffix:
             _meet_suffixed(manager, directory, name, found)
             continue
         _load(manager, directory, name, found, expected_topic)
         yield name
+
+
+def _meet_future(
+    manager: LogManager, directory: LogDirectory, path: str, key: tuple[str, int]
+) -> None:
+    """The copy of a move that had not ended: go on with it, or begin anew when it is asked for."""
+    log = manager.get(*key)
+    if log is None:
+        logger.warning("%s is a copy without its original; it is left alone", path)
+        return
+    try:
+        topic_id = _topic_id(manager, path)
+        if topic_id == log.topic_id and manager.moves.resume(key, directory, path):
+            logger.info("%s: going on with a move that had not ended", path)
+            return
+    except (KafkaError, LogDirectoryError) as error:
+        logger.error("%s: %s; moving it anew", path, error)
+        topic_id = None
+    logger.info("%s: the copy of a move that did not end; removing it", path)
+    manager.remove_later(path)
+    if topic_id is None:
+        try:
+            manager.moves.begin(key, directory)
+        except KafkaError as error:
+            logger.error("%s: %s", path, error)
 
 
 def _meet_suffixed(

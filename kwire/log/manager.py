@@ -282,7 +282,7 @@ class LogManager:
     def open_future(
         self, directory: LogDirectory, path: str, key: tuple[str, int], topic_id: bytes
     ) -> PartitionLog:
-        """An empty log in `path` that is not the partition's yet (see `moving`)."""
+        """The log in `path` that is not the partition's yet (see `moving`)."""
         topic, partition = key
         return open_log(
             path,
@@ -295,6 +295,7 @@ class LogManager:
             scheduler=self.scheduler,
             flusher=directory.flusher,
             open_segments=self._open_segments,
+            clean=directory.was_clean,
             producer_expiration_ms=self.settings.producer_id_expiration_ms,
             verify_transactions=self.settings.verify_transactions,
             on_error=lambda log, error, lost: self.take_offline(directory, error) if lost else None,

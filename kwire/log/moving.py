@@ -2,9 +2,11 @@
 
 The copy grows in `NAME-P.UNIQUE-future` of the other directory, batch by batch as a follower's log
 does, until it has caught up. Then, in one turn of the loop, the rest is copied and synced, the copy
-gets the partition's name, and the original is renamed to `-delete`. A crash before leaves the
-original in place and a `-future` that the next start removes; one between the two renames leaves
-two logs of the same content, of which the next start sets one aside.
+gets the partition's name, and the original is renamed to `-delete`. A stop or a crash before leaves
+the original in place and a `-future` with which the next start goes on, where the two agree; one
+between the two renames leaves two logs of the same content, of which the next start sets one aside.
+
+All moves together copy at most `replica.alter.log.dirs.io.max.bytes.per.second`.
 """
 
 from __future__ import annotations
@@ -32,17 +34,22 @@ logger = logging.getLogger(__name__)
 STEP_BYTES = 1 << 20
 REST_BYTES_MAX = 4 << 20  # what may be left for the turn that switches over
 CLOSE_BYTES = 64 << 10
+THROTTLE_MS = 200  # after which a changed rate shows
 
 Key = tuple[str, int]
 
 
 class LogMoves:
-    """The moves of a node that are under way. `on_moved(log)` hears of each that is done."""
+    """The moves of a node that are under way. `on_moved(log)` hears of each that is done.
+
+    `rate_max` is the limit of all together in bytes per second.
+    """
 
     def __init__(self, manager: LogManager) -> None:
         self._manager = manager
         self.on_moved: Callable[[PartitionLog], None] = lambda log: None
         self.moves: dict[Key, LogMove] = {}
+        self.rate_max: int = LONG_MAX
 
     def begin(self, key: Key, directory: LogDirectory) -> None:
         """Move a partition to `directory`; nothing to do when it is or goes there already.
@@ -59,14 +66,30 @@ class LogMoves:
         source = self._manager.get(*key)
         if source is None or directory.error is not None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{directory.path} is offline")
+        self.moves[key] = move = self._make(source, directory, None)
+        move.step()
+
+    def resume(self, key: Key, directory: LogDirectory, path: str) -> bool:
+        """Go on with the copy that an earlier run left in `path`; False where it is of no use.
+
+        Raises KafkaError.
+        """
+        source = self._manager.get(*key)
+        home = self._manager.directory_of(*key)
+        if source is None or home is directory or key in self.moves:
+            return False
+        move = self._make(source, directory, path)
+        self.moves[key] = move
+        self._manager.scheduler.call_soon(move.step)
+        return True
+
+    def _make(self, source: PartitionLog, directory: LogDirectory, path: str | None) -> LogMove:
         try:
-            move = LogMove(self._manager, source, directory, self._ended)
+            return LogMove(self, self._manager, source, directory, path)
         except OSError as error:
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"Error while creating log in {directory.path}"
             ) from error
-        self.moves[key] = move
-        move.step()
 
     def cancel(self, key: Key) -> None:
         """Give up a move; its copy is removed."""
@@ -75,11 +98,12 @@ class LogMoves:
             move.cancel()
 
     def close(self) -> None:
-        """The node stops: moves begin anew when they are asked for again."""
-        for key in list(self.moves):
-            self.cancel(key)
+        """The node stops: the copies are closed and stay, for the next start to go on with."""
+        for move in self.moves.values():
+            move.suspend()
+        self.moves.clear()
 
-    def _ended(self, move: LogMove, log: PartitionLog | None) -> None:
+    def ended(self, move: LogMove, log: PartitionLog | None) -> None:
         if self.moves.get(move.key) is move:
             del self.moves[move.key]
         if log is not None:
@@ -91,27 +115,58 @@ class LogMove:
 
     def __init__(
         self,
+        moves: LogMoves,
         manager: LogManager,
         source: PartitionLog,
         directory: LogDirectory,
-        ended: Callable[[LogMove, PartitionLog | None], None],
+        path: str | None,
     ) -> None:
         self.key: Key = (source.topic, source.partition)
         self.directory = directory
         self._manager = manager
         self._source = source
-        self._ended = ended
+        self._moves = moves
+        self._owed_bytes = 0.0  # copied, not yet paid for with time
         self._is_over = False
         self._truncations = source.truncations
-        unique = manager.random.random_bytes(16).hex()
-        name = suffixed_name(source.topic, source.partition, unique, FUTURE_SUFFIX)
-        self._path = f"{directory.path}/{name}"
-        manager.files.make_directory(self._path)
-        manager.write_partition_metadata(self._path, source.topic_id)
-        self.target = manager.open_future(directory, self._path, self.key, source.topic_id)
+        if path is None:
+            unique = manager.random.random_bytes(16).hex()
+            name = suffixed_name(source.topic, source.partition, unique, FUTURE_SUFFIX)
+            path = f"{directory.path}/{name}"
+            manager.files.make_directory(path)
+            manager.write_partition_metadata(path, source.topic_id)
+            request = SyncRequest()
+            request.paths.append(f"{path}/{PARTITION_METADATA}")
+            request.directories += [path, directory.path]
+            directory.flusher.request(request).add_done_callback(self._synced)
+        self._path = path
+        self.target = manager.open_future(directory, path, self.key, source.topic_id)
         # Nobody is told of what is in the copy: it is synced at the end, not by flush.messages.
         self.target.reconfigure(replace(source.config, flush_messages=LONG_MAX))
-        self.target.truncate_fully_and_start_at(source.log_start_offset)
+        self._meet()
+
+    def _synced(self, done: Pending[None]) -> None:
+        error = done.error()
+        if error is not None:
+            self._manager.take_offline(self.directory, error)
+
+    def _meet(self) -> None:
+        """Let the copy end where it and the original are the same (KIP-101, KIP-279)."""
+        source, target = self._source, self.target
+        end = target.log_end_offset
+        while end > source.log_start_offset:
+            latest = target.leader_epochs.latest
+            epoch, epoch_end = source.end_offset_for_epoch(latest)
+            end = min(end, epoch_end)
+            target.truncate_to(max(end, 0))
+            if epoch == latest:
+                break
+            # The original knows no batch of that epoch: it was cut off there meanwhile.
+            end = min(
+                end, target.leader_epochs.entries[-1][1] if target.leader_epochs.entries else 0
+            )
+        if not source.log_start_offset < end <= source.log_end_offset:
+            target.truncate_fully_and_start_at(source.log_start_offset)
 
     @property
     def lag(self) -> int:
@@ -124,6 +179,14 @@ class LogMove:
         self._is_over = True
         self.target.abandon()
         self._manager.remove_later(self._path)
+
+    def suspend(self) -> None:
+        """The node stops: close the copy and leave it."""
+        self._is_over = True
+        if self.directory.error is None:
+            self.target.close(sync=True)
+        else:
+            self.target.abandon()
 
     def step(self) -> None:
         """Copy a piece, then give the loop its turn."""
@@ -187,11 +250,27 @@ class LogMove:
             except (KafkaError, OSError) as failure:
                 self._fail(str(failure))
                 return
-        self._manager.scheduler.call_soon(self.step)
+        self._paid()
+
+    def _paid(self) -> None:
+        """The next piece, once the last one was paid for with time."""
+        if self._is_over:
+            return
+        rate = self._moves.rate_max
+        if self._owed_bytes <= 0 or rate >= LONG_MAX:
+            self._owed_bytes = 0.0
+            self._manager.scheduler.call_soon(self.step)
+            return
+        bytes_per_turn = rate * THROTTLE_MS / 1000 / max(len(self._moves.moves), 1)
+        paid = min(self._owed_bytes, bytes_per_turn)
+        wait_ms = THROTTLE_MS * paid / bytes_per_turn if bytes_per_turn else THROTTLE_MS
+        self._owed_bytes -= paid
+        self._manager.scheduler.call_later(wait_ms, self._paid)
 
     def _append(self, slices: FetchSlices) -> None:
         target = self.target
         buffers = [_as_buffer(buffer) for buffer in slices.buffers]
+        self._owed_bytes += slices.size_bytes
         if not buffers:
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "nothing can be read where there is more")
         target.append_as_follower(buffers)
@@ -229,7 +308,7 @@ class LogMove:
         self._is_over = True
         moved = self._manager.exchange(source, target, self.directory)
         logger.info("%s was moved to %s", source.name, self.directory.path)
-        self._ended(self, moved)
+        self._moves.ended(self, moved)
         return True
 
     def _fail(self, reason: str) -> None:
@@ -237,7 +316,7 @@ class LogMove:
             return
         logger.error("%s cannot be moved to %s: %s", self._source.name, self.directory.path, reason)
         self.cancel()
-        self._ended(self, None)
+        self._moves.ended(self, None)
 
 
 def _as_buffer(data: object) -> Buffer:

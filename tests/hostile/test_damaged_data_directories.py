@@ -21,6 +21,7 @@ from kwire.log.types import Isolation
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import Record, build_batch
 from tests.support import data_directories as golden
+from tests.support.effort import seeds
 
 NAMES = ("clean", "killed")
 Sources = dict[str, tuple[Path, dict[str, Any]]]
@@ -120,7 +121,7 @@ def _use(manager: LogManager) -> dict[str, int]:
     return ends
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_damaged_files(seed: int, sources: Sources, tmp_path: Path) -> None:
     draw = random.Random(seed)
     source, facts = sources[draw.choice(NAMES)]

@@ -171,6 +171,53 @@ def test_a_replica_is_moved_by_request(broker: TwoDirectories) -> None:
         assert move(client, target, "t", 7) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+def test_a_throttled_move_goes_on_after_a_restart(tmp_path: Path) -> None:
+    """The rate is changed while the move is under way; a stop in the middle costs nothing."""
+    values = [b"%d" % number for number in range(20)]
+    broker = TwoDirectories(tmp_path)
+    try:
+        with WireClient(broker.start()) as client:
+            client.create_topic("t")
+            for value in values:
+                produce_values(client, "t", 0, [value])
+            alter_rate(client, "0")
+            until(lambda: broker.node.log_manager.moves.rate_max == 0)
+            home = broker.node.log_manager.directory_of("t", 0)
+            assert home is not None
+            source, target = home.path, {broker.one: broker.two, broker.two: broker.one}[home.path]
+            # More than is left for the turn that switches over.
+            produce_values(client, "t", 0, [bytes(900_000)])
+            produce_values(client, "t", 0, [bytes(900_000)])
+            assert move(client, target, "t", 0) == 0
+            assert broker.node.log_manager.moves.moves
+    finally:
+        broker.stop()
+    broker = TwoDirectories(tmp_path)
+    try:
+        with WireClient(broker.start()) as client:
+            assert list(broker.node.log_manager.moves.moves) == [("t", 0)]
+            assert "t-0" in directories(client)[source][1]
+            alter_rate(client, str(1 << 40))
+            until(lambda: "t-0" in directories(client)[target][1])
+            until(lambda: broker.node.log_manager.moves.moves == {})
+            produce_values(client, "t", 0, [b"later"])
+            assert fetch_values(client, "t", 0) == [*values, *[bytes(900_000)] * 2, b"later"]
+            until(lambda: assigned(broker, 0) == directory_id(broker, target))
+    finally:
+        broker.stop()
+
+
+def alter_rate(client: WireClient, value: str) -> None:
+    """Change the limit of moves for the whole cluster."""
+    shape = m.IncrementalAlterConfigsRequest
+    config = shape.AlterableConfig(
+        name="replica.alter.log.dirs.io.max.bytes.per.second", config_operation=0, value=value
+    )
+    resource = shape.AlterConfigsResource(resource_type=4, resource_name="", configs=[config])
+    response = client.call(shape(resources=[resource], validate_only=False), 1)
+    assert response.responses[0].error_code == 0
+
+
 def test_one_failed_directory_leaves_the_other_serving(broker: TwoDirectories) -> None:
     with WireClient(broker.bootstrap) as client:  # type: ignore[attr-defined]
         client.create_topic("t", partitions=2)

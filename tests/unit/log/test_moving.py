@@ -76,8 +76,12 @@ class Node:
 
     def move(self) -> None:
         self.manager.moves.begin(KEY, self.other)
+        self.rest()
+
+    def rest(self) -> None:
+        """Until no move is under way."""
         self.scheduler.turn()
-        for _ in range(50):
+        for _ in range(100):
             if not self.manager.moves.moves:
                 return
             self.scheduler.advance(10)
@@ -214,3 +218,126 @@ def test_a_crash_at_any_change_of_the_disk_keeps_what_was_flushed() -> None:
             assert values[: len(acknowledged)] == acknowledged
             assert len(values) <= len(acknowledged) + 1
             node.append(b"after")
+            was_moving = bool(node.manager.moves.moves)
+            node.rest()
+            assert [value for _, value in read_all(node.log)] == [*values, b"after"]
+            assert node.where() == "/b" or not was_moving
+
+
+def copied(steps: int, config: LogConfig = CONFIG, records: int = 60) -> Node:
+    """A node whose partition is on its way, `steps` pieces of about 2 KB later."""
+    node = Node(1, config)
+    for at in range(records):
+        node.append(b"%03d" % at)
+    node.scheduler.holds_jobs = True
+    node.manager.moves.begin(KEY, node.other)
+    for _ in range(steps):
+        due, node.scheduler._soon = node.scheduler._soon, []
+        for callback in due:
+            callback()
+    return node
+
+
+@pytest.fixture
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kwire.log.moving.STEP_BYTES", 500)
+    monkeypatch.setattr("kwire.log.moving.CLOSE_BYTES", 100)
+
+
+@pytest.mark.usefixtures("small_steps")
+@pytest.mark.parametrize("stop", ["clean", "kill", "power"])
+def test_a_move_goes_on_after_a_restart(stop: str) -> None:
+    node = copied(4)
+    begun = node.manager.moves.moves[KEY].target.log_end_offset
+    assert 0 < begun < 60
+    if stop == "clean":
+        node.manager.shutdown(1)
+    elif stop == "kill":
+        node.disk.process_killed()
+    else:
+        node.scheduler.run_jobs()
+        node.log.sync_now()
+        node.disk.crash()
+    node.start()
+    move = node.manager.moves.moves[KEY]
+    assert move.target.log_end_offset == begun or stop == "power"
+    node.append(b"new")
+    node.rest()
+    assert node.where() == "/b"
+    assert [value for _, value in read_all(node.log)] == [
+        *(b"%03d" % at for at in range(60)),
+        b"new",
+    ]
+    node.scheduler.advance(2000)
+    assert node.disk.directories("/a") == []
+    assert node.disk.directories("/b") == ["topic-0"]
+
+
+@pytest.mark.usefixtures("small_steps")
+def test_a_copy_that_differs_from_its_original_is_cut_back_to_where_they_agree() -> None:
+    """The original was cut and went on in a later epoch while its copy was not open."""
+    node = copied(0, records=20)
+    while node.manager.moves.moves[KEY].target.log_end_offset < 15:
+        node.scheduler._soon.pop(0)()
+    node.manager.shutdown(1)
+    directories = node.disk.directories("/b")
+    node.disk.rename(f"/b/{directories[0]}", "/hidden")
+    node.start()
+    node.log.truncate_to(12)
+    node.log.assign_epoch(1)
+    for at in range(12):
+        batch = client_batch(1, value=b"other %d" % at)
+        node.log.append_as_leader(batch, leader_epoch=1)
+        node.scheduler.turn()
+    node.log.update_high_watermark(24)
+    node.manager.shutdown(1)
+    node.disk.rename("/hidden", f"/b/{directories[0]}")
+    node.start()
+    assert node.manager.moves.moves[KEY].target.log_end_offset == 12
+    expected = read_all(node.log)
+    node.rest()
+    assert node.where() == "/b"
+    assert read_all(node.log) == expected
+    assert node.log.leader_epochs.entries == [(0, 0), (1, 12)]
+
+
+def test_a_copy_of_another_topic_or_beside_its_original_is_removed() -> None:
+    node = Node()
+    node.append(b"1")
+    node.manager.shutdown(1)
+    unique = "0" * 32
+    for path, topic_id in (
+        (f"/a/topic-0.{unique}-future", TOPIC_ID),
+        (f"/b/topic-0.{unique}-future", bytes(range(2, 18))),
+    ):
+        node.disk.make_directory(path)
+        node.manager.write_partition_metadata(path, topic_id)
+    node.start()
+    assert node.manager.moves.moves == {}
+    node.scheduler.advance(2000)
+    assert node.disk.directories("/a") == ["topic-0"]
+    assert node.disk.directories("/b") == []
+
+
+@pytest.mark.usefixtures("small_steps")
+def test_moves_copy_no_faster_than_they_may() -> None:
+    node = Node()
+    for at in range(100):
+        node.append(b"%03d" % at)
+    size_bytes = node.log.size_bytes
+    moves = node.manager.moves
+    moves.rate_max = 1000
+    moves.begin(KEY, node.other)
+    node.scheduler.turn()
+    for seconds in range(1, 4):
+        node.scheduler.advance(1000)
+        copied_bytes = moves.moves[KEY].target.size_bytes
+        assert 1000 * seconds - 600 <= copied_bytes <= 1000 * seconds + 600
+    moves.rate_max = 0
+    node.scheduler.advance(1000)
+    stopped = moves.moves[KEY].target.size_bytes
+    node.scheduler.advance(5000)
+    assert moves.moves[KEY].target.size_bytes == stopped < size_bytes
+    moves.rate_max = 1 << 40
+    node.rest()
+    assert node.where() == "/b"
