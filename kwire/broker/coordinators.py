@@ -16,6 +16,7 @@ from kwire.replica.partition import Partition
 if TYPE_CHECKING:
     from kwire.broker.local_transactions import LocalTransactions
     from kwire.coordinator.group.coordinator import GroupCoordinator
+    from kwire.coordinator.loading import Worker
     from kwire.coordinator.transaction.service import TransactionCoordinator
     from kwire.coordinator.transaction.verifier import TransactionVerifier
 
@@ -30,6 +31,7 @@ class Coordinators:
         self._verifier: TransactionVerifier | None = None
         self._group_configs: Any = None
         self._here: LocalTransactions | None = None
+        self._loader: Any = None
         node.replicas.add_listener(self._leadership)
 
     # -- made when needed
@@ -91,6 +93,7 @@ class Coordinators:
                 migration_policy=config["group.consumer.migration.policy"].lower(),
             ),
             topics=PublishedTopics(node),
+            worker=self._worker(),
             group_value=self._group_configs.value,
         )
 
@@ -122,7 +125,16 @@ class Coordinators:
             loop=node.loop,
             clock=node.clock,
             here=self._local,
+            worker=self._worker(),
         )
+
+    def _worker(self) -> Worker:
+        """A thread that loads, for all coordinators."""
+        from kwire.coordinator.loading import Worker
+
+        if self._loader is None:
+            self._loader = self._node.new_scheduler("kwire-coordinator")
+        return Worker(self._loader.run, lambda: self._node.random.random_bytes(16))
 
     def _count(self, topic: str, config_name: str) -> int:
         known = self._node.image.topics.by_name.get(topic)

@@ -1,18 +1,20 @@
 """Builds a shard from its partition's log, in slices between which the loop turns.
 
 A short log is replayed record by record. A longer one is first reduced to the records that count
-(`reduction.py`), which costs a tenth of replaying them.
+(`reduction.py`): in a thread where there is one and the kernels are compiled, going through the log
+twice, else once and in slices, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from kwire.coordinator import batches
 from kwire.coordinator.reduction import LogReduction
 from kwire.coordinator.seam import CoordinatorLog, Loop, Shard
 from kwire.pending import Pending
+from kwire.protocol.records.compaction_kernel import COMPILED, OffsetMap
 
 # A slice ends after this long or this many steps (time does not pass within a callback of a
 # simulated loop).
@@ -21,6 +23,18 @@ SLICE_STEPS_MAX = 2000
 STEPS_PER_CLOCK_LOOK = 32
 # A log with more records than this is reduced.
 REPLAYED_MAX = 5000
+# Memory of the map of last offsets: 24 bytes a key, a bit more than twice that while it is empty.
+MAP_BYTES_PER_RECORD = 50
+MAP_BYTES_MAX = 128 * 1024 * 1024
+
+Job = Callable[[], int]
+
+
+class Worker(NamedTuple):
+    """A thread for compiled work: `run` a job there; `seed` of 16 bytes that nobody can guess."""
+
+    run: Callable[[Job], Pending[int]]
+    seed: Callable[[], bytes]
 
 
 class Loading:
@@ -38,7 +52,10 @@ class Loading:
         bytes_max: int,
         finished: Callable[[int], None],
         failed: Callable[[Exception], None],
+        worker: Worker | None = None,
     ) -> None:
+        self._worker = worker if COMPILED else None
+        self._is_indexing = False
         self._shard = shard
         self._partition = partition
         self._module = module
@@ -66,13 +83,23 @@ class Loading:
 
     def _begin(self) -> None:
         start = self._log.start_offset(self._partition)
-        if self._log.end_offset(self._partition) - start > REPLAYED_MAX:
-            self._reduction = LogReduction()
+        records = self._log.end_offset(self._partition) - start
+        if records > REPLAYED_MAX:
+            offsets = None
+            if self._worker is not None:
+                size_bytes = min(MAP_BYTES_PER_RECORD * records, MAP_BYTES_MAX)
+                offsets = OffsetMap(size_bytes, self._worker.seed())
+            self._reduction = LogReduction(offsets)
+            self._is_indexing = offsets is not None
         self._read(start)
 
     def _read(self, offset: int) -> None:
         if offset >= self._log.end_offset(self._partition):
-            self._at_end(offset)
+            if self._is_indexing:
+                self._is_indexing = False
+                self._read(self._log.start_offset(self._partition))
+            else:
+                self._at_end(offset)
             return
         answer = self._log.read(self._partition, offset, self._bytes_max)
         if isinstance(answer, Pending):
@@ -83,19 +110,26 @@ class Loading:
             self._take(answer, offset)
 
     def _take(self, buffers: list[Any], offset: int) -> None:
+        reduction = self._reduction
+        if reduction is not None and self._worker is not None:
+            go_through = reduction.index if self._is_indexing else reduction.take
+            job = self._worker.run(lambda: go_through(b"".join(buffers), offset))
+            job.add_done_callback(
+                lambda done: self._guarded(lambda: self._go_on(done.result(), offset))
+            )
+            return
         steps: Iterator[int]
-        if self._reduction is not None:
-            steps = self._reduction.steps(b"".join(buffers), offset)
+        if reduction is not None:
+            steps = reduction.steps(b"".join(buffers), offset)
         else:
             data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
             steps = batches.replay_steps(self._shard, self._module, memoryview(data), offset)
+        self._in_slices(steps, offset, lambda reached: self._go_on(reached, offset))
 
-        def then(reached: int) -> None:
-            if reached == offset:
-                raise ValueError(f"no batch at offset {offset}")
-            self._read(reached)
-
-        self._in_slices(steps, offset, then)
+    def _go_on(self, reached: int, offset: int) -> None:
+        if reached <= offset:
+            raise ValueError(f"no batch at offset {offset}")
+        self._read(reached)
 
     def _at_end(self, end_offset: int) -> None:
         if self._reduction is None:

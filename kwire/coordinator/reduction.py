@@ -9,6 +9,12 @@ which leaves the same records, it would not be either.
 
 Memory is that of the live keys and values. Tombstones are kept, as a deletion may have to reach
 what is left in front of it.
+
+With an `OffsetMap` the log is gone through twice: `index` notes the last offset of each plain key,
+`steps` then takes in the records that nothing plain replaces. Both are compiled loops without the
+interpreter's lock, for a thread; what is left for Python is about as much as there are live keys.
+What a record that is left out would have done to transactions, the one that replaces it does; but
+a tombstone ends what is pending at its place, and is kept while something is.
 """
 
 from __future__ import annotations
@@ -19,6 +25,7 @@ from collections.abc import Iterator
 from kwire.coordinator.seam import NO_PRODUCER_ID, Shard
 from kwire.protocol import coordinator_records
 from kwire.protocol.records import BatchHeader, parse_header, read_batch
+from kwire.protocol.records.compaction_kernel import OffsetMap, index_rows, latest_rows
 from kwire.protocol.records.control import ControlType, parse_control
 from kwire.protocol.records.row_kernel import FULL, OTHER, ROW_FIELDS, RowScan
 
@@ -33,8 +40,9 @@ Survivor = tuple[int, bytes, bytes | None, int, int]
 class LogReduction:
     """Takes the batches of a log in order, then replays what counts into a shard."""
 
-    def __init__(self) -> None:
+    def __init__(self, offsets: OffsetMap | None = None) -> None:
         self.record_count = 0
+        self._offsets = offsets
         # Plain records, in the order of their offsets: what is replaced moves to the end.
         self._latest: dict[bytes, Entry] = {}
         # Records of transactions that were committed, unless a later plain one replaced them.
@@ -42,6 +50,30 @@ class LogReduction:
         # producer id -> (epoch, its records)
         self._pending: dict[int, tuple[int, dict[bytes, Entry]]] = {}
         self._table = memoryview(bytearray(8 * ROW_FIELDS * TABLE_ROWS)).cast("q")
+
+    def index(self, data: bytes, offset: int) -> int:
+        """Note the last offset of the keys of plain records; the next offset."""
+        assert self._offsets is not None
+        scan = RowScan()
+        reached = offset
+        status = FULL
+        while status != 1:
+            status = scan.step(data, len(data), self._table)
+            if scan.rows:
+                index_rows(data, self._table, scan.rows, self._offsets)
+                reached = self._table[ROW_FIELDS * (scan.rows - 1)] + 1
+            if status == OTHER:
+                header = parse_header(data, scan.position)
+                reached = header.next_offset
+                scan.position += header.size_bytes
+        return reached
+
+    def take(self, data: bytes, offset: int) -> int:
+        """All of `steps`; the next offset."""
+        reached = offset
+        for step in self.steps(data, offset):
+            reached = step
+        return reached
 
     def steps(self, data: bytes, offset: int) -> Iterator[int]:
         """Take in the whole batches of `data` from `offset` on; yields the next offset, after at
@@ -64,6 +96,11 @@ class LogReduction:
 
     def _take_rows(self, data: bytes, count: int, offset_min: int) -> int:
         """Plain records by the kernel's table; the next offset."""
+        self.record_count += count
+        reached = self._table[ROW_FIELDS * (count - 1)] + 1
+        if self._offsets is not None:
+            tombstones = bool(self._pending)
+            count = latest_rows(data, self._table, count, self._offsets, tombstones)
         rows = self._table[: ROW_FIELDS * count].tolist()
         latest = self._latest
         others = bool(self._pending or self._settled)
@@ -78,8 +115,7 @@ class LogReduction:
             latest[key] = (offset, value)
             if others:
                 self._replace_others(key, value)
-        self.record_count += count
-        return int(rows[-ROW_FIELDS]) + 1
+        return reached
 
     def _take_batch(self, data: bytes, position: int, header: BatchHeader, offset_min: int) -> None:
         """A batch that is not for the kernel: a marker, a transaction's, a compressed one."""

@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 
 from kwire.clock import Clock
 from kwire.coordinator import batches
-from kwire.coordinator.loading import Loading
+from kwire.coordinator.loading import Loading, Worker
 from kwire.coordinator.open_batch import Encoded, OpenBatch, size_of
 from kwire.coordinator.partition import Held, PartitionShard, ShardState
 from kwire.coordinator.seam import CoordinatorLog, Loop, Moment, Result, Shard
@@ -48,7 +48,8 @@ class CoordinatorRuntime(Generic[S]):
     `module` names Kafka's record definitions ("group-coordinator"). `write_timeout_ms` bounds how
     long a reply waits for its records to be committed, `append_linger_ms` is how long records
     wait for others: 0 not at all, -1 until the end of the turn; `on_appended` is called when the
-    batches of a turn are appended and their replies, as far as committed, have left.
+    batches of a turn are appended and their replies, as far as committed, have left. `worker` is
+    a thread for loading.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class CoordinatorRuntime(Generic[S]):
         base_sequence: int = 0,
         append_linger_ms: int = 0,
         on_appended: Callable[[], None] | None = None,
+        worker: Worker | None = None,
     ) -> None:
         self._module = module
         self._new_shard = new_shard
@@ -75,6 +77,7 @@ class CoordinatorRuntime(Generic[S]):
         self._base_sequence = base_sequence
         self._append_linger_ms = append_linger_ms
         self._on_appended = on_appended
+        self._worker = worker
         # Partitions with an open batch whose time has not come yet.
         self._lingering: dict[int, PartitionShard[S]] = {}
         self._partitions: dict[int, PartitionShard[S]] = {}
@@ -520,6 +523,7 @@ class CoordinatorRuntime(Generic[S]):
             bytes_max=self._load_bytes,
             finished=lambda end_offset: self._finish_loading(current, end_offset),
             failed=lambda error: self._loading_failed(current, error),
+            worker=self._worker,
         )
 
     def _finish_loading(self, current: PartitionShard[S], end_offset: int) -> None:

@@ -25,6 +25,7 @@ class GroupWorld:
         seed: int = 1,
         topics: Any = None,
         consumer_settings: Any = None,
+        worker: Any = None,
         **settings: Any,
     ) -> None:
         self.loop = ManualLoop()
@@ -39,6 +40,7 @@ class GroupWorld:
             random=SeededRandom(seed),
             topics=topics,
             consumer_settings=consumer_settings,
+            worker=worker,
         )
         self.log.listener = self.coordinator.runtime.high_watermark_advanced
         self.epoch = -1

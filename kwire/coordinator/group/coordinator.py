@@ -20,6 +20,7 @@ from kwire.coordinator.group.join import Caller, join_error
 from kwire.coordinator.group.membership import sync_error
 from kwire.coordinator.group.settings import GroupSettings
 from kwire.coordinator.group.shard import GroupShard
+from kwire.coordinator.loading import Worker
 from kwire.coordinator.partitioner import partition_for
 from kwire.coordinator.replies import Answer, Reply, convert, gather
 from kwire.coordinator.runtime import CoordinatorRuntime
@@ -61,6 +62,7 @@ class GroupCoordinator:
         consumer_settings: ConsumerGroupSettings | None = None,
         topics: Topics | None = None,
         group_value: Callable[[str, str], Any] = default_group_value,
+        worker: Worker | None = None,
     ) -> None:
         self.settings = settings
         self._consumer_settings = consumer_settings or ConsumerGroupSettings()
@@ -76,6 +78,7 @@ class GroupCoordinator:
             clock=clock,
             write_timeout_ms=settings.offset_commit_timeout_ms,
             load_bytes=settings.load_bytes,
+            worker=worker,
             append_linger_ms=settings.append_linger_ms,
         )
 

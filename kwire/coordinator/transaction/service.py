@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kwire.clock import Clock
+from kwire.coordinator.loading import Worker
 from kwire.coordinator.partitioner import partition_for
 from kwire.coordinator.runtime import END_OF_TURN, CoordinatorRuntime
 from kwire.coordinator.seam import CoordinatorLog, Loop, Moment, Result
@@ -45,6 +46,7 @@ class TransactionCoordinator:
         loop: Loop,
         clock: Clock,
         here: Here | None = None,
+        worker: Worker | None = None,
     ) -> None:
         self._partition_count = partition_count
         self._transaction_version = transaction_version
@@ -67,6 +69,7 @@ class TransactionCoordinator:
             loop=loop,
             clock=clock,
             base_sequence=-1,
+            worker=worker,
             append_linger_ms=END_OF_TURN,
             # The producer has its answer: its next transaction should not have to wait.
             on_appended=self.markers.flush,

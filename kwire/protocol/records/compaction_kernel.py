@@ -372,6 +372,24 @@ def _fits(
     return True
 
 
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _rows_fit(
+    places: cython.pointer[cython.const[cython.longlong]],
+    rows: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+) -> cython.bint:
+    """Whether all keys of the row kernel's table lie in a buffer of `size` bytes."""
+    row: cython.Py_ssize_t
+    for row in range(rows):
+        if places[5 * row + 1] < 0 or places[5 * row + 1] > size:
+            return False
+        if places[5 * row + 2] > size - places[5 * row + 1]:
+            return False
+    return True
+
+
 def index_keys(
     data: cython.const[cython.uchar][::1],
     table: cython.const[cython.longlong][::1],
@@ -442,6 +460,73 @@ def select(
                     continue
             flags[first + row] = 1
             selection._add(places, at)
+
+
+def index_rows(
+    data: cython.const[cython.uchar][::1],
+    table: cython.const[cython.longlong][::1],
+    rows: cython.Py_ssize_t,
+    offsets: OffsetMap,
+):
+    """`index_keys` over the table of the row kernel; what the map has no place for is left out."""
+    row: cython.Py_ssize_t
+    if len(table) < 5 * rows:
+        raise ValueError(f"{rows} rows in {len(table)} integers")
+    if rows == 0:
+        return
+    if cython.compiled:
+        places = cython.address(table[0])
+        p = cython.address(data[0])
+    else:
+        places = table
+        p = data
+    if not _rows_fit(places, rows, len(data)):
+        raise ValueError("the table belongs to another buffer")
+    with cython.nogil:
+        for row in range(rows):
+            if places[5 * row + 2] >= 0:
+                offsets._hash(p, places[5 * row + 1], places[5 * row + 2])
+                offsets._put(places[5 * row])
+
+
+def latest_rows(
+    data: cython.const[cython.uchar][::1],
+    table: cython.longlong[::1],
+    rows: cython.Py_ssize_t,
+    offsets: OffsetMap,
+    tombstones: cython.bint,
+):
+    """Move the rows that the map knows no later one of to the front of the table, in their order;
+    returns how many. With `tombstones` every one of those is kept, too; rows without a key never.
+    """
+    row: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    kept: cython.Py_ssize_t = 0
+    if len(table) < 5 * rows:
+        raise ValueError(f"{rows} rows in {len(table)} integers")
+    if rows == 0:
+        return 0
+    if cython.compiled:
+        places = cython.address(table[0])
+        p = cython.address(data[0])
+    else:
+        places = table
+        p = data
+    if not _rows_fit(places, rows, len(data)):
+        raise ValueError("the table belongs to another buffer")
+    with cython.nogil:
+        for row in range(rows):
+            if places[5 * row + 2] < 0:
+                continue
+            if not (tombstones and places[5 * row + 4] < 0):
+                offsets._hash(p, places[5 * row + 1], places[5 * row + 2])
+                if places[5 * row] < offsets._get():
+                    continue
+            if kept < row:
+                for i in range(5):
+                    places[5 * kept + i] = places[5 * row + i]
+            kept += 1
+    return kept
 
 
 def rewrite(

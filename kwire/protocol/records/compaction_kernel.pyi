@@ -45,6 +45,10 @@ def select(
     first: int,
     selection: Selection,
 ) -> None: ...
+def index_rows(data: Buffer, table: memoryview[int], rows: int, offsets: OffsetMap) -> None: ...
+def latest_rows(
+    data: Buffer, table: memoryview[int], rows: int, offsets: OffsetMap, tombstones: bool
+) -> int: ...
 def rewrite(
     data: Buffer,
     table: memoryview[int],

@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 
 from kwire.coordinator import batches, loading
 from kwire.coordinator.group.storage import SIMPLE_GROUP, GroupStorage
+from kwire.coordinator.partition import ShardState
 from kwire.coordinator.reduction import LogReduction
 from kwire.coordinator.seam import CoordinatorRecord, Producer
+from kwire.pending import Pending
 from kwire.protocol import messages as m
-from kwire.protocol.errors import UnsupportedRecordError
-from kwire.protocol.records import Codec, Record, build_batch, stamp
+from kwire.protocol.errors import ErrorCode, UnsupportedRecordError
+from kwire.protocol.records import Codec, Record, build_batch, iterate_headers, stamp
+from kwire.protocol.records.compaction_kernel import OffsetMap
 from kwire.protocol.records.control import end_transaction_marker
-from tests.support.groups import GroupWorld
+from tests.support.groups import GroupWorld, codes
 
 MODULE = "group-coordinator"
 GROUPS = st.sampled_from("gh")
@@ -106,15 +109,32 @@ def whole(data: bytes, start: int = 0) -> GroupStorage:
     return storage
 
 
-def reduced(data: bytes, start: int = 0) -> GroupStorage:
+def reduced(
+    data: bytes, start: int = 0, offsets: OffsetMap | None = None, cut_bytes: int | None = None
+) -> GroupStorage:
+    """With a map the log is gone through twice; `cut_bytes` cuts it into pieces of about that."""
     storage = GroupStorage()
     shard: Any = storage
-    reduction = LogReduction()
-    for _ in reduction.steps(data, start):
-        pass
+    reduction = LogReduction(offsets)
+    pieces = [data] if cut_bytes is None else pieces_of(data, cut_bytes)
+    passes = [reduction.take] if offsets is None else [reduction.index, reduction.take]
+    for go_through in passes:
+        reached = start
+        for piece in pieces:
+            reached = max(reached, go_through(piece, reached))
     for _ in reduction.replay_steps(shard, MODULE):
         pass
     return storage
+
+
+def pieces_of(data: bytes, cut_bytes: int) -> list[bytes]:
+    pieces, begun = [], 0
+    for position, header in iterate_headers(data):
+        end = position + header.size_bytes
+        if end - begun >= cut_bytes or end == len(data):
+            pieces.append(data[begun:end])
+            begun = end
+    return pieces
 
 
 @given(STEPS, st.integers(0, 5))
@@ -122,6 +142,78 @@ def reduced(data: bytes, start: int = 0) -> GroupStorage:
 def test_the_same_state(steps: list[Any], start: int) -> None:
     data = log_of(steps)
     assert snapshot(reduced(data, start)) == snapshot(whole(data, start))
+
+
+@given(STEPS, st.integers(2, 9), st.sampled_from([None, 200, 1000]))
+@settings(max_examples=300, deadline=None)
+def test_the_same_state_with_a_map_of_last_offsets(
+    steps: list[Any], keys: int, cut_bytes: int | None
+) -> None:
+    """Also when the map has no place for all keys."""
+    data = log_of(steps)
+    offsets = OffsetMap(24 * keys, bytes(16), 1.0 - 1e-9)
+    assert snapshot(reduced(data, 0, offsets, cut_bytes)) == snapshot(whole(data))
+
+
+def test_a_tombstone_ends_what_is_pending_although_another_commit_follows() -> None:
+    steps: list[Any] = [
+        ("txn", "g", 0, 1),
+        ("delete", "g", 0),
+        ("commit", "g", 0, False),
+    ]
+    found = reduced(log_of(steps), 0, OffsetMap(4096, bytes(16)))
+    assert not found.pending
+    assert found.offsets.by_group["g"]["t"][0].offset == 2
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_long_log_is_loaded_by_a_worker(later: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its jobs end when they like; requests meanwhile hear that the group is being loaded."""
+    if not loading.COMPILED:
+        pytest.skip("jobs are for compiled kernels")
+    monkeypatch.setattr(loading, "REPLAYED_MAX", 50)
+    jobs: list[tuple[Pending[int], Any]] = []
+
+    def run(job: Any) -> Pending[int]:
+        pending: Pending[int] = Pending()
+        if later:
+            jobs.append((pending, job))
+        else:
+            pending.complete(job())
+        return pending
+
+    world = GroupWorld(worker=loading.Worker(run, lambda: bytes(16)), load_bytes=2000)
+    for i in range(100):
+        world.commit(i, partition=i % 3)
+    before = world.shard.storage.snapshot()
+    world.coordinator.runtime.unload(0)
+    world.coordinator.runtime.load(0, 5)
+    world.loop.run()
+    while jobs:
+        answer = world.commit(1)
+        assert codes(answer) == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+        pending, job = jobs.pop(0)
+        pending.complete(job())
+        world.loop.run()
+    assert world.shard.storage.snapshot() == before
+
+
+def test_a_job_that_fails_fails_the_loading(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not loading.COMPILED:
+        pytest.skip("jobs are for compiled kernels")
+    monkeypatch.setattr(loading, "REPLAYED_MAX", 50)
+    world = GroupWorld()
+    for i in range(100):
+        world.commit(i)
+
+    def run(job: Any) -> Pending[int]:
+        return Pending.failed(ValueError("a damaged log"))
+
+    world.coordinator.runtime._worker = loading.Worker(run, lambda: bytes(16))
+    world.coordinator.runtime.unload(0)
+    world.coordinator.runtime.load(0, 5)
+    world.loop.run()
+    assert world.coordinator.runtime.state(0) is ShardState.FAILED
 
 
 def test_only_what_counts_is_replayed() -> None:
@@ -152,8 +244,8 @@ def test_a_long_log_is_loaded_through_the_reduction(monkeypatch: pytest.MonkeyPa
     made: list[LogReduction] = []
 
     class Counted(LogReduction):
-        def __init__(self) -> None:
-            super().__init__()
+        def __init__(self, offsets: OffsetMap | None) -> None:
+            super().__init__(offsets)
             made.append(self)
 
     monkeypatch.setattr(loading, "LogReduction", Counted)

@@ -138,3 +138,38 @@ def test_kafkas_batches(records: Any) -> None:
             plain += status == records.row_kernel.DONE
             assert found == read(data)[: len(found)]
     assert plain > 20
+
+
+@packages
+def test_the_latest_rows_of_a_table(records: Any) -> None:
+    """What `index_rows` has noted decides; a tombstone is kept where it is asked for."""
+    compaction = records.compaction_kernel
+    data = batch((b"a", b"1"), (b"b", b"2"), (None, b"3"), (b"a", None), (b"a", b"4"), (b"c", None))
+    kernel = records.row_kernel
+    table = memoryview(bytearray(8 * kernel.ROW_FIELDS * 10)).cast("q")
+    offsets = compaction.OffsetMap(4096, bytes(16))
+    kernel.RowScan().step(data, len(data), table)
+    compaction.index_rows(data, table, 6, offsets)
+    assert [offsets.get(x) for x in (b"a", b"b", b"c", b"d")] == [4, 1, 5, -1]
+    for tombstones, expected in ((False, [1, 4, 5]), (True, [1, 3, 4, 5])):
+        kernel.RowScan().step(data, len(data), table)
+        kept = compaction.latest_rows(data, table, 6, offsets, tombstones)
+        assert [table[kernel.ROW_FIELDS * i] for i in range(kept)] == expected
+    assert compaction.latest_rows(data, table, 0, offsets, False) == 0
+
+
+@packages
+def test_a_table_of_another_buffer_is_refused(records: Any) -> None:
+    compaction, kernel = records.compaction_kernel, records.row_kernel
+    data = batch((b"key", b"1"), (b"other", b"2"))
+    table = memoryview(bytearray(8 * kernel.ROW_FIELDS * 10)).cast("q")
+    kernel.RowScan().step(data, len(data), table)
+    offsets = compaction.OffsetMap(4096, bytes(16))
+    for act in (
+        lambda: compaction.index_rows(data[:70], table, 2, offsets),
+        lambda: compaction.latest_rows(data[:70], table, 2, offsets, False),
+        lambda: compaction.index_rows(data, table, 11, offsets),
+        lambda: compaction.latest_rows(data, table, 11, offsets, False),
+    ):
+        with pytest.raises(ValueError):
+            act()
