@@ -250,14 +250,18 @@ class LogCleaner:
                 begin()
 
         def begin() -> None:
+            """The next piece, in the thread or on the loop, once the last one is paid for."""
+            start: Callable[[], None] = work_in_thread if self._compiled else turn
             owed = job.bytes_done - job.bytes_charged
             job.bytes_charged = job.bytes_done
             if rate < NO_LIMIT and owed:
                 scheduler.call_later(owed * 1000 / max(rate, 1.0), start)
-            else:
+            elif self._compiled:
                 start()
+            else:
+                scheduler.call_soon(start)
 
-        def start() -> None:
+        def work_in_thread() -> None:
             scheduler.run(piece).add_done_callback(advanced)
 
         def turn() -> None:
@@ -269,9 +273,9 @@ class LogCleaner:
             if is_over:
                 result.complete(value)  # type: ignore[arg-type]
             else:
-                scheduler.call_soon(turn)
+                begin()
 
-        (begin if self._compiled else turn)()
+        begin()
         return result
 
 

@@ -423,9 +423,13 @@ def test_recovery_takes_compacted_transactions_for_what_they_are(
     assert "transaction index" not in caplog.text
 
 
-def test_a_rate_limit_spreads_the_work_over_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_rate_limit_spreads_the_work_over_time(
+    monkeypatch: pytest.MonkeyPatch, compiled: bool
+) -> None:
     monkeypatch.setattr("kwire.log.cleaner.PIECE_BYTES", 1000)
-    world = CleaningWorld(settings=CleanerSettings(io_bytes_per_second_max=10_000.0))
+    settings = CleanerSettings(io_bytes_per_second_max=10_000.0)
+    world = CleaningWorld(settings=settings, compiled=compiled)
     for at in range(10):
         world.append([(b"key-%d" % at, b"x" * 400)])
     world.roll()
