@@ -65,6 +65,8 @@ class LockedError(OSError):
 class SystemFiles:
     """The operating system's files."""
 
+    syncs_in_parallel = True
+
     _window: tuple[int, int, memoryview] = NO_WINDOW  # handle, position, the part that is mapped
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -40,6 +41,10 @@ class NodeThread:
         asyncio.run_coroutine_threadsafe(self.node.start(), self.loop).result(30)
         host, port = self.node.ready_address()
         return f"{host}:{port}"
+
+    @property
+    def thread_id(self) -> int | None:
+        return self._thread.ident
 
     def stop(self) -> None:
         asyncio.run_coroutine_threadsafe(self.node.stop(), self.loop).result(30)
@@ -192,3 +197,28 @@ def test_a_failed_start_does_not_note_a_clean_stop(tmp_path: Path) -> None:
     loop.run_until_complete(node.stop())
     loop.close()
     assert not clean.exists()
+
+
+def test_creating_a_topic_syncs_nothing_on_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each new partition was synced by the loop's own thread once: others waited for the disk."""
+    node = NodeThread(tmp_path)
+    bootstrap = node.start()
+    by: list[int | None] = []
+    try:
+        for name in ("fdatasync", "fsync"):
+            real = getattr(os, name)
+            monkeypatch.setattr(
+                os, name, lambda fd, real=real: (by.append(threading.get_ident()), real(fd))[1]
+            )
+        with WireClient(bootstrap) as client:
+            client.create_topic("t", partitions=20)
+            for partition in range(20):
+                produce_values(client, "t", partition, [b"v"])
+            while len(by) < 40:  # the files of 20 partitions and the directories around them
+                client.metadata([])
+        synced = list(by)
+    finally:
+        node.stop()
+    assert node.thread_id not in synced
