@@ -19,6 +19,7 @@ from kwire.protocol.records import (
     check_crc,
     iterate_headers,
     kernel,
+    parse_header,
 )
 from kwire.protocol.records.control import ControlType, parse_control
 from kwire.protocol.records.header import (
@@ -168,6 +169,19 @@ def stamp_plain(
         BatchHeader, (base_offset, size_bytes, leader_epoch, *fields[3:])
     )
     return stamped
+
+
+def earlier_start(records: Buffer, log_start_offset: int, log_end_offset: int) -> int | None:
+    """Where a log without records has to begin to take `records`, if not where it does.
+
+    A log that begins in the middle of a batch (DeleteRecords) is sent from there on: the batch
+    comes whole. Its copy begins where the batch does, and moves its start then (KAFKA-6975).
+    """
+    if log_start_offset != log_end_offset:
+        return None
+    header = parse_header(records)
+    is_inside = header.base_offset < log_end_offset <= header.last_offset
+    return header.base_offset if is_inside else None
 
 
 def check_follower_batches(

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kwire.log.appending import earlier_start
 from kwire.log.directory_files import PARTITION_METADATA
 from kwire.log.files import Buffer
 from kwire.log.flushing import SyncRequest, sync_files
@@ -273,9 +274,14 @@ class LogMove:
         self._owed_bytes += slices.size_bytes
         if not buffers:
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "nothing can be read where there is more")
+        start = earlier_start(buffers[0], target.log_start_offset, target.log_end_offset)
+        if start is not None:
+            target.truncate_fully_and_start_at(start)
         target.append_as_follower(buffers)
         target.write_tail()
         target.update_high_watermark(min(self._source.high_watermark, target.log_end_offset))
+        if start is not None:
+            target.move_start(self._source.log_start_offset)
 
     def _switch(self) -> bool:
         """Copy the rest and let the copy take over, all in this turn; False when it is too early.

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from kwire.log.appending import earlier_start
 from kwire.log.types import AppendInfo, Isolation, Origin
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -354,8 +355,15 @@ class Partition:
     # -- following
 
     def append_as_follower(self, records: Any) -> AppendInfo:
-        """Append what the leader sent. KafkaError: CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR."""
-        info: AppendInfo = self.log.append_as_follower(records)
+        """Append what the leader sent. KafkaError: CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR.
+
+        A log without records may have to begin earlier for it (`earlier_start`).
+        """
+        log = self.log
+        start = earlier_start(records, log.log_start_offset, log.log_end_offset)
+        if start is not None:
+            self.start_anew_at(start)
+        info: AppendInfo = log.append_as_follower(records)
         self._not_seen_yet(info.last_offset + 1, info.size_bytes)
         return info
 

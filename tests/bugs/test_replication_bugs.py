@@ -117,3 +117,25 @@ def test_kafka_9491_a_log_that_begins_anew_has_its_high_watermark_there(tmp_path
     partition.start_anew_at(100)
     assert partition.log.log_start_offset == 100
     assert partition.log.high_watermark == partition.state.high_watermark == 100
+
+
+def test_kafka_6975_a_log_that_begins_inside_of_a_batch_is_followed(tmp_path: Path) -> None:
+    """DeleteRecords moved the log's start into a batch. Whoever followed from there on, a new
+    replica or one that was down, got the batch that holds it and refused it for ever: it began
+    before the end of the follower's own log."""
+    world = Replicas(tmp_path)
+    world[2].is_up = False
+    world.lead(1, epoch=0, isr=(1,))
+    world.append(1, *(b"%d" % number for number in range(10)))
+    world.append(1, b"last")
+    leader = world[1].partition
+    leader.state.high_watermark = leader.log.log_end_offset
+    leader.log.update_high_watermark(leader.log.log_end_offset)
+    leader.log.delete_records_before(4)
+    world[2].is_up = True
+    world.lead(1, epoch=0, isr=(1,))
+    world.exchange(2000)
+    log = world[2].partition.log
+    assert (log.log_start_offset, log.log_end_offset) == (4, 11)
+    assert log.high_watermark == 11
+    assert world.values(2)[-1] == b"last"

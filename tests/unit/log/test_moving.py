@@ -114,6 +114,21 @@ def test_a_log_moves_with_everything_it_knows() -> None:
     assert len(read_all(node.log)) == 56
 
 
+def test_a_log_that_begins_inside_of_a_batch_moves() -> None:
+    """KAFKA-6975: the copy refused the batch that holds its first offset."""
+    node = Node()
+    node.log.append_as_leader(client_batch(10), leader_epoch=0)
+    node.append(b"last")
+    node.log.delete_records_before(4)
+    before = read_all(node.log)
+    node.move()
+    assert node.where() == "/b"
+    assert node.log.log_start_offset == 4
+    assert read_all(node.log) == before
+    node.append(b"more")
+    assert node.log.log_end_offset == 12
+
+
 def test_it_is_written_to_meanwhile() -> None:
     node = Node()
     for at in range(40):
