@@ -53,7 +53,8 @@ def read_batches(
     At most `bytes_max` bytes of one segment, but with `min_one` at least one batch. Goes on to the
     next segment where compaction has left nothing in one. `next_offset` is -1 when there is none.
     `written_offset` is where the last segment ends. With `may_wait` raises ColdReadError instead of
-    waiting for a disk. With `as_file` much data is told by its place (FileSlice).
+    waiting for a disk. With `as_file` much data is told by its place (FileSlice). Raises
+    KafkaError(CORRUPT_MESSAGE) where the batches are damaged so that a reader would not get on.
     """
     at = segments.floor_index(offset)
     while at < len(segments) and (at == 0 or segments.at(at).base_offset < offset_max):
@@ -62,7 +63,8 @@ def read_batches(
         if start >= 0:
             end = segment.size_bytes
             next_base = segments.next_base(at)
-            if offset_max < (written_offset if next_base is None else next_base):
+            end_offset = written_offset if next_base is None else next_base
+            if offset_max < end_offset:
                 end = segment.position_of(offset_max)
             if start >= end:
                 return EMPTY
@@ -73,9 +75,16 @@ def read_batches(
             limit = min(end, start + bytes_max)
             if as_file and limit - start >= FILE_SLICE_BYTES_MIN and can_map(segment.files):
                 found = _find_in_file(segment, start, limit)
-                if found is not None:
+                if found is not None and offset < found.next_offset <= end_offset:
                     return found
-            return _read(segment, start, end, bytes_max, min_one)
+            found = _read(segment, start, end, bytes_max, min_one)
+            if found.data and not offset < found.next_offset <= end_offset:
+                raise KafkaError(
+                    ErrorCode.CORRUPT_MESSAGE,
+                    f"the batches at {start} in {segment.log_path} end before "
+                    f"{found.next_offset}, not between {offset} and {end_offset}",
+                )
+            return found
         at += 1
     return EMPTY
 

@@ -21,6 +21,7 @@ from kwire.protocol.records import BatchHeader, check_crc, parse_header
 
 logger = logging.getLogger(__name__)
 
+MAGIC_CURRENT = 2
 HEADER_SIZE = 61
 HEADER_SIZE_MIN = 17  # up to the magic
 WALK_CHUNK_BYTES = 64 * 1024
@@ -272,18 +273,29 @@ class Segment:
     def walk(self, position: int, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
         """(position, header) of the written batches from `position` on, up to `end`.
 
-        Raises KafkaError(CORRUPT_MESSAGE) where there is no batch. A torn last batch is given
-        out too: compare its end with `size_bytes`.
+        Raises KafkaError(CORRUPT_MESSAGE) where there is no batch, or one whose offsets cannot be
+        there (no checksum covers them). A torn last batch is given out too: compare its end with
+        `size_bytes`.
         """
         limit = self.size_bytes if end is None else min(end, self.size_bytes)
         chunk, chunk_at = b"", position
+        least, most = self.base_offset, self.base_offset + OFFSET_DELTA_MAX
         while position + HEADER_SIZE_MIN <= limit:
             if position + HEADER_SIZE > chunk_at + len(chunk):
                 chunk_at = position
                 wanted = min(WALK_CHUNK_BYTES, self.size_bytes - position)
                 chunk = self.files.pread(self.handle, wanted, position)
             header = parse_header(chunk, position - chunk_at)
+            last_offset = header.last_offset
+            first_offset = header.base_offset if header.magic >= MAGIC_CURRENT else last_offset
+            if not least <= first_offset <= last_offset <= most:
+                raise KafkaError(
+                    ErrorCode.CORRUPT_MESSAGE,
+                    f"{self.log_path}: offsets {first_offset} to {last_offset} at byte {position} "
+                    f"cannot be there, behind {least - 1}",
+                )
             yield position, header
+            least = last_offset + 1
             position += header.size_bytes
 
     def walk_from(self, offset: int) -> Iterator[tuple[int, BatchHeader]]:
@@ -435,10 +447,15 @@ class Segment:
         """Build both indexes anew from the batches' headers."""
         logger.error("%s: %s; rebuilding the indexes", self.log_path, reason)
         self.reset_indexes()
-        for _, header in self.walk(0):
-            if self.assigned_bytes + header.size_bytes > self.size_bytes:
-                break
-            self.assign(header, header.base_offset, header.max_timestamp)
+        try:
+            for _, header in self.walk(0):
+                if self.assigned_bytes + header.size_bytes > self.size_bytes:
+                    break
+                self.assign(header, header.base_offset, header.max_timestamp)
+        except KafkaError as error:
+            logger.error(
+                "%s: its indexes end at byte %d: %s", self.log_path, self.assigned_bytes, error
+            )
         self.assigned_bytes = self.size_bytes
         self._hints.clear()
         if self.is_sealed:

@@ -10,6 +10,7 @@ import pytest
 
 from kwire.log.log_config import LogConfig
 from kwire.log.types import Isolation
+from kwire.protocol.errors import ErrorCode, KafkaError
 from tests.support.data_directories import committed_offsets
 from tests.support.logs import DIRECTORY, World, names, read_all
 
@@ -432,3 +433,38 @@ def test_log_start_behind_the_end_begins_anew() -> None:
 
 def test_isolation_is_a_number_for_the_wire() -> None:
     assert [int(i) for i in Isolation] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("base", [0, 2, 40, 1 << 40, 1 << 62])
+@pytest.mark.parametrize("with_index", [True, False])
+def test_offsets_that_cannot_be_there_are_told_not_served(base: int, with_index: bool) -> None:
+    """No checksum covers a batch's base offset. Readers looped, or an index overflowed."""
+    world = World(config=LogConfig(segment_bytes=700, index_interval_bytes=100))
+    for _ in range(30):
+        world.append(value=bytes(50))
+        world.scheduler.turn()
+    second = world.log.segments.bases[1]
+    size_bytes = world.log.segments.first.size_bytes // second
+    assert second > 4
+    log = world.reopen()
+    for number in (3, second - 1):
+        world.overwrite(world.path(".log"), number * size_bytes, base.to_bytes(8, "big"))
+    if not with_index:
+        segment = log.segments.first
+        segment.rebuild_indexes("as asked by the test")
+
+    def read_segment() -> None:
+        offset = 0
+        while offset < second:
+            slices: Any = log.read(offset, size_bytes + 10)
+            assert offset < slices.next_offset <= second
+            offset = slices.next_offset
+
+    with pytest.raises(KafkaError) as caught:
+        read_segment()
+    assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
+    slices: Any = log.read(second, 10_000)
+    assert slices.next_offset > second
+    world.append(value=b"after")
+    world.scheduler.turn()
+    assert log.log_end_offset == 31
