@@ -23,6 +23,7 @@ from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.protocol.records import parse_header
+from kwire.protocol.records.header import NoBatchError
 from kwire.protocol.records.validation import CheckedBatch, check_produced
 from kwire.replica.partition import AckWaiter, Partition
 
@@ -392,6 +393,8 @@ class _Produce(Pending[Any]):
                 )
                 for item in record_errors
             ]
+            answer.error_message = error.message
+        elif isinstance(error, NoBatchError):
             answer.error_message = error.message
         if partition is None or partition.log is None or error.code in BARE_ERRORS:
             return

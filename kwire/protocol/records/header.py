@@ -163,6 +163,13 @@ def add_sequence(sequence: int, increment: int) -> int:
     return (sequence + increment) & 0x7FFFFFFF
 
 
+class NoBatchError(KafkaError):
+    """CORRUPT_MESSAGE for bytes that cannot be cut into batches; Kafka tells the client why."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.CORRUPT_MESSAGE, message)
+
+
 def parse_header(buffer: Buffer, offset: int = 0) -> BatchHeader:
     """The header of the batch that starts at `offset`.
 
@@ -180,6 +187,8 @@ def parse_header(buffer: Buffer, offset: int = 0) -> BatchHeader:
         fields = HEADER.unpack_from(buffer, offset)
         size_bytes = fields[1] + PREFIX_SIZE
         if size_bytes < HEADER_SIZE:
+            if size_bytes < SIZE_MIN_LEGACY:
+                raise _no_batch(fields[1])
             raise _corrupt(
                 f"Record batch is corrupted (the size {size_bytes} is smaller than the minimum "
                 f"allowed overhead {HEADER_SIZE})"
@@ -188,6 +197,10 @@ def parse_header(buffer: Buffer, offset: int = 0) -> BatchHeader:
     if magic > MAGIC_CURRENT:
         raise _corrupt(f"Invalid magic found in record: {_signed_byte(magic)}")
     return _parse_legacy(buffer, offset, available)
+
+
+def _no_batch(length: int) -> NoBatchError:
+    return NoBatchError(f"Record size {length} is less than the minimum record overhead (14)")
 
 
 def _parse_legacy(buffer: Buffer, offset: int, available: int) -> BatchHeader:
@@ -220,20 +233,20 @@ def _parse_legacy(buffer: Buffer, offset: int, available: int) -> BatchHeader:
 def next_batch_size(buffer: Buffer, offset: int, end: int) -> int:
     """Size of the whole batch that starts at `offset`, or 0 when it does not fit before `end`.
 
-    This is how Kafka splits a buffer into batches. Raises KafkaError(CORRUPT_MESSAGE) for a length
-    below 14 or a magic other than 0, 1 and 2.
+    This is how Kafka splits a buffer into batches. Raises NoBatchError for a length below 14 or a
+    magic other than 0, 1 and 2.
     """
     available = end - offset
     if available < PREFIX_SIZE:
         return 0
     length: int = _PREFIX.unpack_from(buffer, offset)[1]
     if length < SIZE_MIN_LEGACY - PREFIX_SIZE:
-        raise _corrupt(f"Record size {length} is less than the minimum record overhead (14)")
+        raise _no_batch(length)
     if available < MAGIC_POSITION + 1:
         return 0
     magic = buffer[offset + MAGIC_POSITION]
     if magic > MAGIC_CURRENT:
-        raise _corrupt(f"Invalid magic found in record: {_signed_byte(magic)}")
+        raise NoBatchError(f"Invalid magic found in record: {_signed_byte(magic)}")
     size_bytes = length + PREFIX_SIZE
     return size_bytes if size_bytes <= available else 0
 
