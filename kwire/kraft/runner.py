@@ -52,6 +52,7 @@ class ControllerRunner:
         """A controller request; the answer comes when it holds. Errors are answers, except
         KafkaError NOT_CONTROLLER, with which the result fails when leadership is lost."""
         reply: Pending[Any] = Pending()
+        was_active = self.is_active
         raft = self._driver.raft
         context.next_offset = raft.log.end_offset
         context.wall_ms = context.wall_ms or self._driver.clock.wall_ms()
@@ -70,7 +71,11 @@ class ControllerRunner:
             reply.fail(_not_controller())
             return reply
         if not self.is_active:
-            reply.complete(response)
+            # An append may end the leadership: a leader that was asleep learns of it by then.
+            if was_active:
+                reply.fail(_not_controller())
+            else:
+                reply.complete(response)
             return reply
         self.when_committed(raft.log.end_offset, reply, response)
         self._driver.arm()
@@ -79,7 +84,7 @@ class ControllerRunner:
     def append(self, records: Records) -> Pending[None]:
         """Append records that no request asked for; done when they are committed."""
         reply: Pending[None] = Pending()
-        if not self.is_active or not self._append(records):
+        if not self.is_active or not self._append(records) or not self.is_active:
             reply.fail(_not_controller())
         else:
             self.when_committed(self._driver.raft.log.end_offset, reply, None)
