@@ -229,18 +229,13 @@ def vote_not_synced(replace: Any) -> None:
 
 def votes_twice(replace: Any) -> None:
     """A voter grants a second candidate its vote in the same epoch."""
-    from kwire.kraft.raft.roles.unattached import Unattached
+    from kwire.kraft.raft.roles import nominee, unattached
 
-    original = Unattached.can_grant_vote
+    def grants(role: Any, candidate: Any, up_to_date: bool, pre_vote: bool) -> bool:
+        return up_to_date
 
-    def can_grant(self: Any, candidate: Any, up_to_date: bool, pre_vote: bool) -> bool:
-        voted, self._voted = self._voted, None
-        try:
-            return bool(original(self, candidate, up_to_date, pre_vote))
-        finally:
-            self._voted = voted
-
-    replace(Unattached, "can_grant_vote", can_grant)
+    replace(unattached, "grants_unless_decided", grants)
+    replace(nominee, "grants_unless_decided", grants)
 
 
 def votes_for_shorter_logs(replace: Any) -> None:

@@ -19,7 +19,7 @@ from tests.sim.model import CommittedLog
 
 TOPICS = {"plain": 2, "exact": 2}
 ADMIN_TOPICS_MAX = 6
-THINK_S = 0.5
+THINK_S = 0.8
 UNCOMMITTED, COMMITTED = 0, 1
 REJECTED = (
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
