@@ -7,6 +7,7 @@ with Cluster(tmp_path) as cluster:            # three kwire nodes, broker and co
 
 Cluster(tmp_path, kwire=(1,), kafka_brokers=(4,))   # one kwire controller, a Kafka broker joins
 Cluster(tmp_path, kafka=(1,), kwire_brokers=(4,))   # the other way round
+Cluster(tmp_path, static_voters=True)               # controller.quorum.voters, kraft.version 0
 Cluster(tmp_path, hosts={1: ...}, prefixes={1: ("ip", "netns", "exec", ...)})   # elsewhere
 """
 
@@ -202,6 +203,7 @@ class Cluster:
         fast: bool = True,
         hosts: Mapping[int, str] | None = None,
         prefixes: Mapping[int, Sequence[str]] | None = None,
+        static_voters: bool = False,
     ) -> None:
         self.root = root
         self.nodes: dict[int, NodeProcess] = {}
@@ -246,9 +248,15 @@ class Cluster:
                 "log.dirs": str(node.data),
                 **common,
             }
-        self._format()
+        if static_voters:
+            voters = ",".join(
+                f"{node.node_id}@{node.host}:{node.controller_port}" for node in self.controllers
+            )
+            for node in self.nodes.values():
+                node.settings["controller.quorum.voters"] = voters
+        self._format(static_voters)
 
-    def _format(self) -> None:
+    def _format(self, static_voters: bool) -> None:
         random = SystemRandom()
         initial = ",".join(
             f"{node.node_id}@{node.host}:{node.controller_port}:"
@@ -257,15 +265,16 @@ class Cluster:
         )
         for node in self.nodes.values():
             node.data.mkdir(parents=True)
-            is_controller = "controller" in node.roles
+            is_controller = "controller" in node.roles and not static_voters
             options = FormatOptions(
                 CLUSTER_ID,
                 node.node_id,
                 [str(node.data)],
                 str(node.data),
-                is_controller=is_controller,
+                is_controller="controller" in node.roles,
                 initial_controllers=initial if is_controller else None,
-                no_initial_controllers=not is_controller,
+                no_initial_controllers="controller" not in node.roles,
+                has_static_voters=static_voters,
             )
             format_directories(options, clock=SystemClock(), random=random)
 
