@@ -61,13 +61,17 @@ format: setup-test
 unit: setup-test
 	$(BIN)/python -m pytest -q -n 2 tests/unit tests/bugs $(ARGS)
 
-# Longer runs of the same tests: ten times the seeds. `make sim SEED=42` replays one, with RUNS=m the m
-# seeds from there on.
+# Longer runs of the same tests: ten times the seeds, thousands of partitions, a gigabyte to compact
+# beside Kafka's own cleaner. `make sim SEED=42` replays one seed, with RUNS=m the m from there on.
 EFFORT ?= 10
-stress: setup-test
-	$(if $(SEED),KWIRE_SIM_SEED=$(SEED)) \
-	  KWIRE_EFFORT=$(EFFORT) KWIRE_RAFT_SEEDS=$$((40 * $(EFFORT))) KWIRE_POWER_SEEDS=$$((12 * $(EFFORT))) \
+STRESS := $(if $(SEED),KWIRE_SIM_SEED=$(SEED)) KWIRE_EFFORT=$(EFFORT)
+stress: setup-test peers
+	$(STRESS) KWIRE_RAFT_SEEDS=$$((40 * $(EFFORT))) KWIRE_POWER_SEEDS=$$((12 * $(EFFORT))) \
 	  $(BIN)/python -m pytest -q -n 2 tests/sim tests/hostile tests/unit/kraft tests/unit/log $(ARGS)
+	$(STRESS) KWIRE_SCALE=$$((4 * $(EFFORT))) KWIRE_CLEANER_MB=$$((104 * $(EFFORT))) \
+	  $(BIN)/python -m pytest -q tests/system/test_retention_at_scale.py \
+	  tests/differential/test_cleaner_live.py tests/differential/test_data_directories_live.py \
+	  tests/differential/test_read_by_kafka.py $(ARGS)
 
 sim: setup-test
 	$(if $(SEED),$(BIN)/python -m tests.sim.history $(SEED) $(or $(RUNS),1) $(ARGS),\

@@ -2,8 +2,9 @@
 
 The logs are random workloads that kwire's log wrote into a data directory of Kafka. A copy is
 cleaned by Kafka, started on it with an impatient cleaner, another one by ours; then both get the
-same further records, and again. KWIRE_EFFORT multiplies the partitions. With KWIRE_RECORD=FILE what
-Kafka did to some of them is written for tests/golden/log/test_cleaned_by_kafka.py.
+same further records, and again. KWIRE_EFFORT multiplies the partitions; KWIRE_CLEANER_MB is the
+size of the large log. With KWIRE_RECORD=FILE what Kafka did to some of them is written for
+tests/golden/log/test_cleaned_by_kafka.py.
 """
 
 from __future__ import annotations
@@ -11,26 +12,33 @@ from __future__ import annotations
 import base64
 import dataclasses
 import gzip
+import hashlib
 import json
 import os
 import pathlib
 import shutil
 import time
+from typing import Any
 
 from kwire.clock import SeededRandom, SystemClock
 from kwire.log.checkpoints import parse_checkpoint
+from kwire.log.log_config import LogConfig
+from kwire.protocol.records import Codec
+from kwire.protocol.records.reading import read_batch
 from tests.support.cleaning import (
     CONFIG,
     TOPIC,
     CleaningWorld,
     Outcome,
+    describe,
     plain_outcome,
     random_workload,
 )
 from tests.support.kafka import running_kafka
 
 PARTITIONS = 12 * int(os.environ.get("KWIRE_EFFORT", "1"))
-SEED = int(os.environ.get("KWIRE_SEED", "1"))
+SEED = int(os.environ.get("KWIRE_SIM_SEED") or os.environ.get("KWIRE_SEED", "1"))
+LARGE_MB = int(os.environ.get("KWIRE_CLEANER_MB", "8"))
 ROUNDS = 3
 RECORDED = 6
 DELETE_RETENTION_MS = 500
@@ -43,13 +51,13 @@ TOPIC_CONFIG = {
     "segment.ms": str(10**12),
 }
 OUR_CONFIG = dataclasses.replace(CONFIG, delete_retention_ms=DELETE_RETENTION_MS)
-IMPATIENT = {"log.cleaner.backoff.ms": "50", "log.cleaner.dedupe.buffer.size": str(20 << 20)}
+IMPATIENT = {"log.cleaner.backoff.ms": "50"}
 
 
-def _create_topic(bootstrap: str) -> None:
+def _create_topic(bootstrap: str, partitions: int, config: dict[str, str]) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    topic = NewTopic(TOPIC, PARTITIONS, 1, config=TOPIC_CONFIG)
+    topic = NewTopic(TOPIC, partitions, 1, config=config)
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for done in admin.create_topics([topic]).values():
         done.result(30)
@@ -69,11 +77,15 @@ def _fill(data: pathlib.Path, round_: int) -> dict[tuple[str, int], int]:
 
 
 def _clean_by_kafka(
-    folder: pathlib.Path, data: pathlib.Path, bases: dict[tuple[str, int], int]
+    folder: pathlib.Path,
+    data: pathlib.Path,
+    bases: dict[tuple[str, int], int],
+    buffer_bytes: int = 20 << 20,
 ) -> None:
     checkpoint = data / "cleaner-offset-checkpoint"
-    with running_kafka(folder, IMPATIENT):
-        limit = time.monotonic() + 60
+    settings = {**IMPATIENT, "log.cleaner.dedupe.buffer.size": str(buffer_bytes)}
+    with running_kafka(folder, settings):
+        limit = time.monotonic() + 60 + LARGE_MB
         while True:
             done = parse_checkpoint(checkpoint.read_bytes()) if checkpoint.exists() else {}
             if all(done.get(key, 0) >= base for key, base in bases.items()):
@@ -126,7 +138,7 @@ def test_kafkas_cleaner_and_ours_leave_the_same(tmp_path: pathlib.Path) -> None:
     ours = tmp_path / "ours"
     recorded: list[dict[str, object]] = []
     with running_kafka(tmp_path) as bootstrap:
-        _create_topic(bootstrap)
+        _create_topic(bootstrap, PARTITIONS, TOPIC_CONFIG)
     for round_ in range(ROUNDS):
         bases = _fill(data, round_)
         if round_ == 0:
@@ -153,3 +165,95 @@ def test_kafkas_cleaner_and_ours_leave_the_same(tmp_path: pathlib.Path) -> None:
         while SystemClock().wall_ms() < start_ms + DELETE_RETENTION_MS:
             time.sleep(0.05)
     _record(recorded)
+
+
+def _fill_large(world: CleaningWorld, random: SeededRandom) -> None:
+    """1 KB records in batches: plain, idempotent, of transactions of both ends, tombstones."""
+    value = random.random_bytes(500) * 2
+    keys = LARGE_MB * 400
+    sent = step = 0
+    open_transactions: dict[int, None] = {}
+    while sent < LARGE_MB << 20:
+        step += 1
+        kind = random.below(12)
+        options: dict[str, Any] = {"codec": (Codec.NONE, Codec.LZ4, Codec.ZSTD)[random.below(3)]}
+        if kind < 4:
+            options |= {"producer_id": 1 + random.below(8), "transactional": True}
+            open_transactions[options["producer_id"]] = None
+        elif kind < 6:
+            options["producer_id"] = 10 + random.below(4)
+        rows: list[tuple[bytes, bytes | None]] = []
+        for at in range(10 + random.below(80)):
+            number = random.below(keys)
+            body = b"%012d" % (step * 100 + at) + value[: 900 - number % 300]
+            rows.append((b"key-%09d" % number, None if at % 17 == 3 else body))
+            sent += 1000
+        world.append(rows, **options)
+        if kind == 11 and open_transactions:
+            producer = list(open_transactions)[random.below(len(open_transactions))]
+            del open_transactions[producer]
+            world.mark(producer, commit=random.below(3) > 0)
+    for producer in open_transactions:
+        world.mark(producer, commit=random.below(3) > 0)
+    world.roll()
+
+
+def _digest(data: pathlib.Path, config: LogConfig) -> dict[str, Any]:
+    """What is left of the large log: counts to look at, and a digest of every batch and record."""
+    world = CleaningWorld(config, partitions=0, directory=str(data))
+    log = world.log
+    shapes, rows = hashlib.sha256(), hashlib.sha256()
+    counts = {"batches": 0, "records": 0, "tombstones": 0, "control": 0}
+    for segment in log.segments:
+        for position, header in segment.walk(0):
+            counts["batches"] += 1
+            counts["control"] += header.is_control
+            shapes.update(describe(header).encode() + b"\n")
+            for record in read_batch(segment.pread(header.size_bytes, position)):
+                counts["records"] += 1
+                counts["tombstones"] += record.value is None
+                rows.update(repr((record.offset, record.key, record.value)).encode())
+    aborted = [entry[:3] for segment in log.segments for entry in segment.aborted_transactions()]
+    found = {
+        **counts,
+        "end": log.log_end_offset,
+        "segments": log.segments.bases,
+        "aborted": aborted,
+        "shapes": shapes.hexdigest(),
+        "rows": rows.hexdigest(),
+    }
+    world.manager.shutdown()
+    return found
+
+
+def test_of_a_large_log_they_leave_the_same(tmp_path: pathlib.Path) -> None:
+    """Several segments, tombstones, transactions, codecs; a gigabyte under `make stress`."""
+    segment_bytes = LARGE_MB << 16
+    config = dataclasses.replace(
+        CONFIG, segment_bytes=segment_bytes, index_interval_bytes=4096, delete_retention_ms=1
+    )
+    topic_config = {
+        **TOPIC_CONFIG,
+        "internal.segment.bytes": str(segment_bytes),
+        "index.interval.bytes": "4096",
+        "delete.retention.ms": "1",
+    }
+    data, ours = tmp_path / "node-1" / "data", tmp_path / "ours"
+    with running_kafka(tmp_path) as bootstrap:
+        _create_topic(bootstrap, 1, topic_config)
+    world = CleaningWorld(config, partitions=0, directory=str(data))
+    _fill_large(world, SeededRandom(SEED))
+    before = len(world.log.segments)
+    base = world.log.segments.active.base_offset
+    world.manager.shutdown()
+    assert before > 5
+    shutil.copytree(data, ours)
+    _clean_by_kafka(tmp_path, data, {(TOPIC, 0): base}, 256 << 20)
+    world = CleaningWorld(config, partitions=0, directory=str(ours))
+    world.log.update_high_watermark(world.log.log_end_offset)
+    assert world.clean() == 1
+    world.manager.shutdown()
+    by_kafka, by_us = _digest(data, config), _digest(ours, config)
+    assert by_kafka["tombstones"]
+    assert by_kafka["aborted"]
+    assert by_us == by_kafka
