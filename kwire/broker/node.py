@@ -244,7 +244,10 @@ class Node:
         for name in self.config.controller_listener_names():
             if name in self.listeners:
                 await self.listeners[name].start()
-        await self._done(self.metadata.start(), "an active controller")
+        limit_ms = None
+        if not self.config.is_controller:
+            limit_ms = self.config["initial.broker.registration.timeout.ms"]
+        await self._done(self.metadata.start(), "an active controller", limit_ms)
         if self.config.is_broker:
             await self._start_broker()
 
@@ -270,10 +273,13 @@ class Node:
         end_s = None if limit_ms is None else self.loop.time() + limit_ms / 1000
         while not future.done():
             if end_s is not None and self.loop.time() >= end_s:
-                raise StartError(f"waited {limit_ms} ms for {what}: no controller took it")
+                raise StartError(f"waited {limit_ms} ms for {what}, without success")
+            wait_s = STILL_WAITING_S * 2
+            if end_s is not None:
+                wait_s = min(wait_s, max(0.0, end_s - self.loop.time()))
             timer = self.loop.call_later(STILL_WAITING_S, logger.info, "waiting for %s", what)
             try:
-                await asyncio.wait_for(asyncio.shield(future), STILL_WAITING_S * 2)
+                await asyncio.wait_for(asyncio.shield(future), wait_s)
             except TimeoutError:
                 continue
             finally:
