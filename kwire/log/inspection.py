@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from kwire.log.checkpoints import parse_checkpoint
+from kwire.log.cross_checks import AbortCheck, EpochCheck
 from kwire.log.directory_files import parse_partition_metadata, parse_properties
 from kwire.log.epochs import parse_epochs
 from kwire.log.files import Files, SystemFiles
@@ -20,6 +21,7 @@ from kwire.log.producer_snapshot import decode_snapshot
 from kwire.log.segment import HEADER_SIZE
 from kwire.log.transaction_index import ENTRY_SIZE as TRANSACTION_ENTRY_SIZE
 from kwire.log.transaction_index import TransactionIndex
+from kwire.protocol import uuids
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.records import BatchHeader, check_crc, parse_header
 from kwire.protocol.records.reading import iterate_batch
@@ -178,13 +180,19 @@ def verify_file(path: str, files: Files | None = None, *, deep: bool = False) ->
 def _verify_small(path: str, kind: Kind, files: Files) -> list[Problem]:
     checks: dict[str, Callable[[bytes], object]] = {
         "producer snapshot": decode_snapshot,
-        "properties": parse_properties,
+        "properties": _parse_meta_properties,
         "partition metadata": parse_partition_metadata,
         "epochs": parse_epochs,
         "offsets": parse_checkpoint,
-        "quorum state": _parse_json,
-        "clean shutdown": _parse_json,
+        "quorum state": _parse_quorum_state,
+        "clean shutdown": _parse_clean_shutdown,
     }
+    if kind.name in ("offset index", "time index"):
+        faults: list[Problem] = []
+        form = ">ii" if kind.name == "offset index" else ">qi"
+        for _ in _entries(path, form, kind.base_offset, files, faults):
+            pass
+        return faults
     if kind.name == "transaction index":
         index, valid = TransactionIndex.load(files, path)
         position = len(index.entries) * TRANSACTION_ENTRY_SIZE
@@ -198,13 +206,35 @@ def _verify_small(path: str, kind: Kind, files: Files) -> list[Problem]:
     return []
 
 
-def _parse_json(data: bytes) -> object:
+def _parse_json(data: bytes, *numbers: str) -> None:
     import json
 
     try:
-        return json.loads(data)
+        values = json.loads(data)
     except ValueError as error:
         raise ValueError(f"no JSON: {error}") from None
+    for name in numbers:
+        if not isinstance(values, dict) or type(values.get(name)) is not int:
+            raise ValueError(f"has no number {name}")
+
+
+def _parse_quorum_state(data: bytes) -> None:
+    _parse_json(data, "data_version", "leaderId", "leaderEpoch")
+
+
+def _parse_clean_shutdown(data: bytes) -> None:
+    _parse_json(data, "version", "brokerEpoch")
+
+
+def _parse_meta_properties(data: bytes) -> None:
+    values = parse_properties(data)
+    for name in ("version", "cluster.id", "node.id"):
+        if not values.get(name):
+            raise ValueError(f"has no {name}")
+    if values["version"] != "1" or not values["node.id"].isdecimal():
+        raise ValueError(f"version {values['version']} of node {values['node.id']}")
+    if "directory.id" in values:
+        uuids.from_text(values["directory.id"])
 
 
 # -- a segment with its indexes -----------------------------------------------------------------
@@ -296,6 +326,7 @@ def _verify_batches(
     problems: list[Problem],
     indexes: _IndexCheck | None,
     deep: bool,
+    others: Sequence[EpochCheck | AbortCheck] = (),
 ) -> int:
     """Check a file's batches; returns the offset behind the last one."""
     expected, epoch = base_offset, -1
@@ -314,6 +345,8 @@ def _verify_batches(
         expected = max(expected, header.next_offset)
         if indexes is not None:
             indexes.meet(batch)
+        for other in others:
+            other.meet(batch)
         if deep:
             _verify_records(path, batch, problems)
     if indexes is not None:
@@ -358,6 +391,9 @@ def _verify_segments(path: str, files: Files, deep: bool) -> Iterator[Problem]:
     names = list(files.listing(path))
     logs = [n for n in names if kind_of(n).name == "segment" and n.endswith(".log")]
     end_offset = -1
+    aborts = AbortCheck(files)
+    epochs = EpochCheck(path, files) if any(files.size_of(f"{path}/{n}") for n in logs) else None
+    others = (aborts,) if epochs is None else (aborts, epochs)
     for name in sorted(logs):
         problems: list[Problem] = []
         base_offset = kind_of(name).base_offset
@@ -367,8 +403,12 @@ def _verify_segments(path: str, files: Files, deep: bool) -> Iterator[Problem]:
             problems.append(Problem(file, 0, reason))
         is_empty = files.size_of(file) == 0
         indexes = None if is_empty else _IndexCheck(file, base_offset, files, problems)
-        end_offset = _verify_batches(file, base_offset, files, problems, indexes, deep)
+        aborts.begin(file[: -len(".log")] + ".txnindex")
+        end_offset = _verify_batches(file, base_offset, files, problems, indexes, deep, others)
+        aborts.finish(end_offset)
         yield from problems
+    for fault in (*aborts.faults, *(epochs.faults if epochs is not None else ())):
+        yield Problem(*fault)
     stems = {name[:20] for name in logs}
     for name in names:
         is_index = kind_of(name).name in ("offset index", "time index", "transaction index")

@@ -12,6 +12,7 @@ import pytest
 
 from kwire.cli.main import main
 from kwire.clock import SystemClock
+from kwire.log.inspection import kind_of
 from kwire.log.log_config import LogConfig
 from kwire.log.partition_log import PartitionLog
 from kwire.protocol.records import Record, build_batch
@@ -127,6 +128,9 @@ def test_stats_sum_up_each_partition(partition: Path, capsys: pytest.CaptureFixt
         ("0.timeindex", lambda d: d[:7] + b"\x01" + d[8:], "is not the largest"),
         ("1.snapshot", lambda d: d[:-1] + b"\x01", "CRC"),
         ("leader-epoch-checkpoint", lambda d: b"0\n1\n", "announced"),
+        ("leader-epoch-checkpoint", lambda d: d.replace(b"1 20", b"1 21"), "for offset 20, whose"),
+        ("leader-epoch-checkpoint", lambda d: b"0\n1\n0 0\n", "has epoch 0 for offset 20"),
+        ("leader-epoch-checkpoint", None, "is missing"),
     ],
 )
 def test_every_damage_is_named_with_its_place(
@@ -145,6 +149,125 @@ def test_every_damage_is_named_with_its_place(
     status, lines = run(capsys, "verify", str(partition))
     assert status == 1
     assert any(line.startswith(str(path)) and reason in line for line in lines), lines
+
+
+@pytest.mark.parametrize(
+    ("suffix", "damage", "reason"),
+    [
+        (".index", lambda d: d + b"abc", "half an entry"),
+        (".index", lambda d: d[8:] + d[:8], "does not ascend"),
+        (".timeindex", lambda d: d[12:] + d[:12], "does not ascend"),
+        (".timeindex", lambda d: d[:-1], "half an entry"),
+    ],
+)
+def test_an_index_alone_is_looked_at_too(
+    partition: Path, capsys: pytest.CaptureFixture[str], suffix: str, damage: Any, reason: str
+) -> None:
+    path = min(partition.glob(f"*{suffix}"))
+    assert run(capsys, "verify", str(path))[0] == 0
+    path.write_bytes(damage(path.read_bytes()))
+    status, lines = run(capsys, "verify", str(path))
+    assert status == 1
+    assert lines[0].startswith(str(path))
+    assert reason in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (None, "would be shown"),
+        (lambda d: d[:-34], "would be shown"),
+        (lambda d: d[:9] + b"\x63" + d[10:], "is no abort of producer 99"),
+        (lambda d: d[:25] + bytes([d[25] + 1]) + d[26:], "is no abort of producer"),
+        (lambda d: d + d[-34:-16] + b"\0\0\0\0\0\0\x0f\xff" + d[-8:], "behind the last batch"),
+        (lambda d: d + b"x", "no entry in order"),
+    ],
+)
+def test_transaction_indexes_are_compared_with_the_markers(
+    directories: dict[str, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    damage: Any,
+    reason: str,
+) -> None:
+    """A missing one would show aborted records."""
+    partition = tmp_path / "tx-0"
+    shutil.copytree(directories["clean"] / "tx-0", partition)
+    assert run(capsys, "verify", str(partition))[0] == 0
+    path = min(partition.glob("*.txnindex"))
+    if damage is None:
+        path.unlink()
+    else:
+        path.write_bytes(damage(path.read_bytes()))
+    status, lines = run(capsys, "verify", str(partition))
+    assert status == 1
+    assert any(line.startswith(str(path)) and reason in line for line in lines), lines
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("meta.properties", b"version=1\nnode.id=1\n"),
+        ("meta.properties", b"version=1\nnode.id=x\ncluster.id=a\n"),
+        ("meta.properties", b"version=1\nnode.id=1\ncluster.id=a\ndirectory.id=short\n"),
+        (".kafka_cleanshutdown", b"{}"),
+        (".kafka_cleanshutdown", b"[1"),
+        ("__cluster_metadata-0/quorum-state", b'{"leaderId":1}'),
+        ("__cluster_metadata-0/quorum-state", b"0"),
+        ("recovery-point-offset-checkpoint", b"0\n1\nt 0\n"),
+        ("log-start-offset-checkpoint", b"1\n0\n"),
+        ("replication-offset-checkpoint", b"0\n2\nt 0 5\n"),
+        ("cleaner-offset-checkpoint", b"\xff"),
+        ("plain-0/partition.metadata", b"version: 0\n"),
+        ("plain-0/leader-epoch-checkpoint", b"0\n2\n5 3\n4 9\n"),
+    ],
+)
+def test_small_files_that_make_no_sense_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str, content: bytes
+) -> None:
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    status, lines = run(capsys, "verify", str(tmp_path))
+    assert status == 1, lines
+    assert lines[0].startswith(str(path))
+
+
+def test_every_kind_of_file_is_dumped(
+    directories: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each file of Kafka's directories by itself: verified, and its dump says something."""
+    kinds: dict[str, int] = {}
+    told: dict[str, None] = {}
+    for path in sorted(directories["clean"].rglob("*")):
+        kind = kind_of(str(path)).name
+        if not path.is_file() or kind == "other" or kinds.setdefault(kind, 0) >= 8:
+            continue
+        kinds[kind] += 1
+        assert run(capsys, "verify", str(path))[0] == 0
+        status, lines = run(capsys, "dump", str(path))
+        assert status == 0
+        if lines:
+            told[kind] = None
+        assert run(capsys, "dump", "--json", str(path))[0] == 0
+    assert (
+        sorted(told)
+        == sorted(kinds)
+        == [
+            "clean shutdown",
+            "epochs",
+            "metadata snapshot",
+            "offset index",
+            "offsets",
+            "partition metadata",
+            "producer snapshot",
+            "properties",
+            "quorum state",
+            "segment",
+            "time index",
+            "transaction index",
+        ]
+    )
 
 
 @pytest.mark.parametrize("seed", range(30))
