@@ -14,14 +14,15 @@ from typing import Any
 
 from tests.golden.coordinator import consumer_scripts as consumers
 from tests.golden.coordinator import migration_scripts as migration
-from tests.golden.coordinator import transaction_scripts as transactions
+from tests.golden.coordinator import transaction_steps as transactions
+from tests.golden.coordinator.transaction_scripts import SETTINGS as TRANSACTION_SETTINGS
 from tests.support.broker import running_broker
 from tests.support.coordinator_scripts import CoordinatorRun, wait_until_ready
 from tests.support.group_scripts import OverTcp
 from tests.support.kafka import kafka_libs, running_kafka
 
 SETTINGS = {
-    **transactions.SETTINGS,
+    **TRANSACTION_SETTINGS,
     **consumers.SETTINGS,
     "group.consumer.session.timeout.ms": 600_000,
     "group.consumer.max.session.timeout.ms": 600_000,
@@ -108,7 +109,7 @@ def patient(steps: Any) -> Any:
 
 def work(address: str) -> tuple[dict[str, CoordinatorRun], Shown]:
     """Do all of it; the runs, and what they look at."""
-    target = OverTcp(address)
+    target = OverTcp(address, probes=True)
     wait_until_ready(target)
     runs: dict[str, CoordinatorRun] = {}
     for name, (steps, _) in WORK.items():
@@ -127,7 +128,7 @@ def look(runs: dict[str, CoordinatorRun], target: OverTcp) -> Shown:
 
 
 def look_again(runs: dict[str, CoordinatorRun], address: str) -> Shown:
-    target = OverTcp(address)
+    target = OverTcp(address, probes=True)
     wait_until_ready(target)
     return look(runs, target)
 

@@ -29,6 +29,7 @@ from kwire.broker.dispatch import Dispatcher
 from kwire.clock import SeededRandom
 from kwire.coordinator.group.coordinator import GroupCoordinator
 from kwire.coordinator.group.settings import GroupSettings
+from kwire.coordinator.partitioner import partition_for
 from kwire.kraft.images.topics import TopicImage, TopicsImage
 from kwire.pending import Pending
 from kwire.protocol import coordinator_records, frame, uuids
@@ -38,6 +39,10 @@ from kwire.protocol.records import iterate_headers, read_batch
 from tests.support.coordinators import ManualClock, ManualLoop, MemoryLog
 
 CLIENT_ID = "checks"
+#: Of the brokers that are probed; how long they may take; who has no consumer groups.
+OFFSETS_PARTITIONS = 4
+KNOWN_WITHIN_S = 30
+UNSUPPORTED_VERSION, INVALID_REQUEST = 35, 42
 _MEMBER_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _KEYS = {info.name: key for key, info in API_KEYS.items()}
 _ORDERED = ("members", "groups", "topics", "results")
@@ -66,9 +71,11 @@ class Target(Protocol):
 
 
 class OverTcp:
-    """A broker at HOST:PORT."""
+    """A broker at HOST:PORT. With `probes` a new topic counts as made when all of the group
+    coordinators know it."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, probes: bool = False) -> None:
+        self._probes = probes
         host, port = address.rsplit(":", 1)
         self._address = (host, int(port))
         self._connections: dict[str, socket.socket] = {}
@@ -87,8 +94,39 @@ class OverTcp:
         )
         created = self.receive("admin").topics[0]
         assert created.error_code == 0, created
-        time.sleep(0.3)
+        if self._probes:
+            self._until_known(name)
+        else:
+            time.sleep(0.3)
         return bytes(created.topic_id)
+
+    def _until_known(self, topic: str) -> None:
+        """Until every group coordinator has heard of a topic: members of groups of their own, one
+        on each partition of `__consumer_offsets`, are assigned its partitions."""
+        shape = m.ConsumerGroupHeartbeatRequest
+        for partition in range(OFFSETS_PARTITIONS):
+            names = (f"probe-{topic}-{i}" for i in itertools.count())
+            group = next(x for x in names if partition_for(x, OFFSETS_PARTITIONS) == partition)
+            member, epoch = "probe", 0
+            deadline = time.monotonic() + KNOWN_WITHIN_S
+            while time.monotonic() < deadline:
+                request = shape(
+                    group_id=group, member_id=member, member_epoch=epoch,
+                    rebalance_timeout_ms=60_000, subscribed_topic_names=[topic],
+                    topic_partitions=[],
+                )  # fmt: skip
+                self.post("probe", "ConsumerGroupHeartbeat", 1, request)
+                answer = self.receive("probe")
+                if answer.error_code in (UNSUPPORTED_VERSION, INVALID_REQUEST):
+                    time.sleep(0.3)  # a broker without such groups
+                    return
+                epoch = answer.member_epoch if answer.error_code == 0 else 0
+                if answer.assignment is not None and answer.assignment.topic_partitions:
+                    break
+                time.sleep(0.02)
+            leave = shape(group_id=group, member_id=member, member_epoch=-1)
+            self.post("probe", "ConsumerGroupHeartbeat", 1, leave)
+            self.receive("probe")
 
     def post(self, connection: str, api: str, version: int, request: Any) -> None:
         data = b"".join(frame.encode_request(_KEYS[api], version, 1, CLIENT_ID, request))

@@ -21,6 +21,10 @@ _oldest = {name: steps for name, steps in _older.items() if name not in _OF_VERS
 
 SETS: dict[str, tuple[dict[str, Any], dict[str, list[Any]]]] = {
     "transactions": (transaction_scripts.SETTINGS, transaction_scripts.SCRIPTS),
+    "transactions-expiry": (
+        transaction_scripts.EXPIRY_SETTINGS,
+        transaction_scripts.EXPIRY_SCRIPTS,
+    ),
     "transactions-version-1": ({**transaction_scripts.SETTINGS, FEATURE: 1}, _older),
     "transactions-version-0": ({**transaction_scripts.SETTINGS, FEATURE: 0}, _oldest),
     "consumer-groups": (

@@ -4,6 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.golden.coordinator.transaction_queries import SCRIPTS as QUERIES
+from tests.golden.coordinator.transaction_steps import (
+    ELSEWHERE,
+    OTHER,
+    TOPIC,
+    add,
+    add_offsets,
+    begin,
+    commit,
+    describe,
+    described_as,
+    end,
+    end5,
+    fetch,
+    init,
+    marker,
+    offsets,
+    produce,
+    producers,
+)
+
 # The broker's configs: every partition is read for its records, time-outs pass within a script.
 SETTINGS = {
     "offsets.topic.num.partitions": 4,
@@ -11,10 +32,11 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": 0,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000,
     "transaction.remove.expired.transaction.cleanup.interval.ms": 1000,
-    "transactional.id.expiration.ms": 25_000,
+    "transactional.id.expiration.ms": 600_000,
     "transaction.max.timeout.ms": 300_000,
 }
-Step = list[Any]
+#: Of the scripts that wait until a transactional id has expired; others may take their time.
+EXPIRY_SETTINGS = {**SETTINGS, "transactional.id.expiration.ms": 25_000}
 
 SCRIPTS: dict[str, list[Any]] = {}
 
@@ -22,154 +44,6 @@ SCRIPTS: dict[str, list[Any]] = {}
 def script(name: str, *steps: Any) -> None:
     SCRIPTS[name] = list(steps)
 
-
-def init(
-    version: int = 4, saves: Any = None, how: str = "settled", conn: str = "a", **fields: Any
-) -> Step:
-    made = {"transactional_id": "@t", "transaction_timeout_ms": 60_000, **fields}
-    return [how, conn, "InitProducerId", version, made, saves or {}]
-
-
-def begin(name: str = "p", **fields: Any) -> Step:
-    """A new owner of the transactional id; its id and epoch are $name and $name-e."""
-    return init(saves={name: "producer_id", f"{name}-e": "producer_epoch"}, **fields)
-
-
-def add(
-    version: int = 3, p: str = "p", topics: Any = None, how: str = "settled", **fields: Any
-) -> Step:
-    asked = [
-        {"name": name, "partitions": indexes} for name, indexes in (topics or {"@a": [0]}).items()
-    ]
-    if version >= 4:
-        transaction = {
-            "transactional_id": "@t", "producer_id": f"${p}", "producer_epoch": f"${p}-e",
-            "verify_only": False, "topics": asked, **fields,
-        }  # fmt: skip
-        return [how, "a", "AddPartitionsToTxn", version, {"transactions": [transaction]}]
-    made = {
-        "v3_and_below_transactional_id": "@t",
-        "v3_and_below_producer_id": f"${p}",
-        "v3_and_below_producer_epoch": f"${p}-e",
-        "v3_and_below_topics": asked,
-        **{f"v3_and_below_{k}": v for k, v in fields.items()},
-    }
-    return [how, "a", "AddPartitionsToTxn", version, made]
-
-
-def add_offsets(version: int = 3, p: str = "p", how: str = "settled", **fields: Any) -> Step:
-    made = {
-        "transactional_id": "@t", "producer_id": f"${p}", "producer_epoch": f"${p}-e",
-        "group_id": "@g", **fields,
-    }  # fmt: skip
-    return [how, "a", "AddOffsetsToTxn", version, made]
-
-
-def commit(version: int = 3, p: str = "p", how: str = "settled", **fields: Any) -> Step:
-    topic = fields.pop("topic", "#@a" if version >= 6 else "@a")
-    metadata = fields.pop("metadata", "m")
-    named = {"topic_id" if version >= 6 else "name": topic}
-    partition = {
-        "partition_index": fields.pop("partition", 0),
-        "committed_offset": fields.pop("offset", 7),
-        "committed_metadata": metadata,
-    }
-    made = {
-        "transactional_id": "@t", "group_id": "@g", "producer_id": f"${p}",
-        "producer_epoch": f"${p}-e", "topics": [{**named, "partitions": [partition]}], **fields,
-    }  # fmt: skip
-    return [how, "a", "TxnOffsetCommit", version, made]
-
-
-def end(
-    version: int = 3, committed: bool = True, p: str = "p", how: str = "settled", **fields: Any
-) -> Step:
-    saves = fields.pop("saves", {})
-    made = {
-        "transactional_id": "@t", "producer_id": f"${p}", "producer_epoch": f"${p}-e",
-        "committed": committed, **fields,
-    }  # fmt: skip
-    return [how, "a", "EndTxn", version, made, saves]
-
-
-def end5(committed: bool = True, p: str = "p", new: str = "p", **fields: Any) -> Step:
-    """EndTxn that gives the next epoch, which becomes $new-e."""
-    saves = {new: "producer_id", f"{new}-e": "producer_epoch"}
-    return end(5, committed, p, saves=saves, **fields)
-
-
-def produce(
-    version: int = 11, p: str = "p", sequence: int = 0, values: Any = ("x",), how: str = "settled",
-    **fields: Any,
-) -> Step:  # fmt: skip
-    topic = fields.pop("topic", "#@a" if version >= 13 else "@a")
-    batch = {
-        "batch": list(values), "producer_id": f"${p}", "producer_epoch": f"${p}-e",
-        "base_sequence": sequence, **fields.pop("options", {}),
-    }  # fmt: skip
-    data = {
-        ("topic_id" if version >= 13 else "name"): topic,
-        "partition_data": [{"index": fields.pop("index", 0), "records": batch}],
-    }
-    made = {
-        "transactional_id": "@t",
-        "acks": -1,
-        "timeout_ms": 9000,
-        "topic_data": [data],
-        **fields,
-    }
-    return [how, "a", "Produce", version, made]
-
-
-def fetch(isolation: int = 1, topic: str = "@a", offset: int = 0) -> Step:
-    partition = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
-    made = {
-        "max_wait_ms": 100, "min_bytes": 0, "max_bytes": 1 << 20, "isolation_level": isolation,
-        "topics": [{"topic": topic, "partitions": [partition]}],
-    }  # fmt: skip
-    return ["send", "a", "Fetch", 11, made]
-
-
-def offsets(group: str = "@g", stable: bool = False, **fields: Any) -> Step:
-    asked = {"group_id": group, "topics": None, **fields}
-    made = {"groups": [asked], "require_stable": stable}
-    return ["send", "a", "OffsetFetch", 9, made]
-
-
-def describe(*ids: str) -> Step:
-    return ["send", "a", "DescribeTransactions", 0, {"transactional_ids": list(ids) or ["@t"]}]
-
-
-def described_as(state: str) -> Step:
-    """DescribeTransactions until the transaction is in a state."""
-    wanted = {"transaction_states.0.transaction_state": state}
-    return ["until", "a", "DescribeTransactions", 0, {"transactional_ids": ["@t"]}, wanted]
-
-
-def listed(version: int = 2, **fields: Any) -> Step:
-    return ["send", "a", "ListTransactions", version, fields]
-
-
-def producers(topic: str = "@a", *indexes: int) -> Step:
-    asked = [{"name": topic, "partition_indexes": list(indexes) or [0]}]
-    return ["send", "a", "DescribeProducers", 0, {"topics": asked}]
-
-
-def marker(
-    version: int = 1, p: str = "p", committed: bool = True, topic: str = "@a", **fields: Any
-) -> Step:
-    extra = {"transaction_version": fields.pop("tv", 0)} if version >= 2 else {}
-    made = {
-        "producer_id": f"${p}", "producer_epoch": f"${p}-e", "transaction_result": committed,
-        "coordinator_epoch": 0, "topics": [{"name": topic, "partition_indexes": [0]}],
-        **extra, **fields,
-    }  # fmt: skip
-    return ["send", "a", "WriteTxnMarkers", version, {"markers": [made]}]
-
-
-TOPIC = ["topic", "@a", 2]
-OTHER = ["topic", "@b", 1]
-ELSEWHERE = {"producer_id": {"plus": ["p", 1000]}}
 
 # ------------------------------------------------------------------ InitProducerId
 
@@ -680,66 +554,8 @@ script(
     begin("q"),
 )
 
-# ------------------------------------------------------------------ describing
-
-script(
-    "describe",
-    TOPIC,
-    OTHER,
-    begin(),
-    add(topics={"@b": [0], "@a": [1, 0]}),
-    describe("@t", "@unknown"),
-    describe("", "@t"),
-    ["send", "a", "DescribeTransactions", 0, {"transactional_ids": []}],
-    end(),
-    described_as("CompleteCommit"),
-)
-script(
-    "list",
-    TOPIC,
-    begin(),
-    begin("q", transactional_id="@u"),
-    add(),
-    *[listed(v) for v in range(3)],
-    *[listed(0, state_filters=[s]) for s in ("Ongoing", "ongoing", "Empty", "Bogus", "")],
-    listed(0, state_filters=["Empty", "Ongoing", "Bogus"]),
-    listed(0, producer_id_filters=["$p"]),
-    listed(0, producer_id_filters=["$p", "$q"], state_filters=["Ongoing"]),
-    listed(0, producer_id_filters=[{"plus": ["p", 1000]}]),
-    listed(1, duration_filter=0),
-    listed(1, duration_filter=100_000),
-    listed(1, duration_filter=-1),
-    listed(1, duration_filter=-5),
-    *[
-        listed(2, transactional_id_pattern={"pattern": p})
-        for p in ("~t", "~[tu]", "~", ".*", "", "[", "(?=x)")
-    ],
-    listed(2, transactional_id_pattern=None),
-    end(),
-)
-script(
-    "describe-producers",
-    TOPIC,
-    producers("@a", 0, 1, 9),
-    producers("@none"),
-    begin(),
-    add(),
-    produce(),
-    producers("@a", 0, 1),
-    end(),
-    described_as("CompleteCommit"),
-    producers(),
-    ["send", "a", "DescribeProducers", 0, {"topics": []}],
-)
-script(
-    "find-coordinator",
-    *[
-        ["send", "a", "FindCoordinator", v, {"key": "@t", "key_type": kind}]
-        for v in (1, 3)
-        for kind in (1, 7)
-    ],
-    ["send", "a", "FindCoordinator", 4, {"key_type": 1, "coordinator_keys": ["@t", ""]}],
-)
+SCRIPTS.update(QUERIES)
+EXPIRY_SCRIPTS = {"transactional-id-expires": SCRIPTS.pop("transactional-id-expires")}
 
 #: Those that clusters of transaction version 0 and 1 run, too.
 OLDER_VERSIONS = (

@@ -9,13 +9,14 @@ import pytest
 
 from kwire.broker.local_transactions import LocalTransactions
 from kwire.pending import Pending
-from tests.golden.coordinator import transaction_scripts as scripts
+from tests.golden.coordinator import transaction_steps as scripts
+from tests.golden.coordinator.transaction_scripts import SETTINGS
 from tests.support.coordinator_scripts import CoordinatorRun, SimulatedBroker, wait_until_ready
 
 
 @pytest.fixture
 def broker() -> Iterator[SimulatedBroker]:
-    target = SimulatedBroker(scripts.SETTINGS)
+    target = SimulatedBroker(SETTINGS)
     wait_until_ready(target)
     yield target
     target.stop()
