@@ -13,6 +13,8 @@ from kwire.spark.client_settings import client_config
 from kwire.spark.job import JobError
 
 TIMEOUT_S = 30.0
+# librdkafka ends a request itself; this is for a future that it forgets.
+FUTURE_TIMEOUT_S = TIMEOUT_S + 10
 EARLIEST = "earliest"
 LATEST = "latest"
 GROUPS_IN_FLIGHT = 50
@@ -49,7 +51,7 @@ class Cluster:
 
         try:
             metadata = self._admin.list_topics(timeout=TIMEOUT_S)
-        except KafkaException as error:
+        except (KafkaException, TimeoutError) as error:
             raise JobError(f"{self.bootstrap}: {_reason(error)}") from None
         return sorted(name for name in metadata.topics if not name.startswith("__"))
 
@@ -70,9 +72,9 @@ class Cluster:
         found: dict[str, TopicInfo] = {}
         for name, future in futures.items():
             try:
-                described = future.result(TIMEOUT_S)
-            except KafkaException as error:
-                if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                described = future.result(FUTURE_TIMEOUT_S)
+            except (KafkaException, TimeoutError) as error:
+                if _code(error) == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     continue
                 raise JobError(f"topic {name}: {_reason(error)}") from None
             numbers = tuple(sorted(partition.id for partition in described.partitions))
@@ -109,8 +111,10 @@ class Cluster:
         )
         for partition, future in futures.items():
             try:
-                found[partition.topic, partition.partition] = int(future.result(TIMEOUT_S).offset)
-            except KafkaException as error:
+                found[partition.topic, partition.partition] = int(
+                    future.result(FUTURE_TIMEOUT_S).offset
+                )
+            except (KafkaException, TimeoutError) as error:
                 name = f"{partition.topic}-{partition.partition}"
                 raise JobError(f"offsets of {name}: {_reason(error)}") from None
         return found
@@ -124,9 +128,11 @@ class Cluster:
 
         topic = NewTopic(name, partitions, -1, config=dict(configs or {}))
         try:
-            self._admin.create_topics([topic], request_timeout=TIMEOUT_S)[name].result(TIMEOUT_S)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            self._admin.create_topics([topic], request_timeout=TIMEOUT_S)[name].result(
+                FUTURE_TIMEOUT_S
+            )
+        except (KafkaException, TimeoutError) as error:
+            if _code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise JobError(f"creating {name}: {_reason(error)}") from None
 
     def add_partitions(self, name: str, count: int) -> None:
@@ -138,8 +144,8 @@ class Cluster:
             [NewPartitions(name, count)], request_timeout=TIMEOUT_S
         )
         try:
-            futures[name].result(TIMEOUT_S)
-        except KafkaException as error:
+            futures[name].result(FUTURE_TIMEOUT_S)
+        except (KafkaException, TimeoutError) as error:
             raise JobError(f"partitions of {name}: {_reason(error)}") from None
 
     def topic_configs(self, name: str) -> dict[str, str]:
@@ -150,8 +156,8 @@ class Cluster:
         resource = ConfigResource(ResourceType.TOPIC, name)
         futures = self._admin.describe_configs([resource], request_timeout=TIMEOUT_S)
         try:
-            entries = futures[resource].result(TIMEOUT_S)
-        except KafkaException as error:
+            entries = futures[resource].result(FUTURE_TIMEOUT_S)
+        except (KafkaException, TimeoutError) as error:
             raise JobError(f"configs of {name}: {_reason(error)}") from None
         own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
         return {key: e.value for key, e in entries.items() if e.source == own and e.value}
@@ -161,8 +167,10 @@ class Cluster:
         from confluent_kafka import ConsumerGroupState, KafkaException
 
         try:
-            listed = self._admin.list_consumer_groups(request_timeout=TIMEOUT_S).result(TIMEOUT_S)
-        except KafkaException as error:
+            listed = self._admin.list_consumer_groups(request_timeout=TIMEOUT_S).result(
+                FUTURE_TIMEOUT_S
+            )
+        except (KafkaException, TimeoutError) as error:
             raise JobError(f"groups of {self.bootstrap}: {_reason(error)}") from None
         idle = (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
         return {
@@ -178,8 +186,8 @@ class Cluster:
         request = [ConsumerGroupTopicPartitions(group)]
         futures = self._admin.list_consumer_group_offsets(request, request_timeout=TIMEOUT_S)
         try:
-            found = futures[group].result(TIMEOUT_S).topic_partitions
-        except KafkaException as error:
+            found = futures[group].result(FUTURE_TIMEOUT_S).topic_partitions
+        except (KafkaException, TimeoutError) as error:
             raise JobError(f"offsets of group {group}: {_reason(error)}") from None
         return {(p.topic, p.partition): p.offset for p in found if p.offset >= 0}
 
@@ -192,14 +200,21 @@ class Cluster:
             [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=TIMEOUT_S
         )
         try:
-            futures[group].result(TIMEOUT_S)
-        except KafkaException as error:
+            futures[group].result(FUTURE_TIMEOUT_S)
+        except (KafkaException, TimeoutError) as error:
             return _reason(error)
         return None
 
 
-def _reason(error: Any) -> str:
-    return str(error.args[0].str()) if error.args else str(error)
+def _code(error: BaseException) -> int | None:
+    """librdkafka's error code; None for a wait that ended."""
+    found: Any = error.args[0] if error.args else None
+    return int(found.code()) if hasattr(found, "code") else None
+
+
+def _reason(error: BaseException) -> str:
+    found: Any = error.args[0] if error.args else None
+    return str(found.str()) if hasattr(found, "str") else f"no answer in {FUTURE_TIMEOUT_S:.0f} s"
 
 
 def partitions_of(topics: Mapping[str, TopicInfo]) -> list[Partition]:

@@ -201,8 +201,13 @@ class Mirror:
                 if self.options.once:
                     break
                 self.progress.wait(self.options.interval)
-        if not self.progress.stopping or self.options.groups:
+        try:
             self.translate_groups()
+        except JobError as error:
+            # A mirror is stopped because its source is lost: that is no failure of the mirror.
+            if not self.progress.stopping:
+                raise
+            self.progress.say(f"groups are as they were: {one_line(error)}")
 
     def batch(self) -> int:
         """One batch; how many offsets are left behind it."""

@@ -191,33 +191,37 @@ def recover(mirror: Mirror, partitions: Sequence[Partition]) -> dict[Partition, 
 def translate(
     spark: Any, log: LakeLog, rows: Sequence[tuple[str, str, int, int]], prefix: str
 ) -> dict[str, dict[Partition, int]]:
-    """{group: {target partition: offset}} for (group, topic, partition, committed) rows.
-
-    A committed offset becomes the target offset behind the last record that was consumed; where
-    nothing below it was mirrored, the first one that was.
-    """
-    from pyspark.sql import functions as f
-
+    """{group: {target partition: offset}} for (group, topic, partition, committed) rows."""
     if not rows:
         return {}
     groups = spark.createDataFrame(
         list(rows), "group string, sourceTopic string, sourcePartition int, committed bigint"
     )
-    runs = read(spark, log)
-    joined = f.broadcast(groups).join(runs, ["sourceTopic", "sourcePartition"])
-    consumed = f.col("sourceFirst") < f.col("committed")
-    inside = f.least(f.col("committed") - 1, f.col("sourceLast")) - f.col("sourceFirst") + 1
-    behind = f.col("targetFirst") + f.least(inside, f.col("records"))
-    found = (
-        joined.groupBy("group", "sourceTopic", "sourcePartition")
-        .agg(
-            f.max_by(f.when(consumed, behind), f.when(consumed, f.col("sourceFirst"))).alias("at"),
-            f.min("targetFirst").alias("first"),
-        )
-        .collect()
-    )
+    found = positions(groups, read(spark, log)).collect()
     translated: dict[str, dict[Partition, int]] = {}
     for row in found:
         key = (f"{prefix}{row.sourceTopic}", row.sourcePartition)
-        translated.setdefault(row.group, {})[key] = row.first if row["at"] is None else row["at"]
+        translated.setdefault(row.group, {})[key] = row.position
     return translated
+
+
+def positions(groups: Any, runs: Any) -> Any:
+    """group, sourceTopic, sourcePartition, position: where a group goes on in the target.
+
+    Behind the last record that it has consumed, but never behind one that it has not: where both
+    clusters were written to, their records lie in different orders. Where nothing below the
+    committed offset was mirrored, the first record that was.
+    """
+    from pyspark.sql import functions as f
+
+    joined = f.broadcast(groups).join(runs, ["sourceTopic", "sourcePartition"])
+    consumed = f.col("committed") - f.col("sourceFirst")
+    behind = f.col("targetFirst") + f.least(consumed, f.col("records"))
+    not_consumed = f.col("targetFirst") + f.greatest(consumed, f.lit(0))
+    return joined.groupBy("group", "sourceTopic", "sourcePartition").agg(
+        # `least` passes over nulls: there may be none of either kind.
+        f.least(
+            f.max(f.when(consumed > 0, behind)),
+            f.min(f.when(f.col("sourceLast") >= f.col("committed"), not_consumed)),
+        ).alias("position")
+    )

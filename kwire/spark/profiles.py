@@ -67,6 +67,22 @@ def check(options: argparse.Namespace) -> None:
     check_side(options.side, "--source")
 
 
+def slim(records: Any) -> Any:
+    """What the figures need of each record: place, time, key and sizes."""
+    from pyspark.sql import functions as f
+
+    size = f.coalesce(f.length("key"), f.lit(0)) + f.coalesce(f.length("value"), f.lit(0))
+    return records.select(
+        "topic",
+        "partition",
+        "offset",
+        "timestamp",
+        "key",
+        f.col("value").isNull().alias("tombstone"),
+        size.alias("size"),
+    )
+
+
 def by_partition(frame: Any) -> Any:
     """A row a partition: records, bytes, sizes, keys, first and last time."""
     from pyspark.sql import functions as f
@@ -94,15 +110,15 @@ def hot_keys(frame: Any, top: int) -> Any:
     from pyspark.sql import functions as f
 
     place = Window.partitionBy("topic", "partition")
-    counted = (
-        frame.where(f.col("key").isNotNull())
-        .groupBy("topic", "partition", "key")
-        .agg(f.count("*").alias("records"), f.sum("size").alias("bytes"))
+    counted = frame.groupBy("topic", "partition", "key").agg(
+        f.count("*").alias("records"), f.sum("size").alias("bytes")
     )
+    # Records without a key count for the share, but are no key.
+    order = place.orderBy(f.col("key").isNull(), f.desc("bytes"), "key")
     return (
-        counted.withColumn("rank", f.row_number().over(place.orderBy(f.desc("bytes"), "key")))
+        counted.withColumn("rank", f.row_number().over(order))
         .withColumn("share", f.col("bytes") / f.sum("bytes").over(place))
-        .where(f.col("rank") <= top)
+        .where((f.col("rank") <= top) & f.col("key").isNotNull())
         .orderBy("topic", "partition", "rank")
     )
 
@@ -221,35 +237,25 @@ class Profile:
     def read(self) -> None:
         """Run the queries; what comes to the driver is aggregated."""
         from pyspark import StorageLevel
-        from pyspark.sql import functions as f
 
         records = side_frame(self.spark, self.options.side, self.options)
-        size = f.coalesce(f.length("key"), f.lit(0)) + f.coalesce(f.length("value"), f.lit(0))
-        slim = records.select(
-            "topic",
-            "partition",
-            "offset",
-            "timestamp",
-            "key",
-            f.col("value").isNull().alias("tombstone"),
-            size.alias("size"),
-        ).persist(StorageLevel.DISK_ONLY)
+        kept = slim(records).persist(StorageLevel.DISK_ONLY)
         try:
-            self.partitions = [row.asDict() for row in by_partition(slim).collect()]
+            self.partitions = [row.asDict() for row in by_partition(kept).collect()]
             self.progress.add(
                 sum(row["records"] for row in self.partitions),
                 sum(row["bytes"] or 0 for row in self.partitions),
                 what="sizes and skew",
             )
-            self.keys = [row.asDict() for row in hot_keys(slim, self.options.top).collect()]
-            self.sizes = [row.asDict() for row in size_histogram(slim).collect()]
+            self.keys = [row.asDict() for row in hot_keys(kept, self.options.top).collect()]
+            self.sizes = [row.asDict() for row in size_histogram(kept).collect()]
             first = min((row["first_ms"] for row in self.partitions), default=0)
             last = max((row["last_ms"] for row in self.partitions), default=0)
             self.step_s = step_of(first, last)
-            self.rates = [row.asDict() for row in rates(slim, self.step_s).collect()]
-            self.lag = self._lag(slim) if self.options.lag else []
+            self.rates = [row.asDict() for row in rates(kept, self.step_s).collect()]
+            self.lag = self._lag(kept) if self.options.lag else []
         finally:
-            slim.unpersist()
+            kept.unpersist()
         self.codecs = self._codecs(records)
         self.progress.say("hot keys, rates and codecs done")
 
@@ -267,7 +273,7 @@ class Profile:
         found = [row.asDict() for row in summed.orderBy("bytes").collect()]
         return [{**row, "ratio": row["raw_bytes"] / max(1, row["bytes"])} for row in found]
 
-    def _lag(self, slim: Any) -> list[dict[str, Any]]:
+    def _lag(self, records: Any) -> list[dict[str, Any]]:
         cluster = Cluster(self.options.bootstrap, self.options.settings)
         partitions = partitions_of(cluster.describe([OFFSETS_TOPIC]))
         firsts = cluster.offsets(partitions, EARLIEST)
@@ -280,7 +286,7 @@ class Profile:
         try:
             frame = read_ranges(self.spark, self.options.bootstrap, self.options.settings, ranges)
             commits = frame.select("key", "value").mapInArrow(decode_commits, COMMIT_SCHEMA)
-            return [row.asDict() for row in lag_history(commits, slim).collect()]
+            return [row.asDict() for row in lag_history(commits, records).collect()]
         finally:
             self.spark.conf.set(CONSUMER_OFFSETS, "false")
 

@@ -210,8 +210,7 @@ class Replay:
         """Produce what is missing; (records, bytes)."""
         from pyspark.sql import functions as f
 
-        tasks = len(self.sources)
-        at_once = max(1, min(tasks, spark.sparkContext.defaultParallelism))
+        at_once = max(1, min(len(self.sources), spark.sparkContext.defaultParallelism))
         settings = SendSettings(
             config=client_config(self.options.bootstrap, self.options.settings, producer=True),
             partitions=self.partitions if self.options.partitioner == "murmur2" else None,
@@ -223,17 +222,22 @@ class Replay:
             bytes_per_s=self.options.rate_mb * 1e6 / at_once,
             timeout_s=self.options.retry_seconds,
         )
+        runs = self.rows(frame).mapInArrow(sender(settings), RUN_SCHEMA)
+        total = runs.agg(f.sum("records"), f.sum("bytes")).collect()[0]
+        return total[0] or 0, total[1] or 0
+
+    def rows(self, frame: Any) -> Any:
+        """SEND_COLUMNS, a task for each source partition, by offset."""
+        from pyspark.sql import functions as f
+
         mapping = f.create_map(*[f.lit(x) for pair in self.targets.items() for x in pair])
-        rows = (
+        return (
             frame.withColumn("timestampMs", f.unix_millis("timestamp"))
             .withColumn("targetTopic", mapping[f.col("topic")])
             .select(*SEND_COLUMNS)
-            .repartitionById(tasks, task_of(self.sources))
+            .repartitionById(len(self.sources), task_of(self.sources))
             .sortWithinPartitions("topic", "partition", "offset")
         )
-        runs = rows.mapInArrow(sender(settings), RUN_SCHEMA)
-        total = runs.agg(f.sum("records"), f.sum("bytes")).collect()[0]
-        return total[0] or 0, total[1] or 0
 
     def watch(self, selected: int, before: int, stop: threading.Event) -> None:
         """Progress while a job sends: what the target has got since the beginning."""

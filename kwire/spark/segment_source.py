@@ -108,7 +108,7 @@ class SegmentSource(DataSource):
         # Spark refuses a reader that takes filters while it does not push any, and tells nobody
         # which is the case: but it pushes them in workers of their own.
         kind = FilteringReader if PUSHDOWN_WORKER in sys.modules else SegmentReader
-        return kind(dict(self.options), names)
+        return kind(self.options, names)
 
 
 class DefaultSource(SegmentSource):
@@ -119,7 +119,7 @@ class SegmentReader(DataSourceReader):
     """Plans in the driver, reads in the workers."""
 
     def __init__(self, options: Mapping[str, str], columns: Sequence[str]) -> None:
-        self.path = options.get("path", "")
+        self.path = _lowered(options).get("path", "")
         if not self.path:
             raise ValueError(f"{NAME}: load() needs the path of a data directory")
         self.rows = _rows_option(options)
@@ -157,8 +157,13 @@ class FilteringReader(SegmentReader):
         return filters
 
 
+def _lowered(options: Mapping[str, str]) -> dict[str, str]:
+    """Options by their names in small letters: Spark hands them over so, whatever was written."""
+    return {name.lower(): value for name, value in options.items()}
+
+
 def _rows_option(options: Mapping[str, str]) -> str:
-    rows = options.get("rows", "records")
+    rows = _lowered(options).get("rows", "records")
     if rows not in ("records", "batches"):
         raise ValueError(f"{NAME}: rows {rows!r} is neither records nor batches")
     return rows
@@ -170,12 +175,13 @@ def parse_selection(options: Mapping[str, str]) -> Selection:
     for name in options:
         if name.lower() not in known:
             raise ValueError(f"{NAME}: unknown option {name}; see docs/SPARK.md")
+    options = _lowered(options)
     isolation = options.get("isolation", "read_committed")
     if isolation not in ("read_committed", "read_uncommitted"):
         raise ValueError(
             f"{NAME}: isolation {isolation!r} is neither read_committed nor read_uncommitted"
         )
-    pattern = options.get("topicPattern")
+    pattern = options.get("topicpattern")
     if pattern is not None:
         try:
             re.compile(pattern)
@@ -200,7 +206,7 @@ def _words(text: str | None) -> list[str] | None:
 
 
 def _number(options: Mapping[str, str], name: str, default: int, shift: int = 0) -> int:
-    text = options.get(name)
+    text = options.get(name.lower())
     if text is None:
         return default
     try:
@@ -210,11 +216,11 @@ def _number(options: Mapping[str, str], name: str, default: int, shift: int = 0)
 
 
 def _numbers(options: Mapping[str, str], name: str) -> frozenset[int] | None:
-    words = _words(options.get(name))
+    words = _words(options.get(name.lower()))
     try:
         return None if words is None else frozenset(int(word) for word in words)
     except ValueError:
-        raise ValueError(f"{NAME}: {name} {options[name]!r} are no numbers") from None
+        raise ValueError(f"{NAME}: {name} {options[name.lower()]!r} are no numbers") from None
 
 
 def narrow(selection: Selection, filter_: Filter) -> Selection:

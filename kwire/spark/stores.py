@@ -1,9 +1,10 @@
 """Where data directories are read from: local folders and object stores, through one seam.
 
 A store lists a folder and reads ranges of files. `open_store` gives the one for a location:
-a path or `file:` URI is local, everything else is left to `pyarrow.fs` (`s3:`, `gs:`, `hdfs:`;
-Hadoop's spellings `s3a:` and `s3n:` are taken as `s3:`). Stores are made where they are used, in
-the planner and in each task, so that nothing but the location travels.
+a path or `file:` URI is local, `pyarrow.fs` has `s3:`, `gs:`, `abfs:` and `hdfs:` (Hadoop's
+spellings `s3a:` and `s3n:` are taken as `s3:`), every other scheme is fsspec's where that is
+installed. Stores are made where they are used, in the planner and in each task, so that nothing
+but the location travels.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 from typing import Any, NamedTuple, Protocol
 
 _HADOOP_SCHEMES = {"s3a": "s3", "s3n": "s3"}
+_ARROW_SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
 
 
 class Entry(NamedTuple):
@@ -59,7 +61,7 @@ class LocalStore:
 
 
 class ArrowStore:
-    """An object store or HDFS, read by pyarrow."""
+    """An object store or HDFS, read by pyarrow, or what fsspec knows, behind the same interface."""
 
     def __init__(self, filesystem: Any) -> None:
         self._filesystem = filesystem
@@ -91,11 +93,29 @@ def open_store(location: str) -> tuple[Store, str]:
         return LocalStore(), location
     if scheme == "file":
         return LocalStore(), "/" + rest.lstrip("/")
+    scheme = _HADOOP_SCHEMES.get(scheme, scheme)
+    if scheme not in _ARROW_SCHEMES:
+        return _fsspec_store(location)
     from pyarrow import ArrowException, fs
 
-    scheme = _HADOOP_SCHEMES.get(scheme, scheme)
     try:
         filesystem, path = fs.FileSystem.from_uri(f"{scheme}://{rest}")
     except (ArrowException, OSError) as error:
         raise ValueError(f"{location}: {str(error).splitlines()[0]}") from None
     return ArrowStore(filesystem), path
+
+
+def _fsspec_store(location: str) -> tuple[Store, str]:
+    """What only fsspec can open; ValueError where it is not installed or does not know it."""
+    from pyarrow import fs
+
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        schemes = ", ".join(("file", "s3a", "s3n", *_ARROW_SCHEMES))
+        raise ValueError(f"{location}: not one of {schemes}, and fsspec is not installed") from None
+    try:
+        filesystem, path = url_to_fs(location)
+    except (ValueError, ImportError, OSError) as error:
+        raise ValueError(f"{location}: {error}") from None
+    return ArrowStore(fs.PyFileSystem(fs.FSSpecHandler(filesystem))), path

@@ -102,6 +102,44 @@ def consume(
         consumer.close()
 
 
+def consume_as(bootstrap: str, group: str, topic: str, count: int | None = None) -> list[bytes]:
+    """What a member of a group gets from where it has committed, up to the end of the topic or
+    `count` values; commits behind the last of them."""
+    from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "log_level": 0,
+        }
+    )
+    found: list[bytes] = []
+    next_offsets: dict[int, int] = {}
+    ended: set[int] = set()
+    try:
+        partitions = len(consumer.list_topics(topic, TIMEOUT_S).topics[topic].partitions)
+        consumer.subscribe([topic])
+        while len(ended) < partitions and (count is None or len(found) < count):
+            message = consumer.poll(TIMEOUT_S)
+            assert message is not None, f"nothing came from {topic}"
+            if message.error():
+                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                ended.add(message.partition())
+                continue
+            found.append(message.value())
+            next_offsets[message.partition()] = message.offset() + 1
+        if next_offsets:
+            places = [TopicPartition(topic, n, offset) for n, offset in next_offsets.items()]
+            consumer.commit(offsets=places, asynchronous=False)
+        return found
+    finally:
+        consumer.close()
+
+
 def _got(message: Any) -> Got:
     headers = tuple(message.headers() or ())
     return Got(

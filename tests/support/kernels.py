@@ -26,6 +26,7 @@ MODULES = (
     "compaction_kernel",
     "compression",
     "control",
+    "envelope_kernel",
     "header",
     "kernel",
     "legacy",

@@ -536,7 +536,57 @@ def test_segments_by_name_with_and_without_pushdown(durable: BrokerProcess, spar
             assert loaded.where(condition).count() == count, condition
     finally:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+    located = spark.read.format("kwire-segments").option("topic", topic).load(f"file://{folder}")
+    assert values(located) == wanted
     with pytest.raises(Exception, match="unknown option nosuch"):
         spark.read.format("kwire-segments").option("nosuch", "1").load(folder).count()
     with pytest.raises(Exception, match="no such data directory"):
         spark.read.format("kwire-segments").load("/nowhere").count()
+
+
+def test_options_and_filters_leave_segments_out(durable: BrokerProcess, spark: Any) -> None:
+    """What the indexes exclude gets no task: by options always, by filters where Spark pushes."""
+    at = durable.bootstrap
+    topic = client.create(at, partitions=2, segment_bytes=1_048_576, index_interval_bytes=4096)
+    records = [Sent(i % 2, None, b"x" * 1000, (), BASE_MS + i * 1000) for i in range(6000)]
+    client.send(at, topic, records, **{"batch.size": "65536"})
+    folder = str(durable.data_dir)
+
+    def tasks(condition: str | None = None, **options: object) -> tuple[int, int]:
+        loaded = spark.read.format("kwire-segments").option("topic", topic)
+        for name, value in options.items():
+            loaded = loaded.option(name, str(value))
+        frame = loaded.load(folder)
+        frame = frame if condition is None else frame.where(condition)
+        return frame.rdd.getNumPartitions(), frame.count()
+
+    everything, count = tasks()
+    assert (everything, count) == (6, 6000)
+    chosen = {
+        (2, 2): {"startingOffset": 2999},
+        (2, 20): {"endingOffset": 10},
+        (3, 3000): {"partitions": "1"},
+        (2, 10): {"startingTimestamp": BASE_MS + 5990 * 1000},
+        (1, 5): {"startingTimestamp": BASE_MS + 5990 * 1000, "partitions": "0"},
+        (0, 0): {"topic": "none"},
+    }
+    assert {wanted: tasks(**options) for wanted, options in chosen.items()} == {
+        wanted: wanted for wanted in chosen
+    }
+    moment = f"timestamp_millis({BASE_MS + 5990 * 1000})"
+    filters = {
+        (2, 2): "offset >= 2999",
+        (2, 20): "offset < 10",
+        (3, 3000): "partition = 1",
+        (2, 10): f"timestamp >= {moment}",
+        (1, 5): f"timestamp >= {moment} and partition in (0, 7)",
+        (0, 0): "topic = 'none'",
+    }
+    assert tasks("offset >= 2999") == (6, 2)
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        assert {wanted: tasks(condition) for wanted, condition in filters.items()} == {
+            wanted: wanted for wanted in filters
+        }
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import pathlib
+import signal
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from kwire.spark.cluster import Cluster
 from tests.support import kafka_client as client
+from tests.support import spark as support
 from tests.support.broker import BrokerProcess
 from tests.support.kafka_client import Sent
 from tests.support.spark import Outcome
+from tests.support.spark_kills import WAIT_S, wait_until
 
 Run = Callable[..., Outcome]
 
@@ -111,3 +115,111 @@ def test_a_mirror_that_lost_its_state_sends_nothing_twice(
         assert done.status == 0, done.stderr
         copy = client.consume(west.bootstrap, f"copy.{topic}")[0]
         assert [r.value for r in copy] == [b"%d" % i for i in range(50)]
+
+
+def test_the_runbook_of_a_failover(run: Run, jars: str, tmp_path: pathlib.Path) -> None:
+    """docs/MIRROR.md step by step: the east is lost, the west is promoted, the east comes back,
+    everything moves back there. The group gets every record that exists once."""
+    topic, group = "orders", "readers"
+    log, lag = tmp_path / "log", tmp_path / "lag.json"
+    east = BrokerProcess(data_dir=tmp_path / "east")
+    with east, BrokerProcess() as west:
+
+        def values(name: str, count: int) -> list[bytes]:
+            return [b"%s %d" % (name.encode(), i) for i in range(count)]
+
+        def send(to: BrokerProcess, name: str, count: int) -> None:
+            found = enumerate(values(name, count))
+            client.send(to.bootstrap, topic, [Sent(i % 2, b"k%d" % i, value) for i, value in found])
+
+        def mirror(source: BrokerProcess, target: BrokerProcess, *names: str) -> tuple[str, ...]:
+            return (
+                *("-b", source.bootstrap, "--to", target.bootstrap),
+                *("--alias", names[0], "--to-alias", names[1], "--pattern", "orders.*"),
+                *("--groups", ".*", "--state", str(tmp_path / f"mirror-{names[0]}")),
+            )
+
+        client.create(east.bootstrap, topic, partitions=2)
+        send(east, "early", 100)
+        got = client.consume_as(east.bootstrap, group, topic, count=60)
+        there = mirror(east, west, "east", "west")
+        process = support.start_process(
+            *("mirror", *there, "--jars", jars, "--group-interval", "0.5"),
+            *("--lag-report", str(lag), "--retry-seconds", "600"),
+            log=log,
+        )
+        target = Cluster(west.bootstrap)
+        committed = Cluster(east.bootstrap).group_offsets(group)
+        wait_until(lambda: target.group_offsets(group) == committed, process, log)
+        assert json.loads(lag.read_text())["lag"] == 0
+        # The east is lost with records that the mirror has not seen.
+        process.send_signal(signal.SIGSTOP)
+        send(east, "late", 10)
+        east.kill()
+        process.send_signal(signal.SIGCONT)
+        # 1. Stop the mirror, 2. nobody writes to the east any more.
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(WAIT_S) == 0, log.read_text()[-2000:]
+        assert process.stdout is not None
+        process.stdout.close()
+        # 3. Promote: the group goes on behind what it has read.
+        got += client.consume_as(west.bootstrap, group, topic)
+        assert sorted(got) == sorted(values("early", 100))
+        send(west, "west", 50)
+        got += client.consume_as(west.bootstrap, group, topic, count=20)
+
+        # Failing back. 1. The other mirror; the east's own records do not come back to it.
+        east.start()
+        back = mirror(west, east, "west", "east")
+        assert run("mirror", *back, "--once").status == 0
+        # 2. What had never reached the west does now; the group, still there, reads it.
+        assert run("mirror", *there, "--once").status == 0
+        got += client.consume_as(west.bootstrap, group, topic)
+        everything = [*values("early", 100), *values("late", 10), *values("west", 50)]
+        assert sorted(got) == sorted(everything)
+        # 3. The planned move: producers stop, a last run, everything starts at the east.
+        assert run("mirror", *back, "--once").status == 0
+        assert client.consume_as(east.bootstrap, group, topic) == []
+        send(east, "again", 10)
+        assert sorted(client.consume_as(east.bootstrap, group, topic)) == values("again", 10)
+        for broker in (east, west):
+            records = client.consume(broker.bootstrap, topic)
+            found = sorted(record.value or b"" for part in records.values() for record in part)
+            again = values("again", 10) if broker is east else []
+            assert found == sorted(everything + again)
+
+
+BOTH_WRITTEN = [
+    ("t", 0, "t", 0, 0, 9, 100, 10, 0),
+    ("t", 0, "t", 0, 10, 19, 120, 10, 0),
+    # What came last from the target itself lies before all that was mirrored.
+    ("t", 0, "t", 0, 20, 24, 50, 5, 0),
+]
+
+
+@pytest.mark.parametrize(
+    ("runs", "committed", "position"),
+    [
+        (2, 0, 100),  # nothing consumed: the first that is there
+        (2, 5, 105),
+        (2, 10, 110),  # behind the last consumed, not where the next one lies
+        (2, 12, 122),
+        (2, 20, 130),
+        (2, 99, 130),
+        (3, 20, 50),  # what is not consumed yet is not passed over
+        (3, 22, 52),
+        (3, 25, 130),  # all is consumed: behind everything
+    ],
+)
+def test_positions_where_both_clusters_were_written_to(
+    spark: Any, runs: int, committed: int, position: int
+) -> None:
+    from kwire.spark.mirror_offsets import positions
+    from kwire.spark.sending import RUN_SCHEMA
+
+    groups = spark.createDataFrame(
+        [("g", "t", 0, committed)],
+        "group string, sourceTopic string, sourcePartition int, committed bigint",
+    )
+    frame = spark.createDataFrame(BOTH_WRITTEN[:runs], RUN_SCHEMA)
+    assert [row.position for row in positions(groups, frame).collect()] == [position]

@@ -226,6 +226,114 @@ def test_profile(broker: BrokerProcess, run: Run, tmp_path: pathlib.Path) -> Non
     assert report.read_text().count("<svg") >= 4
 
 
+def test_shares_of_hot_keys_are_of_all_bytes(spark: Any) -> None:
+    from kwire.spark.profiles import hot_keys
+
+    rows = [("t", 0, key, size) for key, size in ((b"a", 30), (b"b", 10), (None, 60), (b"a", 0))]
+    frame = spark.createDataFrame(rows, "topic string, partition int, key binary, size int")
+    found = [(bytes(row.key), row.records, row.share) for row in hot_keys(frame, 5).collect()]
+    assert found == [(b"a", 2, 0.3), (b"b", 1, 0.1)]
+
+
+def test_no_job_brings_records_to_the_driver(
+    broker: BrokerProcess,
+    run: Run,
+    lake: str,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is collected are rows about files, partitions, hours and keys: few, and never values."""
+    from pyspark.sql.classic.dataframe import DataFrame
+
+    at = broker.bootstrap
+    topic = client.create(at, partitions=3)
+    records = [
+        Sent(i % 3, b"k%d" % (i % 10), b"a value " * 20, (), BASE_MS + i) for i in range(3000)
+    ]
+    client.send(at, topic, records)
+    collected: list[int] = []
+    collect = DataFrame.collect
+
+    def counted(frame: Any) -> Any:
+        rows = collect(frame)
+        collected.append(len(rows))
+        assert not any(
+            isinstance(value, bytearray) and len(value) > 100 for r in rows for value in r
+        )
+        return rows
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise AssertionError("records were about to come to the driver")
+
+    monkeypatch.setattr(DataFrame, "collect", counted)
+    for name in ("toLocalIterator", "toPandas", "toArrow", "take", "foreach"):
+        monkeypatch.setattr(DataFrame, name, refused)
+    target = f"{topic}-again"
+    for job, arguments in (
+        ("archive", ("--topics", topic, "--lake", lake, "--once", "--batch-records", "1000")),
+        ("archive", ("--topics", topic, "--lake", lake, "--once", "--compact")),
+        ("audit", ("--left", f"topic:{topic}", "--right", f"archive:{lake}")),
+        ("replay", ("--lake", lake, "--to-topic", target, "--create")),
+        ("audit", ("--left", f"archive:{lake}", "--right", f"replay:{target}")),
+        ("profile", ("--source", f"topic:{topic}", "--report", str(tmp_path / "p.html"))),
+        (
+            "mirror",
+            (
+                *("--to", at, "--alias", "a", "--to-alias", "b", "--pattern", topic),
+                *("--prefix", "copy-", "--state", str(tmp_path / "state"), "--once"),
+            ),
+        ),
+    ):
+        done = run(job, "-b", at, *arguments)
+        assert done.status == 0, done.stderr
+    assert len(collected) > 10
+    assert max(collected) <= 3 * 10
+
+
+def test_plans_scale_with_partitions(
+    broker: BrokerProcess, run: Run, lake: str, spark: Any
+) -> None:
+    """A task a partition where records are read and sent; nothing is brought to one task."""
+    from kwire.spark import audit, profiles
+    from kwire.spark.archive_source import archive_frame, chosen_files, load_archive
+    from kwire.spark.job import Progress, parser_of
+    from kwire.spark.replay import JOB, Replay
+    from kwire.spark.topic_source import read_ranges
+
+    def plan_of(frame: Any) -> str:
+        return str(frame._jdf.queryExecution().executedPlan().toString())
+
+    at = broker.bootstrap
+    topic = client.create(at, partitions=5)
+    client.send(at, topic, [Sent(i % 5, b"k", b"v", (), BASE_MS) for i in range(500)])
+    read = read_ranges(spark, at, {}, {(topic, n): (0, 100) for n in range(5)})
+    assert "Exchange" not in plan_of(read)
+    assert read.rdd.getNumPartitions() == 5
+    many = read_ranges(spark, at, {}, {(topic, n): (0, 100) for n in range(5)}, tasks_min=10)
+    assert many.rdd.getNumPartitions() == 10
+
+    assert run("archive", "-b", at, "--topics", topic, "--lake", lake, "--once").status == 0
+    options = parser_of(JOB).parse_args(["-b", at, "--lake", lake])
+    JOB.check(options)
+    replay = Replay(options, Progress("replay", quiet=True))
+    log = load_archive(lake)
+    replay.prepare(log)
+    rows = replay.rows(archive_frame(spark, log, options, chosen_files(log, options)))
+    assert plan_of(rows).count("Exchange") == 1
+    tasks = rows.rdd.mapPartitions(
+        lambda found: [sorted({row["partition"] for row in found})]
+    ).collect()
+    assert sorted(tasks) == [[n] for n in range(5)]
+
+    side = audit.with_checksum(read.withColumn("position", read["offset"]), ())
+    both = audit.compared(audit.figures(side), audit.figures(side))
+    for frame in (both, profiles.hot_keys(profiles.slim(read), 3)):
+        text = plan_of(frame)
+        assert "hashpartitioning(topic" in text
+        assert "SinglePartition" not in text
+        assert "Broadcast" not in text or "BroadcastHashJoin" in text
+
+
 def test_wrong_options_are_one_line(broker: BrokerProcess, run: Run, lake: str) -> None:
     at = broker.bootstrap
     for job, arguments, words in (

@@ -71,6 +71,31 @@ def test_one_line_of_a_long_error() -> None:
     assert one_line(JobError("plain")) == "plain"
 
 
+def test_a_cluster_that_does_not_answer_is_an_error_of_the_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found in a fail-over: a wait for librdkafka that ended was a TimeoutError without a word."""
+    pytest.importorskip("confluent_kafka")
+    from concurrent.futures import Future
+
+    from kwire.spark import cluster
+
+    monkeypatch.setattr(cluster, "FUTURE_TIMEOUT_S", 0.01)
+    lost = cluster.Cluster("127.0.0.1:1")
+
+    class Silent:
+        def list_consumer_groups(self, **_: Any) -> Future[None]:
+            return Future()
+
+        def list_consumer_group_offsets(self, request: Any, **_: Any) -> dict[str, Future[None]]:
+            return {"g": Future()}
+
+    lost._admin = Silent()  # type: ignore[assignment]
+    for call in (lambda: lost.groups(".*"), lambda: lost.group_offsets("g")):
+        with pytest.raises(JobError, match="no answer in 0 s"):
+            call()
+
+
 def test_client_settings_by_kafkas_names() -> None:
     settings = {
         "security.protocol": "SASL_SSL",
