@@ -36,21 +36,21 @@ class Started:
         assert self.process.stdout is not None
         ready = self.process.stdout.readline().decode()
         self.seconds = time.perf_counter() - began
-        self.cpu_seconds = self.cpu_s()
+        self.cpu_seconds = cpu_seconds(self.process.pid)
         if ":" not in ready:
             raise SystemExit(f"bench: kwire does not start: {self.log.read_text()[-500:]}")
         self.address = f"127.0.0.1:{int(ready.rsplit(':', 1)[1])}"
-
-    def cpu_s(self) -> float:
-        """User and system time of the process so far."""
-        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1]
-        user, system = fields.split()[11:13]
-        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def stop(self) -> None:
         self.process.terminate()
         if self.process.wait(120):
             raise SystemExit(f"bench: kwire did not stop in order: {self.log.read_text()[-500:]}")
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process so far."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def fill(node: Started, partitions: int) -> None:
