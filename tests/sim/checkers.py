@@ -169,6 +169,11 @@ class Checkers:
                 f"{who}: high watermark {offset} of {log.name} is behind the log's end "
                 f"{partition.log.log_end_offset}"
             )
+        if partition.log.log_start_offset > max(offset, log.end):
+            self.fail(
+                f"{who}: {log.name} begins at {partition.log.log_start_offset}, committed is up to "
+                f"{log.end}"
+            )
         start = max(mark, partition.log.log_start_offset, 0) if mark >= 0 else None
         if start is None:
             start = min(partition.log.high_watermark, log.end)

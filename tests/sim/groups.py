@@ -131,7 +131,8 @@ class Member(Actor):
                 await self.client.pause()
                 continue
             if code == 0:
-                self.group.owners.heard(self.owner, sent)
+                if not isinstance(request, m.OffsetFetchRequest):  # which keeps no session alive
+                    self.group.owners.heard(self.owner, sent)
                 self.operations += 1
             return answer
 

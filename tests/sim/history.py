@@ -26,6 +26,8 @@ from tests.sim.groups import SESSIONS_S, ClassicMember, ConsumerMember, Group, M
 from tests.sim.model import Violation
 from tests.sim.workload import (
     COMMITTED,
+    SHORT_CONFIGS,
+    SHORT_TOPIC,
     TOPICS,
     UNCOMMITTED,
     Actor,
@@ -129,8 +131,16 @@ class History:
         self.begin()
         host = simulation.host("clients")
         self.creator = RoutingClient(host, "creator")
-        creation = host.loop.create_task(create_topics(self.creator, TOPICS))
-        self.until(creation.done, START_LIMIT_S, "the topics cannot be created")
+        creations = [host.loop.create_task(create_topics(self.creator, TOPICS))]
+        if self.checkers.compacts:
+            short = RoutingClient(host, "creator of the short one")
+            creation = create_topics(short, {SHORT_TOPIC: 1}, SHORT_CONFIGS)
+            creations.append(host.loop.create_task(creation))
+        self.until(
+            lambda: all(creation.done() for creation in creations),
+            START_LIMIT_S,
+            "the topics cannot be created",
+        )
         self._make_actors()
         tasks = [actor.client.host.loop.create_task(actor.run()) for actor in self.actors]
         nemesis = simulation.host("world").loop.create_task(self.faults.run(FAULTS_UNTIL_S))
@@ -198,12 +208,14 @@ class History:
         host = self.simulation.host("clients")
         checkers = self.checkers
         self.actors = [
-            IdempotentProducer(host, "p0", checkers, "plain"),
-            IdempotentProducer(self.simulation.host("others"), "p1", checkers, "plain"),
+            IdempotentProducer(host, "p0", checkers, "plain", TOPICS["plain"]),
+            IdempotentProducer(self.simulation.host("others"), "p1", checkers, "plain", 2),
             TransactionalProducer(host, "t0", checkers, implicit=False),
             TransactionalProducer(host, "t1", checkers, implicit=True),
             Administrator(host, "admin", checkers),
         ]
+        if self.checkers.compacts:
+            self.actors.append(IdempotentProducer(host, "s0", checkers, SHORT_TOPIC, 1))
         self.groups = [
             Group(f"g-{protocol}", SESSIONS_S[protocol]) for protocol in self.plan.groups
         ]

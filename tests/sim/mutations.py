@@ -278,8 +278,12 @@ def snapshot_forgets(replace: Any) -> None:
     """Snapshots lack the last of the image's records."""
     from kwire.kraft.image import MetadataImage
 
-    original = MetadataImage.to_records
-    replace(MetadataImage, "to_records", lambda self, level=None: original(self, level)[:-1])
+    original = MetadataImage.record_source
+    replace(
+        MetadataImage,
+        "record_source",
+        lambda self, level=None: iter(list(original(self, level))[:-1]),
+    )
 
 
 def offsets_lost_at_move(replace: Any) -> None:

@@ -7,6 +7,7 @@ and what it has begun is finished; retries are those of Kafka's clients. Values 
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from kwire.protocol import messages as m
@@ -18,6 +19,10 @@ from tests.sim.client import Retry, RoutingClient
 from tests.sim.model import CommittedLog
 
 TOPICS = {"plain": 2, "exact": 2}
+SHORT_TOPIC = "short"
+SHORT_CONFIGS = {"retention.ms": "4000"}
+"""Its segments are rolled and deleted during a history."""
+
 ADMIN_TOPICS_MAX = 6
 THINK_S = 0.8
 UNCOMMITTED, COMMITTED = 0, 1
@@ -59,6 +64,22 @@ class Actor:
             )
         )
 
+    def _request(
+        self, topic: str, index: int, records: bytes, transactional_id: str | None = None
+    ) -> Any:
+        request = m.ProduceRequest
+        return request(
+            acks=-1,
+            timeout_ms=2000,
+            transactional_id=transactional_id,
+            topic_data=[
+                request.TopicProduceData(
+                    name=topic,
+                    partition_data=[request.PartitionProduceData(index=index, records=records)],
+                )
+            ],
+        )
+
     async def produce(
         self,
         topic: str,
@@ -70,18 +91,7 @@ class Actor:
     ) -> tuple[int, int]:
         """One attempt; error code and base offset. Retry."""
         address, _ = await self.client.leader(topic, index)
-        request = m.ProduceRequest
-        message = request(
-            acks=-1,
-            timeout_ms=2000,
-            transactional_id=transactional_id,
-            topic_data=[
-                request.TopicProduceData(
-                    name=topic,
-                    partition_data=[request.PartitionProduceData(index=index, records=records)],
-                )
-            ],
-        )
+        message = self._request(topic, index, records, transactional_id)
         try:
             response = await self.client.ask(address, message, version)
         except Retry:
@@ -123,7 +133,9 @@ class Administrator(Actor):
             self.operations += 1
 
 
-async def create_topics(client: RoutingClient, topics: dict[str, int]) -> None:
+async def create_topics(
+    client: RoutingClient, topics: dict[str, int], configs: dict[str, str] | None = None
+) -> None:
     """Make topics, whatever it takes."""
     request = m.CreateTopicsRequest
     missing = dict(topics)
@@ -133,7 +145,15 @@ async def create_topics(client: RoutingClient, topics: dict[str, int]) -> None:
                 client.any_broker(),
                 request(
                     topics=[
-                        request.CreatableTopic(name=name, num_partitions=n, replication_factor=3)
+                        request.CreatableTopic(
+                            name=name,
+                            num_partitions=n,
+                            replication_factor=3,
+                            configs=[
+                                request.CreatableTopicConfig(name=key, value=value)
+                                for key, value in (configs or {}).items()
+                            ],
+                        )
                         for name, n in missing.items()
                     ],
                     timeout_ms=3000,
@@ -152,16 +172,22 @@ async def create_topics(client: RoutingClient, topics: dict[str, int]) -> None:
 
 
 class IdempotentProducer(Actor):
-    """Sends one batch after the other, each until it is acknowledged; acks=all."""
+    """Sends one batch after the other, each until it is acknowledged; acks=all. Some go out twice,
+    by two connections."""
 
-    def __init__(self, host: SimulatedHost, name: str, checkers: Checkers, topic: str) -> None:
+    def __init__(
+        self, host: SimulatedHost, name: str, checkers: Checkers, topic: str, partitions: int
+    ) -> None:
         super().__init__(host, name, checkers)
         self.topic = topic
         self.sent = 0
+        self._partitions = partitions
+        self._other = RoutingClient(host, f"{name}-again")
+        self._copies: list[asyncio.Task[None]] = []
 
     async def run(self) -> None:
         producer_id, epoch = await self._producer_id()
-        sequences = [0] * TOPICS[self.topic]
+        sequences = [0] * self._partitions
         while not self.stop:
             index = self.draw(len(sequences))
             values = [
@@ -175,9 +201,21 @@ class IdempotentProducer(Actor):
                 producer_epoch=epoch,
                 base_sequence=sequences[index],
             )
+            if self.draw(8) == 0:
+                self._copies = [task for task in self._copies if not task.done()]
+                self._copies.append(asyncio.create_task(self._send_copy(index, records)))
             await self._send(index, records, values)
             sequences[index] += len(values)
             await self.client.pause(THINK_S)
+
+    async def _send_copy(self, index: int, records: bytes) -> None:
+        """The same batch once more, whenever it arrives and whatever the answer is."""
+        await self.client.pause(0.2)
+        try:
+            address, _ = await self._other.leader(self.topic, index)
+            await self._other.ask(address, self._request(self.topic, index, records), 9)
+        except Retry:
+            self._other.forget_leader(self.topic, index)
 
     async def _producer_id(self) -> tuple[int, int]:
         request = m.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=-1)
