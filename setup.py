@@ -7,7 +7,7 @@ from setuptools import Extension, setup
 
 KERNELS = tuple(
     f"kwire/protocol/records/{name}.py"
-    for name in ("kernel", "compaction_kernel", "scan_kernel", "row_kernel")
+    for name in ("kernel", "compaction_kernel", "scan_kernel", "row_kernel", "envelope_kernel")
 )
 
 

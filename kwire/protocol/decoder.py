@@ -24,6 +24,7 @@ from typing import Any
 
 from kwire.protocol import budget, schema
 from kwire.protocol.errors import MalformedError
+from kwire.protocol.records import envelope_kernel
 from kwire.protocol.source import FORMATS, Writer, is_flexible, minimum_size_bytes
 from kwire.protocol.text import ERRORS
 from kwire.protocol.varint import finish_uvarint, read_uvarint
@@ -146,6 +147,7 @@ class _DecoderWriter(Writer):
             NO_ARGUMENTS=NO_ARGUMENTS,
             growing=growing,
             new=object.__new__,
+            plain=envelope_kernel.read_elements,
             repeat=repeat,
             starmap=starmap,
             tags=read_unknown_tags,
@@ -492,7 +494,14 @@ class _DecoderWriter(Writer):
         self.line(f"{items} = [*starmap({make}, NO_ARGUMENTS[{count}])] if {few} else []")
         self.line(f"{target} = {items}")
         self.line(f"{last} = None")
-        with self.block(f"for {item} in {items} if {few} else growing({make}, {items}, {count}):"):
+        rest = items
+        index, records = struct.fields[0], struct.fields[-1]
+        if envelope_kernel.COMPILED and len(struct.fields) == 2 and index.type == "int32":
+            rest, done = self.fresh("a"), self.fresh("n")
+            names = f"'{index.name}', '{records.name}'"
+            self.line(f"{done}, p = plain({items}, v, p, {names})")
+            self.line(f"{rest} = {items}[{done}:] if {done} else {items}")
+        with self.block(f"for {item} in {rest} if {few} else growing({make}, {items}, {count}):"):
             self._read("B", tags)
             self._before_records = lambda run: self._tags_before(last, tags, run)
             self._inline_fields(struct, item)

@@ -14,6 +14,15 @@ import pytest
 
 from kwire.protocol import messages as m
 from kwire.protocol.errors import MalformedError
+from kwire.protocol.records import envelope_kernel
+
+
+@pytest.fixture(params=[True, False], autouse=True)
+def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the compiled kernel for plain partitions, where there is one, and without."""
+    monkeypatch.setattr(envelope_kernel, "COMPILED", request.param and envelope_kernel.COMPILED)
+    monkeypatch.setattr(m.ProduceRequest, "_decoders", {})
+
 
 SIZES = [0, 1, 2, 125, 126, 127, 128, 129, 16381, 16382, 16383, 16384, 16385, 2097150, 2097151]
 SIZES += [2097152]
