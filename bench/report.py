@@ -38,7 +38,8 @@ GOALS: tuple[Goal, ...] = (
 )
 UNITS = {
     "MBps": "throughput",
-    "cpu_s_per_GB": "broker CPU per GB",
+    "cpu_s_per_GB": "broker CPU seconds per GB",
+    "client_cpu_s_per_GB": "client CPU seconds per GB",
     "s": "seconds",
     "mb": "memory",
     "p50": "p50",
@@ -71,6 +72,14 @@ def table(summary: Summary, name: str) -> str:
             shown = "" if ratio is None else f"{ratio:.2f}"
             lines.append(f"| {kind} | {unit} | {value} | {shown} | {told} |")
     return "\n".join(lines)
+
+
+def conditions(rounds: int, gigabytes: float, load: float) -> str:
+    """What the table stands on, in a sentence."""
+    return (
+        f"Medians of {rounds} round{'s' if rounds > 1 else ''} of {gigabytes:g} GB each (100-byte "
+        f"records: 0.3 of it); the load average before was {load:.1f}."
+    )
 
 
 def missed(summary: Summary, name: str) -> list[str]:

@@ -1,11 +1,12 @@
 """`make bench`: kwire beside Apache Kafka, on the same clients, in one run.
 
-    bench/run.py [--quick] [--rounds N] [--only SIZE,...] [--write-docs] [--json FILE]
-                 [--broker NAME=COMMAND ...]
+    bench/run.py [--quick] [--rounds N] [--minutes N] [--only SIZE,...] [--write-docs]
+                 [--json FILE] [--broker NAME=COMMAND ...]
 
 A COMMAND serves on {port} with its data in {dir}; without --broker they are Kafka (needs Java, its
 jars come by `make peers`) and kwire. Prints each round and the ratios, writes JSON to
-.cache/bench.json, and with --write-docs the table of docs/PERFORMANCE.md.
+.cache/bench.json, and with --write-docs the table of docs/PERFORMANCE.md. With --minutes no round
+is begun that would end later, by the time the longest one took.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="one round with little data")
     parser.add_argument("--rounds", type=int)
+    parser.add_argument("--minutes", type=float)
     parser.add_argument("--only", help="record sizes in bytes, comma-separated")
     parser.add_argument("--write-docs", action="store_true")
     parser.add_argument("--json", type=pathlib.Path, default=ROOT / ".cache" / "bench.json")
@@ -64,9 +66,12 @@ def main() -> int:
     changes: dict[str, object] = {}
     if options.rounds:
         changes["rounds"] = options.rounds
+    if options.minutes:
+        changes["seconds_max"] = options.minutes * 60
     if options.only:
         changes["sizes"] = tuple(int(size) for size in options.only.split(","))
     plan = Plan(**{**vars(plan), **changes})  # type: ignore[arg-type]
+    load = os.getloadavg()[0]
     tools = build(cache / "bench")
     with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
         brokers = dict(text.split("=", 1) for text in options.broker)
@@ -75,17 +80,19 @@ def main() -> int:
         logs.mkdir(parents=True, exist_ok=True)
         rows = measure(plan, brokers, tools, logs)
     reference = next(iter(brokers))
+    rounds = len(rows["start"][reference])
+    note = report.conditions(rounds, plan.gigabytes, load)
     summary = summarise(rows, reference)
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(json.dumps({"rows": rows, "summary": summary}, indent=1) + "\n")
     ours = OURS if OURS in brokers else list(brokers)[-1]
     made = report.table(summary, ours)
-    print(f"\n{made}\n")
+    print(f"\n{note}\n\n{made}\n")
     for line in report.missed(summary, ours):
         print(f"goal missed: {line}")
     if options.write_docs:
         page = ROOT / "docs" / "PERFORMANCE.md"
-        page.write_text(report.with_table(page.read_text(), made))
+        page.write_text(report.with_table(page.read_text(), f"{note}\n\n{made}"))
     return 0
 
 

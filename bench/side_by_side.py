@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import pathlib
 import statistics
 import subprocess
@@ -46,6 +47,7 @@ class Plan:
     latency_s: int = 10
     rounds: int = 3
     touch_gb: float = 10.0
+    seconds_max: float = math.inf
 
 
 def touch(gigabytes: float) -> None:
@@ -74,10 +76,15 @@ def run(*command: object) -> Figures:
 
 def measure(plan: Plan, commands: dict[str, str], tools: pathlib.Path, logs: pathlib.Path) -> Rows:
     """Every round of every broker; the order of the brokers turns from round to round."""
+    started = time.monotonic()
     touch(plan.touch_gb)
     rows: Rows = {}
     names = list(commands)
+    longest_s = 0.0
     for round_number in range(plan.rounds):
+        begun = time.monotonic()
+        if begun - started + longest_s > plan.seconds_max:
+            break
         for name in names if round_number % 2 == 0 else reversed(names):
             broker = Broker(name, commands[name], logs / f"{name}.log")
             try:
@@ -86,6 +93,7 @@ def measure(plan: Plan, commands: dict[str, str], tools: pathlib.Path, logs: pat
                     print(f"round {round_number + 1} {name:8} {kind:24} {figures}", flush=True)
             finally:
                 broker.stop()
+        longest_s = max(longest_s, time.monotonic() - begun)
     return rows
 
 
@@ -108,13 +116,13 @@ def _round(plan: Plan, broker: Broker, tools: pathlib.Path) -> list[tuple[str, F
             cpu = (broker.cpu_s() - before) / gigabytes
             if sent["err"]:
                 raise SystemExit(f"bench: {broker.name} refused {sent['err']} records")
-            results.append((f"produce {size} acks={acks}", _rate(sent, cpu)))
+            results.append((f"produce {size} acks={acks}", _rate(sent, cpu, gigabytes)))
         before = broker.cpu_s()
         got = run(perf, "consume", at, f"t{size}-{plan.acks[0]}", 1, size, count)
         cpu = (broker.cpu_s() - before) / gigabytes
         if got["ok"] < count:
             raise SystemExit(f"bench: {broker.name} gave {got['ok']} of {count} records")
-        results.append((f"consume {size}", _rate(got, cpu)))
+        results.append((f"consume {size}", _rate(got, cpu, gigabytes)))
     results.append(("one record, 100 connections", _one_record(plan, broker, tools)))
     latency = run(tools / "rklat", at, "lat", LATENCY_RATE, plan.latency_s, "1")
     results.append(("latency at 1000/s", {k: latency[k] for k in ("p50", "p99", "p999")}))
@@ -122,8 +130,12 @@ def _round(plan: Plan, broker: Broker, tools: pathlib.Path) -> list[tuple[str, F
     return results
 
 
-def _rate(figures: Figures, cpu_s_per_gb: float) -> Figures:
-    return {"MBps": figures["MBps"], "cpu_s_per_GB": round(cpu_s_per_gb, 3)}
+def _rate(figures: Figures, cpu_s_per_gb: float, gigabytes: float) -> Figures:
+    return {
+        "MBps": figures["MBps"],
+        "cpu_s_per_GB": round(cpu_s_per_gb, 3),
+        "client_cpu_s_per_GB": round(figures["clientcpu"] / gigabytes, 3),
+    }
 
 
 def _one_record(plan: Plan, broker: Broker, tools: pathlib.Path) -> Figures:
