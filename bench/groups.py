@@ -34,6 +34,7 @@ GROUPS, MEMBERS_OF_A_GROUP = 200, 10
 TOPIC = "bench-groups"
 CONCURRENT_TRANSACTIONS = 51
 PASSING = (3, 14, 15, 16)
+PATIENCE_S = 60
 
 
 class Connection:
@@ -48,12 +49,16 @@ class Connection:
         host, port = address.rsplit(":", 1)
         return cls(*await asyncio.open_connection(host, int(port), limit=1 << 20))
 
+    def close(self) -> None:
+        self._writer.close()
+
     def send(self, data: bytes) -> None:
         self._writer.write(data)
 
     async def receive(self) -> bytes:
-        size = int.from_bytes(await self._reader.readexactly(4), "big")
-        return await self._reader.readexactly(size)
+        async with asyncio.timeout(PATIENCE_S):
+            size = int.from_bytes(await self._reader.readexactly(4), "big")
+            return await self._reader.readexactly(size)
 
     async def ask(self, request: Any, version: int) -> Any:
         self.send(encoded(request, version))
@@ -61,11 +66,14 @@ class Connection:
         return frame.decode_response(type(request).API_KEY, version, memoryview(data))[1]
 
     async def until(self, request: Any, version: int, code: Callable[[Any], int]) -> Any:
-        """Ask until the error code is not one that passes."""
+        """Ask until the error code is not one that passes; SystemExit after PATIENCE_S."""
+        give_up_at = time.monotonic() + PATIENCE_S
         while True:
             response = await self.ask(request, version)
             if code(response) not in (*PASSING, CONCURRENT_TRANSACTIONS):
                 return response
+            if time.monotonic() > give_up_at:
+                raise SystemExit(f"bench: {response} for {PATIENCE_S} s")
             await asyncio.sleep(0.02)
 
 
@@ -215,13 +223,19 @@ SCENARIOS: dict[str, Callable[[str, float], Awaitable[int]]] = {
 }
 
 
-async def run(address: str, seconds: float, pid: int | None, names: list[str]) -> dict[str, Any]:
+async def prepare(address: str) -> None:
+    """Make the topic, and the coordinators'."""
     admin = await Connection.open(address)
     topic = m.CreateTopicsRequest.CreatableTopic(name=TOPIC, num_partitions=8, replication_factor=1)
     await admin.ask(m.CreateTopicsRequest(topics=[topic], timeout_ms=9000), 5)
-    for kind in (0, 1):  # this makes the coordinators' topics
+    for kind in (0, 1):
         asked = m.FindCoordinatorRequest(key_type=kind, coordinator_keys=["bench"])
         await admin.until(asked, 4, lambda x: int(x.coordinators[0].error_code))
+    admin.close()
+
+
+async def run(address: str, seconds: float, pid: int | None, names: list[str]) -> dict[str, Any]:
+    await prepare(address)
     results = {}
     for name in names:
         await SCENARIOS[name](address, 1.0)  # warm up, and make what is needed
