@@ -41,12 +41,12 @@ UNITS = {
     "cpu_s_per_GB": "broker CPU seconds per GB",
     "client_cpu_s_per_GB": "client CPU seconds per GB",
     "s": "seconds",
-    "mb": "memory",
-    "p50": "p50",
-    "p99": "p99",
-    "p999": "p99.9",
+    "mb": "MB",
+    "p50": "p50 ms",
+    "p99": "p99 ms",
+    "p999": "p99.9 ms",
     "requests_per_s": "requests per second",
-    "cpu_us": "broker CPU per request",
+    "cpu_us": "broker CPU us per request",
 }
 BEGIN, END = "<!-- measured -->", "<!-- end: measured -->"
 
