@@ -11,6 +11,7 @@ the last record that the image contains, so a snapshot never starts inside a tra
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -218,19 +219,22 @@ class MetadataImage:
         `level` None is the finalized one. Replayed into an empty image they give this image again,
         but for what an older level cannot say. The order is Kafka's by area, sorted within.
         """
-        return list(self._records(level))
+        return list(self.record_source(level))
 
-    def _records(self, level: int | None) -> Iterator[tuple[Any, int]]:
+    def record_source(self, level: int | None = None) -> Iterator[tuple[Any, int]]:
+        """`to_records` of the image as it is now, made one by one as they are asked for, also
+        while the image goes on changing: those of the partitions are too many for one turn."""
         gates = self.features.metadata_version if level is None else METADATA_VERSIONS[level]
-        yield from self.features.to_records(gates)
-        yield from self.cluster.to_records(gates)
-        yield from self.topics.to_records(gates)
-        yield from self.settings.configs_to_records()
-        yield from self.settings.quotas_to_records()
-        yield from self.settings.producer_ids_to_records()
-        yield from self.security.acls_to_records()
-        yield from self.security.scram_to_records(gates)
-        yield from self.security.tokens_to_records(gates)
+        head = [*self.features.to_records(gates), *self.cluster.to_records(gates)]
+        tail = [
+            *self.settings.configs_to_records(),
+            *self.settings.quotas_to_records(),
+            *self.settings.producer_ids_to_records(),
+            *self.security.acls_to_records(),
+            *self.security.scram_to_records(gates),
+            *self.security.tokens_to_records(gates),
+        ]
+        return itertools.chain(head, self.topics.to_records(gates), tail)
 
 
 def _remove_topic(image: MetadataImage, record: Any, delta: MetadataDelta | None) -> None:

@@ -16,6 +16,7 @@ Kafka 4.4, KIP-630).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -88,7 +89,7 @@ def build_snapshot(
 
 
 def snapshot_batches(
-    metadata: Sequence[tuple[Any, int]],
+    metadata: Iterable[tuple[Any, int]],
     *,
     epoch: int,
     clock: Clock,
@@ -113,8 +114,8 @@ def snapshot_batches(
         build_control_batch(tuple(head), base_offset=0, epoch=epoch, timestamp_ms=clock.wall_ms())
     )
     offset += len(head)
-    for start in range(0, len(metadata), RECORDS_PER_BATCH):
-        chunk = metadata[start : start + RECORDS_PER_BATCH]
+    left = iter(metadata)
+    while chunk := list(itertools.islice(left, RECORDS_PER_BATCH)):
         yield bytes(
             encode_batch(chunk, base_offset=offset, epoch=epoch, timestamp_ms=clock.wall_ms())
         )

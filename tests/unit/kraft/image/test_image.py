@@ -272,6 +272,26 @@ def test_snapshots_can_be_written_at_every_level(target: int) -> None:
     assert (again == made) is (target == 33)
 
 
+def test_a_snapshot_in_slices_is_of_the_moment_it_was_begun() -> None:
+    config = m.ConfigRecord(resource_type=2, resource_name="t", name="a", value="1")
+    made = image(level(), topic("t", T1), partition(T1), partition(T1, 1), config, broker())
+    before = made.to_records()
+    source = made.record_source()
+    read = [next(source) for _ in range(3)]
+    later = (
+        change(T1, 1, leader=2),
+        partition(T1, 2),
+        topic("a", T2),
+        partition(T2),
+        m.ConfigRecord(resource_type=2, resource_name="t", name="b", value="2"),
+        m.UnregisterBrokerRecord(broker_id=1, broker_epoch=5),
+    )
+    for offset, record in enumerate(later, 10):
+        made.replay(record, offset, 1)
+    assert [*read, *source] == before
+    assert made.to_records() != before
+
+
 def test_zookeeper_migration_states_are_carried() -> None:
     made = image(level(), m.ZkMigrationStateRecord(zk_migration_state=4))
     again = MetadataImage()
