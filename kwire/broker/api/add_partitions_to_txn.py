@@ -140,7 +140,11 @@ def _partitions(topics: list[Any]) -> list[Partition]:
 
 
 def _topics(topics: list[Any], codes: Codes) -> list[Any]:
-    by_topic: dict[str, list[Any]] = {topic.name: [] for topic in topics}
+    # Measured: a topic without partitions is left out, unless none has any.
+    has_any = any(topic.partitions for topic in topics)
+    by_topic: dict[str, list[Any]] = {
+        topic.name: [] for topic in topics if topic.partitions or not has_any
+    }
     result = m.AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
     for topic, index in _partitions(topics):
         by_topic[topic].append(

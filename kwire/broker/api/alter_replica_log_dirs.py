@@ -24,6 +24,8 @@ def handle(context: RequestContext, request: Any) -> Any:
     topics: dict[str, Any] = {}
     for directory in request.dirs:
         for topic in directory.topics:
+            if not topic.partitions:
+                continue
             result = topics.setdefault(
                 topic.name,
                 shape.AlterReplicaLogDirTopicResult(topic_name=topic.name, partitions=[]),

@@ -28,15 +28,15 @@ def handle(context: RequestContext, request: Any) -> Any:
     response = m.DeleteRecordsResponse()
     response.topics = []
     waiting = _Waiting(context, response)
-    for topic in request.topics:
+    for name, partitions in _asked(request).items():
         entry = m.DeleteRecordsResponse.DeleteRecordsTopicResult()
-        entry.name = topic.name
+        entry.name = name
         entry.partitions = []
-        for asked in topic.partitions:
+        for asked in partitions.values():
             answer = m.DeleteRecordsResponse.DeleteRecordsPartitionResult()
             answer.partition_index = asked.partition_index
             try:
-                partition, offset = _delete(context, topic.name, asked)
+                partition, offset = _delete(context, name, asked)
                 waiting.add(answer, partition, offset)
             except KafkaError as error:
                 answer.low_watermark = -1
@@ -49,6 +49,15 @@ def handle(context: RequestContext, request: Any) -> Any:
     settled = outcome if isinstance(outcome, Pending) else Pending.completed(outcome)
     saved = context.node.log_manager.checkpoint_log_starts()
     return after(gather([settled, saved]), lambda _: _durable(response, saved.error()))
+
+
+def _asked(request: Any) -> dict[str, dict[int, Any]]:
+    """The partitions by topic and index: the last of those named twice, topics without none."""
+    asked: dict[str, dict[int, Any]] = {}
+    for topic in request.topics:
+        for partition in topic.partitions:
+            asked.setdefault(topic.name, {})[partition.partition_index] = partition
+    return asked
 
 
 def _durable(response: Any, error: Exception | None) -> Any:

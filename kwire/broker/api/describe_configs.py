@@ -41,6 +41,8 @@ _ACL: dict[int, tuple[int, ErrorCode]] = {
 
 def handle(context: RequestContext, request: Any) -> Any:
     """See the module."""
+    if any(resource.resource_type not in _DESCRIBERS for resource in request.resources):
+        return _malformed(request)
     described: list[Any] = []
     hidden: list[Any] = []
     for resource in request.resources:
@@ -65,6 +67,23 @@ def handle(context: RequestContext, request: Any) -> Any:
     return m.DescribeConfigsResponse(results=described + hidden)
 
 
+def _malformed(request: Any) -> Any:
+    """One resource of a type that does not exist spoils all of the request."""
+    result = m.DescribeConfigsResponse.DescribeConfigsResult
+    return m.DescribeConfigsResponse(
+        results=[
+            result(
+                error_code=int(ErrorCode.INVALID_REQUEST),
+                error_message=MALFORMED,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+                configs=[],
+            )
+            for resource in request.resources
+        ]
+    )
+
+
 def _refusal(context: RequestContext, resource: Any) -> ErrorCode | None:
     """The error of a principal that may not describe this resource."""
     kind, code = _ACL.get(resource.resource_type, (CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
@@ -74,10 +93,7 @@ def _refusal(context: RequestContext, resource: Any) -> ErrorCode | None:
 
 def _describe(context: RequestContext, resource: Any) -> list[describe.Entry]:
     name, keys = resource.resource_name, resource.configuration_keys
-    describer = _DESCRIBERS.get(resource.resource_type)
-    if describer is None:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED)
-    return describer(context.node, name, keys)
+    return _DESCRIBERS[resource.resource_type](context.node, name, keys)
 
 
 def _broker(node: Any, name: str, keys: Sequence[str] | None) -> list[describe.Entry]:

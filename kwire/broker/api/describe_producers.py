@@ -11,6 +11,7 @@ from kwire.broker.context import DISCONNECT, RequestContext
 from kwire.broker.leaders import missing_partition_error
 from kwire.broker.operations import READ, TOPIC
 from kwire.kraft.controller.results import text_of
+from kwire.kraft.controller.topic_names import check_name
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -49,6 +50,8 @@ def _producers(context: RequestContext, topic: str, index: int) -> list[Any]:
     if not context.authorize(READ, TOPIC, topic):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     partition = context.node.replicas.partition(topic, index)
+    if partition is None and topic not in context.node.image.topics.by_name:
+        check_name(topic)
     if partition is None:
         raise KafkaError(missing_partition_error(context.node, topic, index))
     shape = m.DescribeProducersResponse.ProducerState

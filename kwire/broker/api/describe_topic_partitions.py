@@ -29,7 +29,10 @@ VERSIONS = (0, 0)
 def handle(context: RequestContext, request: Any) -> Any:
     """See the module."""
     cursor = request.cursor
-    names = _names(context, request)
+    try:
+        names = _names(context, request)
+    except KafkaError as error:
+        return _refused(request, error.code)
     hidden = []
     shown = []
     for name in names:
@@ -66,13 +69,14 @@ def handle(context: RequestContext, request: Any) -> Any:
 
 
 def error_response(context: RequestContext, error: KafkaError) -> Any:
-    """The response has no error of its own: every topic of the request would carry it."""
+    """No topics: the request is not at hand any more."""
+    return m.DescribeTopicPartitionsResponse(topics=[])
+
+
+def _refused(request: Any, code: ErrorCode) -> Any:
+    """The response has no error of its own: every topic of the request carries it."""
     return m.DescribeTopicPartitionsResponse(
-        topics=[
-            m.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
-                error_code=int(error.code), name=None
-            )
-        ]
+        topics=[_error(code, topic.name, False) for topic in request.topics]
     )
 
 

@@ -67,7 +67,9 @@ def handle(context: RequestContext, request: Any) -> Any:
                 host=found.host,
                 port=found.port,
                 error_code=found.code,
-                error_message="",
+                error_message=_MESSAGES.get(found.code, "")
+                if found.code == ErrorCode.INVALID_REQUEST
+                else "",
             )
         )
     return m.FindCoordinatorResponse(coordinators=coordinators)

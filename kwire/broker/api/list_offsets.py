@@ -65,7 +65,8 @@ def handle(context: RequestContext, request: Any) -> Any:
         entry = m.ListOffsetsResponse.ListOffsetsTopicResponse()
         entry.name = topic.name
         entry.partitions = []
-        response.topics.append(entry)
+        if topic.partitions:
+            response.topics.append(entry)
         for asked in topic.partitions:
             key = (topic.name, asked.partition_index)
             if key in answered:

@@ -24,15 +24,15 @@ VERSIONS = (0, 2)
 
 def handle(context: RequestContext, request: Any) -> Any:
     """See the module."""
+    try:
+        matches = _matcher(request.transactional_id_pattern)
+    except KafkaError as error:
+        return m.ListTransactionsResponse(error_code=int(error.code))
     unknown = [name for name in request.state_filters if name not in BY_TEXT]
     states = tuple(BY_TEXT[name] for name in request.state_filters if name in BY_TEXT)
     response = m.ListTransactionsResponse(unknown_state_filters=unknown)
     if unknown and not states:
         return response
-    try:
-        matches = _matcher(request.transactional_id_pattern)
-    except KafkaError as error:
-        return m.ListTransactionsResponse(error_code=int(error.code))
     wanted = ListFilter(
         states, tuple(request.producer_id_filters), request.duration_filter, matches
     )

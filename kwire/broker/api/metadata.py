@@ -185,9 +185,17 @@ class _MetadataReader:
         else:
             topic.name = name
             topic.is_internal = name in INTERNAL_TOPICS
+            if code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                self._tell_operations(topic)
         topic.topic_id = topic_id
         topic.partitions = []
         return topic
+
+    def _tell_operations(self, answer: Any) -> None:
+        if self._request.include_topic_authorized_operations:
+            answer.topic_authorized_operations = authorized_operations(
+                self._context, TOPIC_OPERATIONS, TOPIC, answer.name
+            )
 
     def _topic(self, topic: Any) -> Any:
         answer = m.MetadataResponse.MetadataResponseTopic()
@@ -197,10 +205,7 @@ class _MetadataReader:
         answer.partitions = [
             self._partition(index, topic.partitions[index]) for index in sorted(topic.partitions)
         ]
-        if self._request.include_topic_authorized_operations:
-            answer.topic_authorized_operations = authorized_operations(
-                self._context, TOPIC_OPERATIONS, TOPIC, topic.name
-            )
+        self._tell_operations(answer)
         return answer
 
     def _partition(self, index: int, partition: Any) -> Any:

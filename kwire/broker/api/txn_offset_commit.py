@@ -35,8 +35,6 @@ def handle(context: RequestContext, request: Any) -> Any:
         return txn_offset_commit_error(request, code)
     if not context.authorize(READ, GROUP, request.group_id):
         return txn_offset_commit_error(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    if not request.group_id:
-        return txn_offset_commit_error(request, ErrorCode.INVALID_GROUP_ID)
     sorter = TopicSorter(
         context,
         m.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic,
@@ -46,6 +44,8 @@ def handle(context: RequestContext, request: Any) -> Any:
     request.topics = sorter.pass_topics(request.topics)
     if not request.topics:
         return m.TxnOffsetCommitResponse(topics=sorter.merge([]))
+    if not request.group_id:
+        return _merged(sorter, txn_offset_commit_error(request, ErrorCode.INVALID_GROUP_ID))
     pending = _committed(context, request)
     return convert_all(pending, lambda done: _merged(sorter, done.result()))
 

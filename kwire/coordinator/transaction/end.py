@@ -163,7 +163,7 @@ def refusal(response: object) -> ErrorCode | None:
 def _is_repeat(request: EndRequest, current: TransactionMetadata) -> bool:
     """Whether this end was decided before: the epoch (or the producer id) has moved on by it."""
     if request.producer_id == current.producer_id:
-        return current.producer_epoch == request.producer_epoch + 1
+        return request.producer_epoch >= 0 and current.producer_epoch == request.producer_epoch + 1
     return (
         request.producer_id == current.previous_producer_id
         and request.producer_epoch == EXHAUSTED_EPOCH

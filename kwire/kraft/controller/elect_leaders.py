@@ -19,6 +19,8 @@ def elect_leaders(
     state: ControllerState, request: Any, context: ControllerContext
 ) -> tuple[Records, Any]:
     """Answer an ElectLeadersRequest (versions 0-2); without partitions it is about all of them."""
+    if request.topic_partitions is not None and not request.topic_partitions:
+        return [], m.ElectLeadersResponse(replica_election_results=[])
     kind = request.election_type if context.api_version >= 1 else PREFERRED
     if kind not in (PREFERRED, UNCLEAN):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {kind}")

@@ -21,7 +21,9 @@ def alter_client_quotas(state: ControllerState, request: Any) -> tuple[Records, 
     records: Records = []
     results: dict[QuotaEntity, Any] = {}
     for entry in request.entries:
-        pairs = [(item.entity_type, item.entity_name) for item in entry.entity]
+        # Measured: of two parts of one type the last counts.
+        named = {item.entity_type: item.entity_name for item in entry.entity}
+        pairs = list(named.items())
         entity = quota_entity(pairs)
         result = answer.EntryData(
             error_message=None,
@@ -30,8 +32,6 @@ def alter_client_quotas(state: ControllerState, request: Any) -> tuple[Records, 
         try:
             if entity in results:
                 raise _invalid(f"Ignoring duplicate entity {shown(entity)}")
-            if len(entity) != len(pairs):
-                raise _invalid("Invalid client quota entity, duplicate entity entry")
             records.extend(_alter(state, entity, _ops(entry, entity)))
         except KafkaError as error:
             put_error(result, error)

@@ -38,6 +38,8 @@ def alter_partition_reassignments(state: ControllerState, request: Any) -> tuple
                 put_error(result, error, generic_text=False)
             partitions.append(result)
         responses.append(answer.ReassignableTopicResponse(name=topic.name, partitions=partitions))
+    if not request.topics:
+        return [], answer(error_message="", responses=[])
     return records, answer(
         allow_replication_factor_change=request.allow_replication_factor_change,
         error_message=None,

@@ -41,6 +41,10 @@ def alter_credentials(state: ControllerState, request: Any) -> tuple[Records, An
                 chosen[item.name] = item
             except KafkaError as error:
                 errors[item.name] = error
+    for name in [name for name, item in upsertions.items() if not item.salted_password]:
+        # Measured: no key can be derived from it, and there is no error for that.
+        errors[name] = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        del upsertions[name]
     records: Records = []
     for name, item in deletions.items():
         record = m.RemoveUserScramCredentialRecord(name=name, mechanism=item.mechanism)

@@ -13,6 +13,7 @@ from kwire.coordinator.group.consumer.progress import Progress
 from kwire.coordinator.group.consumer.reconcile import indexes_of, is_subset
 from kwire.coordinator.group.consumer.state import (
     JOINING,
+    LEFT_EPOCH,
     LEFT_STATIC_EPOCH,
     ConsumerGroup,
     Current,
@@ -39,7 +40,8 @@ class Caller(Protocol):
 
 def check_request(request: Any, api_version: int, assignors: tuple[str, ...]) -> None:
     """What can be said without looking at the group: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR."""
-    if api_version >= 1 and not request.member_id:
+    stays_or_leaves = request.member_epoch > JOIN_EPOCH or request.member_epoch == LEFT_EPOCH
+    if (api_version >= 1 or stays_or_leaves) and not request.member_id:
         raise _invalid("MemberId can't be empty.")
     if not request.group_id:
         raise _invalid("GroupId can't be empty.")
