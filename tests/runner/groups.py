@@ -30,14 +30,6 @@ class Context:
     paths: Paths
     brokers: ServedBrokers
     again: bool = False
-    under_kills: bool = False
-
-    def allowed(self, folder: pathlib.Path) -> dict[str, str]:
-        """What may fail of a client's programs, by name."""
-        allowed = read_allowed(folder / "allowed.tsv")
-        if self.under_kills:
-            allowed |= read_allowed(folder / "allowed-under-kills.tsv")
-        return allowed
 
     def log(self, suffix: str = ".log") -> pathlib.Path:
         again = ".again" if self.again else ""
@@ -227,7 +219,7 @@ def program(
         if not outcomes:
             why = "over its time limit" if outcome.status is None else f"status {outcome.status}"
             return Result.failure(f"{context.name}: {why}: {_tail(outcome.output)}")
-        result = judge(program_name, outcomes, context.allowed(here), may_pass=context.under_kills)
+        result = judge(program_name, outcomes, read_allowed(here / "allowed.tsv"))
         if result.failed:
             failures = [line for line in outcome.output.splitlines() if line.startswith("FAIL")]
             result.notes += failures
@@ -241,7 +233,7 @@ def smoke(folder: str) -> Callable[[Context], Result]:
 
     def run(context: Context) -> Result:
         here = ROOT / "compat_tests" / folder
-        allowed = context.allowed(here)
+        allowed = read_allowed(here / "allowed.tsv")
         result, crashed = _smoke_once(context, here, folder, allowed)
         if crashed:
             # A crash of the client's own native code is run again once, and told.
@@ -273,7 +265,7 @@ def _smoke_once(
     if outcome.status != 0 and "fail" not in steps.values():
         steps[f"ends in order (status {outcome.status})"] = "fail"
     crashed = outcome.status is not None and outcome.status in (2, 134, 139)
-    result = judge(folder, steps, allowed, may_pass=context.under_kills)
+    result = judge(folder, steps, allowed)
     if result.failed:
         result.notes.append(f"{folder}: {_tail(outcome.output, 4)}")
     return result, crashed
@@ -474,6 +466,6 @@ GATE: tuple[Group, ...] = (
             modules=("pyspark", "pandas"),
             real=True,
         )
-        for name in ("pipeline", "connector", "mirror", "kills")
+        for name in ("pipeline", "frames", "connector", "mirror", "kills")
     ),
 )

@@ -124,25 +124,17 @@ def read_allowed(path: pathlib.Path) -> dict[str, str]:
     return allowed
 
 
-def judge(
-    program: str,
-    outcomes: Mapping[str, str],
-    allowed: Mapping[str, str],
-    may_pass: bool = False,
-) -> Result:
+def judge(program: str, outcomes: Mapping[str, str], allowed: Mapping[str, str]) -> Result:
     """Count cases (name -> pass, fail or skip) against the list of those that may fail.
 
     The list names a case, or `program/case` where programs share names. A listed case that fails
-    counts as skipped, with its reason; one that passes is a failure, so that the list shrinks,
-    unless `may_pass`: what chance decides.
+    counts as skipped, with its reason; one that passes is a failure, so that the list shrinks.
     """
     result = Result()
     for name, outcome in outcomes.items():
         reason = allowed.get(f"{program}/{name}") or allowed.get(name)
         if reason:
-            if outcome == "pass" and may_pass:
-                result.passed += 1
-            elif outcome == "pass":
+            if outcome == "pass":
                 result.failed += 1
                 result.notes.append(f"{program} {name}: passes, take it off allowed.tsv")
             else:

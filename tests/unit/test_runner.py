@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.runner.groups import Context, Group, pytest_group
+from tests.runner.kills import ALLOWED, CLIENTS, Allowance, excuse, read_allowances
 from tests.runner.model import Paths, Result, judge, read_allowed, run_program
 from tests.runner.served import ServedBrokers
 
@@ -35,6 +36,20 @@ def test_entry_without_a_reason_ends_the_run(tmp_path: pathlib.Path) -> None:
     path.write_text("name\t\n")
     with pytest.raises(SystemExit, match="no reason"):
         read_allowed(path)
+
+
+def test_failures_under_kills_are_excused_by_what_they_say() -> None:
+    found = Result(3, 2, 0, ["p a: failed", "p b: failed", "FAIL a 0.1s Gone", "FAIL b 0.2s Lost"])
+    allowances = [Allowance("p", "*", "Gone", "it does"), Allowance("q", "b", "Lost", "it did")]
+    result = excuse("p", found, allowances)
+    assert (result.passed, result.failed, result.skipped) == (3, 1, 1)
+    assert result.notes == ["skipped: p a: it does", "p b: failed", "FAIL b 0.2s Lost"]
+
+
+def test_every_allowance_under_kills_has_its_reason() -> None:
+    allowances = read_allowances(ALLOWED)
+    assert all(a.text and a.reason for a in allowances)
+    assert {a.program for a in allowances} <= {"*", *CLIENTS}
 
 
 def test_program_over_its_limit_is_ended(tmp_path: pathlib.Path) -> None:
