@@ -1,8 +1,8 @@
 """Faults put into the code on purpose, to show that the simulation finds them.
 
 Each one is what somebody might really get wrong; `SEEDS` pins, for each, a seed whose history
-finds it; `python -m tests.sim.history 1 200 --until-failure --mutation NAME` looks for one. Those
-without a pinned seed have not been found yet.
+finds it; `python -m tests.sim.search NAME` looks for one. Those without a pinned seed have not
+been found yet.
 """
 
 from __future__ import annotations
@@ -380,19 +380,30 @@ MUTATIONS: dict[str, Mutation] = {
 }
 
 SEEDS: dict[str, int] = {
-    "high_watermark_beyond_isr": 1,
     "ack_before_high_watermark": 1,
+    "high_watermark_beyond_isr": 1,
     "min_isr_ignored": 1,
-    "isr_expanded_before_catch_up": 6,
+    "isr_expanded_before_catch_up": 3,
     "follower_counts_ahead": 1,
-    "truncation_to_stale_high_watermark": 3,
+    "truncation_to_stale_high_watermark": 1,
+    "truncation_skipped": 1,
+    "dedupe_state_lost_at_failover": 3,
+    "duplicates_not_known": 1,
     "leader_epoch_not_bumped": 1,
+    "old_leader_not_fenced": 1,
+    "unclean_restart_stays_in_sync": 109,
+    "metadata_answered_before_commit": 1,
+    "votes_for_shorter_logs": 1,
+    "vote_not_synced": 47,
+    "removed_voter_counts": 73,
+    "snapshot_forgets": 3,
     "fetches_above_the_high_watermark": 1,
     "last_stable_offset_ignored": 1,
     "aborted_list_lost": 1,
-    "transaction_ends_before_commit": 6,
-    "dedupe_state_lost_at_failover": 2,
-    "metadata_answered_before_commit": 1,
+    "transaction_ends_before_commit": 3,
+    "offsets_lost_at_move": 1,
+    "partition_given_before_its_release": 4,
+    "cleaner_drops_whole_batches": 4,
 }
 
 

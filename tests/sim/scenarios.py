@@ -24,9 +24,12 @@ DONE = (ErrorCode.NONE, ErrorCode.DUPLICATE_VOTER, ErrorCode.VOTER_NOT_FOUND)
 
 async def election_storm(faults: Faults) -> None:
     """Two nodes that do not hear each other court the third, which loses power after its vote, or
-    after it has acknowledged, again and again."""
+    after it has acknowledged, again and again; what it writes may take a while to be safe."""
     cluster, network = faults.cluster, faults.network
     voter = faults.node()
+    disk = cluster.hosts[voter]
+    if faults.below(2):
+        disk.disk_delay_s = faults.uniform(0.02, 0.4)
     one, other = (node_id for node_id in IDS if node_id != voter)
     network.block(f"n{one}", f"n{other}")
     network.block(f"n{other}", f"n{one}")
@@ -37,7 +40,9 @@ async def election_storm(faults: Faults) -> None:
             cluster.kill(voter, power_loss=True)
         elif cluster.is_up(voter) and faults.may_kill(voter):
             cluster.kill(voter)
-        await faults.down(voter, 0.02, 0.4)
+        # Long enough, and the other two both stand for election when it is back.
+        await faults.down(voter, 0.02, 0.4 if faults.below(3) else 4.0)
+    disk.disk_delay_s = 0.0
     network.heal(f"n{one}", f"n{other}")
     network.heal(f"n{other}", f"n{one}")
 

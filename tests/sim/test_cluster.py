@@ -19,11 +19,13 @@ import pytest
 from tests.sim import mutations
 from tests.sim.faults import Plan
 from tests.sim.history import OPERATIONS_MIN, History
+from tests.sim.search import found_by
 from tests.support.effort import seeds
 
 ROOT = Path(__file__).resolve().parents[2]
-SEEDS = int(os.environ.get("KWIRE_SIM_RUNS") or 20)
+SEEDS = int(os.environ.get("KWIRE_SIM_RUNS") or 120)
 SEEDS_AFTER_PIN = 12
+MUTATIONS_MIN = 20
 
 
 @pytest.fixture(autouse=True)
@@ -52,11 +54,13 @@ def test_a_history_without_faults() -> None:
 def test_a_mutation_is_found(name: str) -> None:
     """By its pinned seed; any change of the code changes every history, so the next few may too."""
     first = mutations.SEEDS[name]
-    with mutations.applied(name):
-        for seed in range(first, first + SEEDS_AFTER_PIN):
-            if History(seed).run().violation is not None:
-                return
-    raise AssertionError(f"{name} is not found by the seeds {first} to {seed}")
+    seed, _ = found_by(name, first, SEEDS_AFTER_PIN)
+    assert seed is not None, f"{name} is not found by {SEEDS_AFTER_PIN} seeds from {first} on"
+
+
+def test_there_are_enough_mutations() -> None:
+    assert len(mutations.SEEDS) >= MUTATIONS_MIN
+    assert set(mutations.SEEDS) <= set(mutations.MUTATIONS)
 
 
 def test_mutations_are_undone() -> None:
@@ -71,7 +75,7 @@ def test_mutations_are_undone() -> None:
 def test_one_seed_is_one_history_whatever_the_hash_seed_of_the_process() -> None:
     def fingerprint(hash_seed: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "tests.sim.history", "3"],
+            [sys.executable, "-m", "tests.sim.history", "8"],
             cwd=ROOT,
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
             capture_output=True,
