@@ -7,10 +7,13 @@ takes it if its rules are still those that the batch was checked by.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from kwire.log.scheduling import Scheduler
 from kwire.pending import Pending
+from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.compression import Work
 from kwire.protocol.records.reading import Steps
 from kwire.protocol.records.validation import CheckedBatch
@@ -49,6 +52,9 @@ class Checks:
     def __init__(self, scheduler: Scheduler, held_bytes_max: int = HELD_BYTES_MAX) -> None:
         self._scheduler = scheduler
         self._held_bytes_max = held_bytes_max
+        self._is_closed = False
+        self._under_way = 0
+        self._idle: Pending[None] = Pending()
         self.held_bytes = 0
 
     def run(self, later: CheckLaterError) -> Pending[CheckedBatch]:
@@ -56,12 +62,28 @@ class Checks:
         if self.held_bytes >= self._held_bytes_max:
             return _run_now(later.work, later.steps)
         self.held_bytes += later.size_bytes
-        result = run_steps(later.work, later.steps, self._scheduler)
-        result.add_done_callback(lambda _: self._release(later.size_bytes))
+        self._under_way += 1
+        result = run_steps(later.work, later.steps, self._scheduler, self._unless_closed)
+        result.add_done_callback(lambda _: self._ended(later.size_bytes))
         return result
 
-    def _release(self, size_bytes: int) -> None:
+    def close(self) -> Pending[None]:
+        """Begin nothing any more; done when what is under way has ended."""
+        self._is_closed = True
+        if not self._under_way:
+            self._idle.complete(None)
+        return self._idle
+
+    def _unless_closed(self, work: Work) -> Any:
+        if self._is_closed:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the broker is stopping")
+        return work()
+
+    def _ended(self, size_bytes: int) -> None:
         self.held_bytes -= size_bytes
+        self._under_way -= 1
+        if self._is_closed and not self._under_way:
+            self._idle.complete(None)
 
 
 def _run_now(work: Work | None, steps: Steps[T]) -> Pending[T]:
@@ -74,7 +96,9 @@ def _run_now(work: Work | None, steps: Steps[T]) -> Pending[T]:
         return Pending.failed(error)
 
 
-def run_steps(work: Work | None, steps: Steps[T], scheduler: Scheduler) -> Pending[T]:
+def run_steps(
+    work: Work | None, steps: Steps[T], scheduler: Scheduler, perform_by: Callable[[Work], Any]
+) -> Pending[T]:
     """The result of steps of which the first has asked for `work`, without holding up the loop."""
     result: Pending[T] = Pending()
 
@@ -92,7 +116,7 @@ def run_steps(work: Work | None, steps: Steps[T], scheduler: Scheduler) -> Pendi
         if work is None:
             scheduler.call_soon(advance)
         else:
-            scheduler.run(work).add_done_callback(worked)
+            scheduler.run(partial(perform_by, work)).add_done_callback(worked)
 
     def worked(done: Pending[Any]) -> None:
         error = done.error()
