@@ -23,6 +23,7 @@ from kwire.broker.dispatch import Dispatcher
 from kwire.broker.fetch_sessions import FetchSessionCache
 from kwire.broker.host_name import reachable_name
 from kwire.broker.lifecycle import BrokerLifecycle
+from kwire.broker.loading_logs import load_logs
 from kwire.broker.log_directories import LogDirectories
 from kwire.broker.producer_ids import ProducerIds
 from kwire.broker.purgatory import DeadlineHeap
@@ -56,7 +57,6 @@ from kwire.replica.selector import selector
 logger = logging.getLogger(__name__)
 
 CONTROLLED_SHUTDOWN_S = 60.0
-LOAD_SLICE_S = 0.02
 STILL_WAITING_S = 5.0
 IMAGE_CONFIGS_EMPTY: Mapping[tuple[int, str], Mapping[str, str]] = {}
 
@@ -298,12 +298,9 @@ class Node:
                 return None
             return known.topic_id
 
-        slice_ends_s = self.loop.time() + LOAD_SLICE_S
+        threads = self.dynamic_config["num.recovery.threads.per.data.dir"]
         try:
-            for _ in self.log_manager.loading(expected):
-                if self.loop.time() >= slice_ends_s:
-                    await asyncio.sleep(0)
-                    slice_ends_s = self.loop.time() + LOAD_SLICE_S
+            await load_logs(self.log_manager, expected, self.loop, threads)
         except LogDirectoryError as error:
             raise StartError(str(error)) from None
         for log in self.log_manager.logs():
@@ -528,6 +525,10 @@ class Node:
         for listener in self.listeners.values():
             listener.stop_accepting()
             listener.close_connections()
+        if self._checks is not None:
+            checked: asyncio.Future[None] = self.loop.create_future()
+            self._checks.close().add_done_callback(lambda _: _finish(checked))
+            await checked
         drained: asyncio.Future[None] = self.loop.create_future()
         self.log_manager.drained().add_done_callback(lambda _: _finish(drained))
         await drained

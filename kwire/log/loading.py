@@ -30,8 +30,55 @@ logger = logging.getLogger(__name__)
 ExpectedTopic = Callable[[str, int], bytes | None]
 
 
-def load_directories(manager: LogManager, expected_topic: ExpectedTopic | None) -> Iterator[None]:
-    """Load every partition's directory, one a step.
+class Opening:
+    """A partition's log on its way: `open` may be done by any thread, `finish` by the loop's.
+
+    `is_long` says that its batches have to be checked: its node did not stop cleanly.
+    """
+
+    def __init__(
+        self,
+        manager: LogManager,
+        directory: LogDirectory,
+        path: str,
+        key: tuple[str, int],
+        topic_id: bytes,
+    ) -> None:
+        self._manager = manager
+        self._directory = directory
+        self._path = path
+        self._key = key
+        self._topic_id = topic_id
+        self._log: PartitionLog | None = None
+        self._error: Exception | None = None
+        self.is_long = not directory.was_clean
+
+    def open(self) -> None:
+        """Open the log, repairing what needs repair; `finish` tells of errors."""
+        try:
+            self._log = self._manager.open_apart(
+                self._directory, self._path, self._key, self._topic_id
+            )
+        except (KafkaError, OSError) as error:
+            self._error = error
+
+    def finish(self) -> None:
+        """Make the log the partition's. Raises LogDirectoryError."""
+        if self._log is None and self._error is None:
+            self.open()
+        if isinstance(self._error, KafkaError):
+            raise LogDirectoryError(f"{self._path} cannot be opened: {self._error.message}")
+        if self._error is not None:
+            self._manager.take_offline(self._directory, self._error)
+        elif self._log is not None:
+            self._manager.adopt(self._log, self._directory)
+
+
+def load_directories(
+    manager: LogManager, expected_topic: ExpectedTopic | None
+) -> Iterator[Opening | None]:
+    """Load every partition's directory, one a step: who goes on with it finishes each Opening,
+    and all that were given out before a None.
 
     `expected_topic(topic, partition)` is the topic id that the metadata has for this replica,
     None when it has none: such a directory is set aside as `-stray`, as one with another id
@@ -43,11 +90,10 @@ def load_directories(manager: LogManager, expected_topic: ExpectedTopic | None) 
         if directory.error is not None:
             continue
         try:
-            for name in _load_steps(manager, directory, expected_topic, futures):
-                logger.debug("loaded %s/%s", directory.path, name)
-                yield
+            yield from _load_steps(manager, directory, expected_topic, futures)
         except OSError as error:
             manager.take_offline(directory, error)
+        yield None
     for directory, path, future in futures:
         if directory.error is None:
             _meet_future(manager, directory, path, (future.topic, future.partition))
@@ -63,7 +109,7 @@ def _load_steps(
     directory: LogDirectory,
     expected_topic: ExpectedTopic | None,
     futures: list[tuple[LogDirectory, str, PartitionName]],
-) -> Iterator[str]:
+) -> Iterator[Opening]:
     names = manager.files.directories(directory.path)
     if not directory.was_clean and names:
         logger.info("%s: no clean shutdown was noted; recovering", directory.path)
@@ -82,8 +128,11 @@ def _load_steps(
         if found.suffix:
             _meet_suffixed(manager, directory, name, found)
             continue
-        _load(manager, directory, name, found, expected_topic)
-        yield name
+        opening = _load(manager, directory, name, found, expected_topic)
+        if opening is not None:
+            yield opening
+        if directory.error is not None:
+            return
 
 
 def _meet_future(
@@ -127,7 +176,7 @@ def _load(
     name: str,
     found: PartitionName,
     expected_topic: ExpectedTopic | None,
-) -> None:
+) -> Opening | None:
     path = f"{directory.path}/{name}"
     key = (found.topic, found.partition)
     topic_id = _topic_id(manager, path)
@@ -139,19 +188,16 @@ def _load(
             manager.write_partition_metadata(path, expected)
         if expected is None or topic_id != expected:
             _set_aside(manager, directory, name, found)
-            return
+            return None
     known = manager.get(*key)
     if known is not None:
         if topic_id == known.topic_id and _is_same(manager, directory, path, known):
             _set_aside(manager, directory, name, found)  # a move ended between its two renames
-            return
+            return None
         raise LogDirectoryError(
             f"{path} and {known.directory} hold the same partition; move the wrong one away"
         )
-    try:
-        manager.adopt(directory, path, key, topic_id or bytes(16))
-    except KafkaError as error:
-        raise LogDirectoryError(f"{path} cannot be opened: {error.message}") from None
+    return Opening(manager, directory, path, key, topic_id or bytes(16))
 
 
 def _topic_id(manager: LogManager, path: str) -> bytes | None:

@@ -101,6 +101,15 @@ class LogBase:
         self._configure()
         self.segments.active.index_interval_bytes = config.index_interval_bytes
 
+    def join(self, scheduler: Scheduler, flusher: Flusher, open_segments: OpenSegments) -> None:
+        """Share these with other logs from now on: a log is opened alone."""
+        self.scheduler = scheduler
+        self.flusher = flusher
+        self._open_segments = open_segments
+        self._tail.scheduler = scheduler
+        for segment in self.segments:
+            segment.attach(flusher.retire, open_segments.opened)
+
     def add_segment(self, segment: Segment) -> None:
         """Make a segment part of the log."""
         segment.attach(self.flusher.retire, self._open_segments.opened)

@@ -17,8 +17,8 @@ from kwire.log.directory_files import (
     encode_partition_metadata,
 )
 from kwire.log.files import Files, SystemFiles, raise_open_files_limit, write_atomically
-from kwire.log.flushing import SyncRequest, Syncs, sync_files
-from kwire.log.loading import ExpectedTopic, load_directories
+from kwire.log.flushing import Flusher, SyncRequest, Syncs, sync_files
+from kwire.log.loading import ExpectedTopic, Opening, load_directories
 from kwire.log.log_base import LogBase
 from kwire.log.log_config import LogConfig
 from kwire.log.log_directory import (
@@ -108,56 +108,66 @@ class LogManager:
 
     def load_all(self, expected_topic: ExpectedTopic | None = None) -> None:
         """Load every partition's directory: see `loading.load_directories`."""
-        for _ in self.loading(expected_topic):
-            pass
+        for opening in self.loading(expected_topic):
+            if opening is not None:
+                opening.finish()
 
-    def loading(self, expected_topic: ExpectedTopic | None = None) -> Iterator[None]:
+    def loading(self, expected_topic: ExpectedTopic | None = None) -> Iterator[Opening | None]:
         """`load_all`, a partition a step, so that a loop can do other things in between."""
         return load_directories(self, expected_topic)
 
-    def adopt(
+    def open_apart(
         self, directory: LogDirectory, path: str, key: tuple[str, int], topic_id: bytes
     ) -> PartitionLog:
-        """Open the log in `path` and make it the partition's. Raises KafkaError, OSError."""
-        log = self._open(directory, path, key, topic_id, clean=directory.was_clean)
-        self._logs[key] = log
-        self._home[key] = directory
-        return log
+        """A partition's log, opened without what logs share: may be done by any thread.
+
+        Raises KafkaError, OSError.
+        """
+        clean, scheduler = directory.was_clean, ImmediateScheduler()
+        flusher = Flusher(self.files, scheduler)
+        return self._open(path, key, topic_id, directory, scheduler, flusher, None, clean=clean)
+
+    def adopt(self, log: PartitionLog, directory: LogDirectory) -> None:
+        """Make a log that was opened apart the partition's."""
+        log.join(self.scheduler, directory.flusher, self._open_segments)
+        log.on_error = self._log_failed
+        log.on_truncated = self._log_truncated
+        if log.config.segment_jitter_ms:
+            log.jitter_ms = self.random.below(log.config.segment_jitter_ms + 1)
+        self._logs[log.topic, log.partition] = log
+        self._home[log.topic, log.partition] = directory
 
     def _open(
         self,
-        directory: LogDirectory,
         path: str,
         key: tuple[str, int],
         topic_id: bytes,
+        directory: LogDirectory,
+        scheduler: Scheduler,
+        flusher: Flusher,
+        open_segments: OpenSegments | None,
         *,
         clean: bool,
     ) -> PartitionLog:
         topic, partition = key
-        config = self.config_of(topic)
-        log = open_log(
+        return open_log(
             path,
             topic,
             partition,
             topic_id,
-            config,
+            self.config_of(topic),
             self.clock,
             files=self.files,
-            scheduler=self.scheduler,
-            flusher=directory.flusher,
-            open_segments=self._open_segments,
+            scheduler=scheduler,
+            flusher=flusher,
+            open_segments=open_segments,
             clean=clean,
             recovery_point=directory.recovery_point(key),
             log_start_offset=directory.log_starts.get(key, 0),
             high_watermark=directory.high_watermarks.get(key, 0),
             producer_expiration_ms=self.settings.producer_id_expiration_ms,
             verify_transactions=self.settings.verify_transactions,
-            on_error=self._log_failed,
         )
-        log.on_truncated = self._log_truncated
-        if config.segment_jitter_ms:
-            log.jitter_ms = self.random.below(config.segment_jitter_ms + 1)
-        return log
 
     # -- look-up ------------------------------------------------------------------------------
 
@@ -212,13 +222,15 @@ class LogManager:
         try:
             self.files.make_directory(path)
             self.write_partition_metadata(path, topic_id)
-            log = self._open(home, path, key, topic_id, clean=False)
+            shared = (self.scheduler, home.flusher, self._open_segments)
+            log = self._open(path, key, topic_id, home, *shared, clean=False)
             if config is not None:
                 log.reconfigure(config)
         except OSError as error:
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"Error while creating log for {path}: {error}"
             ) from error
+        self.adopt(log, home)
         request = SyncRequest()
         request.paths.append(f"{path}/{PARTITION_METADATA}")
         request.directories += [path, home.path]
@@ -226,8 +238,6 @@ class LogManager:
         home.flusher.request(request).add_done_callback(
             lambda done: self._synced_new(log, done.error())
         )
-        self._logs[key] = log
-        self._home[key] = home
         return log
 
     def _synced_new(self, log: PartitionLog, error: Exception | None) -> None:

@@ -26,11 +26,11 @@ class Tail:
         "_failed",
         "_is_scheduled",
         "_pending",
-        "_scheduler",
         "_segment",
         "_size_bytes",
         "_urgent",
         "_written",
+        "scheduler",
     )
 
     def __init__(
@@ -41,7 +41,7 @@ class Tail:
     ) -> None:
         self._failed = failed
         self._written = written
-        self._scheduler = scheduler
+        self.scheduler = scheduler
         self._buffers: list[Buffer] = []
         self._size_bytes = 0
         self._urgent = False
@@ -76,7 +76,7 @@ class Tail:
             self.write(segment)
         elif not self._is_scheduled:
             self._is_scheduled = True
-            self._scheduler.call_soon(self._turn_ended)
+            self.scheduler.call_soon(self._turn_ended)
         return pending
 
     def _turn_ended(self) -> None:

@@ -1,6 +1,7 @@
 """How many seeds a seeded test runs: some by default, one to replay, many under `make stress`.
 
-`KWIRE_SIM_SEED=42` (`make sim SEED=42`) runs that seed alone; `KWIRE_EFFORT=10` ten times as many.
+`KWIRE_SIM_SEED=42` (`make sim SEED=42`) runs that seed alone; `KWIRE_EFFORT=10` ten times as many,
+from `KWIRE_SEEDS_FROM` on.
 """
 
 from __future__ import annotations
@@ -14,4 +15,5 @@ def seeds(count: int) -> Sequence[int]:
     one = os.environ.get("KWIRE_SIM_SEED")
     if one:
         return [int(one)]
-    return range(count * int(os.environ.get("KWIRE_EFFORT", "1")))
+    first = int(os.environ.get("KWIRE_SEEDS_FROM", "0"))
+    return range(first, first + count * int(os.environ.get("KWIRE_EFFORT", "1")))
