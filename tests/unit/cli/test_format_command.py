@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kwire.cli.main import main
+from kwire.kraft.metadata_version import from_name
 from kwire.kraft.raft.types import Endpoint
 from kwire.kraft.snapshots import parse_snapshot
 
@@ -49,3 +50,34 @@ def test_refusals_are_one_line(config: Path, capsys: pytest.CaptureFixture[str])
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert "'password' or 'saltedpassword'" in error
+
+
+def test_every_flag_reaches_the_files(config: Path, tmp_path: Path) -> None:
+    directory = "a3dpcmUtZGlyZWN0b3J4AA"
+    initial = f"4@127.0.0.1:29093:{directory},5@127.0.0.2:29094:a3dpcmUtZGlyZWN0b3J5AA"
+    command = ["format", "-c", str(config), "-t", "a3dpcmUtcGVlci1rYWZrYQ"]
+    flags = ["--initial-controllers", initial, "--release-version", "4.0"]
+    flags += ["--add-scram", "SCRAM-SHA-256=[name=ada,password=secret,iterations=4096]"]
+    flags += ["--add-scram", "SCRAM-SHA-512=[name=bea,password=secret]"]
+    assert main([*command, *flags, "--feature", "group.version=0"]) == 0
+    found = parse_snapshot((tmp_path / "a" / CHECKPOINT).read_bytes())
+    assert found.kraft_version == 1
+    assert found.voters is not None
+    assert sorted(found.voters.ids) == [4, 5]
+    assert found.voters.endpoints(5) == (Endpoint("CONTROLLER", "127.0.0.2", 29094),)
+    properties = (tmp_path / "a" / "meta.properties").read_text()
+    assert f"directory.id={directory}" in properties
+    levels = {r.name: r.feature_level for r in found.records if hasattr(r, "feature_level")}
+    assert levels["metadata.version"] == from_name("4.0").level
+    users = [(r.name, r.iterations) for r in found.records if hasattr(r, "stored_key")]
+    assert users == [("ada", 4096), ("bea", 4096)]
+
+
+def test_a_node_that_joins_later_has_no_voters(config: Path, tmp_path: Path) -> None:
+    command = ["format", "-c", str(config), "-t", "a3dpcmUtcGVlci1rYWZrYQ"]
+    assert main([*command, "--no-initial-controllers"]) == 0
+    assert (tmp_path / "a" / "meta.properties").exists()
+    found = parse_snapshot((tmp_path / "a" / CHECKPOINT).read_bytes())
+    assert found.voters is None
+    with pytest.raises(SystemExit):
+        main([*command, "--no-initial-controllers", "--standalone"])
