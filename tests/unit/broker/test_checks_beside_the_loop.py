@@ -21,7 +21,7 @@ from kwire.network.loop import new_event_loop
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import Codec, Record, build_batch, kernel
-from tests.support.wire import WireClient, batch_of, fetch_values, produce_request
+from tests.support.wire import ConnectionClosed, WireClient, batch_of, fetch_values, produce_request
 
 LARGE = bytes(3_000_000)
 
@@ -55,6 +55,7 @@ class GatedNode:
         config = BrokerConfig.load(overrides=overrides)
         self.gate = threading.Event()
         self.checker: GatedExecutor | None = None
+        self._stopping: Future[None] | None = None
         self.loop = new_event_loop()
         self.node = Node(config, self.loop, new_executor=self._executor)
         self._thread = threading.Thread(target=self.loop.run_forever)
@@ -76,9 +77,14 @@ class GatedNode:
                 client.metadata([])
         assert self.checker.arrived.acquire(timeout=30)
 
+    def begin_stop(self) -> Future[None]:
+        if self._stopping is None:
+            self._stopping = asyncio.run_coroutine_threadsafe(self.node.stop(), self.loop)
+        return self._stopping
+
     def stop(self) -> None:
         self.gate.set()
-        asyncio.run_coroutine_threadsafe(self.node.stop(), self.loop).result(30)
+        self.begin_stop().result(30)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(30)
         self.loop.close()
@@ -227,3 +233,20 @@ def test_without_the_compiled_kernel_a_long_walk_is_cut_up(
         assert answers(client.call(produce_request("t", {1: batch}), 9)) == [(0, 0)]
         assert len(fetch_values(client, "t", 1)) == 10_000
     assert len(turns) == 6
+
+
+def test_a_stop_waits_for_the_check_under_way_and_begins_no_other(served: GatedNode) -> None:
+    """Its thread would have told its end to a loop that is closed."""
+    clients = [WireClient(served.address) for _ in range(3)]
+    for client in clients:
+        client.send(produce_request("t", {0: bomb()}), 9)
+    served.wait_for_check()
+    stopping = served.begin_stop()
+    for client in clients:
+        with pytest.raises(ConnectionClosed):
+            client.receive()
+        client.close()
+    assert not stopping.done()
+    served.gate.set()
+    stopping.result(30)
+    assert served.node.checks.held_bytes == 0
