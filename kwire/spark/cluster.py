@@ -6,6 +6,7 @@ A thin face of confluent-kafka's AdminClient: plain values go in and out, errors
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from kwire.spark.job import JobError
 TIMEOUT_S = 30.0
 # librdkafka ends a request itself; this is for a future that it forgets.
 FUTURE_TIMEOUT_S = TIMEOUT_S + 10
+LEADERS_PAUSE_S = 0.05
 EARLIEST = "earliest"
 LATEST = "latest"
 GROUPS_IN_FLIGHT = 50
@@ -122,7 +124,10 @@ class Cluster:
     def create_topic(
         self, name: str, partitions: int, configs: Mapping[str, str] | None = None
     ) -> None:
-        """Create a topic with the cluster's default replication; no error when it is there."""
+        """Create a topic with the cluster's default replication; no error when it is there.
+
+        Returns when all partitions have leaders: other brokers hear of a topic a moment later.
+        """
         from confluent_kafka import KafkaError, KafkaException
         from confluent_kafka.admin import NewTopic
 
@@ -134,6 +139,29 @@ class Cluster:
         except (KafkaException, TimeoutError) as error:
             if _code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise JobError(f"creating {name}: {_reason(error)}") from None
+        self._await_leaders(name, 1)
+
+    def _await_leaders(self, name: str, partitions: int) -> None:
+        """Wait until a topic has at least so many partitions, and a leader for each."""
+        deadline_s = time.monotonic() + TIMEOUT_S
+        while True:
+            leaders = self._leaders(name)
+            if len(leaders) >= partitions and all(leaders):
+                return
+            if time.monotonic() > deadline_s:
+                raise JobError(f"topic {name}: partitions without leaders for {TIMEOUT_S:.0f} s")
+            time.sleep(LEADERS_PAUSE_S)
+
+    def _leaders(self, name: str) -> list[bool]:
+        """Whether each partition of a topic has a leader; [] as long as the topic is unknown."""
+        from confluent_kafka import KafkaException, TopicCollection
+
+        futures = self._admin.describe_topics(TopicCollection([name]), request_timeout=TIMEOUT_S)
+        try:
+            described = futures[name].result(FUTURE_TIMEOUT_S)
+        except (KafkaException, TimeoutError):
+            return []
+        return [partition.leader is not None for partition in described.partitions]
 
     def add_partitions(self, name: str, count: int) -> None:
         """Let a topic have so many partitions."""
@@ -147,6 +175,7 @@ class Cluster:
             futures[name].result(FUTURE_TIMEOUT_S)
         except (KafkaException, TimeoutError) as error:
             raise JobError(f"partitions of {name}: {_reason(error)}") from None
+        self._await_leaders(name, count)
 
     def topic_configs(self, name: str) -> dict[str, str]:
         """The configs that were set for the topic itself."""

@@ -248,12 +248,26 @@ def _finish(
 def one_line(error: BaseException) -> str:
     """What went wrong, without a stack: Spark's and Java's messages are long."""
     text = str(error).strip()
+    if not isinstance(error, JobError) and (found := _python_error(text)):
+        return found[:500]
     causes = re.findall(r"Caused by: ([^\n]+)", text)
     java = getattr(error, "java_exception", None)
     if not causes and java is not None:
         text = str(java)
     line = causes[-1] if causes else (text.splitlines() or [""])[0]
     return line[:500] if isinstance(error, JobError) else f"{type(error).__name__}: {line[:500]}"
+
+
+def _python_error(text: str) -> str | None:
+    """Of a Python worker's stack in the text: the line behind it, without the module's name."""
+    _, stack, behind = text.rpartition("Traceback (most recent call last):")
+    if not stack:
+        return None
+    for line in behind.splitlines():
+        if line and not line[0].isspace():
+            name, colon, message = line.partition(":")
+            return name.rsplit(".", 1)[-1] + colon + message
+    return None
 
 
 def _require_installed(job: Job) -> None:

@@ -19,8 +19,9 @@ from typing import Any
 
 from kwire.spark.archive_source import archive_frame, chosen_files, load_archive, narrow_frame
 from kwire.spark.cluster import EARLIEST, LATEST, Cluster, partitions_of
-from kwire.spark.job import JobError, UsageError, check_topic
+from kwire.spark.job import JobError, UsageError, check_topic, one_line
 from kwire.spark.lake import LAKE_COLUMNS, RECORD_COLUMNS
+from kwire.spark.stores import open_store
 from kwire.spark.topic_source import read_ranges
 
 KINDS = ("topic", "archive", "segments", "mirror", "replay")
@@ -86,14 +87,16 @@ def check_side(side: Side, option: str) -> None:
         for name in side.topics:
             if name not in found:
                 raise UsageError(f"{option} topic {name}: not found at {side.bootstrap}")
+    elif side.kind == "segments":
+        try:
+            store, path = open_store(side.place)
+            store.entries(path)
+        except (FileNotFoundError, NotADirectoryError):
+            raise UsageError(f"{option} {side.place}: no such folder") from None
+        except (ValueError, OSError) as error:
+            raise UsageError(f"{option} {side.place}: {one_line(error)}") from None
     elif "://" not in side.place:
-        if side.kind == "archive":
-            load_archive(side.place)
-        else:
-            import os
-
-            if not os.path.isdir(side.place):
-                raise UsageError(f"{option} {side.place}: no such folder")
+        load_archive(side.place)
 
 
 def side_frame(spark: Any, side: Side, options: argparse.Namespace) -> Any:

@@ -69,6 +69,12 @@ def test_one_line_of_a_long_error() -> None:
     error = RuntimeError("first\n\tat x\nCaused by: java.io.E: outer\n\tat\nCaused by: y: inner\n")
     assert one_line(error) == "RuntimeError: y: inner"
     assert one_line(JobError("plain")) == "plain"
+    worker = (
+        "[STAGE] Job aborted\nCaused by: org.apache.spark.api.python.PythonException: "
+        'Traceback (most recent call last):\n  File "a.py", line 1\n    x\n\n'
+        "kwire.spark.sending.SendError: t-0: no\n\n\tat org.apache.spark.X\n"
+    )
+    assert one_line(RuntimeError(worker)) == "SendError: t-0: no"
 
 
 def test_a_cluster_that_does_not_answer_is_an_error_of_the_job(
@@ -94,6 +100,41 @@ def test_a_cluster_that_does_not_answer_is_an_error_of_the_job(
     for call in (lambda: lost.groups(".*"), lambda: lost.group_offsets("g")):
         with pytest.raises(JobError, match="no answer in 0 s"):
             call()
+
+
+def test_a_new_topic_is_there_when_it_has_leaders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker may not know it yet, or a partition have no leader: offsets could not be asked."""
+    pytest.importorskip("confluent_kafka")
+    from concurrent.futures import Future
+    from types import SimpleNamespace
+
+    from confluent_kafka import KafkaException
+
+    from kwire.spark import cluster
+
+    monkeypatch.setattr(cluster, "LEADERS_PAUSE_S", 0)
+    answers: list[Any] = [KafkaException("unknown"), [None, 1], [2, 1]]
+
+    class Admin:
+        def create_topics(self, topics: Any, **_: Any) -> dict[str, Future[None]]:
+            done: Future[None] = Future()
+            done.set_result(None)
+            return {"t": done}
+
+        def describe_topics(self, topics: Any, **_: Any) -> dict[str, Future[Any]]:
+            found: Future[Any] = Future()
+            answer = answers.pop(0)
+            if isinstance(answer, Exception):
+                found.set_exception(answer)
+            else:
+                partitions = [SimpleNamespace(leader=leader) for leader in answer]
+                found.set_result(SimpleNamespace(partitions=partitions))
+            return {"t": found}
+
+    made = cluster.Cluster("127.0.0.1:1")
+    made._admin = Admin()  # type: ignore[assignment]
+    made.create_topic("t", 2)
+    assert answers == []
 
 
 def test_client_settings_by_kafkas_names() -> None:
