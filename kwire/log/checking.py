@@ -13,6 +13,7 @@ from kwire.protocol.records import BatchHeader, check_crc, parse_header
 logger = logging.getLogger(__name__)
 
 READ_BYTES = 4 << 20
+READINGS_MAX = 3
 QUARANTINE_SUFFIX = ".quarantine"
 
 
@@ -30,10 +31,36 @@ class Damage(NamedTuple):
     reason: str
 
 
-def check_segment(segment: Segment) -> list[Damage]:
-    """Check every batch of a segment: shape, checksum, ascending offsets. Reads it all."""
+class Checked(NamedTuple):
+    """What a reading of a segment found: the offset behind the last whole batch, and a digest of
+    the headers of all whole ones."""
+
+    damage: list[Damage]
+    end_offset: int
+    digest: int
+
+
+def check_segment(segment: Segment) -> Checked:
+    """Check every batch of a segment: shape, checksum, ascending offsets. Reads it all.
+
+    Damage is believed when a second reading finds the same: a bit that is flipped on its way from
+    the disk must not cost a batch that is whole there.
+    """
+    found = _check(segment)
+    for _ in range(READINGS_MAX):
+        if not found.damage:
+            break
+        again = _check(segment)
+        if again == found:
+            break
+        logger.warning("%s: two readings differ; reading it again", segment.log_path)
+        found = again
+    return found
+
+
+def _check(segment: Segment) -> Checked:
     damage: list[Damage] = []
-    position, expected = 0, segment.base_offset
+    position, expected, digest = 0, segment.base_offset, 0
     size_bytes = segment.size_bytes
     chunk, chunk_at = memoryview(b""), 0
     while position < size_bytes:
@@ -50,12 +77,13 @@ def check_segment(segment: Segment) -> list[Damage]:
             reason = _fault(chunk, position - chunk_at, header, expected, segment.base_offset)
             if not reason:
                 expected = header.next_offset
+                digest = hash((digest, header))
                 position += header.size_bytes
                 continue
         resume, resume_offset = _resume(segment, position, header, expected)
         damage.append(Damage(position, resume - position, expected, resume_offset, reason))
         position = resume
-    return damage
+    return Checked(damage, expected, digest)
 
 
 def _header(chunk: memoryview, at: int, remaining: int) -> tuple[BatchHeader | None, str]:

@@ -206,6 +206,7 @@ class CleaningJob:
             raise CleaningStopped from None
         try:
             position, wanted = 0, self._io_bytes
+            expected, end_offset = source.base_offset, source.next_base
             while position < source.size_bytes:
                 size = min(wanted, source.size_bytes - position)
                 chunk = memoryview(files.pread(handle, size, position))
@@ -215,6 +216,13 @@ class CleaningJob:
                 while (header := _next_header(source, chunk, position, at)) is not None:
                     if self.is_stopped:
                         raise CleaningStopped
+                    legacy = header.magic < MAGIC_CURRENT
+                    first_offset = header.last_offset if legacy else header.base_offset
+                    if not expected <= first_offset <= header.last_offset < end_offset:
+                        raise _damaged(
+                            source, position + at, f"offset {first_offset} is out of order"
+                        )
+                    expected = header.last_offset + 1
                     if header.last_offset >= offset_min:
                         if not check_crc(chunk, at, header):
                             raise _damaged(source, position + at, "a checksum does not hold")

@@ -11,6 +11,7 @@ import logging
 
 from kwire.log.checking import (
     QUARANTINE_SUFFIX,
+    READINGS_MAX,
     Damage,
     check_segment,
     quarantine,
@@ -19,6 +20,7 @@ from kwire.log.checking import (
 from kwire.log.files import unlink_quietly
 from kwire.log.log_base import LogBase
 from kwire.log.segment import LOG_SUFFIX, Segment
+from kwire.protocol.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
 
@@ -59,16 +61,30 @@ def repair_segment(
 ) -> tuple[int, bool]:
     """Check a segment, repair it, rebuild its indexes; (its end, whether offsets were cut off)."""
     was_cut = False
-    damage = check_segment(segment)
-    if damage:
-        was_cut = _repair(segment, damage, recovery_point, next_base)
-    segment.reset_indexes()
-    end_offset = segment.base_offset
-    for _, header in segment.walk(0):
-        segment.assign(header, header.base_offset, header.max_timestamp)
-        end_offset = header.next_offset
-        if header.partition_leader_epoch > log.leader_epochs.latest:
-            log.leader_epochs.assign(header.partition_leader_epoch, header.base_offset)
+    checked = check_segment(segment)
+    if checked.damage:
+        was_cut = _repair(segment, checked.damage, recovery_point, next_base)
+        checked = check_segment(segment)
+    for _ in range(READINGS_MAX):
+        segment.reset_indexes()
+        epochs: list[tuple[int, int]] = []
+        end_offset, digest = segment.base_offset, 0
+        for _, header in segment.walk(0):
+            digest = hash((digest, header))
+            segment.assign(header, header.base_offset, header.max_timestamp)
+            end_offset = header.next_offset
+            latest = epochs[-1][0] if epochs else log.leader_epochs.latest
+            if header.partition_leader_epoch > latest:
+                epochs.append((header.partition_leader_epoch, header.base_offset))
+        if digest == checked.digest:
+            break
+        logger.warning("%s: two readings differ; reading it again", segment.log_path)
+    else:
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"{segment.log_path} is read differently every time"
+        )
+    for epoch, start_offset in epochs:
+        log.leader_epochs.assign(epoch, start_offset)
     segment.finish_rebuild()
     return end_offset, was_cut
 

@@ -86,6 +86,7 @@ class SimulatedDisk:
         self._locks: dict[str, int] = {}
         self._next_handle = 3
         self.fault: Fault | None = None
+        self.misread: Callable[[str, bytes], bytes] | None = None  # (path, data) -> what is read
         self.capacity_bytes: int | None = None
         self.syncs = 0
 
@@ -138,7 +139,8 @@ class SimulatedDisk:
     def pread(self, handle: int, size_bytes: int, position: int) -> bytes:
         path, inode = self._of(handle)
         self._check("pread", path)
-        return bytes(inode.data[position : position + size_bytes])
+        data = bytes(inode.data[position : position + size_bytes])
+        return data if self.misread is None else self.misread(path, data)
 
     def is_cached(self, handle: int, position: int, size_bytes: int) -> bool:
         """Everything is in memory."""
@@ -201,7 +203,8 @@ class SimulatedDisk:
 
     def read_file(self, path: str) -> bytes:
         self._check("read_file", path)
-        return bytes(self._file(path).data)
+        data = bytes(self._file(path).data)
+        return data if self.misread is None else self.misread(path, data)
 
     def rename(self, source: str, target: str) -> None:
         self._check("rename", source)

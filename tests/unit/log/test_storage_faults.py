@@ -7,10 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
+from kwire.clock import SeededRandom
 from kwire.log.log_base import LogBase
 from kwire.log.log_config import LogConfig
 from kwire.log.partition_log import PartitionLog
 from kwire.protocol.errors import ErrorCode, KafkaError
+from tests.support.cleaning import CleaningWorld
 from tests.support.logs import World, names, read_all
 
 SMALL = LogConfig(segment_bytes=600, index_interval_bytes=100)
@@ -273,3 +275,79 @@ def test_a_power_cut_at_any_call_keeps_what_was_flushed() -> None:
             world.disk.crash()
             world.open(recovery_point=0)
             _check_log(world.log, acknowledged)
+
+
+def test_a_bit_flipped_on_a_read_costs_nothing_that_is_there() -> None:
+    """At every read of a recovery: it may refuse in a line, what it cuts or keeps must be right."""
+    flips = SeededRandom(4)
+    reads = [0]
+    probe = World(1, SMALL)
+    acknowledged = _work(probe)
+    probe.disk.misread = lambda path, data: (reads.__setitem__(0, reads[0] + 1), data)[1]
+    probe.kill(recovery_point=0)
+    assert reads[0] > 10
+    refused = 0
+    for at in range(reads[0]):
+        for _ in range(4):
+            world, left = World(1, SMALL), [at]
+            assert _work(world) == acknowledged
+
+            def misread(path: str, data: bytes, left: list[int] = left) -> bytes:
+                left[0] -= 1
+                if left[0] != -1 or not data:
+                    return data
+                flipped = bytearray(data)
+                flipped[flips.below(len(data))] ^= 1 << flips.below(8)
+                return bytes(flipped)
+
+            world.disk.misread = misread
+            try:
+                world.kill(recovery_point=0)
+            except KafkaError:
+                refused += 1
+            world.disk.misread = None
+            world.kill(recovery_point=0)
+            _check_log(world.log, acknowledged)
+    assert refused < reads[0]
+
+
+def test_a_bit_flipped_on_a_read_is_not_made_durable_by_the_cleaner() -> None:
+    """Nor in the fields that no checksum covers: the base offset and the length."""
+    reads = [0]
+    probe = _to_clean()
+    expected = sorted({key: offset for offset, key, _ in probe.rows()}.values())
+    probe.disk.misread = lambda path, data: (reads.__setitem__(0, reads[0] + 1), data)[1]
+    probe.clean()
+    assert [offset for offset, _, _ in probe.rows()] == expected
+    flips = SeededRandom(8)
+    for at in range(reads[0]):
+        for _ in range(6):
+            world, left = _to_clean(), [at]
+
+            def misread(path: str, data: bytes, left: list[int] = left) -> bytes:
+                left[0] -= 1
+                if left[0] != -1 or not data or not path.endswith(".log"):
+                    return data
+                flipped = bytearray(data)
+                place = (
+                    flips.below(min(len(data), 12)) if flips.below(2) else flips.below(len(data))
+                )
+                flipped[place] ^= 1 << flips.below(8)
+                return bytes(flipped)
+
+            world.disk.misread = misread
+            world.clean()
+            world.disk.misread = None
+            offsets = [offset for offset, _, _ in world.rows()]
+            assert offsets == sorted(offsets)
+            assert set(expected) <= set(offsets)
+            last = {key: value for _, key, value in world.rows()}
+            assert last == {b"key-%d" % key: b"%d" % (27 + key) + bytes(90) for key in range(3)}
+
+
+def _to_clean() -> CleaningWorld:
+    world = CleaningWorld()
+    for at in range(30):
+        world.append([(b"key-%d" % (at % 3), b"%d" % at + bytes(90))])
+    world.roll()
+    return world
