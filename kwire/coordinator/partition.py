@@ -67,6 +67,7 @@ class PartitionShard(Generic[S]):
         "last_written",
         "leader_epoch",
         "loading",
+        "now_ms",
         "partition",
         "shard",
         "shard_timer",
@@ -86,6 +87,7 @@ class PartitionShard(Generic[S]):
         self.last_written = 0
         self.batch: OpenBatch | None = None
         self.committed = 0
+        self.now_ms = 0  # of the operation that runs, or ran last
         self.held: deque[Held] = deque()
         self.held_timer: TimerHandle | None = None
         self.shard_timer: TimerHandle | None = None

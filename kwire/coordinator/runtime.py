@@ -188,6 +188,7 @@ class CoordinatorRuntime(Generic[S]):
         pending: Pending[Any] = Pending()
         if not self._close_batch(current):
             return Pending.failed(KafkaError(ErrorCode.NOT_COORDINATOR))
+        self._moment(current)
         current.busy = True
         try:
             self._append(current, batch, transaction_version=transaction_version)
@@ -215,13 +216,14 @@ class CoordinatorRuntime(Generic[S]):
 
     # ------------------------------------------------------------------ running
 
-    def _moment(self) -> Moment:
-        return Moment(int(self._loop.time() * 1000), self._clock.wall_ms())
+    def _moment(self, current: PartitionShard[S]) -> Moment:
+        current.now_ms = now_ms = int(self._loop.time() * 1000)
+        return Moment(now_ms, self._clock.wall_ms())
 
     def _run(
         self, current: PartitionShard[S], operation: Operation[S], pending: Pending[Any]
     ) -> Pending[Any]:
-        moment = self._moment()
+        moment = self._moment(current)
         current.busy = True
         try:
             try:
@@ -435,7 +437,7 @@ class CoordinatorRuntime(Generic[S]):
         response: Any,
         error: Exception | None,
     ) -> None:
-        deadline_ms = int(self._loop.time() * 1000) + self._write_timeout_ms
+        deadline_ms = current.now_ms + self._write_timeout_ms
         current.held.append(Held(current.last_written, deadline_ms, pending, response, error))
 
     def _settle(self, current: PartitionShard[S]) -> None:
@@ -484,7 +486,8 @@ class CoordinatorRuntime(Generic[S]):
         ends_at = self._loop.time() + SLICE_MS / 1000
         for _ in range(SLICE_STEPS_MAX):
             # Rounding up by half a millisecond: a loop may call a little before the deadline.
-            moment = Moment(int(self._loop.time() * 1000 + 0.5), self._clock.wall_ms())
+            current.now_ms = int(self._loop.time() * 1000 + 0.5)
+            moment = Moment(current.now_ms, self._clock.wall_ms())
             if not self._expire_one(current, moment) or self._loop.time() >= ends_at:
                 break
             if current.generation != generation:
@@ -531,7 +534,7 @@ class CoordinatorRuntime(Generic[S]):
         current.last_written = end_offset
         current.committed = max(current.committed, self._log.high_watermark(current.partition))
         current.state = ShardState.ACTIVE
-        moment = self._moment()
+        moment = self._moment(current)
         current.busy = True
         try:
             result = current.shard.loaded(moment)

@@ -130,7 +130,7 @@ def split(batches: Buffer | Sequence[Buffer]) -> list[tuple[BatchHeader, Buffer]
 def stamp_plain(
     view: memoryview, rules: AppendRules, wall_ms: int, base_offset: int, leader_epoch: int
 ) -> BatchHeader | None:
-    """The short way of a client's usual batch: alone, uncompressed, valid, with CreateTime.
+    """The short way of a usual batch: alone, uncompressed, valid, with CreateTime.
 
     Checks what `check_batch` and `validate_for_append` check, stamps the batch in place and gives
     its stamped header. None, and nothing is changed, for everything else: the long way then finds

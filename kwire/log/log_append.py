@@ -78,7 +78,7 @@ class AppendingLog(LogBase):
         if isinstance(batches, bytearray):
             batches = memoryview(batches)
         if (
-            origin is Origin.CLIENT
+            origin is not Origin.RAFT
             and isinstance(batches, memoryview)
             and len(batches) <= self._plain_bytes_max
         ):

@@ -26,14 +26,18 @@ def encode_key(message: Any) -> bytes:
     """The key of a record."""
     if message.KIND != "coordinator-key":
         raise EncodeError(f"{message.NAME} is not the key of a coordinator record")
-    return b"".join([message.API_KEY.to_bytes(2, "big"), *message.encode_parts(0)])
+    parts = [message.API_KEY.to_bytes(2, "big")]
+    (message._encoders.get(0) or message.encoder(0))(message, parts)
+    return b"".join(parts)
 
 
 def encode_value(message: Any, version: int) -> bytes:
     """The value of a record, for a null value write None."""
     if message.KIND != "coordinator-value":
         raise EncodeError(f"{message.NAME} is not the value of a coordinator record")
-    return b"".join([version.to_bytes(2, "big"), *message.encode_parts(version)])
+    parts = [version.to_bytes(2, "big")]
+    (message._encoders.get(version) or message.encoder(version))(message, parts)
+    return b"".join(parts)
 
 
 def key_type(key: Buffer) -> int:

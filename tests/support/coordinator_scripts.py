@@ -243,7 +243,21 @@ class CoordinatorRun(ScriptRun):
                 answer = act(step[1:])
                 if answer is not None:
                     answers.append(answer)
+            if len(step) > 2 and step[2] == "EndTxn":
+                self._wait_for_markers(self._resolve(step[4])["transactional_id"])
         return answers
+
+    def _wait_for_markers(self, transactional_id: str) -> None:
+        """What a script looks at next does not depend on how fast markers are written."""
+        if not transactional_id:
+            return
+        request = m.DescribeTransactionsRequest(transactional_ids=[transactional_id])
+        for _ in range(POLLS_MAX):
+            self._target.post("markers", "DescribeTransactions", 0, request)
+            (found,) = self._target.receive("markers").transaction_states
+            if found.error_code or not found.transaction_state.startswith("Prepare"):
+                return
+            self._target.wait(POLL_MS)
 
     def _ask(self, connection: str, api: str, version: int, fields: Any) -> Any:
         request = build(m.by_name(f"{api}Request"), self._resolve(fields))

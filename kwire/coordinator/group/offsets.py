@@ -24,6 +24,10 @@ from kwire.coordinator.seam import CoordinatorRecord, Moment, Producer, Result
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
+_COMMITTED_TOPIC: Any = m.OffsetCommitResponse.OffsetCommitResponseTopic
+_COMMITTED_PARTITION: Any = m.OffsetCommitResponse.OffsetCommitResponsePartition
+_TXN_COMMITTED_TOPIC: Any = m.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
+_TXN_COMMITTED_PARTITION: Any = m.TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition
 INVALID_OFFSET = -1
 GROUP_NOT_FOUND_VERSION = 9
 TXN_GROUP_NOT_FOUND_VERSION = 6
@@ -63,7 +67,7 @@ class OffsetOperations:
         retention_ms = request.retention_time_ms
         expire_ms = None if retention_ms == -1 else moment.wall_ms + retention_ms
         made, topics = self._commit_topics(
-            request, m.OffsetCommitResponse, "OffsetCommitResponse", moment, expire_ms
+            request, _COMMITTED_TOPIC, _COMMITTED_PARTITION, moment, expire_ms
         )
         return Result(made, m.OffsetCommitResponse(topics=topics))
 
@@ -83,7 +87,7 @@ class OffsetOperations:
         else:
             self._check_commit(request, generation, not_found, transactional=True)
         made, topics = self._commit_topics(
-            request, m.TxnOffsetCommitResponse, "TxnOffsetCommitResponse", moment, None
+            request, _TXN_COMMITTED_TOPIC, _TXN_COMMITTED_PARTITION, moment, None
         )
         producer = Producer(request.producer_id, request.producer_epoch, guard)
         return Result(made, m.TxnOffsetCommitResponse(topics=topics), producer=producer)
@@ -125,47 +129,48 @@ class OffsetOperations:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
 
     def _commit_topics(
-        self, request: Any, response: Any, name: str, moment: Moment, expire_ms: int | None
+        self,
+        request: Any,
+        topic_class: Any,
+        partition_class: Any,
+        moment: Moment,
+        expire_ms: int | None,
     ) -> tuple[list[CoordinatorRecord], list[Any]]:
         """Records and answer of the topics of either kind of commit."""
-        topic_class = getattr(response, f"{name}Topic")
-        partition_class = getattr(response, f"{name}Partition")
         made: list[CoordinatorRecord] = []
         topics = []
+        group_id, wall_ms = request.group_id, moment.wall_ms
         for topic in request.topics:
             partitions = []
+            name, topic_id = topic.name, topic.topic_id
             for x in topic.partitions:
-                code = ErrorCode.NONE
-                if self._metadata_too_large(x.committed_metadata):
-                    code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                code = 0
+                metadata = x.committed_metadata
+                if metadata and self._metadata_too_large(metadata):
+                    code = int(ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 else:
                     stored = StoredOffset(
-                        offset=x.committed_offset,
-                        leader_epoch=x.committed_leader_epoch,
-                        metadata=x.committed_metadata or "",
-                        commit_ms=moment.wall_ms,
-                        expire_ms=expire_ms,
-                        topic_id=topic.topic_id,
-                        record_offset=-1,
+                        x.committed_offset,
+                        x.committed_leader_epoch,
+                        metadata or "",
+                        wall_ms,
+                        expire_ms,
+                        topic_id,
+                        -1,
                     )
-                    made.append(
-                        records.offset_commit(
-                            request.group_id, topic.name, x.partition_index, stored
-                        )
-                    )
-                partitions.append(
-                    partition_class(partition_index=x.partition_index, error_code=code)
-                )
-            topics.append(
-                topic_class(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
-            )
+                    made.append(records.offset_commit(group_id, name, x.partition_index, stored))
+                partition = partition_class()
+                partition.partition_index = x.partition_index
+                partition.error_code = code
+                partitions.append(partition)
+            answer = topic_class()
+            answer.name, answer.topic_id, answer.partitions = name, topic_id, partitions
+            topics.append(answer)
         return made, topics
 
-    def _metadata_too_large(self, metadata: str | None) -> bool:
+    def _metadata_too_large(self, metadata: str) -> bool:
         """Counted in UTF-16 units, as Java counts a string's length."""
         size_max = self._settings.offset_metadata_bytes_max
-        if metadata is None:
-            return False
         if len(metadata) > size_max:
             return True
         return not metadata.isascii() and len(metadata.encode("utf-16-le")) // 2 > size_max
