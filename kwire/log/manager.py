@@ -38,6 +38,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 logger = logging.getLogger(__name__)
 
 SLICE_LOGS = 100  # logs that a periodic task looks at before the loop gets its turn
+SLICE_SEGMENTS = 10  # that it gives up: their files are renamed by the loop
 
 
 __all__ = ["ConfigOf", "LogManager", "ManagerSettings", "remove_tree"]
@@ -410,38 +411,44 @@ class LogManager:
 
         self._timers[name] = self.scheduler.call_later(delay_ms or interval_ms, fire)
 
-    def _each(self, visit: Callable[[PartitionLog], None], logs: list[PartitionLog]) -> None:
-        """Visit logs in slices with the loop's turn in between."""
-        for log in logs[:SLICE_LOGS]:
+    def _each(self, visit: Callable[[PartitionLog], int], logs: list[PartitionLog]) -> None:
+        """Visit logs in slices with the loop's turn in between; `visit` tells how many segments it
+        gave up, and is asked again where those were as many as it may."""
+        work = at = 0
+        while at < min(len(logs), SLICE_LOGS) and work < SLICE_SEGMENTS:
+            log, done = logs[at], 0
             if log.error is None and not log.is_closed:
                 try:
-                    visit(log)
+                    done = visit(log)
                 except OSError as error:
                     log.fail(error)
-        rest = logs[SLICE_LOGS:]
-        if rest:
+            work += done
+            at += done < SLICE_SEGMENTS
+        if at < len(logs):
+            rest = logs[at:]
             self.scheduler.call_soon(lambda: self._each(visit, rest))
 
     def enforce_retention(self) -> None:
         """Delete old segments of all logs."""
         now_ms = self.clock.wall_ms()
-        self._each(lambda log: _drop(log.delete_old_segments(now_ms)), self.logs())
+        self._each(lambda log: log.delete_old_segments(now_ms, SLICE_SEGMENTS), self.logs())
 
     def flush_old(self) -> None:
         """Flush logs whose last flush is `flush.ms` ago."""
         now_ms = self.clock.wall_ms()
 
-        def visit(log: PartitionLog) -> None:
+        def visit(log: PartitionLog) -> int:
             is_due = now_ms - log.last_flush_ms >= log.config.flush_ms
             if is_due and log.recovery_point < log.log_end_offset:
                 log.flush()
+            return 0
 
         self._each(visit, self.logs())
 
     def expire_producers(self) -> None:
         """Forget producers that were silent for `producer.id.expiration.ms`."""
         now_ms = self.clock.wall_ms()
-        self._each(lambda log: _drop(log.producers.expire(now_ms)), self.logs())
+        self._each(lambda log: _none(log.producers.expire(now_ms)), self.logs())
 
     def checkpoint_recovery(self) -> None:
         self._checkpoint(checkpoints.RECOVERY_POINTS, lambda log: log.recovery_point)
@@ -588,5 +595,5 @@ def _settle(waiting: list[Pending[None]], error: Exception | None) -> None:
             pending.fail(error)
 
 
-def _drop(value: object) -> None:
-    return None
+def _none(value: object) -> int:
+    return 0

@@ -192,11 +192,11 @@ class PartitionLog(AppendingLog):
         self._tail.discard(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "truncated"))
         maintenance.truncate_fully(self, offset)
 
-    def delete_old_segments(self, wall_ms: int) -> int:
-        """Apply retention; returns how many segments were given up."""
+    def delete_old_segments(self, wall_ms: int, segments_max: int = 1 << 31) -> int:
+        """Apply retention to the oldest segments; returns how many were given up."""
         from kwire.log import retention
 
-        return retention.delete_old_segments(self, wall_ms)
+        return retention.delete_old_segments(self, wall_ms, segments_max)
 
     def close(self, *, sync: bool = False) -> None:
         """Write the tail, trim the indexes, snapshot the producers, close the files.

@@ -19,14 +19,21 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def delete_old_segments(log: PartitionLog, wall_ms: int) -> int:
+def delete_old_segments(log: PartitionLog, wall_ms: int, segments_max: int) -> int:
     """Apply the topic's retention; returns the number of segments given up."""
-    count = _delete(log, "log start offset", lambda s, next_base: _is_below_start(log, next_base))
+    count = _delete(
+        log, "log start offset", lambda s, next_base: _is_below_start(log, next_base), segments_max
+    )
     if log.config.deletes:
-        count += _delete_by_size(log)
+        count += _delete_by_size(log, segments_max - count)
         if log.config.retention_ms >= 0:
             limit_ms = wall_ms - log.config.retention_ms
-            count += _delete(log, "retention.ms", lambda s, _: s.largest_timestamp() < limit_ms)
+            count += _delete(
+                log,
+                "retention.ms",
+                lambda s, _: s.largest_timestamp() < limit_ms,
+                segments_max - count,
+            )
     return count
 
 
@@ -34,7 +41,7 @@ def _is_below_start(log: PartitionLog, next_base: int | None) -> bool:
     return next_base is not None and next_base <= log.log_start_offset
 
 
-def _delete_by_size(log: PartitionLog) -> int:
+def _delete_by_size(log: PartitionLog, segments_max: int) -> int:
     limit = log.config.retention_bytes
     excess = log.size_bytes - limit
     if limit < 0 or excess < 0:
@@ -47,13 +54,20 @@ def _delete_by_size(log: PartitionLog) -> int:
         excess -= segment.size_bytes
         return True
 
-    return _delete(log, "retention.bytes", is_too_much)
+    return _delete(log, "retention.bytes", is_too_much, segments_max)
 
 
-def _delete(log: PartitionLog, reason: str, applies: Callable[[Segment, int | None], bool]) -> int:
+def _delete(
+    log: PartitionLog,
+    reason: str,
+    applies: Callable[[Segment, int | None], bool],
+    segments_max: int,
+) -> int:
     """Give up the oldest segments as long as the rule applies to them."""
     gone: list[Segment] = []
     for at, segment in enumerate(log.segments):
+        if len(gone) == segments_max:
+            break
         next_base = log.segments.next_base(at)
         end_offset = log.log_end_offset if next_base is None else next_base
         is_empty_active = next_base is None and not segment.assigned_bytes

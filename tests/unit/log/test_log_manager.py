@@ -190,6 +190,36 @@ def test_a_log_start_that_cannot_be_saved_is_told() -> None:
     assert node.failed == ["/data"]
 
 
+def test_retention_gives_the_loop_its_turn() -> None:
+    """Files are renamed by the loop: few in a turn, however many segments are due."""
+    node = Node()
+    node.configs["topic"] = LogConfig(segment_bytes=100, retention_ms=1000)
+    for partition in range(2):
+        node.manager.create("topic", partition, TOPIC_ID, node.configs["topic"])
+        for _ in range(35):
+            node.append("topic", partition)
+    logs = node.manager.logs()
+    assert all(len(log.segments) == 35 for log in logs)
+    node.clock.now_ms += 10_000
+    renames, turns = [0], list[int]()
+
+    def count(operation: str, path: str) -> None:
+        renames[0] += operation == "rename" and path.endswith(".log")
+
+    node.disk.fault = count
+    node.manager.enforce_retention()
+    while node.scheduler._soon:
+        turns.append(renames[0])
+        renames[0] = 0
+        due, node.scheduler._soon = node.scheduler._soon, []
+        for callback in due:
+            callback()
+    turns.append(renames[0])
+    assert sum(turns) == 70
+    assert max(turns) <= 20
+    assert all(len(log.segments) == 1 and log.log_start_offset == 35 for log in logs)
+
+
 def test_create_is_idempotent_but_not_across_topic_ids() -> None:
     node = Node()
     log = node.manager.create("topic", 0, TOPIC_ID)
