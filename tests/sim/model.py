@@ -70,6 +70,10 @@ class CommittedLog:
         self._first: dict[int, int] = {}  # undecided offset -> its transaction's first offset
         self._sequences: dict[bytes, int] = {}
 
+    def is_open(self, producer_id: int) -> bool:
+        """Whether a transaction of this producer has no marker yet."""
+        return producer_id in self._open
+
     # -- growing
 
     def end_before(self, leader_epoch: int) -> int:

@@ -401,6 +401,8 @@ SEEDS: dict[str, int] = {
     "last_stable_offset_ignored": 1,
     "aborted_list_lost": 1,
     "transaction_ends_before_commit": 3,
+    "marker_lost": 24,
+    "serves_before_its_epoch_is_committed": 119,
     "offsets_lost_at_move": 1,
     "partition_given_before_its_release": 4,
     "cleaner_drops_whole_batches": 4,

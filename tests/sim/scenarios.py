@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
+from kwire.testing.simulation.network import NetworkConditions
 from tests.sim.client import Retry, RoutingClient
 from tests.sim.cluster import BROKER_PORT, CLUSTER_ID, CONTROLLER_PORT, IDS, directory_id
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tests.sim.faults import Faults
 
 LOOK_S = 0.01
+USUAL_LATENCY_MAX_S = NetworkConditions().latency_max_s
 QUORUM_CHANGE_LIMIT_S = 8.0
 DONE = (ErrorCode.NONE, ErrorCode.DUPLICATE_VOTER, ErrorCode.VOTER_NOT_FOUND)
 
@@ -27,14 +29,16 @@ async def election_storm(faults: Faults) -> None:
     after it has acknowledged, again and again; what it writes may take a while to be safe."""
     cluster, network = faults.cluster, faults.network
     voter = faults.node()
-    disk = cluster.hosts[voter]
+    disk, conditions = cluster.hosts[voter], network.conditions
     if faults.below(2):
         disk.disk_delay_s = faults.uniform(0.02, 0.4)
+    if faults.below(2):  # what two ask of the voter at about the same time gets there together
+        conditions.latency_max_s = 0.1
     one, other = (node_id for node_id in IDS if node_id != voter)
     network.block(f"n{one}", f"n{other}")
     network.block(f"n{other}", f"n{one}")
-    for _ in range(2 + faults.below(4)):
-        await _until_epoch_moves(faults, voter, faults.uniform(0.3, 3.0))
+    for number in range(2 + faults.below(4)):
+        await _until_epoch_moves(faults, voter, faults.uniform(0.05, 3.0 if number else 0.8))
         await asyncio.sleep(faults.uniform(0.0, 0.03))
         if cluster.is_up(voter) and faults.may_lose(voter):
             cluster.kill(voter, power_loss=True)
@@ -43,6 +47,7 @@ async def election_storm(faults: Faults) -> None:
         # Long enough, and the other two both stand for election when it is back.
         await faults.down(voter, 0.02, 0.4 if faults.below(3) else 4.0)
     disk.disk_delay_s = 0.0
+    conditions.latency_max_s = USUAL_LATENCY_MAX_S
     network.heal(f"n{one}", f"n{other}")
     network.heal(f"n{other}", f"n{one}")
 

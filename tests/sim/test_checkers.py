@@ -19,7 +19,7 @@ from tests.sim.faults import Plan
 from tests.sim.history import History
 from tests.sim.model import CommittedLog, Violation
 from tests.sim.offsets import NOTHING, OffsetLedger, Owners
-from tests.sim.workload import COMMITTED, UNCOMMITTED, Actor, Reader
+from tests.sim.workload import COMMITTED, UNCOMMITTED, Actor, Reader, TransactionalProducer
 
 TOPIC_ID = bytes(15) + b"t"
 IDS = (1, 2, 3)
@@ -354,6 +354,19 @@ def test_read_committed_is_exact() -> None:
     skips = actor(Reader, checkers, "plain", 0, COMMITTED)
     skips._take(fetched(b"", 3))
     assert skips.seen != len(checkers.by_name["plain", 0].visible), "liveness asks for them all"
+
+
+def test_a_transaction_that_is_over_without_its_marker() -> None:
+    data, marker = transaction()
+    log = committed(data)
+    checkers = Checkers()
+    checkers.by_name["exact", 0] = log
+    producer = TransactionalProducer(Simulation(1).host("clients"), "t", checkers, implicit=False)
+    producer._identity, producer._touched = (7, 0), {0: None}
+    producer._ended()
+    broken(producer._settled, "complete, and open in exact-0")
+    log.extend(marker, 2, 0, "n1")
+    producer._settled()
 
 
 # -- groups

@@ -264,6 +264,8 @@ class TransactionalProducer(Actor):
         self.sent = 0
         self._identity = (-1, -1)
         self._sequences: dict[int, int] = {}
+        self._touched: dict[int, None] = {}  # partitions of the transaction under way
+        self._owed: dict[int, int] = {}  # those of the one before -> its producer id
 
     async def run(self) -> None:
         await self._begin_anew()
@@ -299,11 +301,29 @@ class TransactionalProducer(Actor):
                 await self.client.pause()
                 continue
             if response.error_code == 0:
+                self._ended()
+                self._settled()
                 self._identity = response.producer_id, response.producer_epoch
                 self._sequences = {}
                 return
             self._maybe_moved(response.error_code)
             await self.client.pause()
+
+    def _ended(self) -> None:
+        """The transaction under way is over: it owes a marker to every partition of it."""
+        self._owed.update(dict.fromkeys(self._touched, self._identity[0]))
+        self._touched.clear()
+
+    def _settled(self, besides: int | None = None) -> None:
+        """The coordinator lets the next transaction begin: the last one has all of its markers."""
+        for index, producer_id in self._owed.items():
+            log = self.log_of("exact", index)
+            if index != besides and log is not None and log.is_open(producer_id):
+                self.checkers.fail(
+                    f"{self.name}: the last transaction of producer {producer_id} is complete, and "
+                    f"open in exact-{index}"
+                )
+        self._owed.clear()
 
     def _maybe_moved(self, code: int) -> None:
         if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
@@ -348,12 +368,14 @@ class TransactionalProducer(Actor):
                 await self.client.pause()
                 continue
             if code == 0:
+                self._settled()
                 return
             self._fence_or_go_on(code)
             await self.client.pause()
 
     async def _send(self, index: int, records: bytes, values: list[bytes]) -> None:
         version = 12 if self.implicit else 11
+        self._touched[index] = None
         while True:
             try:
                 code, base = await self.produce(
@@ -363,6 +385,7 @@ class TransactionalProducer(Actor):
                 await self.client.pause()
                 continue
             if code == 0:
+                self._settled(index)
                 self.acknowledged("exact", index, base, values)
                 return
             if code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
@@ -387,6 +410,7 @@ class TransactionalProducer(Actor):
                 continue
             code = response.error_code
             if code == 0:
+                self._ended()
                 if self.implicit:
                     self._identity = response.producer_id, response.producer_epoch
                     self._sequences = {}
