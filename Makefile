@@ -62,7 +62,7 @@ unit: setup-test
 	$(BIN)/python -m pytest -q -n 2 tests/unit tests/bugs $(ARGS)
 
 # Longer runs of the same tests: ten times the seeds, thousands of partitions, a gigabyte to compact
-# beside Kafka's own cleaner. `make sim SEED=42` replays one seed, with RUNS=m the m from there on.
+# beside Kafka's own cleaner, jobs on Spark killed at random moments. `make sim SEED=42` replays one seed, with RUNS=m the m from there on.
 EFFORT ?= 10
 STRESS := $(if $(SEED),KWIRE_SIM_SEED=$(SEED)) KWIRE_EFFORT=$(EFFORT)
 stress: setup-test peers
@@ -72,6 +72,8 @@ stress: setup-test peers
 	  $(BIN)/python -m pytest -q tests/system/test_retention_at_scale.py \
 	  tests/differential/test_cleaner_live.py tests/differential/test_data_directories_live.py \
 	  tests/differential/test_read_by_kafka.py $(ARGS)
+	$(STRESS) $(BIN)/python -m pytest -q compat_tests/spark/jobs/test_random_kills.py \
+	  compat_tests/spark/jobs/test_pipeline.py::test_random_records_survive $(ARGS)
 
 sim: setup-test
 	$(if $(SEED),$(BIN)/python -m tests.sim.history $(SEED) $(or $(RUNS),1) $(ARGS),\

@@ -40,6 +40,7 @@ from kwire.spark.lake_log import DEAD_LETTERS, RECORDS, LakeLog, LakeState
 from kwire.spark.maintenance import add_maintenance_options, check_maintenance, maintain
 from kwire.spark.session import open_session
 from kwire.spark.topic_source import Ranges, limit_ranges, ranges_lag, read_ranges
+from kwire.spark.watching import Watch
 
 RETRY_PAUSE_S = 2.0
 COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "none")
@@ -174,7 +175,8 @@ class Archiver:
         if not ranges:
             return 0
         prefix = self._next_prefix()
-        added = self._write(ranges, prefix)
+        with Watch(self.spark, self.progress):
+            added = self._write(ranges, prefix)
         self.log.files.sync(file.path for file in added)
         now_ms = self.clock.wall_ms()
         offsets = {key: end for key, (_, end) in ranges.items()}

@@ -27,6 +27,7 @@ from kwire.spark.job import (
 from kwire.spark.report import Report, bars, heat_map
 from kwire.spark.session import open_session
 from kwire.spark.sides import ON_CLUSTER, Side, check_side, parse_side, side_frame
+from kwire.spark.watching import Watch
 
 PARTS = ("timestamp", "timestampType", "key", "value", "headers")
 FIGURES = ("records", "distinct", "first", "last", "reordered", "bytes", "checksum")
@@ -246,7 +247,8 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
         left, right = common_only(left, right)
     progress.say(f"comparing {sides[0].name} with {sides[1].name}")
     table = compared(figures(left), figures(right))
-    rows = [row.asDict() for row in table.collect()]
+    with Watch(spark, progress):
+        rows = [row.asDict() for row in table.collect()]
     left_totals, right_totals = totals(rows, "left"), totals(rows, "right")
     progress.add(
         left_totals["records"] + right_totals["records"],
@@ -260,7 +262,8 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
             sorted({(row["topic"], row["partition"]) for row in differing}),
             "topic string, partition int",
         )
-        shown = [row.asDict() for row in examples(left, right, places).collect()]
+        with Watch(spark, progress):
+            shown = [row.asDict() for row in examples(left, right, places).collect()]
         for example in shown[:5]:
             progress.say(json.dumps(example))
     if options.report:
@@ -307,7 +310,7 @@ def write_report(
         counts[0][at] += row["left_records"] or 0
         counts[1][at] += row["right_records"] or 0
     report.heading("Records by partition")
-    report.plot(bars(labels, [(sides[0].name[:22], counts[0]), (sides[1].name[:22], counts[1])]))
+    report.plot(bars(labels, [(sides[0].name, counts[0]), (sides[1].name, counts[1])]))
     hours = sorted({row["hour"] for row in rows})
     colours = {
         (
@@ -316,14 +319,19 @@ def write_report(
         ): "#5a9e6f" if row["same"] else "#c44e52"
         for row in rows
     }
-    report.heading("Hours: green is the same, red is not")
+    report.heading("Hours (UTC): green is the same, red is not")
     report.plot(heat_map(hours, labels, colours))
-    report.heading("By partition and hour" if not differing else "Partition hours that differ")
-    columns = ("topic", "partition", "hour", "same")
-    figures_shown = [f"{side}_{name}" for name in FIGURES for side in ("left", "right")]
+    columns = ("topic", "partition", "hour")
+    if differing:
+        report.heading("Partition hours that differ")
+        names = [f"{side}_{name}" for name in FIGURES for side in ("left", "right")]
+        heads = [name.replace("_", " ") for name in names]
+    else:
+        report.heading("By partition and hour, both sides")
+        names, heads = [f"left_{name}" for name in FIGURES], list(FIGURES)
     report.table(
-        (*columns, *(name.replace("_", " ") for name in figures_shown)),
-        [[row[name] for name in (*columns, *figures_shown)] for row in differing or rows],
+        (*columns, *heads),
+        [[row[name] for name in (*columns, *names)] for row in differing or rows],
     )
     report.write(path)
 

@@ -41,6 +41,7 @@ from kwire.spark.mirror_offsets import OFFSET_HEADER, PATH_HEADER
 from kwire.spark.sending import RUN_SCHEMA, SEND_COLUMNS, MirrorPath, SendSettings, sender
 from kwire.spark.session import open_session
 from kwire.spark.topic_source import Ranges, limit_ranges, ranges_lag, read_ranges
+from kwire.spark.watching import Watch
 
 # Longer than Spark needs to end the workers of a failed job: none of them sends any more then.
 RETRY_PAUSE_S = 5.0
@@ -218,7 +219,8 @@ class Mirror:
         ranges = limit_ranges(starts, ends, self.options.batch_records)
         if ranges:
             folder = mapping.new_folder(self.log, self.batches)
-            self.send(ranges, folder)
+            with Watch(self.spark, self.progress):
+                self.send(ranges, folder)
             self.commit(ranges, topics, starts, folder)
         moved = {key: end for key, (_, end) in ranges.items()}
         self.lag = {key: max(0, ends[key] - moved.get(key, starts[key])) for key in partitions}

@@ -25,6 +25,7 @@ from kwire.spark.report import Report, bars, lines
 from kwire.spark.session import open_session
 from kwire.spark.sides import ON_CLUSTER, check_side, parse_side, side_frame
 from kwire.spark.topic_source import read_ranges
+from kwire.spark.watching import Watch
 
 SAMPLE_BATCH_BYTES = 64 << 10
 POINTS_MAX = 240
@@ -408,7 +409,8 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
     needs_kafka = options.side.kind in ON_CLUSTER or options.lag
     spark = open_session(options, "profile", needs_kafka=needs_kafka)
     profile = Profile(options, progress, spark)
-    profile.read()
+    with Watch(spark, progress):
+        profile.read()
     if options.report:
         write_report(options.report, profile)
     keys = [{**row, "key": key_text(row["key"])} for row in profile.keys]

@@ -43,6 +43,7 @@ from kwire.spark.lake_log import LakeLog
 from kwire.spark.sending import RUN_SCHEMA, SEND_COLUMNS, Place, SendSettings, sender
 from kwire.spark.session import open_session
 from kwire.spark.topic_source import read_ranges
+from kwire.spark.watching import Watch
 
 ID_HEADER = "kwire-replay-id"
 SOURCE_HEADER = "kwire-replay-source"
@@ -313,8 +314,9 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
     progress.say(f"{replay.id}: {len(replay.files)} files of {len(replay.sources)} partitions")
     frame = archive_frame(spark, replay.log, options, replay.files)
     size = f.coalesce(f.length("key"), f.lit(0)) + f.coalesce(f.length("value"), f.lit(0))
-    selected, selected_bytes = frame.agg(f.count("*"), f.sum(size)).collect()[0]
-    done, before = replay.done(spark)
+    with Watch(spark, progress):
+        selected, selected_bytes = frame.agg(f.count("*"), f.sum(size)).collect()[0]
+        done, before = replay.done(spark)
     if before:
         progress.say(f"{before:,} records have arrived already, going on behind them")
     stop = threading.Event()

@@ -9,12 +9,14 @@ from typing import Any
 WIDTH = 860
 BAR_PX = 18
 ROWS_MAX = 200
+NAME_MAX = 48
+LETTER_PX = 7
 COLOURS = ("#3b6ea5", "#d98032", "#5a9e6f", "#a05195", "#8c8c8c", "#c44e52")
 _STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:960px;color:#222;padding:0 1rem}
 h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}table{border-collapse:collapse}
 td,th{padding:.2rem .7rem;border-bottom:1px solid #ddd;text-align:right}th{font-weight:600}
-td:first-child,th:first-child{text-align:left}.bad{color:#b3261e;font-weight:600}.good{color:#2e7d32}
+td{white-space:nowrap}td:first-child,th:first-child{text-align:left}div.wide{overflow-x:auto}.bad{color:#b3261e;font-weight:600}.good{color:#2e7d32}
 svg text{font:12px system-ui,sans-serif;fill:#333}p.note{color:#666}
 """
 
@@ -42,7 +44,8 @@ class Report:
             "<tr>" + "".join(f"<td>{html.escape(cell(value))}</td>" for value in row) + "</tr>"
             for row in found[:ROWS_MAX]
         )
-        self._parts.append(f"<table><tr>{head}</tr>{body}</table>")
+        table = f"<table><tr>{head}</tr>{body}</table>"
+        self._parts.append(f'<div class="wide">{table}</div>')
         if len(found) > ROWS_MAX:
             self.paragraph(f"{len(found) - ROWS_MAX} more rows are not shown.", "note")
 
@@ -88,11 +91,13 @@ def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
 
 
 def _legend(names: Sequence[str]) -> str:
-    return "".join(
-        f'<rect x="{10 + 170 * i}" y="4" width="12" height="12" fill="{COLOURS[i % 6]}"/>'
-        + _text(27 + 170 * i, 15, name)
-        for i, name in enumerate(names)
-    )
+    parts, x = [], 10
+    for at, name in enumerate(names):
+        shown = name if len(name) <= NAME_MAX else name[: NAME_MAX - 1] + "…"
+        parts.append(f'<rect x="{x}" y="4" width="12" height="12" fill="{COLOURS[at % 6]}"/>')
+        parts.append(_text(x + 17, 15, shown))
+        x += 41 + LETTER_PX * len(shown)
+    return "".join(parts)
 
 
 def bars(labels: Sequence[str], series: Sequence[tuple[str, Sequence[float]]]) -> str:
@@ -157,8 +162,6 @@ def heat_map(
                 f'height="{BAR_PX - 2}" fill="{colour}"/>'
             )
     if columns:
-        y = len(rows) * BAR_PX + 16
-        parts.append(_text(208, y, columns[0]))
-        if len(columns) > 1:
-            parts.append(_text(208 + len(columns) * width, y + 14, columns[-1], "end"))
-    return _svg(len(rows) * BAR_PX + 40, "".join(parts))
+        span = columns[0] if len(columns) == 1 else f"{columns[0]} to {columns[-1]}"
+        parts.append(_text(208, len(rows) * BAR_PX + 16, span))
+    return _svg(len(rows) * BAR_PX + 26, "".join(parts))
