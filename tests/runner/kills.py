@@ -26,7 +26,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from kwire.protocol import messages as m
@@ -70,14 +70,17 @@ def read_allowances(path: pathlib.Path) -> list[Allowance]:
     return [Allowance(*row.split("\t")) for row in rows]
 
 
-def excuse(program: str, result: Result, allowances: list[Allowance]) -> Result:
-    """Failures that are allowed count as skipped, with their reason.
+def excuse(
+    program: str, result: Result, allowances: list[Allowance], output: Sequence[str] = ()
+) -> Result:
+    """Failures that are allowed count as skipped, with their reason; `output` are the lines of the
+    program.
 
     >>> found = Result(3, 1, 0, ["p a: failed", "FAIL a 0.1s Gone"])
     >>> excuse("p", found, [Allowance("p", "*", "Gone", "it does")]).notes
     ['skipped: p a: it does']
     """
-    told = [note for note in result.notes if "FAIL " in note]
+    told = [note for note in (*result.notes, *output) if "FAIL " in note]
     kept: list[str] = []
     excused = 0
     used: list[str] = []
@@ -242,11 +245,17 @@ def run_group(group: Group, paths: Paths, killer: Killer) -> Result:
     limit_s = group.limit_s * SLOWNESS
     context = Context(group.name, limit_s, paths, brokers)
     allowances = read_allowances(ALLOWED)
-    first = excuse(group.name, group.run(context), allowances)
+
+    def judged(context: Context) -> Result:
+        result = group.run(context)
+        log = context.log()
+        output = log.read_text(errors="replace").splitlines() if log.exists() else []
+        return excuse(group.name, result, allowances, output)
+
+    first = judged(context)
     if not 0 < first.failed <= AGAIN_MAX:
         return first
-    again = group.run(dataclasses.replace(context, again=True))
-    return second_verdict(first, excuse(group.name, again, allowances))
+    return second_verdict(first, judged(dataclasses.replace(context, again=True)))
 
 
 def run(groups: list[Group], make: Callable[[pathlib.Path], Killed], options: Any) -> Result:
