@@ -56,7 +56,7 @@ _OPAQUE = {"metadata_hash": "HASH", "client_host": "HOST", "host": "HOST", "port
 _UNORDERED = (
     "results_by_topic_v3_and_below", "results_by_partition", "topic_results",
     "topic_partitions", "subscribed_topic_names", "assigned_partitions", "configs",
-    "partitions_pending_revocation", "partitions",
+    "partitions_pending_revocation", "partitions", "partition_responses",
 )  # fmt: skip
 
 
