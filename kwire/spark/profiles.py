@@ -217,7 +217,7 @@ def recommend(
         why = f"the hottest key has {hottest:.0%} of the bytes: more than {useful} do not help"
         wanted = useful
     else:
-        why = f"{HEADROOM:g} times the peak of {peak_mb:.2f} MB/s at {target_mb:g} MB/s each"
+        why = f"{HEADROOM:g} times the peak of {peak_mb:.3g} MB/s at {target_mb:g} MB/s each"
     return {
         "partitions": len(partitions),
         "recommended": wanted,

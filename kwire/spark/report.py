@@ -11,6 +11,7 @@ BAR_PX = 18
 ROWS_MAX = 200
 NAME_MAX = 48
 LETTER_PX = 7
+DOTS_MAX = 40
 COLOURS = ("#3b6ea5", "#d98032", "#5a9e6f", "#a05195", "#8c8c8c", "#c44e52")
 _STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:960px;color:#222;padding:0 1rem}
@@ -133,16 +134,20 @@ def lines(
         parts.append(_text(left - 6, y + 4, cell(top * part / 4), "end"))
     for number, (_, values) in enumerate(series):
         path, pen = "", "M"
+        colour = COLOURS[number % 6]
         for at, value in enumerate(values):
             if value is None:
                 pen = "M"
                 continue
-            path += f"{pen}{left + at * step:.1f} {bottom - (bottom - 30) * value / top:.1f}"
+            x, y = left + at * step, bottom - (bottom - 30) * value / top
+            path += f"{pen}{x:.1f} {y:.1f}"
             pen = "L"
-        colour = COLOURS[number % 6]
+            if len(values) <= DOTS_MAX:
+                parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>')
         parts.append(f'<path d="{path}" stroke="{colour}" stroke-width="2" fill="none"/>')
     for at in sorted({0, len(xs) // 2, len(xs) - 1}) if xs else []:
-        parts.append(_text(left + at * step, height - 10, xs[at], "middle" if at else "start"))
+        anchor = "start" if at == 0 else "end" if at == len(xs) - 1 else "middle"
+        parts.append(_text(left + at * step, height - 10, xs[at], anchor))
     return _svg(height, "".join(parts))
 
 

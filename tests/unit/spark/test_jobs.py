@@ -289,6 +289,9 @@ def test_reports_escape_what_they_show() -> None:
     assert "1,234,567" in text
     assert bars([], [("s", [])]).startswith("<svg")
     assert lines([], []).startswith("<svg")
+    # A single point is no line: it would not be seen.
+    assert lines(["x"], [("s", [1.0])]).count("<circle") == 1
+    assert "<circle" not in lines([str(i) for i in range(99)], [("s", [1.0] * 99)])
 
 
 def test_jars_of_a_folder(tmp_path: Any) -> None:
