@@ -53,7 +53,7 @@ def test_the_next_transaction_waits_a_moment_for_the_markers_of_the_last(
     broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its verification begins anew then: the marker has voided what the log was told before."""
-    run = CoordinatorRun(broker, "waits")
+    run = CoordinatorRun(broker, "waits", waits_for_markers=False)
     hold_markers(monkeypatch, broker, 50)
     answers = run.run([*BEGUN, scripts.produce(12, how="send"), scripts.end5()])
     assert code_of(answers[-2]) == 0
@@ -63,7 +63,7 @@ def test_the_next_transaction_waits_a_moment_for_the_markers_of_the_last(
 def test_the_client_is_told_when_it_takes_longer(
     broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = CoordinatorRun(broker, "longer")
+    run = CoordinatorRun(broker, "longer", waits_for_markers=False)
     hold_markers(monkeypatch, broker, 400)
     answers = run.run([*BEGUN, scripts.produce(12, how="send")])
     assert code_of(answers[-1]) == 51
@@ -74,7 +74,7 @@ def test_an_older_client_is_told_at_once(
     broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its partitions are only verified; it is the client's add that meets the markers."""
-    run = CoordinatorRun(broker, "older")
+    run = CoordinatorRun(broker, "older", waits_for_markers=False)
     hold_markers(monkeypatch, broker, 50)
     answers = run.run([*BEGUN, scripts.add(3, how="send")])
     assert (
@@ -89,7 +89,7 @@ def test_nothing_of_a_transaction_is_owed_in_the_turn_after_its_answer(
     broker: SimulatedBroker,
 ) -> None:
     """On one broker the markers are written before a client can have its answer."""
-    run = CoordinatorRun(broker, "at-once")
+    run = CoordinatorRun(broker, "at-once", waits_for_markers=False)
     run.run(BEGUN)
     for _ in range(3):
         answers = run.run([scripts.produce(12, how="send"), scripts.end5(how="send")])
