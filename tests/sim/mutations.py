@@ -1,8 +1,8 @@
 """Faults put into the code on purpose, to show that the simulation finds them.
 
 Each one is what somebody might really get wrong; `SEEDS` pins, for each, a seed whose history
-finds it; `python -m tests.sim.search NAME` looks for one. Those without a pinned seed have not
-been found yet.
+finds it; `python -m tests.sim.search NAME` looks for one. Those without a pinned seed
+(`truncation_skipped`, `votes_twice`) are not found, or not by every version of the code.
 """
 
 from __future__ import annotations
@@ -388,7 +388,6 @@ SEEDS: dict[str, int] = {
     "isr_expanded_before_catch_up": 3,
     "follower_counts_ahead": 1,
     "truncation_to_stale_high_watermark": 1,
-    "truncation_skipped": 1,
     "dedupe_state_lost_at_failover": 3,
     "duplicates_not_known": 1,
     "leader_epoch_not_bumped": 1,
@@ -420,7 +419,7 @@ AIMED: dict[str, Plan] = {
     "serves_before_its_epoch_is_committed": _STORMS,
     "removed_voter_counts": Plan(("quorum change", "partition"), dict(QUICK_ELECTIONS), groups=()),
     "unclean_restart_stays_in_sync": Plan(("brokers cut off", "power loss"), groups=()),
-    "marker_lost": Plan(("resets", "changing leaders"), groups=()),
+    "marker_lost": Plan(("resets",), pause_s=(0.1, 0.5), groups=()),
     "truncation_skipped": Plan(("changing leaders", "kill"), groups=()),
 }
 """Of those that need a rare row of events: the faults that bring it about. Any change of the code
