@@ -26,13 +26,13 @@ from kwire.protocol.records.header import (
     ATTRIBUTES_POSITION,
     HEADER,
     HEADER_SIZE,
+    MAGIC_CURRENT,
     PREFIX_SIZE,
     TRANSACTIONAL_BIT,
 )
 from kwire.protocol.records.reading import read_batch
 from kwire.protocol.records.validation import AppendRules, check_batch
 
-MAGIC_CURRENT = 2
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 STAMP = Struct(">qii")  # base offset, length, leader epoch
 _new_tuple: Any = tuple.__new__  # without the detour through keyword arguments

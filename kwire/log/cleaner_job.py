@@ -18,7 +18,7 @@ from kwire.log.files import Buffer, unlink_quietly
 from kwire.log.flushing import SyncRequest, sync_files
 from kwire.log.segment import CLEANED_SUFFIX, HEADER_SIZE, Segment
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.records import BatchHeader, check_crc, parse_header
+from kwire.protocol.records import MAGIC_CURRENT, BatchHeader, check_crc, parse_header
 from kwire.protocol.records.compaction import (
     emptied,
     filter_steps,
@@ -27,7 +27,6 @@ from kwire.protocol.records.compaction import (
 )
 from kwire.protocol.records.compaction_kernel import OffsetMap
 
-MAGIC_CURRENT = 2
 READ_BYTES_MIN = 64 * 1024
 
 Steps = Generator[None, None, None]

@@ -13,6 +13,7 @@ from kwire.log.files import Files
 from kwire.log.log_base import EPOCHS_FILE
 from kwire.log.transaction_index import ENTRY_SIZE, TransactionIndex
 from kwire.protocol.errors import KafkaError
+from kwire.protocol.records import MAGIC_CURRENT
 
 if TYPE_CHECKING:
     from kwire.log.inspection import Batch
@@ -35,11 +36,12 @@ class EpochCheck:
                 self.faults.append((self.path, -1, "is missing"))
 
     def meet(self, batch: Batch) -> None:
+        """The next batch of the partition, in the order of the log."""
         header, epochs = batch.header, self._epochs
         if (
             epochs is None
             or not epochs.entries
-            or header.magic < 2
+            or header.magic < MAGIC_CURRENT
             or header.partition_leader_epoch < 0
         ):
             return
@@ -81,6 +83,7 @@ class AbortCheck:
             self._entries[entry.last_offset] = where, entry.producer_id, entry.first_offset
 
     def meet(self, batch: Batch) -> None:
+        """The next batch of the segment that was begun."""
         header = batch.header
         if header.producer_id < 0:
             return

@@ -423,7 +423,8 @@ class LogManager:
                 except OSError as error:
                     log.fail(error)
             work += done
-            at += done < SLICE_SEGMENTS
+            if done < SLICE_SEGMENTS:
+                at += 1
         if at < len(logs):
             rest = logs[at:]
             self.scheduler.call_soon(lambda: self._each(visit, rest))
@@ -448,7 +449,12 @@ class LogManager:
     def expire_producers(self) -> None:
         """Forget producers that were silent for `producer.id.expiration.ms`."""
         now_ms = self.clock.wall_ms()
-        self._each(lambda log: _none(log.producers.expire(now_ms)), self.logs())
+
+        def visit(log: PartitionLog) -> int:
+            log.producers.expire(now_ms)
+            return 0
+
+        self._each(visit, self.logs())
 
     def checkpoint_recovery(self) -> None:
         self._checkpoint(checkpoints.RECOVERY_POINTS, lambda log: log.recovery_point)
@@ -593,7 +599,3 @@ def _settle(waiting: list[Pending[None]], error: Exception | None) -> None:
             pending.complete(None)
         else:
             pending.fail(error)
-
-
-def _none(value: object) -> int:
-    return 0

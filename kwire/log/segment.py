@@ -17,11 +17,10 @@ from kwire.log.log_config import LogConfig
 from kwire.log.time_index import NO_TIMESTAMP, TimeIndex
 from kwire.log.transaction_index import AbortedTransaction, TransactionIndex
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.records import BatchHeader, check_crc, parse_header
+from kwire.protocol.records import MAGIC_CURRENT, BatchHeader, check_crc, parse_header
 
 logger = logging.getLogger(__name__)
 
-MAGIC_CURRENT = 2
 HEADER_SIZE = 61
 HEADER_SIZE_MIN = 17  # up to the magic
 WALK_CHUNK_BYTES = 64 * 1024
