@@ -17,7 +17,8 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 VERSIONS = (0, 1)
-MEMBERS_OF_A_TURN = 200
+# Members that one turn of the loop describes at most: about a millisecond.
+MEMBERS_PER_TURN_MAX = 200
 
 
 def handle(context: RequestContext, request: Any) -> Any:
@@ -36,7 +37,7 @@ def handle(context: RequestContext, request: Any) -> Any:
 
 
 def _is_large(described: list[Any]) -> bool:
-    return sum(len(group.members) for group in described) > MEMBERS_OF_A_TURN
+    return sum(len(group.members) for group in described) > MEMBERS_PER_TURN_MAX
 
 
 def _in_turns(
@@ -59,8 +60,9 @@ def _in_turns(
             outcome.complete(response)
 
     def settle(done: Pending[Any]) -> None:
-        if done.error() is not None:
-            outcome.fail(done.error() or AssertionError())
+        error = done.error()
+        if error is not None:
+            outcome.fail(error)
         elif _is_large(done.result()):
             loop.call_soon(answer, done.result())
         else:

@@ -34,11 +34,12 @@ ABORTABLE_ERROR_FROM = 11
 ADDS_PARTITIONS_FROM = 12
 ADMIN_CLIENT_ID = "__admin_client"
 ACKS_ALL = -1
-SMALL_BYTES = 16 * 1024
+# Records up to which a copy is cheaper than a new receive buffer.
+COPIED_BYTES_MAX = 16 * 1024
 
-# Errors that carry neither the log's start offset nor a message (measured on Apache Kafka 4.4).
 # What is told beside the coordinator's verdict.
 UNVERIFIED = {ErrorCode.INVALID_TXN_STATE: "Partition was not added to the transaction"}
+# Errors that carry neither the log's start offset nor a message (measured on Apache Kafka 4.4).
 BARE_ERRORS = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -224,7 +225,7 @@ class _Produce(Pending[Any]):
         """Copy small records: who keeps a view costs the loop its buffer of received bytes."""
         for topic in self._request.topic_data:
             for data in topic.partition_data:
-                if data.records is not None and len(data.records) <= SMALL_BYTES:
+                if data.records is not None and len(data.records) <= COPIED_BYTES_MAX:
                     data.records = memoryview(bytearray(data.records))
 
     def _question(self, topic: str, data: Any) -> Question | None:

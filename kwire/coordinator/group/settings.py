@@ -15,8 +15,8 @@ REJOIN_SETTLE_MS = 30
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """Resolved values; times in milliseconds, sizes in bytes. Defaults are
-    Kafka's, but for `append_linger_ms`: tests want to see what one operation appends."""
+    """Resolved values; times in milliseconds, sizes in bytes. Defaults are Kafka's, but for
+    `append_linger_ms`: tests want to see what one operation appends."""
 
     min_session_timeout_ms: int = 6000
     max_session_timeout_ms: int = 1_800_000

@@ -18,7 +18,7 @@ def test_a_large_group_is_described_like_a_small_one(
     members_of_a_turn: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what is asked for on the same connection behind it is answered behind it."""
-    monkeypatch.setattr(consumer_group_describe, "MEMBERS_OF_A_TURN", members_of_a_turn)
+    monkeypatch.setattr(consumer_group_describe, "MEMBERS_PER_TURN_MAX", members_of_a_turn)
     target = SimulatedBroker({"offsets.topic.num.partitions": 4})
     wait_until_ready(target, transactions=False)
     target.create_topic("t", MEMBERS)

@@ -32,9 +32,12 @@ class Matching:
     """The patterns of one group on their way through the topics of one state of the metadata."""
 
     def __init__(
-        self, patterns: dict[str, None], topics: Topics, generation: int,
+        self,
+        patterns: dict[str, None],
+        topics: Topics,
+        generation: int,
         matched: dict[str, TopicNames],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.patterns = patterns
         self.generation = generation
         self.found = {x: matched[x] for x in patterns if x in matched}
