@@ -84,8 +84,8 @@ def check(options: argparse.Namespace) -> None:
 
 
 def with_checksum(frame: Any, ignored: Sequence[str]) -> Any:
-    """topic, partition, offset, position, hour, size and hash of each record: nothing larger is
-    moved. The hash is over all parts that are not ignored; nulls are told from empty."""
+    """topic, partition, offset, lane, position, hour, size and hash of each record: nothing larger
+    is moved. The hash is over all parts that are not ignored; nulls are told from empty."""
     from pyspark.sql import functions as f
 
     parts: list[Any] = []
@@ -113,6 +113,7 @@ def with_checksum(frame: Any, ignored: Sequence[str]) -> Any:
         "topic",
         "partition",
         "offset",
+        "lane",
         "position",
         f.date_format("timestamp", HOUR).alias("hour"),
         size.alias("size"),
@@ -125,10 +126,12 @@ def figures(frame: Any) -> Any:
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    order = Window.partitionBy("topic", "partition").orderBy("position")
+    order = Window.partitionBy("topic", "partition", "lane").orderBy("position")
     place = f.xxhash64("offset", "hash")
     return (
-        frame.withColumn("before", f.lag("offset").over(order))
+        # One shuffle for both, what is put in order and what is summed.
+        frame.repartition("topic", "partition")
+        .withColumn("before", f.lag("offset").over(order))
         .groupBy("topic", "partition", "hour")
         .agg(
             f.count("*").alias("records"),

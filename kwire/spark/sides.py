@@ -6,8 +6,9 @@
     mirror:NAME[,NAME]       a topic that mirror wrote: records count by the source's offset
     replay:NAME[,NAME]       a topic that replay wrote: records count by the archive's position
 
-A frame of a side has SIDE_COLUMNS. `position` is the place in the side itself, topic, partition and
-`offset` are where the record comes from: that is what two sides have in common.
+A frame of a side has SIDE_COLUMNS. `lane` and `position` are the partition and the place in the
+side itself; topic, partition and `offset` are where the record comes from: that is what two sides
+have in common. Order is one of positions in a lane: a replay may spread a partition over several.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ SIDE_COLUMNS = (
     "topic",
     "partition",
     "offset",
+    "lane",
     "position",
     "timestamp",
     "timestampType",
@@ -99,19 +101,22 @@ def check_side(side: Side, option: str) -> None:
         load_archive(side.place)
 
 
-def side_frame(spark: Any, side: Side, options: argparse.Namespace) -> Any:
-    """The side's records that the options choose, with SIDE_COLUMNS."""
+def _placed(frame: Any) -> Any:
     from pyspark.sql import functions as f
 
+    return frame.withColumn("lane", f.col("partition")).withColumn("position", f.col("offset"))
+
+
+def side_frame(spark: Any, side: Side, options: argparse.Namespace) -> Any:
+    """The side's records that the options choose, with SIDE_COLUMNS."""
     if side.kind == "archive":
         log = load_archive(side.place, spark)
         frame = archive_frame(spark, log, options, chosen_files(log, options))
-        return frame.withColumn("position", f.col("offset")).select(*SIDE_COLUMNS)
+        return _placed(frame).select(*SIDE_COLUMNS)
     if side.kind == "segments":
         frame = narrow_frame(_segments(spark, side, options), options)
-        return frame.withColumn("position", f.col("offset")).select(*SIDE_COLUMNS)
-    frame = _topics(spark, side, options.isolation == "read_committed")
-    frame = frame.withColumn("position", f.col("offset"))
+        return _placed(frame).select(*SIDE_COLUMNS)
+    frame = _placed(_topics(spark, side, options.isolation == "read_committed"))
     if side.kind in ("mirror", "replay"):
         frame = _by_origin(frame, side.kind)
     return narrow_frame(frame, options).select(*SIDE_COLUMNS)

@@ -22,7 +22,7 @@ from tests.support.spark_kills import WAIT_S, wait_until
 Run = Callable[..., Outcome]
 BASE_MS = 1_760_000_000_000
 SIDE = (
-    "topic string, partition int, offset bigint, position bigint, timestamp timestamp, "
+    "topic string, partition int, offset bigint, lane int, position bigint, timestamp timestamp, "
     "timestampType int, key binary, value binary, headers array<struct<key: string, value: binary>>"
 )
 
@@ -207,7 +207,7 @@ def test_figures_of_two_sides_that_differ(spark: Any) -> None:
 
     def frame(rows: list[tuple[int, bytes | None]]) -> Any:
         full = [
-            ("t", 0, offset, place, moment, 0, None, value, None)
+            ("t", 0, offset, 0, place, moment, 0, None, value, None)
             for place, (offset, value) in enumerate(rows)
         ]
         return audit.with_checksum(spark.createDataFrame(full, SIDE), ())
@@ -231,6 +231,14 @@ def test_figures_of_two_sides_that_differ(spark: Any) -> None:
         places = spark.createDataFrame([("t", 0)], "topic string, partition int")
         named = audit.examples(left, right, places).collect()
         assert {(row.offset, row.what) for row in named} == what
+    # Spread over two lanes in order is in order: positions of different lanes say nothing.
+    spread = [
+        ("t", 0, offset, offset % 2, 9 - offset % 2 * 5 + offset // 2, moment, 0, None, value, None)
+        for offset, value in clean
+    ]
+    right = audit.with_checksum(spark.createDataFrame(spread, SIDE), ())
+    found = audit.compared(audit.figures(left), audit.figures(right)).collect()
+    assert [row.same for row in found] == [True]
 
 
 def test_shares_of_hot_keys_are_of_all_bytes(spark: Any) -> None:
@@ -332,7 +340,8 @@ def test_plans_scale_with_partitions(
     ).collect()
     assert sorted(tasks) == [[n] for n in range(5)]
 
-    side = audit.with_checksum(read.withColumn("position", read["offset"]), ())
+    placed = read.withColumn("position", read["offset"]).withColumn("lane", read["partition"])
+    side = audit.with_checksum(placed, ())
     both = audit.compared(audit.figures(side), audit.figures(side))
     for frame in (both, profiles.hot_keys(profiles.slim(read), 3)):
         text = plan_of(frame)
