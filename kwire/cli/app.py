@@ -104,8 +104,8 @@ def _pairs(texts: list[str] | None) -> dict[str, str]:
 @topic_app.command("create")
 def topic_create(
     name: str,
-    partitions: Annotated[int, typer.Option("--partitions", "-p")] = -1,
-    replication: Annotated[int, typer.Option("--replication", "-r")] = -1,
+    partitions: Annotated[int, typer.Option("--partitions", "-p", show_default=False)] = -1,
+    replication: Annotated[int, typer.Option("--replication", "-r", show_default=False)] = -1,
     option: Settings = None,
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -316,7 +316,7 @@ def produce(
         producer = operations.Producer(client, topic, codec)
         for batch in _batches(sys.stdin.buffer, separator):
             sent += producer.send(batch, partition).records
-    sys.stderr.write(f"{sent} records sent to {topic}\n")
+    sys.stderr.write(f"{sent} {'record' if sent == 1 else 'records'} sent to {topic}\n")
 
 
 def _batches(
@@ -357,7 +357,7 @@ def consume(
 ) -> None:
     """Print records, one a line, from the beginning to the end of the topic."""
     with Client(bootstrap) as client:
-        positions = _positions(client, topic, group, from_end, partition)
+        positions = _positions(client, topic, group, from_end, partition, follow or from_end)
         printed = 0
         show = _line_of(keys, offsets)
         try:
@@ -383,10 +383,15 @@ def consume(
 
 
 def _positions(
-    client: Client, name: str, group: str | None, from_end: bool, wanted: list[int] | None
+    client: Client,
+    name: str,
+    group: str | None,
+    from_end: bool,
+    wanted: list[int] | None,
+    create: bool,
 ) -> dict[int, int]:
     """Where to start: a group's committed offsets, else the beginning or the end."""
-    topic = client.topic(name, create=True)
+    topic = client.topic(name, create=create)
     start = operations.LATEST if from_end else operations.EARLIEST
     positions = operations.list_offsets(client, topic, start)
     if group is not None:
@@ -421,23 +426,27 @@ def configs(
         list[str] | None, typer.Argument(help="Config names, or parts of them.")
     ] = None,
     scope: Annotated[
-        str, typer.Option("--scope", help="broker, topic, group, client-metrics, quota or kwire.")
-    ] = "broker",
+        str | None,
+        typer.Option(
+            "--scope", help="broker (the default), topic, group, client-metrics, quota or kwire."
+        ),
+    ] = None,
     everything: Annotated[bool, typer.Option("--all", help="The whole table.")] = False,
 ) -> None:
     """What `kwire serve` sets for developers, and what kwire does with each of Kafka's configs."""
     from kwire.cli import tables
 
-    if not names and not everything:
+    if not names and not everything and scope is None:
         _print("Developer settings: applied when kwire serve has no --config.\n")
         _table(("setting", "value", "Kafka's default"), tables.developer_rows())
         _print("\nkwire configs NAME tells of one config, kwire configs --all of all.")
         return
+    scope = scope or "broker"
     rows = tables.config_rows(scope, names or [])
     if rows is None:
         raise typer.BadParameter(f"{scope}: not one of {', '.join(tables.SCOPES)}")
     if not rows:
-        raise ClientError(f"no {scope} config has {' or '.join(names or [])} in its name")
+        raise ClientError(f"no {scope} config has {' or '.join(names or [])} in its name; --scope?")
     _table(("config", "type", "default", "accepts", "changes", "support", "note"), rows)
 
 
@@ -474,6 +483,12 @@ def info(
 def serve() -> None:
     """Serve a broker; `kwire serve --help` tells how."""
     # Reached only through --help: main.py runs `serve` without this module.
+
+
+@app.command("format", context_settings={"ignore_unknown_options": True})
+def format_directories() -> None:
+    """Format a node's data directories, as Kafka's kafka-storage does; `kwire format --help`."""
+    # Reached only through --help: main.py runs `format` without this module.
 
 
 @app.command("spark", context_settings={"ignore_unknown_options": True})

@@ -19,11 +19,15 @@ import sys
 from typing import Any
 
 from kwire.cli.main import ServeArguments, UsageError
-from kwire.cli.serve import WILDCARDS, default_data_directory, split_address
+from kwire.cli.serve import (
+    CLUSTER_FILE,
+    WILDCARDS,
+    default_cluster_directory,
+    split_address,
+)
 from kwire.config.properties import read_properties
 
 READY_PREFIX = "kwire ready on "
-CLUSTER_FILE = "cluster.properties"
 DEFAULT_LISTEN = "localhost:9092"
 CONTROLLER_HOST = "127.0.0.1"
 BROKERS_MAX = 9
@@ -77,7 +81,7 @@ def serve_cluster(arguments: ServeArguments) -> int:
 
         ephemeral = tempfile.mkdtemp(prefix="kwire-cluster-")
     directory = ephemeral or os.path.abspath(
-        arguments.data_dir or os.path.join(default_data_directory(), f"cluster-{arguments.brokers}")
+        arguments.data_dir or default_cluster_directory(arguments.brokers)
     )
     try:
         cluster = Cluster(directory, arguments)

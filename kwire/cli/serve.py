@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 
 EXIT_FAILED = 1
 PORT_MAX = 65535
+CLUSTER_FILE = "cluster.properties"
+"""Marks the data directory of `--brokers N`."""
 WILDCARDS = ("", "0.0.0.0", "::")
 
 
@@ -32,6 +34,12 @@ def default_data_directory() -> str:
     else:
         base = os.environ.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share")
     return os.path.join(base, "kwire")
+
+
+def default_cluster_directory(brokers: int) -> str:
+    """Where `--brokers N` keeps its nodes, beside the single node's directory: a directory in that
+    one would be a partition's."""
+    return f"{default_data_directory()}-cluster-{brokers}"
 
 
 def split_address(option: str, text: str) -> tuple[str, int]:
@@ -76,6 +84,8 @@ def load_config(arguments: ServeArguments, ephemeral_directory: str | None) -> B
         overrides.setdefault("advertised.listeners", _listener(host, port))
     directory = arguments.data_dir or ephemeral_directory
     if directory is not None:
+        if os.path.exists(os.path.join(directory, CLUSTER_FILE)):
+            raise UsageError(f"{directory} is the data directory of a cluster: --brokers N")
         overrides["log.dirs"] = os.path.abspath(directory)
     elif not (properties.keys() | overrides.keys()) & {"log.dirs", "log.dir"}:
         environment_sets_it = {"KAFKA_LOG_DIRS", "KAFKA_LOG_DIR"} & os.environ.keys()

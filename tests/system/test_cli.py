@@ -116,6 +116,11 @@ def test_keys_partitions_and_positions(kwire: Command) -> None:
     assert "no partition 7" in kwire.error("produce", "keyed", "-p", "7", stdin="x\n")
 
 
+def test_reading_a_topic_that_is_not_there_does_not_create_it(kwire: Command) -> None:
+    assert "topic mistyped" in kwire.error("consume", "mistyped")
+    assert "mistyped" not in kwire("topic", "list")
+
+
 def test_group_goes_on_where_it_stopped_until_it_is_reset(kwire: Command) -> None:
     kwire("produce", "grouped", stdin="1\n2\n3\n")
     assert kwire("consume", "grouped", "-g", "readers", "-c", "2") == "1\n2\n"
@@ -151,6 +156,9 @@ def test_configs_tell_of_the_developer_table_and_of_each_config() -> None:
     assert ["log.segment.bytes", "int", "1073741824"] in [row[:3] for row in told]
     assert run_local("configs", "no.such.config").returncode == 1
     assert run_local("configs", "--all", "--scope", "nowhere").returncode == 2
+    assert run_local("configs", "--scope", "nowhere").returncode == 2
+    told = rows(run_local("configs", "--scope", "topic").stdout)
+    assert "max.message.bytes" in [row[0] for row in told]
 
 
 def test_apis_are_listed() -> None:

@@ -13,22 +13,29 @@ import pytest
 
 from kwire.config.properties import read_properties
 from kwire.protocol import messages as m
+from tests.support.broker import BrokerProcess
 from tests.support.cluster import READY, ROOT, wait_for
 from tests.support.wire import WireClient
 
 
 class Command:
-    """The supervisor and what it wrote."""
+    """The supervisor and what it wrote; `data` is the user's data directory if `is_users`."""
 
-    def __init__(self, directory: Path, *arguments: str) -> None:
+    def __init__(self, directory: Path, *arguments: str, is_users: bool = False) -> None:
         self.output = directory / "out.txt"
         self.errors = directory / "err.txt"
         self.data = directory / "data"
+        data = ["--data-dir", str(self.data)]
+        environment = dict(os.environ)
+        if is_users:
+            data = []
+            environment |= {"HOME": str(self.data), "XDG_DATA_HOME": str(self.data)}
         with self.output.open("ab") as output, self.errors.open("ab") as errors:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "kwire", "serve", "--brokers", "3"]
-                + ["--data-dir", str(self.data), "--listen", "127.0.0.1:0", *arguments],
+                + [*data, "--listen", "127.0.0.1:0", *arguments],
                 cwd=ROOT,
+                env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=errors,
@@ -103,6 +110,33 @@ def test_one_ready_line_three_nodes_one_signal(command: Command, tmp_path: Path)
         assert properties["log.retention.ms"] == "1234567"
     finally:
         assert again.end(signal.SIGTERM) == 0
+
+
+def test_a_single_node_beside_a_cluster_leaves_its_data_alone(tmp_path: Path) -> None:
+    cluster = Command(tmp_path, is_users=True)
+    try:
+        cluster.wait_ready()
+    finally:
+        assert cluster.end() == 0
+    environment = {"HOME": str(cluster.data), "XDG_DATA_HOME": str(cluster.data)}
+    broker = BrokerProcess(environment=environment)
+    broker.command = lambda: [  # type: ignore[method-assign]
+        sys.executable, "-m", "kwire", "serve", "--listen", broker.bootstrap,
+    ]  # fmt: skip
+    try:
+        broker.start()
+    finally:
+        broker.close()
+    directory = cluster.data / "kwire-cluster-3"
+    assert sorted(path.name for path in cluster.data.iterdir()) == ["kwire", directory.name]
+    told = subprocess.run(
+        [sys.executable, "-m", "kwire", "serve", "--data-dir", str(directory)],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (told.returncode, told.stderr) == (
+        2,
+        f"kwire: {directory} is the data directory of a cluster: --brokers N\n",
+    )
 
 
 def test_nodes_that_are_killed_come_back_by_themselves(command: Command) -> None:
