@@ -32,13 +32,11 @@ from kwire.log.open_segments import OpenSegments
 from kwire.log.partition_log import PartitionLog
 from kwire.log.recovery import open_log
 from kwire.log.scheduling import ImmediateScheduler, Scheduler, Timer
+from kwire.log.visiting import SLICE_SEGMENTS, visit_in_slices
 from kwire.pending import Pending, gather
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
-
-SLICE_LOGS = 100  # logs that a periodic task looks at before the loop gets its turn
-SLICE_SEGMENTS = 10  # that it gives up: their files are renamed by the loop
 
 
 __all__ = ["ConfigOf", "LogManager", "ManagerSettings", "remove_tree"]
@@ -411,28 +409,14 @@ class LogManager:
 
         self._timers[name] = self.scheduler.call_later(delay_ms or interval_ms, fire)
 
-    def _each(self, visit: Callable[[PartitionLog], int], logs: list[PartitionLog]) -> None:
-        """Visit logs in slices with the loop's turn in between; `visit` tells how many segments it
-        gave up, and is asked again where those were as many as it may."""
-        work = at = 0
-        while at < min(len(logs), SLICE_LOGS) and work < SLICE_SEGMENTS:
-            log, done = logs[at], 0
-            if log.error is None and not log.is_closed:
-                try:
-                    done = visit(log)
-                except OSError as error:
-                    log.fail(error)
-            work += done
-            if done < SLICE_SEGMENTS:
-                at += 1
-        if at < len(logs):
-            rest = logs[at:]
-            self.scheduler.call_soon(lambda: self._each(visit, rest))
-
     def enforce_retention(self) -> None:
         """Delete old segments of all logs."""
         now_ms = self.clock.wall_ms()
-        self._each(lambda log: log.delete_old_segments(now_ms, SLICE_SEGMENTS), self.logs())
+        visit_in_slices(
+            self.scheduler,
+            self.logs(),
+            lambda log: log.delete_old_segments(now_ms, SLICE_SEGMENTS),
+        )
 
     def flush_old(self) -> None:
         """Flush logs whose last flush is `flush.ms` ago."""
@@ -444,7 +428,7 @@ class LogManager:
                 log.flush()
             return 0
 
-        self._each(visit, self.logs())
+        visit_in_slices(self.scheduler, self.logs(), visit)
 
     def expire_producers(self) -> None:
         """Forget producers that were silent for `producer.id.expiration.ms`."""
@@ -454,7 +438,7 @@ class LogManager:
             log.producers.expire(now_ms)
             return 0
 
-        self._each(visit, self.logs())
+        visit_in_slices(self.scheduler, self.logs(), visit)
 
     def checkpoint_recovery(self) -> None:
         self._checkpoint(checkpoints.RECOVERY_POINTS, lambda log: log.recovery_point)
