@@ -26,16 +26,19 @@ def encode_key(message: Any) -> bytes:
     """The key of a record."""
     if message.KIND != "coordinator-key":
         raise EncodeError(f"{message.NAME} is not the key of a coordinator record")
-    parts = [message.API_KEY.to_bytes(2, "big")]
-    (message._encoders.get(0) or message.encoder(0))(message, parts)
-    return b"".join(parts)
+    return _behind(message.API_KEY, message, 0)
 
 
 def encode_value(message: Any, version: int) -> bytes:
     """The value of a record, for a null value write None."""
     if message.KIND != "coordinator-value":
         raise EncodeError(f"{message.NAME} is not the value of a coordinator record")
-    parts = [version.to_bytes(2, "big")]
+    return _behind(version, message, version)
+
+
+def _behind(number: int, message: Any, version: int) -> bytes:
+    """int16 and the message. Without `encode_parts` and its list: every commit comes by here."""
+    parts = [number.to_bytes(2, "big")]
     (message._encoders.get(version) or message.encoder(version))(message, parts)
     return b"".join(parts)
 
