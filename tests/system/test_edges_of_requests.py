@@ -29,6 +29,16 @@ def client() -> Iterator[WireClient]:
         yield client
 
 
+def wait_until_ready(client: WireClient) -> None:
+    """The coordinator of the groups is there and loaded."""
+    find = m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+    while client.call(find, 6).coordinators[0].error_code:
+        pass
+    describe = m.DescribeGroupsRequest(groups=["g"])
+    while client.call(describe, 4).groups[0].error_code:
+        pass
+
+
 def test_topics_without_partitions_are_left_out(client: WireClient) -> None:
     records = m.DeleteRecordsRequest
     request = records(
@@ -184,6 +194,16 @@ def test_order_of_a_heartbeats_checks(
     asked = {"group_id": "g", "member_id": "", "instance_id": "i", **fields}
     answer = client.call(m.ConsumerGroupHeartbeatRequest(**asked), 0)
     assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REQUEST, told)
+
+
+def test_static_member_that_leaves_is_known_by_its_instance(client: WireClient) -> None:
+    wait_until_ready(client)
+    request = m.ConsumerGroupHeartbeatRequest(
+        group_id="g", member_id="", member_epoch=-2, instance_id="i"
+    )
+    answer = client.call(request, 0)
+    assert answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert answer.error_message == "Group g not found."
 
 
 def test_no_partitions_need_no_election(client: WireClient) -> None:

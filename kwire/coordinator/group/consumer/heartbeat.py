@@ -59,8 +59,6 @@ def check_request(request: Any, api_version: int, assignors: tuple[str, ...]) ->
                 "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when "
                 "(re-)joining."
             )
-    elif not request.member_id:
-        raise _invalid("MemberId can't be empty.")
     if request.member_epoch == LEFT_STATIC_EPOCH and request.instance_id is None:
         raise _invalid("InstanceId can't be null.")
     if request.member_epoch < LEFT_STATIC_EPOCH:
