@@ -47,18 +47,8 @@ def done(futures):
 def make(bootstrap, partitions=1, **configs):
     topic = fresh("topic")
     client = admin(bootstrap)
-    done(
-        client.create_topics(
-            [
-                NewTopic(
-                    topic,
-                    partitions,
-                    REPLICAS,
-                    config={k.replace("_", "."): v for k, v in configs.items()},
-                )
-            ]
-        )
-    )
+    named = {k.replace("_", "."): v for k, v in configs.items()}
+    done(client.create_topics([NewTopic(topic, partitions, REPLICAS, config=named)]))
     until(lambda: len(client.list_topics(topic, 10).topics[topic].partitions) == partitions)
     return topic
 
