@@ -33,8 +33,9 @@ FIRST_PIECE_BYTES = 512
 PIECE_BYTES = 32 * 1024
 ON_THE_SPOT_BYTES = 1024 * 1024  # of text
 ON_THE_SPOT_CHUNKS = 16
-# What is not cut into chunks of text by its codec is taken by its size.
-ON_THE_SPOT_SOURCE_BYTES = {2: ON_THE_SPOT_BYTES // 22, 4: 64 * 1024}  # snappy, zstd
+# What is not cut into chunks of text by its codec is taken by its size: three bytes of snappy give
+# 64 of text at most.
+ON_THE_SPOT_SOURCE_BYTES = {Codec.SNAPPY: ON_THE_SPOT_BYTES // 22, Codec.ZSTD: 64 * 1024}
 
 GZIP_LEVEL_DEFAULT = -1
 LZ4_LEVEL_DEFAULT = 9
