@@ -11,6 +11,8 @@ from typing import Any
 from kwire.spark.job import UsageError, pairs
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+
+
 # PySpark brings these itself; a second copy on the class path only makes trouble.
 _PROVIDED = re.compile(
     r"(spark-core|spark-sql_|spark-catalyst|spark-sql-api|spark-tags|scala-library|hadoop-client"
@@ -18,6 +20,17 @@ _PROVIDED = re.compile(
 )
 LOCAL_SHUFFLE_PARTITIONS = 8
 QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+def connector_version(spark_version: str) -> str:
+    """The connector for a Spark: that of the minor version's first release, which works with all
+    of them and is to be had everywhere.
+
+    >>> connector_version("4.2.1")
+    '4.2.0'
+    """
+    major, minor = spark_version.split(".")[:2]
+    return f"{major}.{minor}.0"
 
 
 def jars_in(folder: str) -> list[str]:
@@ -85,5 +98,5 @@ def _own_settings(options: Any, needs_kafka: bool) -> dict[str, str]:
         else:
             from pyspark import __version__
 
-            settings["spark.jars.packages"] = f"{CONNECTOR}:{__version__}"
+            settings["spark.jars.packages"] = f"{CONNECTOR}:{connector_version(__version__)}"
     return settings

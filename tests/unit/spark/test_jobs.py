@@ -22,7 +22,7 @@ from kwire.spark.murmur2 import murmur2, partition_of
 from kwire.spark.profiles import recommend, step_of
 from kwire.spark.report import Report, bars, heat_map, lines
 from kwire.spark.sending import RateLimit, Runs
-from kwire.spark.session import jars_in
+from kwire.spark.session import connector_version, jars_in
 from kwire.spark.topic_source import limit_ranges, ranges_lag
 
 JOBS = [archive.JOB, replay.JOB, mirror.JOB, audit.JOB, profiles.JOB]
@@ -292,6 +292,12 @@ def test_reports_escape_what_they_show() -> None:
     # A single point is no line: it would not be seen.
     assert lines(["x"], [("s", [1.0])]).count("<circle") == 1
     assert "<circle" not in lines([str(i) for i in range(99)], [("s", [1.0] * 99)])
+
+
+def test_connector_is_that_of_the_minor_version() -> None:
+    assert connector_version("4.2.1") == "4.2.0"
+    assert connector_version("4.2.0") == "4.2.0"
+    assert connector_version("4.10.3.dev0") == "4.10.0"
 
 
 def test_jars_of_a_folder(tmp_path: Any) -> None:
