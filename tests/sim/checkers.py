@@ -6,14 +6,14 @@ with every other of its epoch, committed metadata with everybody else's. Nothing
 checks cost a part of what the run does.
 
     promise                                         checked when
-    one leader per epoch (quorum, partitions)       a leader is known, a leadership begins
+    one leader per epoch (quorum, partitions)       one is elected or known, a leadership begins
     epochs and high watermarks do not go back       a role changes, a high watermark moves
     committed metadata is never lost nor forked     a node applies committed metadata
     a new leader has everything that is committed   a leadership begins
     the in-sync replicas have what is committed     a leader's high watermark or an ISR moves
     replicas are equal up to the high watermark     a high watermark moves, at the end
     nothing above the high watermark is served      a consumer gets records (`ClientChecks`)
-    nothing committed is cut off                    a replica truncates its log
+    nothing committed is cut off                    a replica truncates its log, or its metadata
     a snapshot is the log up to it                  one is written, or loaded
     acknowledged (acks=all) means committed         a producer gets its answer
     no duplicate, in order                          records are committed (`model.py`)
@@ -83,17 +83,26 @@ class Checkers:
     def watch(self) -> Iterator[None]:
         """Hook the production classes until the history ends."""
         from kwire.kraft.driver import RaftDriver
+        from kwire.kraft.raft.state import RaftState
 
         checkers = self
         advance = Partition.advance_high_watermark
         leader_changed = RaftDriver._leader_changed
         commit = RaftDriver._commit
         truncate = Partition.truncate_to
+        truncate_metadata = RaftDriver._truncate_to
+        become_leader = RaftState.become_leader
         write_snapshot = SnapshotFiles.write
 
         def truncated(partition: Partition, offset: int) -> None:
             checkers._guarded(checkers._truncation, partition, offset)
             truncate(partition, offset)
+
+        def metadata_truncated(driver: Any, effect: Any) -> None:
+            end_offset, log = effect.end_offset, driver.metadata_log.log
+            who = f"n{driver.config.node_id}"
+            checkers._guarded(checkers.metadata_truncated, who, log, end_offset)
+            truncate_metadata(driver, effect)
 
         def snapshot_written(files: Any, snapshot: Any, batches: list[bytes]) -> None:
             content = parse_snapshot(b"".join(batches))
@@ -109,6 +118,10 @@ class Checkers:
             checkers._guarded(checkers._quorum_leader, driver, effect.leader_id, effect.epoch)
             leader_changed(driver, effect)
 
+        def elected(raft: Any, role: Any, now_ms: int) -> None:
+            checkers._guarded(checkers.quorum_leader_elected, raft.config.node_id, role.epoch)
+            become_leader(raft, role, now_ms)
+
         def committed(driver: Any, effect: Any) -> None:
             listener = _MetadataListener(checkers, driver)
             if not any(type(known) is _MetadataListener for known in driver.feed._listeners):
@@ -117,16 +130,20 @@ class Checkers:
 
         Partition.advance_high_watermark = advanced  # type: ignore[method-assign]
         RaftDriver._leader_changed = quorum_leader  # type: ignore[method-assign]
+        RaftState.become_leader = elected  # type: ignore[method-assign]
         RaftDriver._commit = committed  # type: ignore[method-assign]
         Partition.truncate_to = truncated  # type: ignore[method-assign]
+        RaftDriver._truncate_to = metadata_truncated  # type: ignore[method-assign]
         SnapshotFiles.write = snapshot_written  # type: ignore[method-assign]
         try:
             yield
         finally:
             Partition.advance_high_watermark = advance  # type: ignore[method-assign]
             RaftDriver._leader_changed = leader_changed  # type: ignore[method-assign]
+            RaftState.become_leader = become_leader  # type: ignore[method-assign]
             RaftDriver._commit = commit  # type: ignore[method-assign]
             Partition.truncate_to = truncate  # type: ignore[method-assign]
+            RaftDriver._truncate_to = truncate_metadata  # type: ignore[method-assign]
             SnapshotFiles.write = write_snapshot  # type: ignore[method-assign]
 
     def _guarded(self, check: Callable[..., None], *arguments: Any) -> None:
@@ -265,6 +282,12 @@ class Checkers:
 
     # -- the quorum
 
+    def quorum_leader_elected(self, node_id: int, epoch: int) -> None:
+        """A candidate has its majority; it need not get far enough for others to know it."""
+        first = self._quorum_leaders.setdefault(epoch, node_id)
+        if first != node_id:
+            self.fail(f"n{node_id}: leader of epoch {epoch} is {node_id}, it was {first}")
+
     def _quorum_leader(self, driver: Any, leader_id: int | None, epoch: int) -> None:
         node_id = driver.config.node_id
         if leader_id is not None:
@@ -294,6 +317,17 @@ class Checkers:
                     f"n{node_id}: committed metadata at {offset} has epoch {batch.epoch}, content "
                     f"{content:x}; another node has {known[0]}, {known[1]:x}"
                 )
+
+    def metadata_truncated(self, who: str, log: Any, end_offset: int) -> None:
+        """A node cuts its log of metadata off at `end_offset`: what is committed there stays."""
+        for data in batches_of(log, end_offset, log.log_end_offset):
+            for _, header in iterate_headers(data):
+                known = self._metadata.get(header.base_offset)
+                if known is not None and known[0] == header.partition_leader_epoch:
+                    self.fail(
+                        f"{who} cuts its metadata off at {end_offset}, where it has what is "
+                        f"committed: offset {header.base_offset} of epoch {known[0]}"
+                    )
 
     def snapshot(self, what: str, records: list[Any], end: int) -> None:
         """A snapshot holds what the log up to `end` says, no more and no less; that of formatting

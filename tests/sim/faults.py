@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from kwire.clock import SeededRandom
-from tests.sim import scenarios
+from tests.sim import constructed, scenarios
 from tests.sim.cluster import IDS, Cluster
 
 PAUSE_S = (0.3, 4.0)
@@ -93,6 +94,7 @@ class Faults:
         self.network = cluster.simulation.network
         self.below = cluster.simulation.random.below
         self.uniform = cluster.simulation.uniform
+        self.row_is_under_way = False
         self._simulation = cluster.simulation
         self._acts: dict[str, Callable[[], Awaitable[None]]] = {
             "kill": self._kill,
@@ -114,6 +116,8 @@ class Faults:
             "stop in order": self._stop,
             "rolling restart": self._rolling_restart,
         }
+        for kind, row in constructed.ROW_KINDS.items():
+            self._acts[kind] = partial(row, self)
 
     async def run(self, until_s: float) -> None:
         """Faults until that time, then everything heals and every node runs."""

@@ -12,13 +12,13 @@ import logging
 import sys
 
 from tests.sim import mutations
-from tests.sim.faults import Plan
 from tests.sim.history import History
 
 
-def found_by(name: str, first: int, count: int, plan: Plan | None = None) -> tuple[int | None, str]:
-    """The first of `count` seeds that finds a mutation, and the violation; by the seed's own plan
-    of faults, or by another."""
+def found_by(name: str, first: int, count: int) -> tuple[int | None, str]:
+    """The first of `count` seeds that finds a mutation, and the violation; by the plan of faults
+    that is aimed at it, or by the seed's own."""
+    plan = mutations.AIMED.get(name)
     for seed in range(first, first + count):
         with mutations.applied(name):
             result = History(seed, plan).run()

@@ -125,6 +125,13 @@ def test_two_leaders_of_one_quorum_epoch() -> None:
     broken(lambda: checkers._quorum_leader(driver(3), 3, 4), "leader of epoch 4 is 3, it was 1")
 
 
+def test_two_candidates_with_a_majority_of_one_quorum_epoch() -> None:
+    checkers = Checkers()
+    checkers.quorum_leader_elected(1, 4)
+    checkers.quorum_leader_elected(2, 5)
+    broken(lambda: checkers.quorum_leader_elected(2, 4), "leader of epoch 4 is 2, it was 1")
+
+
 def test_a_quorum_epoch_that_goes_back() -> None:
     checkers = Checkers()
     checkers._quorum_leader(driver(1), None, 4)
@@ -245,6 +252,23 @@ def test_committed_metadata_of_another_epoch() -> None:
     checkers = Checkers()
     checkers.metadata_committed(1, metadata(0, "a"))
     broken(lambda: checkers.metadata_committed(2, metadata(0, "a", epoch=2)), "has epoch 2")
+
+
+def test_metadata_that_is_committed_is_cut_off() -> None:
+    checkers = Checkers()
+    checkers.metadata_committed(1, metadata(0, "a"))
+    checkers.metadata_committed(1, metadata(1, "b"))
+    log = FakeLog(
+        batch(0, "p:0:a", epoch=1), batch(1, "p:1:b", epoch=1), batch(2, "p:2:c", epoch=1)
+    )
+    checkers.metadata_truncated("n2", log, 2)
+    broken(lambda: checkers.metadata_truncated("n2", log, 1), "n2 cuts its metadata off at 1")
+
+
+def test_metadata_of_another_epoch_may_be_cut_off() -> None:
+    checkers = Checkers()
+    checkers.metadata_committed(1, metadata(0, "a", epoch=2))
+    checkers.metadata_truncated("n2", FakeLog(batch(0, "p:0:a", epoch=1)), 0)
 
 
 def test_a_snapshot_that_is_not_the_log() -> None:
