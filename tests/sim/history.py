@@ -3,7 +3,8 @@
     python -m tests.sim.history SEED [RUNS] [--mutation NAME]
 
 prints a line for each seed: its fingerprint, what happened in it, and how it failed if it did. The
-same seed gives the same history, byte for byte.
+same seed gives the same history, byte for byte. With a mutation the faults are those aimed at it,
+if there is such a plan.
 """
 
 from __future__ import annotations
@@ -294,11 +295,13 @@ class History:
 def main() -> int:
     from tests.sim import mutations
 
+    plan = None
     arguments = sys.argv[1:]
     mutation = None
     if "--mutation" in arguments:
         at = arguments.index("--mutation")
         mutation = arguments[at + 1]
+        plan = mutations.AIMED.get(mutation)
         del arguments[at : at + 2]
     show = "--transcript" in arguments
     until_failure = "--until-failure" in arguments
@@ -309,7 +312,7 @@ def main() -> int:
     failed = 0
     for seed in range(first, first + runs):
         with mutations.applied(mutation):
-            result = History(seed).run()
+            result = History(seed, plan).run()
         if show:
             print("\n".join(result.transcript))
         print(result.line(), flush=True)
