@@ -66,6 +66,12 @@ class RoutingClient:
             if connection is not None:
                 connection.close()
             raise Retry(f"{address[0]}: {type(error).__name__}") from None
+        except BaseException:
+            if connection is not None:
+                connection.close()
+            raise
+        if address in self._connections:  # another task has come back with one
+            self._connections[address].close()
         self._connections[address] = connection
         return response
 

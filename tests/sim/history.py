@@ -133,8 +133,8 @@ class History:
         host = simulation.host("clients")
         self.creator = RoutingClient(host, "creator")
         creations = [host.loop.create_task(create_topics(self.creator, TOPICS))]
+        short = RoutingClient(host, "creator of the short one")
         if self.checkers.compacts:
-            short = RoutingClient(host, "creator of the short one")
             creation = create_topics(short, {SHORT_TOPIC: 1}, SHORT_CONFIGS)
             creations.append(host.loop.create_task(creation))
         self.until(
@@ -142,6 +142,7 @@ class History:
             START_LIMIT_S,
             "the topics cannot be created",
         )
+        short.close()
         self._make_actors()
         tasks = [actor.client.host.loop.create_task(actor.run()) for actor in self.actors]
         nemesis = simulation.host("world").loop.create_task(self.faults.run(FAULTS_UNTIL_S))
@@ -266,6 +267,7 @@ class History:
             audit = host.loop.create_task(auditor.audit())
             self.until(audit.done, RECOVERY_LIMIT_S, "committed offsets cannot be fetched")
             audit.result()
+            auditor.client.close()
 
     def _check_transactions(self) -> None:
         """Each transaction is seen wholly or not at all, as its producer was told."""

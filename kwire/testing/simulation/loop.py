@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import socket
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -47,6 +48,10 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def kill(self) -> None:
         """Nothing of this loop runs any more."""
         self._alive = False
+        for task in asyncio.all_tasks(self):
+            coro: Any = task.get_coro()
+            if inspect.iscoroutine(coro) and inspect.getcoroutinestate(coro) == "CORO_CREATED":
+                coro.close()
         self._simulation.drop(self)
 
     # --- time and callbacks ---
@@ -113,6 +118,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         if self._task_factory is not None:
             made: asyncio.Task[T] = self._task_factory(self, coro)
             return made
+        if not self._alive:
+            coro.close()  # it is never begun, and nobody is to be warned of that
         return asyncio.Task(coro, loop=self, name=name or "task", context=context)
 
     def set_task_factory(self, factory: Any) -> None:
@@ -169,6 +176,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._simulation.failures.append(message)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Tell of a fault; of what falls with a process that is gone there is nothing to tell."""
+        if not self._alive:
+            return
         if self._exception_handler is not None:
             self._exception_handler(self, context)
         else:

@@ -262,7 +262,7 @@ class SimulatedTransport(asyncio.Transport):
         return self._protocol
 
     def is_closing(self) -> bool:
-        return self._closing
+        return self._closing or self._lost
 
     def write(self, data: Any) -> None:
         self.writelines((data,))
