@@ -7,7 +7,7 @@ added, so that the order of effects is the order of causes and a simulation repl
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -102,6 +102,11 @@ class Pending(Generic[T]):
 
 
 U = TypeVar("U")
+
+
+def as_pending(answer: Any) -> Pending[Any]:
+    """An answer as a Pending, done if it is there already."""
+    return answer if isinstance(answer, Pending) else Pending.completed(answer)
 
 
 def after(pending: Pending[T], transform: Callable[[Pending[T]], U]) -> Pending[U]:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from kwire.broker.coordinator_log import ACKS_ALL
 from kwire.broker.leaders import missing_partition_error
+from kwire.coordinator.group.coordinator import TOPIC as OFFSETS_TOPIC
 from kwire.coordinator.transaction.markers import Owed
 from kwire.log.types import Origin
 from kwire.pending import Pending, after
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.control import end_transaction_marker
 
-OFFSETS_TOPIC = "__consumer_offsets"
-ACKS_ALL = -1
 CLIENT_VERSION_OF_BROKER = 2
 
 Partition = tuple[str, int]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from kwire.coordinator.partitioner import partition_for
 from kwire.log.types import FetchSlices, Isolation
-from kwire.pending import Pending
+from kwire.pending import Pending, as_pending
 from kwire.protocol import uuids
 from kwire.protocol.coordinator_records import decode_key, decode_value
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -114,7 +114,7 @@ class ShareStates:
                 return
             self._node.loop.call_soon(self._scan, log, slices.next_offset, states, done, result)
 
-        pending = outcome if isinstance(outcome, Pending) else Pending.completed(outcome)
+        pending = as_pending(outcome)
         pending.add_done_callback(read)
 
 

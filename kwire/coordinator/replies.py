@@ -60,11 +60,6 @@ def gather(pendings: list[Pending[Any]], combine: Callable[[list[Any]], Any]) ->
     return convert_all(pendings_module.gather(pendings), answer)
 
 
-def as_pending(answer: Answer) -> Pending[Any]:
-    """An answer as a Pending, done if it is there already."""
-    return answer if isinstance(answer, Pending) else Pending.completed(answer)
-
-
 def convert_all(pending: Pending[Any], answer: Callable[[Pending[Any]], Any]) -> Answer:
     """`answer(pending)` now if it is done, else a Pending of it."""
     return answer(pending) if pending.done else after(pending, answer)

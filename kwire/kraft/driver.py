@@ -31,7 +31,7 @@ from kwire.kraft.snapshotter import Snapshotter
 from kwire.kraft.snapshotting import SnapshotPolicy
 from kwire.log.scheduling import Scheduler, Timer
 from kwire.log.types import FetchSlices, Isolation
-from kwire.pending import Pending
+from kwire.pending import Pending, as_pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
@@ -391,7 +391,7 @@ class RaftDriver:
                 partition.error_code = int(getattr(error, "code", ErrorCode.KAFKA_STORAGE_ERROR))
             effect.reply_to.complete(effect.response)
 
-        ready = found if isinstance(found, Pending) else Pending.completed(found)
+        ready = as_pending(found)
         ready.add_done_callback(read)
 
     def _reply_snapshot(self, effect: fx.ReplySnapshot) -> None:

@@ -24,7 +24,7 @@ from kwire.log.log_config import LONG_MAX
 from kwire.log.log_directory import FUTURE_SUFFIX, LogDirectory, suffixed_name
 from kwire.log.partition_log import PartitionLog
 from kwire.log.types import FetchSlices, Isolation
-from kwire.pending import Pending
+from kwire.pending import Pending, as_pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ class LogMove:
         found = self._source.read(
             self.target.log_end_offset, STEP_BYTES, isolation=Isolation.LOG_END, may_wait=True
         )
-        pending = found if isinstance(found, Pending) else Pending.completed(found)
+        pending = as_pending(found)
         pending.add_done_callback(self._read)
 
     def _read(self, done: Pending[FetchSlices]) -> None:

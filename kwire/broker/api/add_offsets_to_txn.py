@@ -11,6 +11,7 @@ from typing import Any
 
 from kwire.broker.context import RequestContext
 from kwire.broker.operations import GROUP, READ, TRANSACTIONAL_ID, WRITE
+from kwire.coordinator.group.coordinator import TOPIC as OFFSETS_TOPIC
 from kwire.coordinator.partitioner import partition_for
 from kwire.pending import Pending, after
 from kwire.protocol import messages as m
@@ -18,7 +19,6 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 
 VERSIONS = (0, 4)
 FENCED_CODE_FROM = 2
-OFFSETS_TOPIC = "__consumer_offsets"
 
 
 def handle(context: RequestContext, request: Any) -> Any:

@@ -13,6 +13,7 @@ from collections.abc import Container
 from typing import Any
 
 from kwire.broker.context import RequestContext
+from kwire.broker.local_transactions import CLIENT_VERSION_OF_BROKER
 from kwire.broker.operations import (
     CLUSTER,
     CLUSTER_ACTION,
@@ -30,7 +31,6 @@ VERSIONS = (0, 5)
 BATCHED_FROM = 4
 FENCED_CODE_FROM = 2
 CLIENT_VERSION_OF_PRODUCER = 0
-CLIENT_VERSION_OF_BROKER = 2
 
 Partition = tuple[str, int]
 Codes = dict[Partition, int]

@@ -11,8 +11,7 @@ from typing import Any
 
 from kwire.broker.context import RequestContext
 from kwire.broker.operations import DESCRIBE, GROUP, GROUP_OPERATIONS, TOPIC, authorized_operations
-from kwire.coordinator.replies import as_pending
-from kwire.pending import Pending
+from kwire.pending import Pending, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 

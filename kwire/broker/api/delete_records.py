@@ -14,7 +14,7 @@ from typing import Any
 from kwire.broker.context import DISCONNECT, RequestContext
 from kwire.broker.leaders import missing_partition_error
 from kwire.broker.operations import DELETE, INTERNAL_TOPICS, TOPIC
-from kwire.pending import Pending, after, gather
+from kwire.pending import Pending, after, as_pending, gather
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.partition import Partition
@@ -46,7 +46,7 @@ def handle(context: RequestContext, request: Any) -> Any:
     outcome = waiting.outcome(request.timeout_ms)
     if not waiting.has_moved:
         return outcome
-    settled = outcome if isinstance(outcome, Pending) else Pending.completed(outcome)
+    settled = as_pending(outcome)
     saved = context.node.log_manager.checkpoint_log_starts()
     return after(gather([settled, saved]), lambda _: _durable(response, saved.error()))
 

@@ -22,16 +22,13 @@ from kwire.config.dynamic import (
     RESOURCE_GROUP,
     RESOURCE_TOPIC,
 )
+from kwire.kraft.controller.results import INVALID_REQUEST_TEXT
 from kwire.kraft.controller.topic_names import check_name
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 VERSIONS = (1, 4)
 
-MALFORMED = (
-    "This most likely occurs because of a request being malformed by the client library or the "
-    "message was sent to an incompatible broker. See the broker logs for more details."
-)
 # Resource type -> (ACL resource type, error without DESCRIBE_CONFIGS on it).
 _ACL: dict[int, tuple[int, ErrorCode]] = {
     RESOURCE_TOPIC: (TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
@@ -74,7 +71,7 @@ def _malformed(request: Any) -> Any:
         results=[
             result(
                 error_code=int(ErrorCode.INVALID_REQUEST),
-                error_message=MALFORMED,
+                error_message=INVALID_REQUEST_TEXT,
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
                 configs=[],

@@ -12,7 +12,7 @@ from typing import Any
 from kwire.broker.context import DISCONNECT, RequestContext
 from kwire.broker.operations import DESCRIBE, GROUP, GROUP_OPERATIONS, authorized_operations
 from kwire.coordinator.replies import convert_all
-from kwire.pending import Pending
+from kwire.pending import Pending, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -46,7 +46,7 @@ def handle(context: RequestContext, request: Any) -> Any:
         return m.DescribeGroupsResponse(groups=refused + groups)
 
     found = context.node.groups.describe_groups(allowed)
-    return convert_all(found if isinstance(found, Pending) else Pending.completed(found), answer)
+    return convert_all(as_pending(found), answer)
 
 
 def error_response(context: RequestContext, error: KafkaError) -> Any:

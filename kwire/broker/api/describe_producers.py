@@ -50,9 +50,9 @@ def _producers(context: RequestContext, topic: str, index: int) -> list[Any]:
     if not context.authorize(READ, TOPIC, topic):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     partition = context.node.replicas.partition(topic, index)
-    if partition is None and topic not in context.node.image.topics.by_name:
-        check_name(topic)
     if partition is None:
+        if topic not in context.node.image.topics.by_name:
+            check_name(topic)
         raise KafkaError(missing_partition_error(context.node, topic, index))
     shape = m.DescribeProducersResponse.ProducerState
     return [

@@ -21,6 +21,7 @@ from kwire.broker.operations import (
     TRANSACTIONAL_ID,
 )
 from kwire.coordinator.partitioner import partition_for
+from kwire.kraft.controller.results import INVALID_REQUEST_TEXT
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -40,9 +41,7 @@ TOPICS = {
 # v1-3 tell a text, also of success.
 _MESSAGES = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
-    ErrorCode.INVALID_REQUEST: "This most likely occurs because of a request being malformed by "
-    "the client library or the message was sent to an incompatible broker. See the broker logs "
-    "for more details.",
+    ErrorCode.INVALID_REQUEST: INVALID_REQUEST_TEXT,
 }
 # From v4 on Kafka tells the text of this one only (measured).
 _TOLD_IN_BATCHES = frozenset({ErrorCode.INVALID_REQUEST})

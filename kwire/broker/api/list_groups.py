@@ -12,7 +12,7 @@ from typing import Any
 from kwire.broker.context import RequestContext
 from kwire.broker.operations import CLUSTER, CLUSTER_NAME, DESCRIBE, GROUP
 from kwire.coordinator.replies import convert_all
-from kwire.pending import Pending
+from kwire.pending import Pending, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import KafkaError
 
@@ -32,7 +32,7 @@ def handle(context: RequestContext, request: Any) -> Any:
         return response
 
     found = context.node.groups.list_groups(request.states_filter, request.types_filter)
-    return convert_all(found if isinstance(found, Pending) else Pending.completed(found), answer)
+    return convert_all(as_pending(found), answer)
 
 
 def error_response(context: RequestContext, error: KafkaError) -> Any:

@@ -15,7 +15,8 @@ from kwire.broker.committed_topics import TopicSorter
 from kwire.broker.context import RequestContext
 from kwire.broker.operations import GROUP, READ
 from kwire.coordinator.group.coordinator import offset_commit_error
-from kwire.coordinator.replies import as_pending, convert_all
+from kwire.coordinator.replies import convert_all
+from kwire.pending import as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 

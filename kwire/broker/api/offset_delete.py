@@ -12,7 +12,8 @@ from typing import Any
 from kwire.broker.committed_topics import TopicSorter
 from kwire.broker.context import RequestContext
 from kwire.broker.operations import DELETE, GROUP
-from kwire.coordinator.replies import as_pending, convert_all
+from kwire.coordinator.replies import convert_all
+from kwire.pending import as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from kwire.broker.context import RequestContext
 from kwire.broker.operations import DESCRIBE, GROUP, TOPIC
-from kwire.coordinator.replies import as_pending, convert_all, gather
-from kwire.pending import Pending
+from kwire.coordinator.replies import convert_all, gather
+from kwire.pending import Pending, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -28,7 +28,7 @@ def handle(context: RequestContext, request: Any) -> Any:
     """See the module."""
     groups = request.groups if context.api_version >= GROUPS_FROM else [_only_group(request)]
     answers = [_fetch(context, group, request.require_stable) for group in groups]
-    pendings = [x if isinstance(x, Pending) else Pending.completed(x) for x in answers]
+    pendings = [as_pending(x) for x in answers]
     if context.api_version >= GROUPS_FROM:
         return gather(pendings, lambda found: m.OffsetFetchResponse(groups=found))
     return gather(pendings, lambda found: _flat(context, groups[0], found[0]))

@@ -16,9 +16,9 @@ from kwire.broker.context import RequestContext
 from kwire.broker.operations import GROUP, READ, TRANSACTIONAL_ID, WRITE
 from kwire.coordinator.group.coordinator import TOPIC as OFFSETS_TOPIC
 from kwire.coordinator.group.coordinator import txn_offset_commit_error
-from kwire.coordinator.replies import as_pending, convert_all
+from kwire.coordinator.replies import convert_all
 from kwire.coordinator.transaction.verifier import Support
-from kwire.pending import Pending
+from kwire.pending import Pending, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 

@@ -6,6 +6,12 @@ from typing import Any
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 
+INVALID_REQUEST_TEXT = (
+    "This most likely occurs because of a request being malformed by the client library or the "
+    "message was sent to an incompatible broker. See the broker logs for more details."
+)
+"""Kafka's text of INVALID_REQUEST, which few answers tell."""
+
 DEFAULT_TEXTS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
     ErrorCode.UNKNOWN_TOPIC_ID: "This server does not host this topic ID.",

@@ -50,7 +50,10 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._alive = False
         for task in asyncio.all_tasks(self):
             coro: Any = task.get_coro()
-            if inspect.iscoroutine(coro) and inspect.getcoroutinestate(coro) == "CORO_CREATED":
+            if (
+                inspect.iscoroutine(coro)
+                and inspect.getcoroutinestate(coro) == inspect.CORO_CREATED
+            ):
                 coro.close()
         self._simulation.drop(self)
 
