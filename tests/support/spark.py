@@ -15,6 +15,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 JOB_TIMEOUT_S = 600
+JVM_END_S = 60
 # Short jobs on a shared machine: little compiling, little memory, two tasks at a time.
 FAST = (
     "--master",
@@ -82,6 +83,35 @@ def start_process(job: str, *arguments: str, log: pathlib.Path) -> subprocess.Po
             text=True,
             start_new_session=True,
         )
+
+
+def lost_jvm() -> str | None:
+    """What became of this process' JVM when its Spark context is stopped, and what was known of
+    it forgotten: the next session starts another. None while it runs (or never did)."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    gateway, context = SparkContext._gateway, SparkContext._active_spark_context
+    if gateway is None or context is None:
+        return None
+    try:
+        if not context._jsc.sc().isStopped():
+            return None
+    except Exception as error:  # whatever py4j makes of a JVM that does not answer
+        reason = type(error).__name__
+    else:
+        reason = "context stopped"
+    process = gateway.proc
+    try:
+        told = f"status {process.wait(JVM_END_S)}"
+    except subprocess.TimeoutExpired:
+        process.kill()
+        told = f"had to be killed, status {process.wait()}"
+    process.stdin.close()
+    gateway.close()
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
+    return f"Spark's JVM is gone ({reason}): {told}"
 
 
 def summary_of(text: str) -> dict[str, Any] | None:

@@ -33,6 +33,7 @@ def run(jars: str) -> Callable[..., support.Outcome]:
 
     def run_here(job: str, *arguments: str) -> support.Outcome:
         from kwire.spark.commands import JOBS
+        from kwire.spark.job import EXIT_FAILED
 
         module = importlib.import_module(JOBS[job][0])
         out, err = io.StringIO(), io.StringIO()
@@ -43,7 +44,11 @@ def run(jars: str) -> Callable[..., support.Outcome]:
         finally:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-        return support.Outcome(status, support.summary_of(out.getvalue()), err.getvalue())
+        told = err.getvalue()
+        # A JVM that ends (once seen, cause unknown) fails the test it ends in, not all behind it.
+        if status == EXIT_FAILED and (lost := support.lost_jvm()):
+            told += f"{lost}\n"
+        return support.Outcome(status, support.summary_of(out.getvalue()), told)
 
     return run_here
 
@@ -53,13 +58,14 @@ def lake(tmp_path: pathlib.Path) -> str:
     return str(tmp_path / "lake")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def spark(jars: str) -> Any:
     """The session that the jobs of this process use."""
     import argparse
 
     from kwire.spark.session import open_session
 
+    support.lost_jvm()
     settings = [text for text in support.FAST if text.startswith("spark.")]
     options = argparse.Namespace(master="local[2]", jars=jars, spark_conf=settings)
     return open_session(options, "tests", needs_kafka=True, sends=True)

@@ -324,6 +324,27 @@ def test_transactions_and_batches_that_hold_only_markers(
     assert audited.status == 0, audited.summary
 
 
+def test_a_jvm_that_ended_fails_one_job_in_one_line(
+    broker: BrokerProcess, run: Run, spark: Any, lake: str
+) -> None:
+    at = broker.bootstrap
+    topic = client.create(at)
+    client.send(at, topic, [Sent(0, None, b"x")])
+    gateway = spark.sparkContext._gateway
+    gateway.proc.kill()
+    gateway.proc.wait()
+    arguments = ("archive", "-b", at, "--topics", topic, "--lake", lake, "--once", "--quiet")
+    lost = run(*arguments)
+    assert lost.status == 3
+    first, _, told = lost.stderr.rpartition("Spark's JVM is gone")
+    assert "status -9" in told
+    assert first.splitlines()[-1].startswith("kwire spark archive: "), first
+    again = run(*arguments)
+    assert again.status == 0, again.stderr
+    assert again.summary is not None
+    assert again.summary["records"] == 1
+
+
 def test_a_job_under_spark_submit(broker: BrokerProcess, jars: str, lake: str) -> None:
     from kwire.spark.session import jars_in
 
