@@ -62,7 +62,7 @@ def main() -> int:
     cache = pathlib.Path(os.environ.get("KWIRE_CACHE") or pathlib.Path.home() / ".cache" / "kwire")
     plan = Plan()
     if options.quick:
-        plan = Plan(gigabytes=0.2, one_record_requests=20_000, latency_s=4, rounds=1, touch_gb=0)
+        plan = Plan(gigabytes=0.2, one_record_requests=20_000, latency_s=4, rounds=1, warm_gb=0)
     changes: dict[str, object] = {}
     if options.rounds:
         changes["rounds"] = options.rounds
@@ -78,7 +78,7 @@ def main() -> int:
         brokers = brokers or commands(cache, pathlib.Path(scratch))
         logs = ROOT / ".cache" / "bench-logs"
         logs.mkdir(parents=True, exist_ok=True)
-        rows = measure(plan, brokers, tools, logs)
+        rows = measure(plan, brokers, tools, logs, scratch)
     reference = next(iter(brokers))
     rounds = len(rows["start"][reference])
     note = report.conditions(rounds, plan.gigabytes, load)
