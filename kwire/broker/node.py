@@ -25,6 +25,7 @@ from kwire.broker.host_name import reachable_name
 from kwire.broker.lifecycle import BrokerLifecycle
 from kwire.broker.loading_logs import load_logs
 from kwire.broker.log_directories import LogDirectories
+from kwire.broker.lost_brokers import LostBrokers
 from kwire.broker.producer_ids import ProducerIds
 from kwire.broker.purgatory import DeadlineHeap
 from kwire.broker.quorum import MetadataQuorum, full_delta
@@ -127,6 +128,7 @@ class Node:
         )
         self.auto_topics = AutoTopicCreation(self)
         self.coordinators = Coordinators(self)
+        self.lost_brokers = LostBrokers()
         self.listeners: dict[str, Listener] = {}
         self.advertised: list[Any] = []
         self._features = dict(features or {})
@@ -387,6 +389,7 @@ class Node:
             for broker_id, (old, new) in delta.brokers.items():
                 if old is not None and (new is None or new.endpoints != old.endpoints):
                     self.peers.disconnect(broker_id)
+            self.lost_brokers.applied(delta, self._now_ms())
             self.replicas.apply(delta, image)
             self.replication.applied(delta)
             self.log_directories.applied(delta)

@@ -92,19 +92,28 @@ class _MetadataReader:
         self._node = context.node
         self._image = context.node.image
         listener_name = context.listener_name
+        lost_brokers = self._node.lost_brokers
         self._alive: dict[int, Any] = {}  # broker id -> (broker, endpoint), ascending
+        self._named: list[tuple[Any, Any]] = []  # these, and who has just died
         for broker_id in sorted(self._image.brokers):
             broker = self._image.brokers[broker_id]
-            endpoint = None if broker.fenced else broker.endpoint(listener_name)
-            if endpoint is not None:
+            endpoint = broker.endpoint(listener_name)
+            if endpoint is None:
+                continue
+            if not broker.fenced:
                 self._alive[broker_id] = (broker, endpoint)
+            elif not lost_brokers.named(broker_id, context.now_ms):
+                continue
+            self._named.append((broker, endpoint))
 
     def brokers(self) -> list[Any]:
-        """The brokers that this listener reaches."""
+        """The brokers that this listener reaches, and for a moment one that has just died."""
         shape = m.MetadataResponse.MetadataResponseBroker
         return [
-            shape(node_id=broker_id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
-            for broker_id, (broker, endpoint) in self._alive.items()
+            shape(
+                node_id=broker.broker_id, host=endpoint.host, port=endpoint.port, rack=broker.rack
+            )
+            for broker, endpoint in self._named
         ]
 
     def controller_id(self) -> int:
