@@ -4,8 +4,9 @@ librdkafka (2.11 and later, seen with 2.16) closes a broker that Metadata does n
 and only then moves its partitions to the leaders that the same answer names: they get lost between
 the two threads until its next look at all topics, a second later. An answer that still names the
 broker, beside the new leaders, moves them at once. So a broker that was fenced without having
-asked to stop is named for as long as such a client needs to look. It leads nothing meanwhile, and
-to a client this is metadata that comes a little late. Only Metadata does it; DescribeCluster and
+asked to stop is named for as long as such a client needs to look. Only an answer about topics that
+were asked for by name does it: so are leaders looked for, and not which brokers there are. It leads
+nothing meanwhile, and to a client this is metadata that comes a little late. DescribeCluster and
 all decisions go by what is.
 """
 

@@ -102,7 +102,7 @@ class _MetadataReader:
                 continue
             if not broker.fenced:
                 self._alive[broker_id] = (broker, endpoint)
-            elif not lost_brokers.named(broker_id, context.now_ms):
+            elif not request.topics or not lost_brokers.named(broker_id, context.now_ms):
                 continue
             self._named.append((broker, endpoint))
 

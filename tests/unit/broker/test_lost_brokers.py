@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from kwire.broker.api import metadata
 from kwire.broker.lost_brokers import NAMED_FOR_MS, LostBrokers
 from kwire.clock import SeededRandom
@@ -53,16 +55,19 @@ class _Broker:
         shape = m.BrokerRegistrationChangeRecord
         self.commit(shape(broker_id=broker_id, broker_epoch=0, **fields))
 
-    def answer(self) -> Any:
+    def answer(self, topics: tuple[str, ...] | None = ("t",)) -> Any:
+        """To a request for these topics, None: for all."""
         node = SimpleNamespace(
             image=self.image, cluster_id="c", random=SeededRandom(1), broker_id=1,
-            lost_brokers=self.lost,
+            lost_brokers=self.lost, config={"auto.create.topics.enable": False},
         )  # fmt: skip
         context: Any = SimpleNamespace(
             node=node, listener_name="PLAINTEXT", api_version=12, now_ms=self.now_ms,
             authorize=lambda *_: True,
         )  # fmt: skip
-        return metadata.handle(context, m.MetadataRequest(topics=None))
+        shape = m.MetadataRequest.MetadataRequestTopic
+        names = None if topics is None else [shape(name=name) for name in topics]
+        return metadata.handle(context, m.MetadataRequest(topics=names))
 
     def named(self) -> list[int]:
         return [broker.node_id for broker in self.answer().brokers]
@@ -90,6 +95,11 @@ def test_a_dead_broker_is_named_beside_the_new_leaders_for_a_moment() -> None:
     assert broker.named() == [1, 2, 3]
     broker.now_ms += 1
     assert broker.named() == [1, 3]
+
+
+@pytest.mark.parametrize("topics", [None, ()])
+def test_who_asks_which_brokers_there_are_is_told_what_is(topics: tuple[str, ...] | None) -> None:
+    assert [one.node_id for one in _killed().answer(topics).brokers] == [1, 3]
 
 
 def test_a_dead_broker_without_a_successor_is_no_leader_though_it_is_named() -> None:
