@@ -131,12 +131,11 @@ class BrokerConnection(FrameConnection):
             callback()
         self.listener.closed(self)
 
-    def close(self, reason: str) -> None:
+    def close(self, reason: str, level: int = logging.INFO) -> None:
         """Close from our side, with one line in the log; unsent replies are still sent."""
         if not self._closed and not self.transport.is_closing():
-            logger.info(
-                "closing the connection from %s:%d: %s", self.client_host, self.client_port, reason
-            )
+            where = self.client_host, self.client_port
+            logger.log(level, "closing the connection from %s:%d: %s", *where, reason)
             self.stop_cutting()
             self._send_output()
             self.transport.close()

@@ -236,13 +236,14 @@ class BrokerLifecycle:
         else:
             retry = self._heartbeat
         if self.state is State.STOPPING and self._is_given_up():
-            logger.warning("no controller lets us go; stopping all the same")
+            # As it is when a whole cluster stops: the last nodes have no quorum.
+            logger.info("no controller lets us go; stopping all the same")
             self.close()
             self.stopped.complete(None)
             return
         delay_ms = min(RETRY_MS * 2 ** min(self._failures, 10), RETRY_MS_MAX)
         self._failures += 1
-        if self._failures > 3:
+        if self._failures > 3 and self.state is not State.STOPPING:
             logger.warning("no controller accepts us yet: %s", error or code.name)
         self._later(delay_ms, retry)
 

@@ -120,4 +120,4 @@ class Listener:
     def close_connections(self) -> None:
         """Close every connection; replies that are ready are still sent."""
         for connection in list(self.connections):
-            connection.close("the broker is stopping")
+            connection.close("the broker is stopping", logging.DEBUG)
