@@ -99,8 +99,17 @@ def test_one_ready_line_three_nodes_one_signal(command: Command, tmp_path: Path)
     assert [brokers(address) for address in addresses] == [[1, 2, 3]] * 3
     pids = command.pids()
     assert len(pids) == 3
+    before = command.errors.stat().st_size
+    clients = [WireClient(address) for address in addresses]
     assert command.end() == 0
     assert all(is_gone(pid) for pid in pids)
+    for client in clients:
+        client.close()
+    with command.errors.open() as told:
+        told.seek(before)
+        lines = told.read().splitlines()
+    assert [line for line in lines if "no controller lets us go" not in line] == [], "it is quiet"
+    assert not any("WARNING" in line or "ERROR" in line for line in lines)
     properties = read_properties(str(command.data / "broker-2.properties"))
     assert properties["default.replication.factor"] == "3"
     again = Command(tmp_path / ".", "-o", "log.retention.ms=1234567")
