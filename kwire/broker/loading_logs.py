@@ -7,15 +7,19 @@ indexes built anew, which threads do, `num.recovery.threads.per.data.dir` at a t
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from typing import TYPE_CHECKING
 
+from kwire.kraft.image import MetadataImage
 from kwire.log.files import SystemFiles
 from kwire.log.loading import ExpectedTopic, Opening
 from kwire.log.manager import LogManager
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
+
+logger = logging.getLogger(__name__)
 
 SLICE_S = 0.02
 
@@ -43,6 +47,21 @@ async def load_logs(
                 slice_ends_s = loop.time() + SLICE_S
     finally:
         workers.close()
+
+
+def tell_missing(manager: LogManager, image: MetadataImage, broker_id: int) -> None:
+    """Name the replicas of this broker whose logs are nowhere: empty ones take their place.
+
+    Unless a directory is offline: then `placement.assigned` refuses to.
+    """
+    if any(directory.error is not None for directory in manager.directories):
+        return
+    for name, topic in sorted(image.topics.by_name.items()):
+        for index, partition in topic.partitions.items():
+            if broker_id in partition.replicas and manager.get(name, index) is None:
+                logger.warning(
+                    "no log of %s-%d is in any log directory; it begins anew", name, index
+                )
 
 
 class _Workers:

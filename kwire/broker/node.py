@@ -23,7 +23,7 @@ from kwire.broker.dispatch import Dispatcher
 from kwire.broker.fetch_sessions import FetchSessionCache
 from kwire.broker.host_name import reachable_name
 from kwire.broker.lifecycle import BrokerLifecycle
-from kwire.broker.loading_logs import load_logs
+from kwire.broker.loading_logs import load_logs, tell_missing
 from kwire.broker.log_directories import LogDirectories
 from kwire.broker.lost_brokers import LostBrokers
 from kwire.broker.producer_ids import ProducerIds
@@ -234,6 +234,7 @@ class Node:
             OSError,
         ) as error:
             raise StartError(str(error)) from None
+        self._tell_offline()
         self.cluster_id = self.metadata.cluster_id
         self.incarnation_id = uuids.random_uuid(self.random)
         self.peers.bind_local(self.broker_id, self._local_request)
@@ -308,6 +309,7 @@ class Node:
         for log in self.log_manager.logs():
             if expected(log.topic, log.partition) != log.topic_id:
                 self.log_manager.delete(log.topic, log.partition)  # it was deleted meanwhile
+        tell_missing(self.log_manager, self.image, self.broker_id)
         self._follows = True
         self._publish(full_delta(self.image), self.image)
 
@@ -479,11 +481,15 @@ class Node:
     def _directory_failed(self, directory: LogDirectory) -> None:
         """Tell the controller; without a directory left others have to take over, as in Kafka."""
         directories = self.log_manager.directories
-        self.lifecycle.directories_failed([d.directory_id for d in directories if d.error])
+        self._tell_offline()
         if directory.path == self.metadata.directory:
             self.fatal(f"{directory.path} has failed, which holds the metadata: {directory.error}")
         elif self._has_others() and all(d.error for d in directories):
             self.fatal(f"every log directory has failed: {directory.error}")
+
+    def _tell_offline(self) -> None:
+        failed = [d.directory_id for d in self.log_manager.directories if d.error is not None]
+        self.lifecycle.directories_failed([known for known in failed if known != uuids.ZERO])
 
     def fatal(self, reason: str) -> None:
         """The node cannot go on: log why, tell whoever runs it."""

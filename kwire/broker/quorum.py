@@ -17,7 +17,7 @@ from kwire.kraft.image import MetadataDelta, MetadataImage
 from kwire.kraft.metadata_log import MetadataLog
 from kwire.kraft.publisher import ImagePublisher, Publisher
 from kwire.kraft.raft.types import Endpoint
-from kwire.log.log_directory import LogDirectoryError, parse_name
+from kwire.log.log_directory import LogDirectory, LogDirectoryError, parse_name
 from kwire.network.peer import PeerNetwork
 from kwire.pending import Pending
 from kwire.protocol import uuids
@@ -63,19 +63,29 @@ class MetadataQuorum:
 
         The log directories are locked. Raises LogDirectoryError, FormatError, ConfigError.
         """
-        node = self._node
-        properties = [d.meta_properties() for d in node.log_manager.directories]
+        directories = self._online()
+        properties = [d.meta_properties() for d in directories]
         known = [found for found in properties if found is not None]
-        for directory, found in zip(node.log_manager.directories, properties):
+        for directory, found in zip(directories, properties):
             if found is None:
                 self._check_is_new(directory.path)
         if len(known) < len(properties):
             self._format(features, known[0].get("cluster.id") if known else None)
-            known = [d.meta_properties() or {} for d in node.log_manager.directories]
-        for directory, found in zip(node.log_manager.directories, known):
+            known = [d.meta_properties() or {} for d in directories]
+        for directory, found in zip(directories, known):
             self._check(directory.path, found, known[0])
         self.cluster_id = known[0].get("cluster.id", "")
         self._open_driver()
+
+    def _online(self) -> list[LogDirectory]:
+        """The log directories that could be opened; LogDirectoryError without the metadata's."""
+        directories = self._node.log_manager.directories
+        for directory in directories:
+            if directory.error is not None and directory.path == self.directory:
+                raise LogDirectoryError(
+                    f"{directory.path}, which holds the metadata, cannot be used: {directory.error}"
+                )
+        return [directory for directory in directories if directory.error is None]
 
     def _check(self, path: str, found: dict[str, str], first: dict[str, str]) -> None:
         node_id = str(self._node.broker_id)
@@ -115,7 +125,7 @@ class MetadataQuorum:
                 f"{self.directory} is not formatted, and this node is not alone in its quorum: "
                 "format it with kwire format"
             )
-        paths = [directory.path for directory in node.log_manager.directories]
+        paths = [directory.path for directory in self._online()]
         lines = format_directories(
             FormatOptions(
                 cluster_id=cluster_id or uuids.to_text(uuids.random_uuid(node.random)),

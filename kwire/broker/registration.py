@@ -7,6 +7,7 @@ from typing import Any
 from kwire.config.listeners import PROTOCOLS
 from kwire.kraft.features import SUPPORTED_FEATURES
 from kwire.protocol import messages as m
+from kwire.protocol import uuids
 
 PROTOCOL_NUMBERS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 assert tuple(PROTOCOL_NUMBERS) == PROTOCOLS
@@ -36,6 +37,7 @@ def registration_request(node: Any) -> Any:
             for name, (low, high) in SUPPORTED_FEATURES.items()
         ],
         rack=node.config["broker.rack"],
-        log_dirs=[d.directory_id for d in directories if d.error is None],
+        # The offline ones too: heartbeats tell which, and the controller takes away what is there.
+        log_dirs=[d.directory_id for d in directories if d.directory_id != uuids.ZERO],
         previous_broker_epoch=max(previous) if clean else -1,
     )

@@ -102,6 +102,15 @@ def load_directories(
             f"no log directory can be read; {manager.directories[0].path}: "
             f"{manager.directories[0].error}"
         )
+    _forget_gone(manager)
+
+
+def _forget_gone(manager: LogManager) -> None:
+    """What checkpoints say of logs that are not there is not for later ones of the same name."""
+    for directory in manager.directories:
+        for offsets in directory.offsets():
+            for key in [key for key in offsets if manager.directory_of(*key) is not directory]:
+                del offsets[key]
 
 
 def _load_steps(
@@ -183,7 +192,9 @@ def _load(
     if expected_topic is not None:
         expected = expected_topic(*key)
         if topic_id is None and expected is not None and _is_empty(manager, path):
-            # Its creation was cut short.
+            logger.warning("%s holds nothing: its creation was cut short, or it was emptied", path)
+            for offsets in directory.offsets():
+                offsets.pop(key, None)
             topic_id = expected
             manager.write_partition_metadata(path, expected)
         if expected is None or topic_id != expected:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ from kwire.log.transaction_index import AbortedTransaction
 from kwire.log.types import AppendInfo, Origin
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.records import BatchHeader
+from kwire.protocol.records import BatchHeader, build_batch
 from kwire.protocol.records.validation import (
     CheckedBatch,
     ValidatedBatch,
@@ -33,6 +34,10 @@ from kwire.protocol.records.validation import (
 )
 
 DONE: Pending[None] = Pending.completed(None)
+
+logger = logging.getLogger(__name__)
+
+GAP_MAX = 1 << 30  # offsets that a batch without records stands for
 
 
 class _Placed(NamedTuple):
@@ -188,8 +193,36 @@ class AppendingLog(LogBase):
         return self.producers.verify and guard is not ONGOING
 
     def assign_epoch(self, leader_epoch: int) -> None:
-        """Become leader: the epoch begins at the log's end, before anything is appended."""
+        """Become leader: the epoch begins at the log's end, before anything is appended.
+
+        Where the end was lost to damage, offsets that consumers may have seen are not given anew.
+        """
+        if self._next_offset < self.promised_end:
+            self._leave_gap(leader_epoch)
         self.leader_epochs.assign(leader_epoch, self._next_offset, is_saved=False)
+
+    def _leave_gap(self, leader_epoch: int) -> None:
+        """Batches without records in place of those that are lost, as compaction leaves them."""
+        end, self.promised_end = self.promised_end, 0
+        if self.error is not None or self.is_closed:
+            return
+        logger.error(
+            "%s: offsets %d to %d are lost; going on at offset %d",
+            self.directory,
+            self._next_offset,
+            end - 1,
+            end,
+        )
+        if not any(segment.size_bytes for segment in self.segments):
+            maintenance.truncate_fully(self, end)
+            return
+        epoch = self.leader_epochs.latest if self.leader_epochs.entries else leader_epoch
+        while self._next_offset < end:
+            last_offset = min(end - 1, self._next_offset + GAP_MAX)
+            batch = build_batch(
+                [], base_offset=self._next_offset, last_offset=last_offset, leader_epoch=epoch
+            )
+            self.append_as_follower(batch)
 
     def _check_writable(self) -> None:
         if self.error is not None:

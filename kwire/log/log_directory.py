@@ -88,7 +88,7 @@ class LogDirectory:
         self._has_recovery_points = True
 
     def lock(self) -> None:
-        """Create the directory and lock it. Raises LogDirectoryError naming the holder."""
+        """Create the directory and lock it. Raises LogDirectoryError naming the holder, OSError."""
         try:
             self.files.make_directory(self.path)
             self._lock = self.files.lock(self._file(LOCK))
@@ -97,13 +97,14 @@ class LogDirectory:
             raise LogDirectoryError(
                 f"{self.path} is in use by {holder}; stop it, or choose another data directory"
             ) from None
-        except OSError as error:
-            raise LogDirectoryError(f"{self.path} cannot be used: {error}") from None
 
     def unlock(self) -> None:
         if self._lock >= 0:
             handle, self._lock = self._lock, -1
-            self.files.release_lock(handle, self._file(LOCK))
+            try:
+                self.files.release_lock(handle, self._file(LOCK))
+            except OSError as error:
+                logger.warning("%s: %s", self._file(LOCK), error)
 
     def meta_properties(self) -> dict[str, str] | None:
         """What `meta.properties` says, None without one; LogDirectoryError if it is damaged."""

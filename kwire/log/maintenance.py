@@ -74,6 +74,7 @@ def truncate_to(log: LogBase, offset: int) -> None:
         active.truncate_to(offset, found[0])
     log.leader_epochs.truncate_from_end(offset)
     log.recovery_point = min(log.recovery_point, offset)
+    log.promised_end = 0
     log.snapshots.remove_above(offset)
     log.log_start_offset = min(log.log_start_offset, offset)
     from kwire.log.replay import load_producers
@@ -95,6 +96,7 @@ def truncate_fully(log: LogBase, offset: int) -> None:
     new_segment(log, offset)
     log.log_start_offset = offset
     log.recovery_point = offset
+    log.promised_end = 0
     log.high_watermark = offset
     log.set_end(offset)
     log.truncated()

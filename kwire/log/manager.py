@@ -24,12 +24,14 @@ from kwire.log.log_config import LogConfig
 from kwire.log.log_directory import (
     DELETE_SUFFIX,
     LogDirectory,
+    LogDirectoryError,
     suffixed_name,
 )
 from kwire.log.manager_settings import ManagerSettings
 from kwire.log.moving import LogMoves
 from kwire.log.open_segments import OpenSegments
 from kwire.log.partition_log import PartitionLog
+from kwire.log.placement import emptiest
 from kwire.log.recovery import open_log
 from kwire.log.scheduling import ImmediateScheduler, Scheduler, Timer
 from kwire.log.visiting import SLICE_SEGMENTS, visit_in_slices
@@ -89,21 +91,37 @@ class LogManager:
     # -- start --------------------------------------------------------------------------------
 
     def open_directories(self) -> None:
-        """Lock all directories and read their checkpoints. Raises LogDirectoryError."""
+        """Lock all directories and read their checkpoints. Raises LogDirectoryError.
+
+        One of several that cannot be read is offline from the start, as in Kafka.
+        """
         if isinstance(self.files, SystemFiles):
             raise_open_files_limit()
         taken: list[LogDirectory] = []
         try:
             for directory in self.directories:
-                directory.lock()
-                taken.append(directory)
-                directory.meta_properties()
+                try:
+                    directory.lock()
+                    taken.append(directory)
+                    directory.meta_properties()
+                except OSError as error:
+                    self._not_opened(directory, error)
             for directory in self.directories:
-                directory.begin()
+                try:
+                    if directory.error is None:
+                        directory.begin()
+                except OSError as error:
+                    self._not_opened(directory, error)
         except Exception:
             for directory in taken:
                 directory.unlock()
             raise
+
+    def _not_opened(self, directory: LogDirectory, error: OSError) -> None:
+        directory.error = error
+        if all(other.error is not None for other in self.directories):
+            raise LogDirectoryError(f"{directory.path} cannot be used: {error}") from None
+        logger.error("%s: %s; the log directory is offline", directory.path, error)
 
     def load_all(self, expected_topic: ExpectedTopic | None = None) -> None:
         """Load every partition's directory: see `loading.load_directories`."""
@@ -214,7 +232,7 @@ class LogManager:
                     f"the log of {known.name} belongs to another topic id",
                 )
             return known
-        home = directory or self._emptiest()
+        home = directory or emptiest(self.directories, self._home.values())
         if home.error is not None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{home.path} is offline")
         path = f"{home.path}/{topic}-{partition}"
@@ -246,18 +264,6 @@ class LogManager:
     def write_partition_metadata(self, path: str, topic_id: bytes) -> None:
         data = encode_partition_metadata(topic_id)
         write_atomically(self.files, f"{path}/{PARTITION_METADATA}", data, sync=False)
-
-    def _emptiest(self) -> LogDirectory:
-        online = [directory for directory in self.directories if directory.error is None]
-        if not online:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no log directory is online")
-        if len(online) == 1:
-            return online[0]
-        counts = {directory.path: 0 for directory in online}
-        for directory in self._home.values():
-            if directory.path in counts:
-                counts[directory.path] += 1
-        return min(online, key=lambda directory: counts[directory.path])
 
     def delete(self, topic: str, partition: int) -> Pending[None]:
         """Give up a partition's log: renamed at once, so that the name is free, removed later.

@@ -119,11 +119,20 @@ def _recover(log: PartitionLog, found: _Found, clean: bool, recovery_point: int 
     """Find the log's end, repairing what is damaged, and everything that goes with it."""
     point = recovery_point or 0
     epochs_are_whole = _load_epochs(log, found)
-    end = _end_if_whole(log, point) if clean else None
+    end = _end_if_whole(log) if clean else None
     first = log.segments.active.base_offset if clean else point
     end_offset = recover_segments(log, first, recovery_point) if end is None else end
     if log.log_start_offset > end_offset:
         end_offset = _start_above_end(log, end_offset)
+    if end_offset < point:
+        logger.error(
+            "%s: ends at offset %d, although %d was stored durably",
+            log.directory,
+            end_offset,
+            point,
+        )
+        # After a kill the file may be older than a truncation.
+        log.promised_end = point if clean else 0
     if not epochs_are_whole:
         replay.mending(log, lambda: replay.rebuild_epochs(log))
     log.leader_epochs.truncate_from_end(end_offset)
@@ -268,7 +277,7 @@ def _add_segments(log: PartitionLog, found: _Found, checked_from: int | None) ->
 # -- the end of a log that was stopped cleanly ----------------------------------------------------
 
 
-def _end_if_whole(log: PartitionLog, recovery_point: int) -> int | None:
+def _end_if_whole(log: PartitionLog) -> int | None:
     """The log's end by a walk from the last index entry; None when anything is amiss there."""
     segment = log.segments.active
     if not segment.size_bytes:
@@ -292,13 +301,6 @@ def _end_if_whole(log: PartitionLog, recovery_point: int) -> int | None:
         return None
     if end != segment.size_bytes or (first and segment.size_bytes):
         return None
-    if expected < recovery_point:
-        logger.error(
-            "%s: ends at offset %d, although %d was stored durably",
-            log.directory,
-            expected,
-            recovery_point,
-        )
     segment.bytes_since_index = segment.size_bytes - position
     return expected
 

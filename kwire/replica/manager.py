@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from kwire.log.log_config import LogConfig
+from kwire.log.placement import assigned
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.partition import Partition
 from kwire.replica.state import (
@@ -140,13 +141,13 @@ class ReplicaManager:
             partition = Partition(topic, topic_id, index, state)
             partition.now_ms = self._now_ms
             partition.on_effects = self._stepped
-            self._open_log(partition)
+            self._open_log(partition, new.directories[new.replicas.index(self.broker_id)])
             self.by_id[topic_id, index] = partition
             self.by_name[topic, index] = partition
         log = partition.log
         if log is not None and new.leader_epoch != partition.leader_epoch:
             self._settle(partition)
-        assigned = Assigned(
+        assignment = Assigned(
             leader_id=new.leader,
             leader_epoch=new.leader_epoch,
             partition_epoch=new.partition_epoch,
@@ -156,10 +157,10 @@ class ReplicaManager:
             next_offset=0 if log is None else log.next_offset,
         )
         was_leader = partition.is_leader
-        effects = partition.assign(assigned, self._now_ms())
+        effects = partition.assign(assignment, self._now_ms())
         self._perform(partition, effects, was_leader)
 
-    def _open_log(self, partition: Partition) -> None:
+    def _open_log(self, partition: Partition, directory_id: bytes) -> None:
         try:
             log = self._log_manager.get(partition.topic, partition.index)
             if log is None:
@@ -168,6 +169,7 @@ class ReplicaManager:
                     partition.index,
                     partition.topic_id,
                     self._topic_config(partition.topic),
+                    directory=assigned(self._log_manager.directories, directory_id),
                 )
         except (KafkaError, OSError) as error:
             logger.error("no log for %s-%d: %s", partition.topic, partition.index, error)

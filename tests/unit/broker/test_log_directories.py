@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kwire.broker.node import Node
+from kwire.broker.node import Node, StartError
 from kwire.config.broker_config import BrokerConfig
 from kwire.log.files import SystemFiles
 from kwire.network.loop import new_event_loop
@@ -27,6 +28,15 @@ class FailingFiles(SystemFiles):
         self.failing = "/nowhere"
         self.paths: dict[int, str] = {}
         self.failed_syncs: list[str] = []
+        self.unreadable = "/nowhere"
+
+    def _check(self, path: str) -> None:
+        if path.startswith(self.unreadable):
+            raise OSError(errno.EIO, "input/output error", path)
+
+    def read_file(self, path: str) -> bytes:
+        self._check(path)
+        return super().read_file(path)
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> int:
         handle = super().open(path, create=create, writable=writable)
@@ -250,3 +260,76 @@ def test_the_node_ends_when_the_directory_with_the_metadata_fails(broker: TwoDir
         until(lambda: bool(broker.fatal))
         assert broker.one in broker.fatal[0]
         broker.files.failing = "/nowhere"
+
+
+@pytest.mark.parametrize("what", ["directory", "file"])
+def test_replicas_of_a_directory_that_fails_at_the_start_are_not_made_anew_elsewhere(
+    what: str, tmp_path: Path
+) -> None:
+    """Empty logs in the other directory hid all records and gave their offsets anew."""
+    broker = TwoDirectories(tmp_path)
+    try:
+        with WireClient(broker.start()) as client:
+            client.create_topic("t", partitions=2)
+            for partition in (0, 1):
+                produce_values(client, "t", partition, [b"before"])
+            bad = next(p for p in (0, 1) if f"t-{p}" in directories(client)[broker.two][1])
+            until(lambda: assigned(broker, bad) == directory_id(broker, broker.two))
+    finally:
+        broker.stop()
+    broker = TwoDirectories(tmp_path)
+    broken = f"{broker.two}/meta.properties" if what == "directory" else f"{broker.two}/t-{bad}/"
+    broker.files.unreadable = broken
+    try:
+        with WireClient(broker.start()) as client:
+            assert directories(client)[broker.two][0] == ErrorCode.KAFKA_STORAGE_ERROR
+            assert f"t-{bad}" not in directories(client)[broker.one][1]
+            until(lambda: broker.node.image.topics.by_name["t"].partitions[bad].leader == -1)
+            assert produce_code(client, bad) != 0
+            assert fetch_values(client, "t", 1 - bad) == [b"before"]
+            assert produce_code(client, 1 - bad) == 0
+        assert broker.fatal == []
+    finally:
+        broker.stop()
+    broker = TwoDirectories(tmp_path)
+    try:
+        with WireClient(broker.start()) as client:
+            assert fetch_values(client, "t", bad) == [b"before"]
+            assert produce_code(client, bad) == 0
+            assert fetch_values(client, "t", 1 - bad) == [b"before", b"x"]
+    finally:
+        broker.stop()
+
+
+def test_the_node_does_not_start_without_the_directory_of_the_metadata(tmp_path: Path) -> None:
+    broker = TwoDirectories(tmp_path)
+    broker.start()
+    broker.stop()
+    broker = TwoDirectories(tmp_path)
+    broker.files.unreadable = f"{broker.one}/meta.properties"
+    try:
+        with pytest.raises(StartError, match=f"{broker.one}, which holds the metadata"):
+            broker.start()
+    finally:
+        broker.stop()
+
+
+def test_a_replica_whose_log_is_gone_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = TwoDirectories(tmp_path)
+    try:
+        with WireClient(broker.start()) as client:
+            client.create_topic("t", partitions=2)
+            found = directories(client)
+            gone = next(path for path in found if "t-1" in found[path][1])
+    finally:
+        broker.stop()
+    shutil.rmtree(f"{gone}/t-1")
+    broker = TwoDirectories(tmp_path)
+    try:
+        broker.start()
+        assert "no log of t-1 is in any log directory" in caplog.text
+        assert "t-0" not in caplog.text
+    finally:
+        broker.stop()

@@ -136,6 +136,50 @@ def test_last_batch_truncated_after_a_clean_stop_keeps_all_whole_batches(
     _append_and_read(world, end - 3)
 
 
+@pytest.mark.parametrize("what", ["last batch", "last segment", "all"])
+def test_a_leader_gives_no_offset_twice_that_was_durable(
+    what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A consumer that was at the end would miss what is written between there and its position."""
+    world = _filled()
+
+    def lose(bases: list[int]) -> None:
+        if what == "last batch":
+            _truncate_last_batch(world)(bases)
+        for base in {"last segment": bases[-1:], "all": bases}.get(what, []):
+            world.resize(world.path(".log", base), 0)
+
+    end, _ = _damage(world, lose, **CLEAN)
+    left = read_all(world.log)
+    assert world.log.log_end_offset < end
+    assert f"although {end} was stored durably" in caplog.text
+    world.log.assign_epoch(5)
+    assert f"to {end - 1} are lost" in caplog.text
+    assert world.append(value=b"new").base_offset == end
+    world.scheduler.turn()
+    assert read_all(world.log) == [*left, (end, b"new")]
+    if what == "all":
+        assert world.log.log_start_offset == end, "nothing is left that could be read"
+    else:
+        assert world.log.end_offset_for_epoch(4)[1] == end
+    world.kill()
+    assert read_all(world.log) == [*left, (end, b"new")]
+
+
+def test_a_follower_fetches_again_what_it_lost() -> None:
+    world = _filled()
+    sent = bytes(world.log.read(87, 1 << 20).buffers[0])  # type: ignore[union-attr]
+    whole = read_all(world.log)
+    end, _ = _damage(world, _truncate_last_batch(world), **CLEAN)
+    assert world.log.log_end_offset == end - 3
+    world.log.append_as_follower(sent)
+    world.scheduler.turn()
+    world.log.assign_epoch(5)
+    assert world.append(value=b"new").base_offset == end
+    world.scheduler.turn()
+    assert read_all(world.log) == [*whole, (end, b"new")]
+
+
 def test_last_batch_torn_by_a_kill_is_cut() -> None:
     world = _filled()
     end, _ = _damage(world, _truncate_last_batch(world), clean=False, recovery_point=0)

@@ -23,6 +23,7 @@ from kwire.log.directory_files import (
 from kwire.log.log_config import LogConfig
 from kwire.log.log_directory import LogDirectoryError, parse_name, suffixed_name
 from kwire.log.manager import LogManager, ManagerSettings
+from kwire.log.placement import UNASSIGNED, assigned
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.testing.simulation.disk import SimulatedDisk
@@ -433,6 +434,83 @@ def test_damaged_checkpoints_are_done_without(content: bytes) -> None:
 # -- failures -------------------------------------------------------------------------------------
 
 
+def test_a_new_topic_begins_at_zero_whatever_the_checkpoints_say_of_an_older_one() -> None:
+    """Its checkpoints were written before it was deleted, and then the node was killed."""
+    node = Node()
+    log = node.manager.create("topic", 0, TOPIC_ID)
+    node.append("topic", 0, 5)
+    log.delete_records_before(3)
+    for write in (node.manager.checkpoint_log_starts, node.manager.checkpoint_recovery):
+        write()
+    node.manager.checkpoint_high_watermarks()
+    node.scheduler.turn()
+    node.manager.delete("topic", 0)
+    manager = node.kill({})
+    log = manager.create("topic", 0, OTHER_ID)
+    assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (0, 0, 0)
+    assert all(offsets == {} for offsets in manager.directories[0].offsets())
+
+
+@pytest.mark.parametrize("at", ["lock", "read_file"])
+def test_one_directory_that_cannot_be_opened_leaves_the_other_serving(
+    at: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = Node(["/one", "/two"])
+    for partition in range(2):
+        node.manager.create("topic", partition, TOPIC_ID)
+        node.append("topic", partition, 5)
+    node.manager.shutdown()
+    healthy = getattr(node.disk, at)
+
+    def failing(path: str) -> Any:
+        if path.startswith("/two/"):
+            raise OSError(errno.EIO, "input/output error", path)
+        return healthy(path)
+
+    monkeypatch.setattr(node.disk, at, failing)
+    manager = node.start()
+    assert [log.name for log in manager.logs()] == ["topic-0"]
+    assert "/two: " in caplog.text
+    assert "offline" in caplog.text
+    node.append("topic", 0, 1)
+    one, two = manager.directories
+    assert (one.error is None, two.error is None) == (True, False)
+    manager.shutdown()
+    monkeypatch.undo()
+    assert [log.log_end_offset for log in node.start().logs()] == [6, 5]
+
+
+def test_no_directory_that_can_be_opened_is_an_error_of_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    node = Node(["/one", "/two"])
+    node.manager.shutdown()
+
+    def failing(path: str) -> Any:
+        raise OSError(errno.EROFS, "read-only file system", path)
+
+    monkeypatch.setattr(node.disk, "lock", failing)
+    with pytest.raises(LogDirectoryError, match=r"/two cannot be used: .*read-only"):
+        node.start()
+
+
+def test_an_empty_log_is_made_where_it_hides_no_other() -> None:
+    """The metadata names a directory that is offline: the log may be there."""
+    node = Node(["/one", "/two"])
+    one, two = node.manager.directories
+    one.directory_id, two.directory_id = TOPIC_ID, OTHER_ID
+    both = [one, two]
+    assert assigned(both, OTHER_ID) is two
+    assert assigned(both, bytes(16)) is None
+    two.error = OSError(errno.EIO, "input/output error")
+    assert assigned(both, TOPIC_ID) is one
+    assert assigned(both, UNASSIGNED) is None
+    for unknown in (OTHER_ID, bytes(16), bytes(range(3, 19))):
+        with pytest.raises(KafkaError, match="it may be in /two, which is offline") as caught:
+            assigned(both, unknown)
+        assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
 def test_a_failed_sync_takes_its_directory_offline_and_no_other() -> None:
     node = Node(["/a", "/b"])
     for partition in range(4):
@@ -524,8 +602,9 @@ def test_the_lock_names_its_holder(tmp_path: Path) -> None:
 
 
 def test_several_directories_are_locked_all_or_none(tmp_path: Path) -> None:
-    bad = tmp_path / "file"
-    bad.write_text("no directory")
+    bad = tmp_path / "bad"
+    bad.mkdir()
+    (bad / "meta.properties").write_text("no properties")
     manager = LogManager([str(tmp_path / "good"), str(bad)], SystemClock(), SeededRandom(1))
     with pytest.raises(LogDirectoryError):
         manager.open_directories()

@@ -1,0 +1,48 @@
+"""In which log directory the log of a replica is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kwire.log.log_directory import LogDirectory
+from kwire.protocol import uuids
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+UNASSIGNED = uuids.ONE
+"""The metadata's directory of a replica whose broker has not told yet where it is."""
+
+
+def assigned(directories: Sequence[LogDirectory], directory_id: bytes) -> LogDirectory | None:
+    """The directory that the metadata names for a replica whose log was not found, None for any.
+
+    Raises KafkaError(KAFKA_STORAGE_ERROR) while a directory is offline that may have the log: an
+    empty one elsewhere would hide its records and give their offsets to others (Kafka's rule,
+    KIP-858).
+    """
+    for directory in directories:
+        if directory.directory_id == directory_id and directory.error is None:
+            return directory
+    offline = [directory.path for directory in directories if directory.error is not None]
+    if offline and directory_id != UNASSIGNED:
+        raise KafkaError(
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            f"it may be in {', '.join(offline)}, which is offline",
+        )
+    return None
+
+
+def emptiest(directories: Iterable[LogDirectory], homes: Iterable[LogDirectory]) -> LogDirectory:
+    """The directory that works and has the fewest of the logs that live in `homes`.
+
+    Raises KafkaError(KAFKA_STORAGE_ERROR) when none does.
+    """
+    online = [directory for directory in directories if directory.error is None]
+    if not online:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no log directory is online")
+    if len(online) == 1:
+        return online[0]
+    counts = {directory.path: 0 for directory in online}
+    for home in homes:
+        if home.path in counts:
+            counts[home.path] += 1
+    return min(online, key=lambda directory: counts[directory.path])
