@@ -211,6 +211,9 @@ class FetchRead:
         if asked.fetch_offset == end:
             self._fill_empty(target, log, isolation)
             return None
+        is_negative = asked.partition_bytes_max < 0 or limits.bytes_max < 0
+        if is_negative and log.log_start_offset <= asked.fetch_offset <= log.log_end_offset:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Apache Kafka 4.4 answers it
         return log.read(
             asked.fetch_offset,
             max(0, bytes_max),

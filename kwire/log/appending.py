@@ -99,11 +99,30 @@ def check_leader_batches(
             )
         check_batch(view, 0, header, max_message_bytes=size_max, client=origin == Origin.CLIENT)
         total += header.size_bytes
-    if total > config.segment_bytes:
+    check_segment_size(total, config, name)
+
+
+def check_made_size(header: BatchHeader, config: LogConfig, origin: Origin, name: str) -> None:
+    """A batch that was compressed anew has to keep within the limits as well.
+
+    Raises KafkaError: MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE.
+    """
+    if origin != Origin.RAFT and header.size_bytes > config.max_message_bytes:
+        raise KafkaError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"Message batch size is {header.size_bytes} bytes in append to partition {name}, which "
+            f"exceeds the maximum configured size of {config.max_message_bytes}.",
+        )
+    check_segment_size(header.size_bytes, config, name)
+
+
+def check_segment_size(size_bytes: int, config: LogConfig, name: str) -> None:
+    """Raises KafkaError(RECORD_LIST_TOO_LARGE) for what no segment has room for."""
+    if size_bytes > config.segment_bytes:
         raise KafkaError(
             ErrorCode.RECORD_LIST_TOO_LARGE,
-            f"Message batch size is {total} bytes in append to partition {name}, which exceeds the "
-            f"maximum configured segment size of {config.segment_bytes}.",
+            f"Message batch size is {size_bytes} bytes in append to partition {name}, which "
+            f"exceeds the maximum configured segment size of {config.segment_bytes}.",
         )
 
 

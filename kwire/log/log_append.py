@@ -11,6 +11,7 @@ from kwire.log.appending import (
     Marker,
     check_follower_batches,
     check_leader_batches,
+    check_made_size,
     read_marker,
     split,
     stamp_plain,
@@ -142,17 +143,21 @@ class AppendingLog(LogBase):
             steps = checking_steps(view, 0, header, rules, client=client, wall_ms=now_ms)
             checked = check_or_defer(steps, header.size_bytes)
         if checked is not None:
-            return checked.stamped(base_offset, leader_epoch)
-        return validate_for_append(
-            view,
-            0,
-            header,
-            rules,
-            client=client,
-            wall_ms=now_ms,
-            base_offset=base_offset,
-            leader_epoch=leader_epoch,
-        )
+            valid = checked.stamped(base_offset, leader_epoch)
+        else:
+            valid = validate_for_append(
+                view,
+                0,
+                header,
+                rules,
+                client=client,
+                wall_ms=now_ms,
+                base_offset=base_offset,
+                leader_epoch=leader_epoch,
+            )
+        if rules.codec is not None:
+            check_made_size(valid.header, self.config, origin, self.name)
+        return valid
 
     def append_as_follower(self, batches: Buffer | Sequence[Buffer]) -> AppendInfo:
         """Append what a leader sent as it is: offsets, epochs and timestamps are kept.

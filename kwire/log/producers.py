@@ -207,6 +207,10 @@ class Producers:
             and origin in (Origin.CLIENT, Origin.COORDINATOR)
             and not self.has_ongoing_transaction(header.producer_id, header.producer_epoch)
         ):
+            # A stale epoch is told first: its producer can recover from that (KAFKA-19690).
+            self._check_epoch(
+                entry, header.producer_id, header.producer_epoch, base_offset, origin, -1
+            )
             known = self._verifications.get(header.producer_id)
             if guard is None or known is None or known.guard is not guard:
                 raise KafkaError(

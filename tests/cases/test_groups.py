@@ -1085,3 +1085,43 @@ def test_grp_19_client_view(bootstrap, conn, conns, topic, unique):
 
 
 # ------------------------------------------------------------------------------ GRP-21: FindCoordinator
+
+
+@pytest.mark.case("GRP-40")
+def test_grp_40_nobody_waits_for_a_member_without_rebalance_timeout(conns, group):
+    """The rebalance timeout of version 0 is the session timeout. From version 1 on it is what the request says: with
+    -1 a rebalance does not wait, who has not rejoined when it begins is out of the group.
+
+    SOURCES: apache/kafka#7072 (KAFKA-8653), redpanda-data/redpanda#1847, kafka4beam/brod#465
+    """
+    old, new = conns(), conns()
+    wire.group_ready(old, group)
+    first = Member(old, group, session_ms=30000, rebalance_ms=-1, version=5)
+    first.join()
+    first.sync({first.id: b""})
+    second = Member(new, group, session_ms=30000, rebalance_ms=-1, version=5)
+    r = second.join(timeout=10)
+    assert r.generation_id > 1
+    assert ([m.member_id for m in r.members], r.leader) == ([second.id], second.id)
+    assert first.heartbeat() == wire.UNKNOWN_MEMBER_ID
+
+
+@pytest.mark.case("GRP-40")
+def test_grp_40_version_0_waits_for_the_session_timeout(conns, group):
+    """Members of version 0 are waited for as long as their session lasts.
+
+    SOURCES: apache/kafka#7072 (KAFKA-8653), zendesk/ruby-kafka#786
+    """
+    old, new = conns(), conns()
+    wire.group_ready(old, group)
+    first = Member(old, group, session_ms=30000, rebalance_ms=None, version=0)
+    fields = {k: v for k, v in first._join_fields().items() if k != "rebalance_timeout_ms"}
+    first._join_fields = lambda **over: dict(fields, member_id=first.id, **over)
+    first.join()
+    first.sync({first.id: b""}, version=0)
+    second = Member(new, group, session_ms=30000, version=0)
+    second._join_fields = lambda **over: dict(fields, member_id="", **over)
+    second.post_join()
+    wire.retry(lambda: first.heartbeat(version=0), lambda e: e == 27, 10)
+    first.post_join()
+    assert first.got_join(10).generation_id == second.got_join(10).generation_id == 2

@@ -40,6 +40,7 @@ LEADER_HINTS_FROM = 16
 STORAGE_ERRORS_FROM = 6
 FOLLOWERS_FROM = 11
 CONSUMER = -1
+ISOLATION_LEVELS = (0, 1)
 
 
 def handle(context: RequestContext, request: Any) -> Any:
@@ -79,6 +80,8 @@ class _Fetch:
         refused = self._follower_refused(limits)
         for partition in asked:
             self._add_target(partition, refused)
+        if self._readable and self._request.isolation_level not in ISOLATION_LEVELS:
+            return self._invalid()
         delayed = DelayedFetch(self._context, self._readable, limits, self._answer)
         return delayed.start()
 
@@ -120,6 +123,19 @@ class _Fetch:
             )
         return partitions
 
+    def _invalid(self) -> Any:
+        """The answer to an isolation level that there is not, as Apache Kafka 4.4 gives it."""
+        response = _error(ErrorCode.UNKNOWN_SERVER_ERROR)
+        if self._topic_ids:
+            return response
+        for target in self._targets:
+            target.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
+            target.partition = None
+        self._readable = []
+        self._session = None
+        response.responses = self._answer().responses
+        return response
+
     def _replica_id(self) -> int:
         if self._context.api_version >= REPLICA_STATE_FROM:
             return int(self._request.replica_state.replica_id)
@@ -128,7 +144,7 @@ class _Fetch:
     def _limits(self) -> FetchLimits:
         request, node = self._request, self._context.node
         connection = self._context.connection
-        bytes_max = max(0, min(request.max_bytes, node.fetch_bytes_max))
+        bytes_max = min(request.max_bytes, node.fetch_bytes_max)
         replica_id = self._replica_id()
         if replica_id >= 0:
             isolation = Isolation.LOG_END
@@ -192,9 +208,13 @@ class _Fetch:
             INITIAL_EPOCH,
             FINAL_EPOCH,
         )
-        topics: dict[Any, Any] = {}
+        responses: list[Any] = []
+        last: Any = None  # the topic before: only neighbours share an entry
         hints: LeaderHints | None = None
-        for target in self._targets:
+        # What was read comes first, behind it what was refused before: unknown ids, then the rest.
+        refused = [target for target in self._targets if target.partition is None]
+        refused.sort(key=_is_named)
+        for target in (*self._readable, *refused) if refused else self._readable:
             answer = target.answer
             if target.failed:
                 if self._context.api_version >= LEADER_HINTS_FROM:
@@ -208,16 +228,17 @@ class _Fetch:
                         continue
                     if target.records_bytes:
                         session.rotate(target.key)
-            topic = topics.get(target.key[0])
-            if topic is None:
-                topic = topics[target.key[0]] = m.FetchResponse.FetchableTopicResponse()
+            if not responses or target.key[0] != last:
+                last = target.key[0]
+                topic = m.FetchResponse.FetchableTopicResponse()
                 if self._topic_ids:
-                    topic.topic_id = target.key[0]
+                    topic.topic_id = last
                 else:
-                    topic.topic = target.key[0]
+                    topic.topic = last
                 topic.partitions = []
+                responses.append(topic)
             topic.partitions.append(answer)
-        response.responses = list(topics.values())
+        response.responses = responses
         if session is not None:
             response.session_id = session.session_id
         if hints is not None:
@@ -234,6 +255,10 @@ class _Fetch:
             leader_id=leader_id, leader_epoch=epoch
         )
         return hints
+
+
+def _is_named(target: FetchTarget) -> bool:
+    return target.name is not None
 
 
 def _downgrade(answer: Any) -> None:

@@ -8,7 +8,8 @@
     -6 EARLIEST_PENDING_UPLOAD  first offset to be uploaded (version 11); -1 without remote storage
 
 A special timestamp below its version is UNSUPPORTED_VERSION on that partition; a partition that
-is named twice is INVALID_REQUEST. The answer of a time look-up is the first record at or after it
+is named twice is INVALID_REQUEST, and an isolation level that there is not UNKNOWN_SERVER_ERROR
+(measured). The answer of a time look-up is the first record at or after it
 below the high watermark (or the last stable offset), timestamp and offset -1 when there is none.
 Source: KIP-79, KIP-734, KIP-405, KIP-1005, KIP-1023; measured on Apache Kafka 4.4.
 """
@@ -43,6 +44,7 @@ FIRST_VERSION = {
 }
 LEADER_EPOCH_FROM = 4
 DEBUGGING_REPLICA_ID = -2
+READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
 
 Found = tuple[int, int, int]
@@ -59,14 +61,17 @@ def handle(context: RequestContext, request: Any) -> Any:
             listed[key] = listed.get(key, 0) + 1
     answered: dict[tuple[str, int], None] = {}
     response = m.ListOffsetsResponse()
-    response.topics = []
+    entries: dict[str, Any] = {}
+    is_unknown = request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED)
     open_lookups: list[tuple[Any, Pending[Found]]] = []
     for topic in request.topics:
-        entry = m.ListOffsetsResponse.ListOffsetsTopicResponse()
-        entry.name = topic.name
-        entry.partitions = []
-        if topic.partitions:
-            response.topics.append(entry)
+        if not topic.partitions:
+            continue
+        entry = entries.get(topic.name)
+        if entry is None:
+            entry = entries[topic.name] = m.ListOffsetsResponse.ListOffsetsTopicResponse()
+            entry.name = topic.name
+            entry.partitions = []
         for asked in topic.partitions:
             key = (topic.name, asked.partition_index)
             if key in answered:
@@ -76,6 +81,8 @@ def handle(context: RequestContext, request: Any) -> Any:
             answer.partition_index = asked.partition_index
             entry.partitions.append(answer)
             try:
+                if is_unknown:
+                    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
                 if listed[key] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
                 found = _look_up(context, request, topic.name, asked)
@@ -86,6 +93,7 @@ def handle(context: RequestContext, request: Any) -> Any:
                 open_lookups.append((answer, found))
             else:
                 _fill(context, answer, found)
+    response.topics = list(entries.values())
     return _gather(context, response, open_lookups)
 
 

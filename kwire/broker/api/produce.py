@@ -55,6 +55,9 @@ BARE_ERRORS = frozenset(
 
 def handle(context: RequestContext, request: Any) -> Any:
     """Append every partition's batches; see the module."""
+    topics = request.topic_data
+    if len(topics) > 1 or (topics and len(topics[0].partition_data) > 1):
+        request.topic_data = _each_once(topics, context.api_version >= TOPIC_IDS_FROM)
     work = _Produce(context, request)
     if request.transactional_id is None:
         work.run()
@@ -64,6 +67,22 @@ def handle(context: RequestContext, request: Any) -> Any:
         work.run()
         return work.outcome()
     return _verified(context, request, work, questions)
+
+
+def _each_once(topics: list[Any], by_id: bool) -> list[Any]:
+    """Every topic and partition once: of a partition that is named twice the last records count,
+    those before it are neither stored nor answered (measured on Apache Kafka 4.4)."""
+    merged: dict[Any, Any] = {}
+    for topic in topics:
+        data = topic.partition_data
+        if len({item.index for item in data}) != len(data):
+            topic.partition_data = list({item.index: item for item in data}.values())
+        key = topic.topic_id if by_id else topic.name
+        known = merged.setdefault(key, topic)
+        if known is not topic:
+            both = (*known.partition_data, *topic.partition_data)
+            known.partition_data = list({item.index: item for item in both}.values())
+    return topics if len(merged) == len(topics) else list(merged.values())
 
 
 def _verified(
@@ -236,7 +255,7 @@ class _Produce(Pending[Any]):
             header = parse_header(data.records)
         except (KafkaError, MalformedError):
             return None  # the append says what is wrong with it
-        if not header.is_transactional:
+        if not header.is_transactional or not header.has_producer_id:
             return None
         log = partition.log
         guard = log.begin_verification(

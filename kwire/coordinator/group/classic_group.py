@@ -139,7 +139,7 @@ class ClassicGroup:
 
     def rebalance_timeout_ms(self) -> int:
         """The longest that any member may take."""
-        return max((x.rebalance_timeout_ms for x in self.members.values()), default=0)
+        return max((0, *(x.rebalance_timeout_ms for x in self.members.values())))
 
     def all_joined(self) -> bool:
         return len(self.members) == self.joined_count and not self.pending_joins
@@ -267,7 +267,7 @@ class ClassicGroup:
     # ------------------------------------------------------------------ protocols
 
     def _count(self, member: ClassicMember, step: int) -> None:
-        for name, _ in member.protocols:
+        for name in dict(member.protocols):
             count = self._support.get(name, 0) + step
             if count:
                 self._support[name] = count

@@ -21,6 +21,7 @@ from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
+REBALANCE_TIMEOUT_VERSION = 1
 MEMBER_ID_REQUIRED_VERSION = 4
 SKIP_ASSIGNMENT_VERSION = 9
 # What a string on the wire and in a record can hold.
@@ -168,7 +169,7 @@ class Joining:
             request.group_instance_id,
             caller.client_id,
             caller.client_host,
-            rebalance_timeout_of(request),
+            rebalance_timeout_of(request, caller),
             request.session_timeout_ms,
             protocols_of(request),
         )
@@ -209,7 +210,7 @@ class Joining:
         group.update(
             member,
             protocols_of(request),
-            rebalance_timeout_of(request),
+            rebalance_timeout_of(request, caller),
             request.session_timeout_ms,
             reply,
         )
@@ -295,7 +296,7 @@ class Joining:
         group.update(
             member,
             protocols_of(request),
-            rebalance_timeout_of(request),
+            rebalance_timeout_of(request, caller),
             request.session_timeout_ms,
             reply,
         )
@@ -307,10 +308,11 @@ def protocols_of(request: Any) -> Protocols:
     return tuple((x.name, bytes(x.metadata)) for x in request.protocols)
 
 
-def rebalance_timeout_of(request: Any) -> int:
-    """Before v1 there was none on the wire: the session timeout counts for it."""
-    timeout_ms = request.rebalance_timeout_ms
-    return int(request.session_timeout_ms if timeout_ms == -1 else timeout_ms)
+def rebalance_timeout_of(request: Any, caller: Caller) -> int:
+    """Before v1 there was none on the wire: the session timeout counts for it. What is on the
+    wire counts as it is, also if negative: nobody waits for such a member then."""
+    is_told = caller.api_version >= REBALANCE_TIMEOUT_VERSION
+    return int(request.rebalance_timeout_ms if is_told else request.session_timeout_ms)
 
 
 def random_uuid(random: Random) -> str:

@@ -231,6 +231,8 @@ def _decompress_snappy(data: Buffer, size_max: int) -> Iterator[bytes]:
         if raw.startswith(_XERIAL_MAGIC, position):  # streams one after another
             position += len(_XERIAL_HEADER)
             continue
+        if len(raw) - position < 4:
+            return  # no whole length: the end, as Kafka reads it
         block_size = int.from_bytes(raw[position : position + 4], "big", signed=True)
         position += 4
         if block_size < 0 or block_size > len(raw) - position:

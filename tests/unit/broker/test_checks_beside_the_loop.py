@@ -204,10 +204,14 @@ def test_rules_that_change_meanwhile_are_applied(served: GatedNode) -> None:
         client.send(produce_request("t", {0: bomb()}), 9)
         served.wait_for_check()
         shape = m.IncrementalAlterConfigsRequest
-        change = shape.AlterableConfig(
-            name="compression.type", config_operation=0, value="uncompressed"
-        )
-        resource = shape.AlterConfigsResource(resource_type=2, resource_name="t", configs=[change])
+        changes = [
+            shape.AlterableConfig(name=name, config_operation=0, value=value)
+            for name, value in (
+                ("compression.type", "uncompressed"),
+                ("max.message.bytes", str(2 * len(LARGE))),
+            )
+        ]
+        resource = shape.AlterConfigsResource(resource_type=2, resource_name="t", configs=changes)
         admin.call(shape(resources=[resource]), 1)
         while served.node.log_manager.get("t", 0).config.compression_type != "uncompressed":  # type: ignore[union-attr]
             admin.metadata([])

@@ -448,11 +448,22 @@ def test_a_changed_config_counts_from_the_next_batch() -> None:
     world = World()
     _append(world, 5)
     world.log.reconfigure(
-        LogConfig(segment_bytes=100, max_message_bytes=90, compression_type="lz4")
+        LogConfig(segment_bytes=100, max_message_bytes=95, compression_type="lz4")
     )
     assert _code(world, client_batch(1, value=bytes(50))) == ErrorCode.MESSAGE_TOO_LARGE
     _append(world)
     assert world.log.segments.bases == [0, 5]
+
+
+def test_the_limits_hold_for_a_batch_that_was_compressed_anew() -> None:
+    world = World()
+    plain = client_batch(1)
+    size = len(plain)
+    world.log.reconfigure(LogConfig(max_message_bytes=size, compression_type="lz4"))
+    assert _code(world, plain) == ErrorCode.MESSAGE_TOO_LARGE
+    world.log.reconfigure(LogConfig(segment_bytes=size, compression_type="lz4"))
+    assert _code(world, client_batch(1)) == ErrorCode.RECORD_LIST_TOO_LARGE
+    assert world.log.next_offset == 0
 
 
 def test_config_from_kafkas_names() -> None:

@@ -249,6 +249,17 @@ def test_transactional_records_need_verification() -> None:
     _send(world, 2)
 
 
+def test_a_stale_epoch_is_told_before_a_missing_verification() -> None:
+    """KAFKA-19690: a producer recovers from the one, the other is fatal."""
+    world = World()
+    guard = world.log.begin_verification(9, 5)
+    _send(world, 0, epoch=5, transactional=True, guard=guard)
+    world.mark(9, 6, commit=True, transaction_version=2)
+    code = _refused(world, 1, epoch=5, transactional=True)
+    assert code == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert _refused(world, 0, epoch=6, transactional=True) == ErrorCode.INVALID_TXN_STATE
+
+
 def test_first_sequence_of_a_verified_transaction() -> None:
     """A later batch that overtook the first one must not begin the transaction (KIP-890)."""
     world = World()
