@@ -74,8 +74,11 @@ class MetadataQuorum:
             known = [d.meta_properties() or {} for d in directories]
         for directory, found in zip(directories, known):
             self._check(directory.path, found, known[0])
+            if directory.directory_id == uuids.ZERO:
+                self._name(directory, found)
         self.cluster_id = known[0].get("cluster.id", "")
         self._open_driver()
+        self._warn_of_another_directory()
 
     def _online(self) -> list[LogDirectory]:
         """The log directories that could be opened; LogDirectoryError without the metadata's."""
@@ -99,6 +102,28 @@ class MetadataQuorum:
                 f"{path} belongs to cluster {found.get('cluster.id')}, another log directory to "
                 f"{first.get('cluster.id')}; move the wrong one away"
             )
+
+    def _name(self, directory: LogDirectory, found: dict[str, str]) -> None:
+        from kwire.kraft.format import random_directory_id
+
+        node = self._node
+        directory.name(found, random_directory_id(node.random), node.clock.wall_ms())
+        told = uuids.to_text(directory.directory_id)
+        logger.info("%s had no directory.id; it is %s now", directory.path, told)
+
+    def _warn_of_another_directory(self) -> None:
+        """A voter whose directory was replaced does not vote: say so, it may wait for ever."""
+        own = self.driver.raft.config.key
+        voter = self.driver.raft.voters.voters.get(own.id)
+        if voter is None or voter.key.directory_id in (None, own.directory_id):
+            return
+        logger.warning(
+            "node %d does not vote: the quorum knows it with directory.id %s, and %s has %s",
+            own.id,
+            uuids.to_text(voter.key.directory_id),
+            self.directory,
+            uuids.to_text(own.directory_id or uuids.ZERO),
+        )
 
     def _check_is_new(self, path: str) -> None:
         """A directory with partitions is never formatted: its identity was lost."""

@@ -14,6 +14,7 @@ import argparse
 import os
 import socket
 import sys
+from typing import NoReturn
 
 from kwire.clock import SystemClock, SystemRandom
 from kwire.config.broker_config import BrokerConfig
@@ -25,8 +26,15 @@ from kwire.kraft.raft.types import Endpoint
 EXIT_REFUSED, EXIT_USAGE = 1, 2
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says in one line what is wrong."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(EXIT_USAGE, f"kwire: {message}; kwire format --help tells more\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="kwire format", description="Format log directories.")
+    parser = _Parser(prog="kwire format", description="Format log directories.")
     parser.add_argument("--config", "-c", required=True, metavar="FILE")
     parser.add_argument("--cluster-id", "-t", required=True, metavar="ID")
     quorum = parser.add_mutually_exclusive_group()

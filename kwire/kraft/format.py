@@ -77,6 +77,8 @@ def format_directories(
     Everything is decided before anything is written; the metadata directory comes first.
     """
     files = files or SystemFiles()
+    if not options.cluster_id or not options.cluster_id.isprintable():
+        raise FormatError(f"{options.cluster_id!r} is no cluster id")
     voters = _voters(options, random)
     levels = effective_features(options)
     records = _bootstrap_records(options, levels, random)
@@ -97,7 +99,7 @@ def format_directories(
     version = METADATA_VERSIONS[levels[facts.METADATA_VERSION]].name
     missing.sort(key=lambda directory: directory != options.metadata_directory)
     for directory in missing:
-        directory_id = _random_directory_id(random)
+        directory_id = random_directory_id(random)
         kind = "data directory"
         is_metadata = directory == options.metadata_directory
         if is_metadata:
@@ -117,7 +119,7 @@ def format_directories(
     return lines
 
 
-def _random_directory_id(random: Random) -> bytes:
+def random_directory_id(random: Random) -> bytes:
     """128 random bits, none of Kafka's reserved directory ids (0 to 99)."""
     while True:
         directory_id = random.random_bytes(16)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from kwire.protocol import uuids
 
 META_PROPERTIES = "meta.properties"
+META_VERSIONS = ("0", "1")
 PARTITION_METADATA = "partition.metadata"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"

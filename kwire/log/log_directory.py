@@ -12,7 +12,9 @@ from kwire.log.directory_files import (
     CLEAN_SHUTDOWN,
     LOCK,
     META_PROPERTIES,
+    META_VERSIONS,
     encode_clean_shutdown,
+    encode_meta_properties,
     parse_clean_shutdown,
     parse_properties,
 )
@@ -111,6 +113,11 @@ class LogDirectory:
         path = self._file(META_PROPERTIES)
         try:
             values = parse_properties(self.files.read_file(path))
+            if values.get("version", META_VERSIONS[-1]) not in META_VERSIONS:
+                raise LogDirectoryError(
+                    f"{path} has version {values['version']}, known are "
+                    f"{', '.join(META_VERSIONS)}; it was written by something newer, or is damaged"
+                )
             if "directory.id" in values:
                 self.directory_id = uuids.from_text(values["directory.id"])
         except FileNotFoundError:
@@ -120,6 +127,16 @@ class LogDirectory:
                 f"{path} cannot be read: {error}; restore it from another log directory"
             ) from None
         return values
+
+    def name(self, found: Mapping[str, str], directory_id: bytes, wall_ms: int) -> None:
+        """Give a directory without `directory.id` one (those of Apache Kafka before 3.7 have
+        none), durably."""
+        node_id = int(found.get("node.id", found.get("broker.id", "-1")))
+        content = encode_meta_properties(
+            found.get("cluster.id", ""), node_id, directory_id, wall_ms
+        )
+        write_atomically(self.files, self._file(META_PROPERTIES), content)
+        self.directory_id = directory_id
 
     def begin(self) -> None:
         """Read the checkpoints and note whether the last stop was clean; it no longer is."""

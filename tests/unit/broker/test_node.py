@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -28,9 +28,12 @@ from tests.support.wire import (
 class NodeThread:
     """A node whose loop runs in a thread of its own, so that the test may block."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, *directories: Path) -> None:
         config = BrokerConfig.load(
-            overrides={"log.dirs": str(directory), "listeners": "PLAINTEXT://127.0.0.1:0"}
+            overrides={
+                "log.dirs": ",".join(str(directory) for directory in directories),
+                "listeners": "PLAINTEXT://127.0.0.1:0",
+            }
         )
         self.loop = new_event_loop(use_uvloop=False)
         assert type(self.loop).__module__.startswith("asyncio")
@@ -178,6 +181,63 @@ def test_a_directory_of_another_node_is_refused(tmp_path: Path) -> None:
             other.start()
     finally:
         other.stop()
+
+
+def test_a_directory_of_a_version_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    thread = NodeThread(tmp_path)
+    thread.start()
+    thread.stop()
+    properties = tmp_path / "meta.properties"
+    properties.write_text(properties.read_text().replace("version=1", "version=9"))
+    other = NodeThread(tmp_path)
+    try:
+        with pytest.raises(StartError, match="has version 9, known are 0, 1"):
+            other.start()
+    finally:
+        other.stop()
+
+
+def test_a_directory_without_an_id_gets_one_for_good(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of a data directory; where it holds the metadata, the quorum knows the node by it."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    thread = NodeThread(one, two)
+    thread.start()
+    thread.stop()
+
+    def take_id(directory: Path) -> None:
+        file = directory / "meta.properties"
+        lines = file.read_text().splitlines(keepends=True)
+        file.write_text("".join(line for line in lines if not line.startswith("directory.id")))
+
+    take_id(two)
+    texts = []
+    for _ in range(2):
+        thread = NodeThread(one, two)
+        thread.start()
+        thread.stop()
+        texts.append((two / "meta.properties").read_text())
+    assert texts[0] == texts[1]
+    assert sum(line.startswith("directory.id=") for line in texts[0].splitlines()) == 1
+    take_id(one)
+    config = BrokerConfig.load(
+        overrides={"log.dirs": f"{one},{two}", "listeners": "PLAINTEXT://127.0.0.1:0"}
+    )
+    loop = new_event_loop(use_uvloop=False)
+    node = Node(config, loop)
+    starting = loop.create_task(node.start())
+    with caplog.at_level("WARNING"):
+        loop.run_until_complete(_until(lambda: "does not vote" in caplog.text))
+    starting.cancel()
+    loop.run_until_complete(asyncio.wait([starting]))
+    loop.run_until_complete(node.stop())
+    loop.close()
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.005)
 
 
 def test_a_failed_start_does_not_note_a_clean_stop(tmp_path: Path) -> None:

@@ -50,6 +50,21 @@ def test_refusals_are_one_line(config: Path, capsys: pytest.CaptureFixture[str])
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert "'password' or 'saltedpassword'" in error
+    for wrong in (["--standalone", "-N"], ["-I", "-1@a:1:b"], ["--bogus"]):
+        with pytest.raises(SystemExit, match="2"):
+            main([*command, *wrong])
+        error = capsys.readouterr().err
+        assert error.startswith("kwire: ")
+        assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("cluster_id", ["", "a\nnode.id=7", "a\0"])
+def test_what_is_no_cluster_id_is_refused(
+    cluster_id: str, config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["format", "-c", str(config), "-t", cluster_id, "--standalone"]) == 1
+    assert capsys.readouterr().err == f"kwire: {cluster_id!r} is no cluster id\n"
+    assert not (tmp_path / "a").exists()
 
 
 def test_every_flag_reaches_the_files(config: Path, tmp_path: Path) -> None:
