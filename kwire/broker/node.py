@@ -102,7 +102,7 @@ class Node:
         self.listener_name = config.inter_broker_listener_name()
         self.on_fatal: Callable[[str], None] = lambda reason: None
         self._failed = False
-        self._executors: list[Any] = []
+        self._schedulers: list[LoopScheduler] = []
         self._checks: Checks | None = None
         self._syncs = KernelSyncs(loop) if files is None and new_executor is None else None
         self._new_executor = new_executor or _one_worker
@@ -208,9 +208,9 @@ class Node:
 
     def new_scheduler(self, name: str) -> LoopScheduler:
         """Timers of the loop, and jobs of a worker of their own, one at a time."""
-        executor = self._new_executor(name)
-        self._executors.append(executor)
-        return LoopScheduler(self.loop, executor)
+        scheduler = LoopScheduler(self.loop, self._new_executor(name))
+        self._schedulers.append(scheduler)
+        return scheduler
 
     # -- start
 
@@ -548,10 +548,8 @@ class Node:
             self.log_manager.abandon()
         if self._syncs is not None:
             self._syncs.close()
-        for executor in self._executors:
-            shutdown = getattr(executor, "shutdown", None)
-            if shutdown is not None:
-                shutdown(wait=False)
+        for scheduler in self._schedulers:
+            scheduler.close()
 
 
 def _receive_bytes_max(configured: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
-from kwire.log.files import write_fully
+from kwire.log.files import Files, write_fully
 from kwire.log.segment import HEADER_SIZE, Segment
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.records import BatchHeader, check_crc, parse_header
@@ -14,6 +14,7 @@ logger = logging.getLogger(__name__)
 
 READ_BYTES = 4 << 20
 READINGS_MAX = 3
+KEPT_BYTES_MAX = 1 << 31  # more than any segment has: what is behind cannot be a part of it
 QUARANTINE_SUFFIX = ".quarantine"
 
 
@@ -142,7 +143,7 @@ def quarantine(segment: Segment, damage: list[Damage]) -> None:
                 item.position,
             )
             continue
-        path = f"{segment.log_path}.{item.position}{QUARANTINE_SUFFIX}"
+        path = free_path(segment.files, f"{segment.log_path}.{item.position}")
         logger.error(
             "%s: %s at byte %d, offset %d; its %d bytes are kept in %s",
             segment.log_path,
@@ -155,8 +156,9 @@ def quarantine(segment: Segment, damage: list[Damage]) -> None:
         handle = segment.files.open(path, create=True)
         try:
             at = 0
-            while at < item.size_bytes:
-                wanted = min(READ_BYTES, item.size_bytes - at)
+            size_bytes = min(item.size_bytes, KEPT_BYTES_MAX)
+            while at < size_bytes:
+                wanted = min(READ_BYTES, size_bytes - at)
                 data = segment.pread(wanted, item.position + at)
                 if not data:
                     break
@@ -167,9 +169,18 @@ def quarantine(segment: Segment, damage: list[Damage]) -> None:
             segment.files.close(handle)
 
 
+def free_path(files: Files, stem: str) -> str:
+    """`STEM.quarantine`, or `STEM.N.quarantine` where earlier damage is kept under that name."""
+    path, number = stem + QUARANTINE_SUFFIX, 0
+    while files.exists(path):
+        number += 1
+        path = f"{stem}.{number}{QUARANTINE_SUFFIX}"
+    return path
+
+
 def _is_zeros(segment: Segment, item: Damage) -> bool:
     """Whether the bytes are the rest of a segment that was allocated ahead."""
-    for at in range(0, item.size_bytes, READ_BYTES):
+    for at in range(0, min(item.size_bytes, KEPT_BYTES_MAX), READ_BYTES):
         data = segment.pread(min(READ_BYTES, item.size_bytes - at), item.position + at)
         if data.count(0) != len(data):
             return False

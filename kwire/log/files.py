@@ -21,6 +21,7 @@ _NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 _PROBE = (bytearray(1),)  # where a byte goes that nobody looks at
 NO_WINDOW = -1, 0, memoryview(b"")
 WINDOW_BYTES = 16 * 1024 * 1024
+WHOLE_BYTES_MAX = 1 << 31  # of a file that is read whole
 IOV_MAX = 1024  # the kernel's limit of buffers in one vectored call
 
 
@@ -60,6 +61,13 @@ class LockedError(OSError):
     def __init__(self, path: str, pid: int) -> None:
         super().__init__(errno.EAGAIN, f"{path} is locked by process {pid or 'unknown'}", path)
         self.pid = pid
+
+
+class OversizedError(OSError, ValueError):
+    """A file that is read whole is larger than any of its kind: damaged, not to be read."""
+
+    def __init__(self, path: str, size_bytes: int) -> None:
+        super().__init__(errno.EFBIG, f"{size_bytes} bytes are too many for such a file", path)
 
 
 class SystemFiles:
@@ -178,6 +186,9 @@ class SystemFiles:
 
     def read_file(self, path: str) -> bytes:
         with open(path, "rb") as file:
+            size_bytes = os.fstat(file.fileno()).st_size
+            if size_bytes > WHOLE_BYTES_MAX:
+                raise OversizedError(path, size_bytes)
             return file.read()
 
     def rename(self, source: str, target: str) -> None:
@@ -194,7 +205,10 @@ class SystemFiles:
         os.makedirs(path, exist_ok=True)
 
     def remove_directory(self, path: str) -> None:
-        os.rmdir(path)
+        if os.path.islink(path):
+            os.unlink(path)
+        else:
+            os.rmdir(path)
 
     def sync_directory(self, path: str) -> None:
         handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

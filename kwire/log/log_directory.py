@@ -155,7 +155,11 @@ class LogDirectory:
     def _read(self, name: str) -> Offsets:
         path = self._file(name)
         try:
-            return parse_checkpoint(self.files.read_file(path))
+            data = self.files.read_file(path)
+            if not data:
+                # Kafka makes them so, and fills them later: no fault, but it may have been one.
+                logger.warning("%s is empty", path)
+            return parse_checkpoint(data)
         except FileNotFoundError:
             return {}
         except ValueError as error:

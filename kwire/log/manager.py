@@ -346,7 +346,12 @@ class LogManager:
         files = self.files
 
         def remove() -> None:
-            self.scheduler.run(lambda: remove_tree(files, path))
+            self.scheduler.run(lambda: remove_tree(files, path)).add_done_callback(removed)
+
+        def removed(done: Pending[None]) -> None:
+            error = done.error()
+            if error is not None:
+                logger.warning("%s cannot be removed: %s", path, error)
 
         self.scheduler.call_later(self.settings.file_delete_delay_ms, remove)
 
@@ -573,7 +578,10 @@ def remove_tree(files: Files, path: str) -> None:
         for name in files.listing(path):
             files.unlink(f"{path}/{name}")
         for name in files.directories(path):
-            remove_tree(files, f"{path}/{name}")
+            try:
+                files.unlink(f"{path}/{name}")  # a link goes, not what it leads to
+            except OSError:
+                remove_tree(files, f"{path}/{name}")
         files.remove_directory(path)
     except FileNotFoundError:
         pass

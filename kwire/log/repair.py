@@ -10,10 +10,10 @@ from __future__ import annotations
 import logging
 
 from kwire.log.checking import (
-    QUARANTINE_SUFFIX,
     READINGS_MAX,
     Damage,
     check_segment,
+    free_path,
     quarantine,
     salvage,
 )
@@ -125,7 +125,7 @@ def _set_aside(log: LogBase, segments: list[Segment], end_offset: int) -> None:
         log.segments.remove(segment)
         segment.close()
         if segment.size_bytes:
-            target = segment.log_path + QUARANTINE_SUFFIX
+            target = free_path(log.files, segment.log_path)
             logger.error(
                 "%s: does not follow on offset %d, where the log now ends; kept as %s",
                 segment.log_path,

@@ -60,6 +60,14 @@ class LoopScheduler:
     def __init__(self, loop: asyncio.AbstractEventLoop, executor: Executor | None = None) -> None:
         self._loop = loop
         self._executor = executor
+        self._is_closed = False
+
+    def close(self) -> None:
+        """The node stops: jobs under way end, no other begins and nobody hears of it."""
+        self._is_closed = True
+        shutdown = getattr(self._executor, "shutdown", None)
+        if shutdown is not None:
+            shutdown(wait=False)
 
     def call_soon(self, callback: Callable[[], None]) -> object:
         return self._loop.call_soon(callback)
@@ -69,7 +77,12 @@ class LoopScheduler:
 
     def run(self, job: Callable[[], T]) -> Pending[T]:
         pending: Pending[T] = Pending()
-        future: Any = self._loop.run_in_executor(self._executor, job)
+        if self._is_closed:
+            return pending
+        try:
+            future: Any = self._loop.run_in_executor(self._executor, job)
+        except RuntimeError as error:  # no thread can be started
+            return Pending.failed(error)
 
         def finished(done: Any) -> None:
             if done.cancelled():

@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from kwire.log.files import Files, unlink_quietly, write_fully
+from kwire.log.files import Files, OversizedError, unlink_quietly, write_fully
 
 ENTRY_SIZE = 34
 _ENTRY = struct.Struct(">hqqqq")
@@ -39,7 +39,10 @@ class TransactionIndex:
     @classmethod
     def load(cls, files: Files, path: str) -> tuple[TransactionIndex, bool]:
         """(index, whether the file was whole and in order)."""
-        data = files.read_file(path)
+        try:
+            data = files.read_file(path)
+        except OversizedError:
+            return cls(files, path, []), False
         entries: list[AbortedTransaction] = []
         valid = len(data) % ENTRY_SIZE == 0
         for at in range(0, len(data) - ENTRY_SIZE + 1, ENTRY_SIZE):

@@ -11,6 +11,7 @@ import pytest
 from kwire.log.log_config import LogConfig
 from kwire.log.types import Isolation
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records import iterate_headers
 from tests.support.data_directories import committed_offsets
 from tests.support.logs import DIRECTORY, World, names, read_all
 
@@ -164,6 +165,23 @@ def test_a_leader_gives_no_offset_twice_that_was_durable(
         assert world.log.end_offset_for_epoch(4)[1] == end
     world.kill()
     assert read_all(world.log) == [*left, (end, b"new")]
+
+
+def test_what_is_kept_of_one_damage_outlives_the_next() -> None:
+    """Two damages at the same place were kept under the same name."""
+    world = _filled()
+    kept: list[bytes] = []
+    for byte in (b"\x55", b"\x66"):
+
+        def flip(bases: list[int], byte: bytes = byte) -> None:
+            data = world.disk.read_file(world.path(".log", bases[1]))
+            size_bytes = next(iterate_headers(data))[1].size_bytes
+            kept.append(data[: size_bytes - 1] + byte)
+            world.overwrite(world.path(".log", bases[1]), size_bytes - 1, byte)
+
+        _damage(world, flip, **FROM_ZERO)
+    found = [n for n in names(world.disk) if n.endswith(".quarantine")]
+    assert sorted(world.disk.read_file(f"{DIRECTORY}/{n}") for n in found) == sorted(kept)
 
 
 def test_a_follower_fetches_again_what_it_lost() -> None:

@@ -20,9 +20,10 @@ from kwire.log.directory_files import (
     parse_partition_metadata,
     parse_properties,
 )
+from kwire.log.files import SystemFiles
 from kwire.log.log_config import LogConfig
 from kwire.log.log_directory import LogDirectoryError, parse_name, suffixed_name
-from kwire.log.manager import LogManager, ManagerSettings
+from kwire.log.manager import LogManager, ManagerSettings, remove_tree
 from kwire.log.placement import UNASSIGNED, assigned
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -609,6 +610,51 @@ def test_several_directories_are_locked_all_or_none(tmp_path: Path) -> None:
     with pytest.raises(LogDirectoryError):
         manager.open_directories()
     assert list((tmp_path / "good").iterdir()) == []
+
+
+def test_what_is_removed_ends_at_links(tmp_path: Path) -> None:
+    """Somebody linked a partition to another disk, and something else into it."""
+    real, other, link = tmp_path / "real", tmp_path / "other", tmp_path / "topic-0.1-delete"
+    for directory in (real, other, real / "inner"):
+        directory.mkdir()
+        (directory / "file").write_text("content")
+    (real / "elsewhere").symlink_to(other)
+    link.symlink_to(real)
+    remove_tree(SystemFiles(), str(link))
+    assert not link.is_symlink()
+    assert list(real.iterdir()) == []
+    assert (other / "file").read_text() == "content"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["recovery-point-offset-checkpoint", "topic-0/leader-epoch-checkpoint", "topic-0/{0}.index",
+     "topic-0/{0}.timeindex", "topic-0/{3}.snapshot", "topic-0/{3}.log", "topic-0/{0}.txnindex"],
+)  # fmt: skip
+def test_files_of_a_terabyte_of_nothing(name: str, tmp_path: Path) -> None:
+    """A start that read all of it did not come back."""
+
+    def start() -> LogManager:
+        manager = LogManager([str(tmp_path)], SystemClock(), SeededRandom(1))
+        manager.open_directories()
+        manager.load_all()
+        return manager
+
+    manager = start()
+    log = manager.create("topic", 0, TOPIC_ID)
+    log.append_as_leader(client_batch(3, timestamp=1), leader_epoch=0)
+    log.roll()
+    log.append_as_leader(client_batch(3, timestamp=1), leader_epoch=0)
+    manager.shutdown()
+    path = tmp_path / name.format(*(f"{number:020d}" for number in range(4)))
+    with path.open("ab") as file:
+        file.truncate(1 << 40)
+    for _ in range(2):
+        manager = start()
+        (log,) = manager.logs()
+        assert [offset for offset, _ in read_all(log)] == list(range(6))
+        assert log.offset_for_timestamp(1) == (1, 0, 0)
+        manager.shutdown()
 
 
 def test_small_files() -> None:

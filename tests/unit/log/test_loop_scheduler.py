@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from kwire.clock import SystemClock
+from kwire.log.files import SystemFiles
+from kwire.log.flushing import Flusher, SyncRequest
 from kwire.log.log_config import LogConfig
 from kwire.log.recovery import open_log
 from kwire.log.scheduling import ImmediateScheduler, LoopScheduler
@@ -72,6 +74,29 @@ def test_jobs_report_results_and_errors() -> None:
             assert good.result() == 5
             assert isinstance(bad.error(), ZeroDivisionError)
             assert not never.is_set()
+
+    asyncio.run(run())
+
+
+def test_what_is_asked_for_in_the_turn_of_the_stop_raises_nothing() -> None:
+    """A move that switched over just before left a traceback: its sync came after the stop."""
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        problems: list[object] = []
+        loop.set_exception_handler(lambda _, context: problems.append(context))
+        scheduler = LoopScheduler(loop, ThreadPoolExecutor(1))
+        flusher = Flusher(SystemFiles(), scheduler)
+        request = SyncRequest()
+        request.directories.append("/")
+        asked = flusher.request(request)
+        scheduler.close()
+        await asyncio.sleep(0)
+        later = asyncio.Event()
+        scheduler.call_later(1, later.set)
+        await asyncio.wait_for(later.wait(), 30)
+        assert problems == []
+        assert asked.error() is None
 
     asyncio.run(run())
 
