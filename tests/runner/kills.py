@@ -300,6 +300,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="a word that case names must hold")
     parser.add_argument("clients", nargs="*", metavar="CLIENT")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the brokers end in any case
     os.environ["RF"] = str(REPLICAS)
     if options.only:
         os.environ["ONLY"] = options.only
