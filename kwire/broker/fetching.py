@@ -70,7 +70,16 @@ class FetchLimits:
 class FetchTarget:
     """One partition of a request: what is asked, what was found there."""
 
-    __slots__ = ("answer", "asked", "failed", "key", "name", "partition", "records_bytes")
+    __slots__ = (
+        "answer",
+        "asked",
+        "counted_bytes",
+        "failed",
+        "key",
+        "name",
+        "partition",
+        "records_bytes",
+    )
 
     def __init__(self, key: Key, name: str | None, asked: SessionPartition) -> None:
         self.key = key
@@ -79,6 +88,7 @@ class FetchTarget:
         self.partition: Partition | None = None
         self.answer: Any = None
         self.records_bytes = 0
+        self.counted_bytes = 0  # towards min_bytes
         self.failed = False
 
     def refuse(self, code: int, *, was_read: bool = False) -> None:
@@ -91,14 +101,15 @@ class FetchTarget:
         answer.aborted_transactions = None if was_read else []
         answer.records = b""
         self.answer = answer
-        self.records_bytes = 0
+        self.records_bytes = self.counted_bytes = 0
         self.failed = True
 
 
 class FetchRead:
     """Reads targets in order. `run()`; then `done(self)` is called, maybe before it returns.
 
-    `total_bytes` is what was found, `ends_wait` whether something must be answered at once.
+    `total_bytes` is what was found (a batch that a limit cuts off counts with its part, as it is
+    in Apache Kafka's answers), `ends_wait` whether something must be answered at once.
     """
 
     __slots__ = (
@@ -262,8 +273,9 @@ class FetchRead:
             ]
         target.answer = answer
         target.records_bytes = slices.size_bytes
-        self.total_bytes += slices.size_bytes
-        self._left_bytes -= slices.size_bytes
+        target.counted_bytes = slices.counted_bytes
+        self.total_bytes += slices.counted_bytes
+        self._left_bytes -= slices.counted_bytes
 
     def _follower_is_at(self, target: FetchTarget) -> None:
         """Our log holds what the follower asked for: it has everything before."""
@@ -332,6 +344,7 @@ class DelayedFetch:
         "_pending",
         "_read",
         "_response",
+        "_rooms",
         "_targets",
     )
 
@@ -351,6 +364,7 @@ class DelayedFetch:
         self._deadline: Any = None
         self._read: FetchRead | None = None
         self._arrived_bytes = 0
+        self._rooms: dict[Partition, int] = {}  # what may still arrive and count, per partition
         self._parked = False
 
     def start(self) -> Any:
@@ -392,17 +406,29 @@ class DelayedFetch:
         """See FetchWaiter. What the log counts as arrived is an estimate; the read decides."""
         if self._limits.replica_id >= 0:
             return  # followers read beyond the high watermark: log_extended
-        self._arrived(size_bytes)
+        self._arrived(partition, size_bytes)
 
     def log_extended(self, partition: Partition, size_bytes: int) -> None:
         """See FetchWaiter."""
         if self._limits.replica_id >= 0:
-            self._arrived(size_bytes)
+            self._arrived(partition, size_bytes)
 
-    def _arrived(self, size_bytes: int) -> None:
+    def _arrived(self, partition: Partition, size_bytes: int) -> None:
+        if self._limits.bytes_min > 1:
+            size_bytes = self._counted(partition, size_bytes)
         self._arrived_bytes += size_bytes
         if self._arrived_bytes >= self._limits.bytes_min:
             self._read_again()
+
+    def _counted(self, partition: Partition, size_bytes: int) -> int:
+        """No partition counts for more than its own limit, however much arrives there."""
+        room = self._rooms.get(partition)
+        if room is None:
+            target = next(t for t in self._targets if t.partition is partition)
+            room = max(0, target.asked.partition_bytes_max - target.counted_bytes)
+        counted = min(size_bytes, room)
+        self._rooms[partition] = room - counted
+        return counted
 
     def partition_changed(self, partition: Partition) -> None:
         """See FetchWaiter."""

@@ -95,6 +95,7 @@ class PartitionLog(AppendingLog):
             stable,
             self.log_start_offset,
             aborted,
+            found.counted_bytes,
         )
 
     def _read_later(

@@ -161,6 +161,12 @@ class Producers:
 
     # -- verification (KIP-890) -------------------------------------------------------------
 
+    def is_stale(self, producer_id: int, epoch: int) -> bool:
+        """Whether the producer has written here with a later epoch: its batch is refused before
+        anybody is asked about it (KAFKA-19690)."""
+        entry = self.entries.get(producer_id)
+        return entry is not None and epoch < entry.epoch
+
     def begin_verification(
         self,
         producer_id: int,

@@ -18,10 +18,15 @@ WARM_BYTES = 8 << 20  # so much before a segment's end is taken to be in memory
 
 
 class SegmentRead(NamedTuple):
-    """Whole batches of one segment; `next_offset` follows the last one."""
+    """Whole batches of one segment; `next_offset` follows the last one.
+
+    `counted_bytes` is what they count for towards the limits of a fetch: as Apache Kafka sends
+    all bytes up to a limit, a batch that the limit cuts off counts with its part.
+    """
 
     data: Buffer | FileSlice
     next_offset: int
+    counted_bytes: int
 
 
 class ColdReadError(Exception):
@@ -34,7 +39,7 @@ class ColdReadError(Exception):
         self.size_bytes = size_bytes
 
 
-EMPTY = SegmentRead(b"", -1)
+EMPTY = SegmentRead(b"", -1, 0)
 
 
 def read_batches(
@@ -109,7 +114,8 @@ def _read(segment: Segment, start: int, end: int, bytes_max: int, min_one: bool)
     cut, next_offset = _cut(segment, start, data)
     if cut:
         segment.remember(next_offset, start + cut)
-        return SegmentRead(memoryview(data)[:cut] if cut < len(data) else data, next_offset)
+        whole = memoryview(data)[:cut] if cut < len(data) else data
+        return SegmentRead(whole, next_offset, size_bytes)
     return _read_first(segment, start, data) if min_one else EMPTY
 
 
@@ -127,7 +133,7 @@ def _find_in_file(segment: Segment, start: int, limit: int) -> SegmentRead | Non
     if next_offset < 0 or end <= start:
         return None
     segment.remember(next_offset, end)
-    return SegmentRead(FileSlice(segment, start, end - start), next_offset)
+    return SegmentRead(FileSlice(segment, start, end - start), next_offset, limit - start)
 
 
 def _walk_file(segment: Segment, at: int, limit: int, entry_offset: int | None) -> tuple[int, int]:
@@ -171,7 +177,7 @@ def _read_first(segment: Segment, start: int, head: bytes) -> SegmentRead:
     else:
         head += segment.pread(header.size_bytes - len(head), start + len(head))
     segment.remember(header.next_offset, start + header.size_bytes)
-    return SegmentRead(head, header.next_offset)
+    return SegmentRead(head, header.next_offset, len(head))
 
 
 def _cut(segment: Segment, start: int, data: bytes) -> tuple[int, int]:

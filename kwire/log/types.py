@@ -113,12 +113,14 @@ class FetchSlices:
 
     `aborted` is [(producer id, first offset)] of the aborted transactions in what was read, None
     unless the isolation is COMMITTED. `next_offset` follows the last batch. A buffer is a FileSlice
-    only where the reader asked for that.
+    only where the reader asked for that. `counted_bytes` is what counts towards a fetch's limits:
+    `size_bytes`, and the part of a batch behind that a limit cut off.
     """
 
     __slots__ = (
         "aborted",
         "buffers",
+        "counted_bytes",
         "high_watermark",
         "last_stable_offset",
         "log_start_offset",
@@ -135,8 +137,10 @@ class FetchSlices:
         last_stable_offset: int,
         log_start_offset: int,
         aborted: list[tuple[int, int]] | None = None,
+        counted_bytes: int = 0,
     ) -> None:
         self.buffers = buffers
+        self.counted_bytes = counted_bytes if counted_bytes > size_bytes else size_bytes
         self.size_bytes = size_bytes
         self.next_offset = next_offset
         self.high_watermark = high_watermark

@@ -216,3 +216,189 @@ def test_lo_22_the_largest_timestamp_is_that_of_a_record(c, codec):
         assert (p.offset, p.timestamp) == (7, 301)
         p = w.list_offset(c, empty, -3)
         assert (p.error_code, p.offset, p.timestamp, p.leader_epoch) == (0, -1, -1, -1)
+
+
+@pytest.mark.case("FETCH-24")
+@pytest.mark.parametrize("version", [4, 12, 17])
+def test_fetch_24_a_limit_that_is_used_up_ends_the_wait(bootstrap, c, version):
+    """A consumer that lags is not made to wait: bytes up to partition_max_bytes or max_bytes count towards min_bytes,
+    also those of a batch that the limit cuts off; min_bytes above max_bytes means max_bytes.
+
+    SOURCES: tulios/kafkajs#1365, apache/kafka#16749 (KAFKA-8850)
+    """
+    t, _, tid, *_ = _two(c)
+    for _ in range(5):
+        w.produce(c, t, [b"x"])
+    size = len(w.read_log(c, t)[0].raw)
+    for part_max, total_max, least in (
+        (size + 30, 1 << 20, size + 30),
+        (1 << 20, size + 30, size + 30),
+        (1 << 20, size + 30, 1 << 20),
+        (size - 10, 1 << 20, size),
+    ):
+        fields = w.fetch_fields(
+            t,
+            {0: 0},
+            version,
+            tid=tid,
+            max_wait=60_000,
+            min_bytes=least,
+            max_bytes=total_max,
+            partition_max_bytes=part_max,
+        )
+        r = c.call("fetch", version, wait=20, **fields)
+        assert len(w.parse(w.parts_of(r)[0].records)[0]) == 1
+
+
+@pytest.mark.case("FETCH-25")
+@pytest.mark.parametrize("version", [12, 17])
+def test_fetch_25_a_partition_counts_up_to_its_own_limit(bootstrap, c, version):
+    """What arrives while a fetch waits counts towards min_bytes up to partition_max_bytes of its partition: many
+    records in one partition do not stand in for those of others.
+
+    SOURCES: tulios/kafkajs#1365, confluentinc/confluent-kafka-dotnet#1115
+    """
+    t, u, tid, *_ = _two(c)
+    size = len(w.read_log(c, u)[0].raw)
+    fields = w.fetch_fields(
+        t,
+        {1: 0, 2: 0},
+        version,
+        tid=tid,
+        max_wait=60_000,
+        min_bytes=2 * size + 20,
+        partition_max_bytes=size + 10,
+    )
+    with w.Conn(bootstrap) as d:
+        d.send("fetch", version, **fields)
+        for _ in range(4):
+            w.produce(c, t, [b"x"], partition=1)
+        d.expect_silence(0.1)
+        for _ in range(2):
+            w.produce(c, t, [b"x"], partition=2)
+        _, r = d.recv("fetch", version, 20)
+        assert {i: bool(p.records) for i, p in w.parts_of(r).items()} == {1: True, 2: True}
+
+
+@pytest.mark.case("FETCH-26")
+@pytest.mark.parametrize("version", [7, 12, 17])
+def test_fetch_26_an_incremental_fetch_without_partitions_waits_for_those_of_its_session(
+    bootstrap, c, version
+):
+    """A request that names no partitions stands for all of its session: it waits for data like any other.
+
+    SOURCES: redpanda-data/redpanda#1123, KIP-227
+    """
+    t, _, tid, *_ = _two(c)
+    with w.Conn(bootstrap) as d:
+        r = d.call(
+            "fetch",
+            version,
+            **w.fetch_fields(t, {1: 0}, version, tid=tid, max_wait=0, session_epoch=0),
+        )
+        fields = w.fetch_fields(
+            t,
+            {},
+            version,
+            tid=tid,
+            max_wait=60_000,
+            session_id=r.session_id,
+            session_epoch=1,
+        )
+        d.send("fetch", version, **fields)
+        d.expect_silence(0.1)
+        w.produce(c, t, [b"x"], partition=1)
+        _, r = d.recv("fetch", version, 20)
+        assert list(w.parts_of(r)) == [1]
+
+
+@pytest.mark.case("FETCH-27")
+@pytest.mark.parametrize("version", [7, 12, 13, 17])
+def test_fetch_27_what_a_session_tells_again(c, version):
+    """A partition that joins a session is told of once, also without data; a drained one again only when high
+    watermark or log start moved; an error is told each time, and what follows it once; a forgotten one never, and
+    named and forgotten in one request it is out.
+
+    SOURCES: redpanda-data/redpanda#31300, redpanda-data/redpanda#580, platformatic/kafka#321
+    """
+    t, u, tid, uid, names = _two(c)
+    state = {"id": 0, "epoch": 0}
+
+    def ask(topics, forgotten=()):
+        more = {"session_id": state["id"], "session_epoch": state["epoch"]}
+        fields = w.fetch_fields("x", {0: 0}, version, max_wait=0, **more)
+        shape = fields["topics"][0]["partitions"][0]
+        key = "topic_id" if version >= 13 else "topic"
+        name = {t: tid, u: uid} if version >= 13 else {t: t, u: u}
+        fields["topics"] = [
+            {
+                key: name[n],
+                "partitions": [dict(shape, partition=p, fetch_offset=o) for p, o in parts],
+            }
+            for n, parts in topics
+        ]
+        if forgotten:
+            fields["forgotten_topics_data"] = [
+                {key: name[n], "partitions": ps} for n, ps in forgotten
+            ]
+        r = c.call("fetch", version, **fields)
+        assert r.error_code == 0
+        state.update(id=r.session_id, epoch=state["epoch"] + 1)
+        return [(n, p) for n, parts in _order(r, names) for p in parts]
+
+    assert ask([(t, [(1, 0)])]) == [("T", (1, 0))]
+    assert ask([]) == []
+    assert ask([(u, [(1, 0)])]) == [("U", (1, 0))]
+    assert ask([]) == []
+    w.produce(c, t, [b"x"], partition=1)
+    assert ask([(t, [(1, 1)])]) == [("T", (1, 0))]
+    assert ask([]) == []
+    w.delete_records(c, t, 1, partition=1)
+    assert ask([]) == [("T", (1, 0))]
+    assert ask([]) == []
+    assert ask([(t, [(1, 99)])]) == [("T", (1, 1))]
+    assert ask([]) == [("T", (1, 1))]
+    assert ask([(t, [(1, 1)])]) == [("T", (1, 0))]
+    assert ask([]) == []
+    assert ask([(t, [(0, 0)])], [(t, [0])]) == []
+    w.produce(c, t, [b"x"], partition=1)
+    assert ask([], [(t, [1, 7])]) == []
+    assert ask([(u, [(7, 0)])]) == [("U", (7, 3))]
+    assert ask([]) == [("U", (7, 3))]
+    assert ask([], [(u, [7])]) == []
+    assert ask([], [(u, [1])]) == []
+    assert state["id"] == 0, "a session without partitions is closed"
+
+
+@pytest.mark.case("FETCH-28")
+def test_fetch_28_session_errors(c):
+    """An unknown session is 70, a wrong epoch 71 (the session stays), a session opened by names and used by ids, or the
+    other way round, 106; any of them is the whole answer. Epochs 0 and -1 close the session that they name.
+
+    SOURCES: logstash-plugins/logstash-input-kafka#323, IBM/sarama#1644, platformatic/kafka#315, KIP-516
+    """
+    t, _, tid, *_ = _two(c)
+
+    def ask(version, sid, epoch, parts=None):
+        fields = w.fetch_fields(
+            t, parts or {}, version, tid=tid, max_wait=0, session_id=sid, session_epoch=epoch
+        )
+        return c.call("fetch", version, **fields)
+
+    for sid, epoch in ((77, 1), (77, 2**31 - 1), (0, 1), (-5, 3), (0, -2)):
+        r = ask(12, sid, epoch)
+        assert (r.error_code, r.session_id, r.responses) == (70, 0, []), (sid, epoch)
+    for first, other in ((12, 13), (13, 12)):
+        sid = ask(first, 0, 0, {0: 1}).session_id
+        assert sid > 0
+        for epoch in (2, 5, -3):
+            assert ask(first, sid, epoch).error_code == 71
+        assert ask(other, sid, 1).error_code == 106
+        r = ask(first, sid, 1)
+        assert (r.error_code, r.session_id) == (0, sid)
+        assert ask(first, sid, 1).error_code == 71
+        r = ask(first, sid, 0, {0: 1})
+        assert (r.error_code, r.session_id in (0, sid)) == (0, False), "a new session"
+        assert ask(first, sid, 2).error_code == 70
+        assert ask(first, r.session_id, -1, {0: 1}).session_id == 0
+        assert ask(first, r.session_id, 1).error_code == 70

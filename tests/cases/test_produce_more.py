@@ -5,6 +5,7 @@ import struct
 import pytest
 import wire
 import wire_extra as w
+from helpers import Txn
 
 
 def _ask(c, topics, version=9, txn=None):
@@ -322,3 +323,37 @@ def test_prod_31_bytes_behind_the_batch_do_not_count(c):
     stored = w.read_log(c, topic)
     assert [len(b.raw) for b in stored] == [len(one)] * 3
     assert [struct.unpack_from(">q", b.raw)[0] for b in stored] == [0, 1, 2]
+
+
+@pytest.mark.case("PROD-32")
+@pytest.mark.parametrize("version", [9, 11, 12])
+@pytest.mark.parametrize("added", [False, True])
+def test_prod_32_a_stale_epoch_is_told_before_anything_about_the_transaction(
+    c, bootstrap, version, added
+):
+    """Once a partition has records of a later epoch of a producer, a transactional batch of an earlier one gets 47,
+    from which a producer recovers, whatever the coordinator would say about its transaction.
+
+    SOURCES: apache/kafka#20534 (KAFKA-19690), KIP-890
+    """
+    topic, tid = w.unique("prod32"), w.unique("tx")
+    w.create_topic(c, topic)
+    with wire.Conn(bootstrap) as d:
+        txn = Txn(d, tid)
+        if added:
+            assert txn.add((topic, 0)) == [0]
+        for epoch in (txn.epoch + 1, txn.epoch + 2):
+            w.produce(
+                c,
+                topic,
+                w.batch([b"x"], producer_id=txn.pid, producer_epoch=epoch, base_sequence=0),
+            )
+            stale = w.batch(
+                [b"x"],
+                attributes=0x10,
+                producer_id=txn.pid,
+                producer_epoch=txn.epoch,
+                base_sequence=0,
+            )
+            p = w.produce(c, topic, stale, version=version, expect=47, txn=tid)
+            assert (p.base_offset, p.log_start_offset) == (-1, -1)

@@ -132,7 +132,7 @@ def _verified(
             if retry_s < until_s:
                 loop.call_at(retry_s, again)
                 return
-        work.verdicts = {key: code for key, code in codes.items() if code != ErrorCode.NONE}
+        work.verdicts |= {key: code for key, code in codes.items() if code != ErrorCode.NONE}
         run()
 
     def run() -> None:
@@ -231,6 +231,7 @@ class _Produce(Pending[Any]):
         """Begin to verify the transactional batches; what has to be asked first."""
         found: list[Question] = []
         self._guards = {}
+        self.verdicts = {}
         for topic in self._request.topic_data:
             name = self._name(topic)
             for data in topic.partition_data:
@@ -258,6 +259,9 @@ class _Produce(Pending[Any]):
         if not header.is_transactional or not header.has_producer_id:
             return None
         log = partition.log
+        if log.producers.is_stale(header.producer_id, header.producer_epoch):
+            self.verdicts[topic, data.index] = ErrorCode.INVALID_PRODUCER_EPOCH
+            return None
         guard = log.begin_verification(
             header.producer_id,
             header.producer_epoch,
