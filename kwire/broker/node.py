@@ -231,9 +231,11 @@ class Node:
             RaftInvariantError,
             SnapshotError,
             QuorumStateError,
-            OSError,
         ) as error:
             raise StartError(str(error)) from None
+        except OSError as error:
+            where = error.filename or self.metadata.directory
+            raise StartError(f"{where}: {error.strerror or error}") from None
         self._tell_offline()
         self.cluster_id = self.metadata.cluster_id
         self.incarnation_id = uuids.random_uuid(self.random)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 import threading
@@ -13,6 +14,7 @@ import pytest
 
 from kwire.broker.node import Node, StartError, reachable_name
 from kwire.config.broker_config import BrokerConfig
+from kwire.kraft.metadata_log import MetadataLog
 from kwire.network.loop import new_event_loop
 from kwire.protocol.errors import ErrorCode
 from tests.support.wire import (
@@ -181,6 +183,20 @@ def test_a_directory_of_another_node_is_refused(tmp_path: Path) -> None:
             other.start()
     finally:
         other.stop()
+
+
+def test_a_start_on_a_full_disk_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(MetadataLog, "open", full)
+    node = NodeThread(tmp_path)
+    try:
+        with pytest.raises(StartError) as raised:
+            node.start()
+    finally:
+        node.stop()
+    assert str(raised.value) == f"{tmp_path}: No space left on device"
 
 
 def test_a_directory_of_a_version_that_is_not_known_is_refused(tmp_path: Path) -> None:
