@@ -150,8 +150,11 @@ async def _serve_until_stopped(node: Node, loop: Any, arguments: ServeArguments)
     node.on_fatal = lambda reason: None if stopped.done() else stopped.set_result(EXIT_FAILED)
     starting = loop.create_task(node.start())
     await _first_of(loop, starting, stopped)
+    error = starting.exception() if starting.done() else None
+    if error is not None:
+        await node.stop()
+        raise error
     if starting.done() and not stopped.done():
-        starting.result()
         host, port = node.ready_address()
         shown = f"[{host}]" if ":" in host else host
         sys.stdout.write(f"kwire ready on {shown}:{port}\n")

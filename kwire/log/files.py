@@ -70,6 +70,10 @@ class OversizedError(OSError, ValueError):
         super().__init__(errno.EFBIG, f"{size_bytes} bytes are too many for such a file", path)
 
 
+class FullDiskError(OSError):
+    """There was no space to write a file anew; the old one is as it was, and nothing was synced."""
+
+
 class SystemFiles:
     """The operating system's files."""
 
@@ -281,13 +285,11 @@ def write_atomically(files: Files, path: str, data: bytes, *, sync: bool = True)
     """Replace `path`: temporary file, sync, rename, sync of the directory.
 
     Without `sync` the file survives the process, not the machine: for what recovery rebuilds.
+    Raises OSError, FullDiskError where there is no space for the new one.
     """
     temporary = path + ".tmp"
-    handle = files.open(temporary, create=True)
+    handle = _write_new(files, temporary, data)
     try:
-        files.truncate(handle, 0)
-        if data:
-            write_fully(files, handle, [data], 0)
         if sync:
             files.fdatasync(handle)
     finally:
@@ -297,6 +299,23 @@ def write_atomically(files: Files, path: str, data: bytes, *, sync: bool = True)
         files.sync_directory(os.path.dirname(path) or ".")
 
 
+def _write_new(files: Files, path: str, data: bytes) -> int:
+    """A file with this content, open and not synced."""
+    handle = -1
+    try:
+        handle = files.open(path, create=True)
+        files.truncate(handle, 0)
+        if data:
+            write_fully(files, handle, [data], 0)
+    except OSError as error:
+        if handle >= 0:
+            files.close(handle)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise FullDiskError(error.errno, error.strerror, path) from None
+        raise
+    return handle
+
+
 def unlink_quietly(files: Files, paths: Iterable[str]) -> None:
     """Remove those of the files that exist."""
     for path in paths:
@@ -304,6 +323,21 @@ def unlink_quietly(files: Files, paths: Iterable[str]) -> None:
             files.unlink(path)
         except FileNotFoundError:
             pass
+
+
+def remove_tree(files: Files, path: str) -> None:
+    """Remove a partition's directory with its files."""
+    try:
+        for name in files.listing(path):
+            files.unlink(f"{path}/{name}")
+        for name in files.directories(path):
+            try:
+                files.unlink(f"{path}/{name}")  # a link goes, not what it leads to
+            except OSError:
+                remove_tree(files, f"{path}/{name}")
+        files.remove_directory(path)
+    except FileNotFoundError:
+        pass
 
 
 def _remaining(buffers: Sequence[Buffer], skip: int) -> list[Buffer]:

@@ -16,7 +16,14 @@ from kwire.log.directory_files import (
     PARTITION_METADATA,
     encode_partition_metadata,
 )
-from kwire.log.files import Files, SystemFiles, raise_open_files_limit, write_atomically
+from kwire.log.files import (
+    Files,
+    FullDiskError,
+    SystemFiles,
+    raise_open_files_limit,
+    remove_tree,
+    write_atomically,
+)
 from kwire.log.flushing import Flusher, SyncRequest, Syncs, sync_files
 from kwire.log.loading import ExpectedTopic, Opening, load_directories
 from kwire.log.log_base import LogBase
@@ -41,7 +48,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 logger = logging.getLogger(__name__)
 
 
-__all__ = ["ConfigOf", "LogManager", "ManagerSettings", "remove_tree"]
+__all__ = ["ConfigOf", "LogManager", "ManagerSettings"]
 
 ConfigOf = Callable[[str], LogConfig]
 
@@ -493,7 +500,7 @@ class LogManager:
             self._checkpoint_busy.discard(name)
             failure = done.error()
             for directory, error in done.result() if failure is None else []:
-                self.take_offline(directory, error)
+                self._checkpoint_failed(directory, error)
                 failure = error
             again = self._checkpoint_again.pop(name, [])
             if again:
@@ -502,6 +509,13 @@ class LogManager:
 
         self.scheduler.run(write).add_done_callback(finished)
         return result
+
+    def _checkpoint_failed(self, directory: LogDirectory, error: OSError) -> None:
+        if isinstance(error, FullDiskError) and not self.goes_offline_by_writes():
+            # Nobody else has the records: they go on being read, and the next one may find space.
+            logger.error("%s: %s; it is tried again later", directory.path, error)
+        else:
+            self.take_offline(directory, error)
 
     def _offsets(self, directory: LogDirectory, value: Callable[[PartitionLog], int]) -> Offsets:
         offsets: Offsets = {}
@@ -570,21 +584,6 @@ class LogManager:
             log.abandon()
         for directory in self.directories:
             directory.unlock()
-
-
-def remove_tree(files: Files, path: str) -> None:
-    """Remove a partition's directory with its files."""
-    try:
-        for name in files.listing(path):
-            files.unlink(f"{path}/{name}")
-        for name in files.directories(path):
-            try:
-                files.unlink(f"{path}/{name}")  # a link goes, not what it leads to
-            except OSError:
-                remove_tree(files, f"{path}/{name}")
-        files.remove_directory(path)
-    except FileNotFoundError:
-        pass
 
 
 def _moved_start(log: PartitionLog) -> int:

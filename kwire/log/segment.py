@@ -360,6 +360,8 @@ class Segment:
         # Sealed indexes are read again when somebody looks something up.
         self._index = None
         self._time_index = None
+        if self._handle >= 0 and self._opened is not None:
+            self._opened(self)  # from now on it counts among the sealed ones that are open
 
     def finish_indexes(self) -> list[str]:
         """The last time entry, both index files trimmed; paths of those that were written."""

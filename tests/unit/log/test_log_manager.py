@@ -20,10 +20,11 @@ from kwire.log.directory_files import (
     parse_partition_metadata,
     parse_properties,
 )
-from kwire.log.files import SystemFiles
+from kwire.log.files import SystemFiles, remove_tree
 from kwire.log.log_config import LogConfig
 from kwire.log.log_directory import LogDirectoryError, parse_name, suffixed_name
-from kwire.log.manager import LogManager, ManagerSettings, remove_tree
+from kwire.log.manager import LogManager, ManagerSettings
+from kwire.log.open_segments import OPEN_MAX
 from kwire.log.placement import UNASSIGNED, assigned
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -281,8 +282,6 @@ def test_a_deletion_during_a_flush_is_no_failed_sync() -> None:
 
 
 def test_few_sealed_segments_are_open() -> None:
-    from kwire.log.open_segments import OPEN_MAX
-
     node = Node()
     node.configs["topic"] = LogConfig(segment_bytes=100)
     log = node.manager.create("topic", 0, TOPIC_ID)
@@ -301,6 +300,31 @@ def test_few_sealed_segments_are_open() -> None:
     logs_opened = [path for path in opened if path.endswith(".log")]
     assert len(logs_opened) == OPEN_MAX + 100
     assert len(opened) - len(closed) <= OPEN_MAX + 1
+
+
+def test_few_segments_that_were_written_are_open() -> None:
+    """Every segment that was rolled stayed open: a busy node of small ones ran out of files."""
+    node = Node()
+    node.configs["topic"] = LogConfig(segment_bytes=100)
+    log = node.manager.create("topic", 0, TOPIC_ID)
+    handles: set[int] = set()
+    inner_open, inner_close = node.disk.open, node.disk.close
+
+    def opened(path: str, **options: Any) -> int:
+        handles.add(handle := inner_open(path, **options))
+        return handle
+
+    def closed(handle: int) -> None:
+        handles.discard(handle)
+        inner_close(handle)
+
+    node.disk.open, node.disk.close = opened, closed  # type: ignore[method-assign]
+    for _ in range(OPEN_MAX + 100):
+        node.append("topic", 0)
+    node.scheduler.turn()
+    assert len(log.segments) == OPEN_MAX + 100
+    assert len(handles) <= OPEN_MAX + 1
+    assert len(read_all(log)) == OPEN_MAX + 100
 
 
 def test_a_deletion_goes_on_after_a_restart() -> None:
@@ -547,6 +571,46 @@ def test_a_checkpoint_that_fails_takes_the_directory_offline() -> None:
     node = _with_topic()
     node.disk.fault = lambda operation, path: (
         OSError(errno.EIO, "io") if "replication-offset" in path else None
+    )
+    node.manager.checkpoint_high_watermarks()
+    node.scheduler.turn()
+    assert node.failed == ["/data"]
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_a_checkpoint_for_which_there_is_no_space(
+    others: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A full disk took a single node's directory offline within seconds: nothing could be read."""
+    node = _with_topic()
+    node.manager.goes_offline_by_writes = lambda: others
+    node.disk.fault = lambda operation, path: (
+        OSError(errno.ENOSPC, "no space left on device")
+        if operation == "pwritev" and "offset-checkpoint" in path
+        else None
+    )
+    node.manager.checkpoint_high_watermarks()
+    told = node.manager.checkpoint_log_starts()
+    node.scheduler.turn()
+    assert node.failed == (["/data"] if others else [])
+    assert isinstance(told.error(), OSError), "DeleteRecords was not made durable"
+    if others:
+        return
+    assert "tried again later" in caplog.text
+    log: Any = node.manager.get("topic", 0)
+    assert len(read_all(log)) == log.log_end_offset > 0
+    node.disk.fault = None
+    node.manager.checkpoint_high_watermarks()
+    node.scheduler.turn()
+    assert node.disk.read_file("/data/replication-offset-checkpoint") == b"0\n1\ntopic 0 3\n"
+
+
+def test_a_checkpoint_that_cannot_be_synced_is_not_tried_again() -> None:
+    node = _with_topic()
+    node.disk.fault = lambda operation, path: (
+        OSError(errno.ENOSPC, "no space left on device")
+        if operation == "fdatasync" and "offset-checkpoint" in path
+        else None
     )
     node.manager.checkpoint_high_watermarks()
     node.scheduler.turn()
