@@ -212,7 +212,12 @@ class Cluster:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._signalled, stop)
         watchers = [asyncio.ensure_future(self._run_node(node, stop)) for node in self._nodes]
-        await stop
+        nobody: asyncio.Future[Any] = asyncio.ensure_future(asyncio.wait(watchers))
+        ends: list[asyncio.Future[Any]] = [stop, nobody]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        if not stop.done():
+            sys.stderr.write("kwire: no broker is left\n")
+            return EXIT_FAILED
         self._is_stopping = True
         self._terminate()
         _done, late = await asyncio.wait(watchers, timeout=STOP_TIMEOUT_S)

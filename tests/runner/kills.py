@@ -133,7 +133,11 @@ class KwireBrokers:
                 start_new_session=True,
             )
         assert self._process.stdout is not None
-        line = self._process.stdout.readline().decode()
+        try:
+            line = self._process.stdout.readline().decode()
+        except BaseException:
+            self.close()
+            raise
         if not line.startswith(READY):
             raise SystemExit(f"kills: not ready: {log.read_text()}")
         self.bootstrap = line.removeprefix(READY).strip()

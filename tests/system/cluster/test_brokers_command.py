@@ -168,6 +168,19 @@ def test_nodes_that_are_killed_come_back_by_themselves(command: Command) -> None
     assert all(is_gone(pid) for pid in pids)
 
 
+def test_the_command_ends_when_no_node_can_be_started_again(command: Command) -> None:
+    command.wait_ready()
+    for path in command.data.glob("broker-*.properties"):
+        path.unlink()
+    for pid in command.pids():
+        os.kill(pid, signal.SIGKILL)
+    assert command.process.wait(60) == 1
+    told = command.errors.read_text().splitlines()
+    assert told[-1] == "kwire: no broker is left"
+    assert sum("before it was ready" in line for line in told) == 3
+    assert sum("No such file or directory" in line for line in told) == 3
+
+
 def test_the_nodes_end_with_the_command_however_it_ends(command: Command) -> None:
     command.wait_ready()
     command.process.kill()
