@@ -12,12 +12,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.protocol.records import BatchHeader, check_crc, kernel, next_batch_size, parse_header
 from kwire.protocol.records.header import CODEC_MASK, MAGIC_CURRENT, RECORDS_POSITION
 from kwire.protocol.records.legacy import read_message
 from kwire.protocol.records.reading import failure, records_payload, walk_batch
-from kwire.spark.segment_plan import INT64_MIN, SegmentTask, overlaps
+from kwire.spark.segment_plan import HEADER_BYTES, INT64_MIN, SegmentTask, overlaps
 from kwire.spark.stores import Store, open_store
 
 CHUNK_BYTES = 4 << 20
@@ -34,7 +34,7 @@ Row = tuple[int, int, bytes | None, bytes | None, Sequence[tuple[Any, bytes | No
 
 
 class DamagedSegmentError(Exception):
-    """A segment that is not the newest holds what no broker wrote; names file and position."""
+    """A segment holds what no broker wrote and no crash leaves; names file and position."""
 
 
 def read_segment(task: SegmentTask, columns: Sequence[str]) -> Iterator[Any]:
@@ -88,6 +88,7 @@ def _batches(task: SegmentTask) -> Iterator[tuple[bytes, int, BatchHeader, int]]
     start = start_position(store, task)
     size_bytes = task.segment.size_bytes
     chunk_bytes = CHUNK_BYTES
+    least = task.segment.base_offset
     while start < size_bytes:
         data = store.read(task.log_path, start, min(chunk_bytes, size_bytes - start))
         position = 0
@@ -102,7 +103,17 @@ def _batches(task: SegmentTask) -> Iterator[tuple[bytes, int, BatchHeader, int]]
                 ) from None
             if not batch_bytes:
                 break
-            yield data, position, parse_header(data, position), start + position
+            header = parse_header(data, position)
+            # No checksum covers a batch's offset: only that offsets ascend tells that it is right.
+            if header.base_offset < least:
+                if task.is_newest and not check_crc(data, position, header):
+                    return
+                raise DamagedSegmentError(
+                    f"{task.log_path}: offset {header.base_offset} behind {least - 1} "
+                    f"at position {start + position}"
+                )
+            least = header.next_offset
+            yield data, position, header, start + position
             position += batch_bytes
         if not position and (chunk_bytes := _larger(task, data, start, chunk_bytes)) == 0:
             return
@@ -134,7 +145,21 @@ def start_position(store: Store, task: SegmentTask) -> int:
     offsets, positions = _index(store.read(f"{task.folder}/{segment.offset_index}"))
     # The greatest entry below: an entry's offset is its batch's last, the position its start.
     at = bisect_right(offsets, min(offset, 0x7FFFFFFF)) - 1
-    return positions[at] if at >= 0 and positions[at] < segment.size_bytes else 0
+    if at < 0:
+        return 0
+    last_offset = segment.base_offset + offsets[at]
+    return positions[at] if _ends_with(store, task, positions[at], last_offset) else 0
+
+
+def _ends_with(store: Store, task: SegmentTask, position: int, last_offset: int) -> bool:
+    """Whether the batch with this last offset begins here: an index has no checksum either."""
+    if not 0 <= position <= task.segment.size_bytes - HEADER_BYTES:
+        return False
+    try:
+        header = parse_header(store.read(task.log_path, position, HEADER_BYTES))
+    except (KafkaError, MalformedError):
+        return False
+    return header.next_offset - 1 == last_offset
 
 
 def _index(data: bytes) -> tuple[list[int], list[int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -258,3 +259,24 @@ def test_options_count_however_they_are_written() -> None:
     assert parse_selection({name.upper(): value for name, value in written.items()}) == wanted
     with pytest.raises(ValueError, match="partitions '1,x' are no numbers"):
         parse_selection({"Partitions": "1,x"})
+
+
+@pytest.mark.parametrize("newest", [True, False])
+def test_an_offset_that_is_not_where_it_belongs_is_damage(tmp_path: Path, newest: bool) -> None:
+    """No checksum covers it: the records of the batch were passed over without a word."""
+    data = bytearray(batch(0, 5) + batch(5, 5) + batch(10, 5))
+    second = len(batch(0, 5))
+    data[second : second + 8] = b"\xff" * 8
+    partition(tmp_path, {0: bytes(data)} | ({} if newest else {15: batch(15, 5)}))
+    with pytest.raises(DamagedSegmentError, match=rf"offset -1 .* at position {second}"):
+        offsets(tmp_path)
+
+
+@pytest.mark.parametrize("entry", [(2, 1), (5, 9999), (7, 0), (6, -60)])
+def test_an_index_that_does_not_fit_its_log_is_not_believed(
+    tmp_path: Path, entry: tuple[int, int]
+) -> None:
+    """Reading began in the middle of a batch, or behind what was wanted."""
+    folder = partition(tmp_path, {0: batch(0, 5) + batch(5, 5) + batch(10, 5)})
+    (folder / f"{0:020d}.index").write_bytes(struct.pack(">ii", *entry))
+    assert offsets(tmp_path, offset_min=7) == list(range(7, 15))
