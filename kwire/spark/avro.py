@@ -37,6 +37,10 @@ def compile_schema(text: str) -> Reader:
     """A reader for the schema (JSON); raises AvroError."""
     try:
         schema = json.loads(text)
+        # Names that cannot be written are seen here, not in each of the values that hold them.
+        json.dumps(schema, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise AvroError("the schema has half a character") from None
     except ValueError as error:
         raise AvroError(f"the schema is no JSON: {error}") from None
     return _compile(schema, {}, "")

@@ -14,6 +14,7 @@ import pathlib
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from http.client import HTTPException
 from typing import Any
 
 from kwire.spark.avro import AvroError, Reader, compile_schema, decode
@@ -62,12 +63,17 @@ def decode_json(value: bytes) -> tuple[int | None, str]:
     schema_id, body = split_header(value)
     try:
         text = body.decode()
-        json.loads(text, parse_constant=_refuse)
+        # Numbers are only looked at: Python would refuse those of more than some thousand digits.
+        json.loads(text, parse_constant=_refuse, parse_int=_pass, parse_float=_pass)
     except UnicodeDecodeError as error:
         raise Undecodable(f"no UTF-8 at byte {error.start}") from None
     except (ValueError, RecursionError) as error:
         raise Undecodable(f"no JSON: {str(error)[:200]}") from None
     return schema_id, text
+
+
+def _pass(digits: str) -> int:
+    return 0
 
 
 def _refuse(name: str) -> Any:
@@ -110,7 +116,12 @@ class AvroSchemas:
     def _text(self, schema_id: int) -> str | None:
         if self._folder is not None:
             path = pathlib.Path(self._folder) / f"{schema_id}.avsc"
-            return path.read_text() if path.exists() else None
+            try:
+                return path.read_text(encoding="utf-8", errors="replace")
+            except (FileNotFoundError, IsADirectoryError):
+                return None
+            except OSError as error:
+                raise SchemaUnavailable(f"{path}: {error.strerror}") from None
         url = f"{(self._registry or '').rstrip('/')}/schemas/ids/{schema_id}"
         try:
             with urllib.request.urlopen(url, timeout=REGISTRY_TIMEOUT_S) as response:
@@ -119,8 +130,10 @@ class AvroSchemas:
             if error.code == 404:
                 return None
             raise SchemaUnavailable(f"{url}: status {error.code}") from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, HTTPException) as error:
             raise SchemaUnavailable(f"{url}: {error}") from None
+        if not isinstance(answer, dict):
+            raise SchemaUnavailable(f"{url}: the answer is no object of JSON")
         if answer.get("schemaType", "AVRO") != "AVRO":
             return None
         schema = answer.get("schema")

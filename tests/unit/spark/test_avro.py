@@ -210,3 +210,19 @@ def test_schemas_of_a_registry() -> None:
     assert asked.count("/base/schemas/ids/1") == 1
     with pytest.raises(SchemaUnavailable):
         schemas.decode(b"\0\0\0\0\5")
+
+
+def test_a_folder_of_schemas_that_are_none_is_a_reason_not_a_failure(tmp_path: Any) -> None:
+    (tmp_path / "1.avsc").write_bytes(b"\xff\xfe")
+    (tmp_path / "2.avsc").mkdir()
+    half = {"type": "enum", "name": "e", "symbols": ["\ud800"]}
+    (tmp_path / "3.avsc").write_text(json.dumps(half))
+    schemas = AvroSchemas(None, str(tmp_path))
+    for schema_id, reason in ((1, "no JSON"), (2, "not known"), (3, "half a character")):
+        with pytest.raises(Undecodable, match=reason):
+            schemas.decode(struct.pack(">bi", 0, schema_id) + b"\0")
+
+
+def test_json_numbers_of_any_length_decode() -> None:
+    text = "[" + "1" * 10_000 + ", 1." + "0" * 10_000 + "]"
+    assert decode_json(text.encode()) == (None, text)
