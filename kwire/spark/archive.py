@@ -9,6 +9,7 @@ beside the lake that could say something else.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import datetime
 import hashlib
@@ -17,29 +18,40 @@ from typing import Any
 
 from kwire.clock import SystemClock, SystemRandom
 from kwire.spark import lake
+from kwire.spark.archive_source import load_archive, parse_time
 from kwire.spark.client_settings import check_settings
 from kwire.spark.cluster import EARLIEST, LATEST, Cluster, Partition, partitions_of
 from kwire.spark.decoding import add_decoding_options, check_decoding, decoder_of
 from kwire.spark.job import (
     EXIT_DONE,
+    EXIT_INTERRUPTED,
     FinalError,
     Job,
     JobError,
     Progress,
     UsageError,
     add_kafka_options,
+    check_patience,
     check_pattern,
-    check_topic,
+    check_topics,
     one_line,
     pairs,
     require,
     run_job,
 )
-from kwire.spark.lake_files import open_lake_files
+from kwire.spark.lake_files import check_folder, is_local, open_lake_files
 from kwire.spark.lake_log import DEAD_LETTERS, RECORDS, LakeLog, LakeState
 from kwire.spark.maintenance import add_maintenance_options, check_maintenance, maintain
-from kwire.spark.session import open_session
-from kwire.spark.topic_source import Ranges, limit_ranges, ranges_lag, read_ranges
+from kwire.spark.session import lost_jvm, open_session
+from kwire.spark.topic_source import (
+    Ranges,
+    check_ends,
+    check_not_replaced,
+    limit_ranges,
+    ranges_lag,
+    read_ranges,
+    replaced,
+)
 from kwire.spark.watching import Watch
 
 RETRY_PAUSE_S = 2.0
@@ -53,15 +65,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lake", metavar="FOLDER", help="where to: a path or an URI Spark knows")
     parser.add_argument("--once", action="store_true", help="up to what is there now, then end")
     parser.add_argument("--interval", type=float, default=10.0, metavar="S", help="between looks")
-    parser.add_argument("--batch-records", type=int, default=2_000_000, metavar="N")
     parser.add_argument(
-        "--from", dest="start", default=EARLIEST, help="earliest, latest or ms since 1970, at first"
+        "--batch-records", type=int, default=2_000_000, metavar="N", help="at most, in a commit"
     )
     parser.add_argument(
-        "--isolation", default="read_committed", choices=("read_committed", "read_uncommitted")
+        "--from", dest="start", default=EARLIEST, help="at first: earliest, latest or a time"
+    )
+    parser.add_argument(
+        "--isolation",
+        default="read_committed",
+        choices=("read_committed", "read_uncommitted"),
+        help="of transactions",
     )
     parser.add_argument("--name", help="of this writer, if several share the lake")
-    parser.add_argument("--compression", default="zstd", choices=COMPRESSIONS)
+    parser.add_argument("--compression", default="zstd", choices=COMPRESSIONS, help="of files")
     parser.add_argument("--tasks", type=int, default=0, metavar="N", help="at least so many tasks")
     parser.add_argument(
         "--allow-gaps", action="store_true", help="go on when records were deleted before"
@@ -75,24 +92,26 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def check(options: argparse.Namespace) -> None:
     require(options, "lake")
+    check_folder(options.lake, "--lake")
     check_decoding(options)
     check_maintenance(options)
     if options.maintain_only:
+        if is_local(options.lake):
+            load_archive(options.lake)
         return
     require(options, "bootstrap")
     options.settings = pairs(options.kafka_option, "--kafka-option")
     check_settings(options.settings)
     if bool(options.topics) == bool(options.pattern):
         raise UsageError("give either --topics or --pattern")
-    options.topic_list = [name for name in (options.topics or "").split(",") if name]
-    for name in options.topic_list:
-        check_topic(name, "--topics")
+    options.topic_list = check_topics(options.topics)
     if options.pattern:
         check_pattern(options.pattern, "--pattern")
-    if options.start not in (EARLIEST, LATEST) and not options.start.isdecimal():
-        raise UsageError(f"--from {options.start}: neither earliest, latest nor milliseconds")
-    if options.batch_records < 1 or options.interval < 0 or options.retry_seconds < 0:
-        raise UsageError("--batch-records, --interval and --retry-seconds must not be negative")
+    if options.start not in (EARLIEST, LATEST) and parse_time(options.start, "--from") is None:
+        raise UsageError(f"--from {options.start}: neither earliest, latest nor a time")
+    if options.batch_records < 1 or options.interval < 0:
+        raise UsageError("--batch-records must be above 0, --interval not below")
+    check_patience(options.retry_seconds)
     if options.name and not all(letter.isalnum() or letter in "-_" for letter in options.name):
         raise UsageError(f"--name {options.name}: letters, digits, - and _ only")
 
@@ -130,6 +149,7 @@ class Archiver:
         self.cluster = Cluster(options.bootstrap, options.settings)
         self.committed = options.isolation == "read_committed"
         self.totals = Totals()
+        self.is_complete = False
         self._sequence = 0
 
     def open(self) -> None:
@@ -140,43 +160,56 @@ class Archiver:
     def remove_left_overs(self) -> None:
         """Remove files of this writer that no commit names. Again at the end: the executors of a
         session whose driver was killed may have gone on for a moment."""
-        left = lake.orphans(self.log.files, self.log.state, self.log.writer)
-        if left:
-            self.progress.say(f"removing {len(left)} files of an attempt that did not end")
-            self.log.files.delete(left)
+        if removed := lake.remove_orphans(self.log):
+            self.progress.say(f"{removed} files removed of an attempt that did not end")
 
     def run(self) -> None:
-        """Batches until there is nothing new (--once) or it is time to stop."""
+        """Batches until there is nothing new (--once: it is complete) or it is time to stop."""
+        try:
+            self._run()
+        except BaseException:
+            # Best done here: plain readers would see it until this writer is started again.
+            with contextlib.suppress(Exception):
+                lake.discard_session(self.log)
+            raise
+
+    def _run(self) -> None:
         failing_since: float | None = None
         while not self.progress.stopping:
             try:
+                if failing_since is not None:
+                    self.remove_left_overs()
                 lag = self.batch()
                 failing_since = None
             except (FinalError, UsageError):
                 raise
             except Exception as error:
+                if lost_jvm():
+                    raise
                 now_s = time.monotonic()
                 failing_since = failing_since or now_s
                 if now_s - failing_since > self.options.retry_seconds:
                     raise JobError(f"gave up after {one_line(error)}") from error
                 self.progress.say(f"{one_line(error)}; trying again")
-                self.remove_left_overs()
                 self.progress.wait(RETRY_PAUSE_S)
                 continue
             if lag == 0:
                 if self.options.once:
+                    self.is_complete = True
                     return
                 self.progress.wait(self.options.interval)
 
     def batch(self) -> int:
         """One batch; how many offsets are left behind it."""
         topics, starts, ends = self._positions()
+        self._begin(topics, starts)
         ranges = limit_ranges(starts, ends, self.options.batch_records)
         if not ranges:
             return 0
         prefix = self._next_prefix()
         with Watch(self.spark, self.progress):
             added = self._write(ranges, prefix)
+        check_not_replaced(self.cluster, {topic: topics[topic] for topic, _ in ranges})
         self.log.files.sync(file.path for file in added)
         now_ms = self.clock.wall_ms()
         offsets = {key: end for key, (_, end) in ranges.items()}
@@ -205,12 +238,8 @@ class Archiver:
             raise FinalError(f"topic {missing[0]}: not found")
         state = self.log.state
         for name, info in topics.items():
-            known = state.topics.get(name, info.topic_id)
-            if known != info.topic_id:
-                raise FinalError(
-                    f"topic {name} was deleted and created again since it was archived; "
-                    "archive it into another lake"
-                )
+            if state.topics.get(name, info.topic_id) != info.topic_id:
+                raise replaced(name)
         partitions = partitions_of(topics)
         firsts = self.cluster.offsets(partitions, EARLIEST)
         ends = self.cluster.offsets(partitions, LATEST, committed=self.committed)
@@ -237,10 +266,24 @@ class Archiver:
                     raise FinalError(f"{gap}; --allow-gaps goes on behind them")
                 self.totals.gaps.append(gap)
                 start = firsts[key]
-            if start > ends[key] and key in state.offsets and not self.committed:
-                raise FinalError(f"{key[0]}-{key[1]} ends at {ends[key]}, before what is archived")
             starts[key] = start
+        check_ends(self.cluster, starts, ends)
         return starts
+
+    def _begin(self, topics: dict[str, str], starts: dict[Partition, int]) -> None:
+        """Where --from is not the beginning, where it was at first is kept: what comes behind it
+        belongs to the archive, also what comes before there is a first batch."""
+        new = {key: start for key, start in starts.items() if key not in self.log.state.offsets}
+        if self.options.start == EARLIEST or not new:
+            return
+        commit = self.log.new_commit(
+            "begin",
+            self.clock.wall_ms(),
+            offsets=new,
+            topics={topic: topics[topic] for topic, _ in new},
+        )
+        ranges = {key: (start, start) for key, start in new.items()}
+        self.log.commit(commit, lambda state: _check_unmoved(state, ranges))
 
     def _chosen(
         self, new: list[Partition], new_topics: set[str], ends: dict[Partition, int]
@@ -248,7 +291,7 @@ class Archiver:
         wanted = [key for key in new if key[0] in new_topics]
         if self.options.start == LATEST:
             return {key: ends[key] for key in wanted}
-        found = self.cluster.offsets(wanted, int(self.options.start))
+        found = self.cluster.offsets(wanted, parse_time(self.options.start, "--from") or 0)
         return {key: offset if offset >= 0 else ends[key] for key, offset in found.items()}
 
     def _next_prefix(self) -> str:
@@ -319,6 +362,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
         if not log.exists():
             raise UsageError(f"--lake {options.lake}: no lake there")
         log.open(SystemClock().wall_ms())
+        lake.remove_orphans(log)
         return EXIT_DONE, {"lake": options.lake, **maintain(spark, log, options, progress)}
     cluster = Cluster(options.bootstrap, options.settings)
     found = cluster.describe(cluster.matching(options.topic_list, options.pattern))
@@ -331,6 +375,8 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
     archiver.run()
     archiver.remove_left_overs()
     maintained = maintain(spark, archiver.log, options, progress)
+    # Stopped between batches: fine for a job that goes on for ever, not all of --once.
+    status = EXIT_INTERRUPTED if options.once and not archiver.is_complete else EXIT_DONE
     state = archiver.log.state
     summary = {
         "lake": options.lake,
@@ -340,7 +386,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
         "offsets": {f"{topic}-{n}": offset for (topic, n), offset in sorted(state.offsets.items())},
         "ended": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
-    return EXIT_DONE, summary
+    return status, summary
 
 
 JOB = Job(
@@ -353,6 +399,7 @@ JOB = Job(
     add_options=add_options,
     check=check,
     run=run,
+    in_batches=True,
 )
 
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
 from kwire.spark import lake
 from kwire.spark.conditions import check_condition
-from kwire.spark.job import UsageError, check_topic, one_line
+from kwire.spark.job import UsageError, check_topics, one_line
 from kwire.spark.lake_files import open_lake_files
 from kwire.spark.lake_log import DataFile, LakeLog
+
+PARTITION_MAX = (1 << 31) - 1
+# Spark counts microseconds in 64 bits.
+TIME_MAX_MS = (1 << 63) // 1000 - 1
+_NUMBER = re.compile(r"-?[0-9]{1,18}\Z")
 
 
 def add_range_options(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +27,7 @@ def add_range_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--partitions", metavar="0,1", help="only these partitions")
     group.add_argument("--from-time", metavar="TIME", help="ms since 1970 or ISO 8601 (UTC)")
     group.add_argument("--to-time", metavar="TIME", help="not included")
-    group.add_argument("--from-offset", type=int, metavar="N")
+    group.add_argument("--from-offset", type=int, metavar="N", help="in each partition")
     group.add_argument("--to-offset", type=int, metavar="N", help="not included")
     group.add_argument("--keys", metavar="A,B", help="only records with these keys (UTF-8)")
     group.add_argument("--where", metavar="SQL", help="a condition on the columns")
@@ -32,12 +38,13 @@ def check_range(options: argparse.Namespace, columns: Collection[str]) -> None:
 
     `columns`: what a condition may name.
     """
-    topics = [check_topic(name, "--topics") for name in (options.topics or "").split(",") if name]
-    options.topic_list = topics or None
+    options.topic_list = check_topics(options.topics) or None
     try:
         numbers = [int(text) for text in (options.partitions or "").split(",") if text]
     except ValueError:
         raise UsageError(f"--partitions {options.partitions}: expected numbers") from None
+    if options.partitions is not None and not all(0 <= n <= PARTITION_MAX for n in numbers or [-1]):
+        raise UsageError(f"--partitions {options.partitions}: expected numbers from 0")
     options.partition_list = numbers or None
     options.from_ms = parse_time(options.from_time, "--from-time")
     options.to_ms = parse_time(options.to_time, "--to-time")
@@ -55,8 +62,11 @@ def parse_time(text: str | None, option: str) -> int | None:
     """Milliseconds since 1970 of a number or an ISO 8601 moment (UTC without a zone)."""
     if text is None:
         return None
-    if text.lstrip("-").isdecimal():
-        return int(text)
+    if _NUMBER.match(text):
+        number = int(text)
+        if abs(number) > TIME_MAX_MS:
+            raise UsageError(f"{option} {text}: milliseconds beyond what a timestamp can hold")
+        return number
     try:
         moment = datetime.datetime.fromisoformat(text)
     except ValueError:
@@ -69,9 +79,12 @@ def parse_time(text: str | None, option: str) -> int | None:
 def load_archive(location: str, spark: Any = None) -> LakeLog:
     """The log of a lake, up to date; UsageError when there is none."""
     log = LakeLog(open_lake_files(location, spark))
-    if not log.exists():
-        raise UsageError(f"{location}: no archive there")
-    log.load()
+    try:
+        if not log.exists():
+            raise UsageError(f"{location}: no archive there")
+        log.load()
+    except OSError as error:
+        raise UsageError(f"{location}: {error.strerror or one_line(error)}") from None
     return log
 
 

@@ -21,6 +21,7 @@ from kwire.spark.job import (
     Progress,
     UsageError,
     add_kafka_options,
+    check_output,
     pairs,
     run_job,
 )
@@ -41,9 +42,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--left", metavar="SIDE", help=side)
     parser.add_argument("--right", metavar="SIDE", help="the same, of what is compared with it")
     parser.add_argument("--right-bootstrap", metavar="HOST:PORT", help="if on another cluster")
-    parser.add_argument("--right-kafka-option", metavar="NAME=VALUE", action="append", default=[])
     parser.add_argument(
-        "--isolation", default="read_committed", choices=("read_committed", "read_uncommitted")
+        "--right-kafka-option",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="-o of that cluster",
+    )
+    parser.add_argument(
+        "--isolation",
+        default="read_committed",
+        choices=("read_committed", "read_uncommitted"),
+        help="of transactions",
     )
     parser.add_argument(
         "--common", action="store_true", help="only offsets that both sides reach, by partition"
@@ -79,6 +89,7 @@ def check(options: argparse.Namespace) -> None:
         if name not in PARTS:
             raise UsageError(f"--ignore {name}: not one of {', '.join(PARTS)}")
     options.renames = pairs(options.rename, "--rename")
+    check_output(options.report, "--report")
     check_side(options.left_side, "--left")
     check_side(options.right_side, "--right")
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from kwire.spark.client_settings import client_config
-from kwire.spark.job import JobError
+from kwire.spark.job import JobError, UsageError
 
 TIMEOUT_S = 30.0
 # librdkafka ends a request itself; this is for a future that it forgets.
@@ -32,20 +32,34 @@ class TopicInfo(NamedTuple):
     partitions: tuple[int, ...]
 
 
-def ignore(*_: Any) -> None:
-    """A callback for what librdkafka tells about connections: errors come with the requests."""
-
-
 class Cluster:
     """A cluster by its bootstrap address and settings (Kafka's names)."""
 
     def __init__(self, bootstrap: str, settings: Mapping[str, str] | None = None) -> None:
+        from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
         self.bootstrap = bootstrap
         self.settings = dict(settings or {})
+        self.trouble = ""
         config: dict[str, Any] = client_config(bootstrap, self.settings)
-        self._admin = AdminClient({**config, "log_level": 0, "error_cb": ignore})
+        try:
+            self._admin = AdminClient({**config, "log_level": 0, "error_cb": self._note})
+        except KafkaException as error:
+            raise UsageError(f"--kafka-option: {_reason(error)}") from None
+
+    def _note(self, error: Any) -> None:
+        """What librdkafka tells of connections: the reason, where an answer does not come."""
+        from confluent_kafka import KafkaError
+
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self.trouble = str(error.str())
+
+    def _reason(self, error: BaseException) -> str:
+        """Why a request failed, and what is wrong with the connections where it got no answer."""
+        reason = _reason(error)
+        self._admin.poll(0)
+        return f"{reason} ({self.trouble})" if self.trouble and _is_silence(error) else reason
 
     def topic_names(self) -> list[str]:
         """All topics but the internal ones; JobError when no broker answers."""
@@ -54,7 +68,7 @@ class Cluster:
         try:
             metadata = self._admin.list_topics(timeout=TIMEOUT_S)
         except (KafkaException, TimeoutError) as error:
-            raise JobError(f"{self.bootstrap}: {_reason(error)}") from None
+            raise JobError(f"{self.bootstrap}: {self._reason(error)}") from None
         return sorted(name for name in metadata.topics if not name.startswith("__"))
 
     def matching(self, topics: Iterable[str], pattern: str | None) -> list[str]:
@@ -78,7 +92,7 @@ class Cluster:
             except (KafkaException, TimeoutError) as error:
                 if _code(error) == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     continue
-                raise JobError(f"topic {name}: {_reason(error)}") from None
+                raise JobError(f"topic {name}: {self._reason(error)}") from None
             numbers = tuple(sorted(partition.id for partition in described.partitions))
             found[name] = TopicInfo(name, str(described.topic_id), numbers)
         return found
@@ -118,7 +132,7 @@ class Cluster:
                 )
             except (KafkaException, TimeoutError) as error:
                 name = f"{partition.topic}-{partition.partition}"
-                raise JobError(f"offsets of {name}: {_reason(error)}") from None
+                raise JobError(f"offsets of {name}: {self._reason(error)}") from None
         return found
 
     def create_topic(
@@ -138,7 +152,7 @@ class Cluster:
             )
         except (KafkaException, TimeoutError) as error:
             if _code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise JobError(f"creating {name}: {_reason(error)}") from None
+                raise JobError(f"creating {name}: {self._reason(error)}") from None
         self._await_leaders(name, 1)
 
     def _await_leaders(self, name: str, partitions: int) -> None:
@@ -174,7 +188,7 @@ class Cluster:
         try:
             futures[name].result(FUTURE_TIMEOUT_S)
         except (KafkaException, TimeoutError) as error:
-            raise JobError(f"partitions of {name}: {_reason(error)}") from None
+            raise JobError(f"partitions of {name}: {self._reason(error)}") from None
         self._await_leaders(name, count)
 
     def topic_configs(self, name: str) -> dict[str, str]:
@@ -187,7 +201,7 @@ class Cluster:
         try:
             entries = futures[resource].result(FUTURE_TIMEOUT_S)
         except (KafkaException, TimeoutError) as error:
-            raise JobError(f"configs of {name}: {_reason(error)}") from None
+            raise JobError(f"configs of {name}: {self._reason(error)}") from None
         own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
         return {key: e.value for key, e in entries.items() if e.source == own and e.value}
 
@@ -200,7 +214,7 @@ class Cluster:
                 FUTURE_TIMEOUT_S
             )
         except (KafkaException, TimeoutError) as error:
-            raise JobError(f"groups of {self.bootstrap}: {_reason(error)}") from None
+            raise JobError(f"groups of {self.bootstrap}: {self._reason(error)}") from None
         idle = (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
         return {
             group.group_id: group.state not in idle
@@ -217,7 +231,7 @@ class Cluster:
         try:
             found = futures[group].result(FUTURE_TIMEOUT_S).topic_partitions
         except (KafkaException, TimeoutError) as error:
-            raise JobError(f"offsets of group {group}: {_reason(error)}") from None
+            raise JobError(f"offsets of group {group}: {self._reason(error)}") from None
         return {(p.topic, p.partition): p.offset for p in found if p.offset >= 0}
 
     def set_group_offsets(self, group: str, offsets: Mapping[Partition, int]) -> str | None:
@@ -231,7 +245,7 @@ class Cluster:
         try:
             futures[group].result(FUTURE_TIMEOUT_S)
         except (KafkaException, TimeoutError) as error:
-            return _reason(error)
+            return self._reason(error)
         return None
 
 
@@ -239,6 +253,13 @@ def _code(error: BaseException) -> int | None:
     """librdkafka's error code; None for a wait that ended."""
     found: Any = error.args[0] if error.args else None
     return int(found.code()) if hasattr(found, "code") else None
+
+
+def _is_silence(error: BaseException) -> bool:
+    from confluent_kafka import KafkaError
+
+    silent = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, None)
+    return _code(error) in silent
 
 
 def _reason(error: BaseException) -> str:

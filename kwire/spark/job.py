@@ -7,7 +7,8 @@
     130  interrupted
 
 What a person reads goes to stderr, the summary (one line of JSON) to stdout and `--summary FILE`.
-SIGTERM and the first SIGINT let the batch at hand end; a second SIGINT does not wait.
+In jobs that work in batches SIGTERM and the first SIGINT let the batch at hand end, a second SIGINT
+does not wait; other jobs end at once.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
+import os
 import pathlib
 import re
 import signal
@@ -29,6 +32,9 @@ EXIT_USAGE = 2
 EXIT_FAILED = 3
 EXIT_INTERRUPTED = 130
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}\Z")
+INT64_MAX = (1 << 63) - 1
+# librdkafka counts it in milliseconds of 31 bits.
+PATIENCE_MAX_S = 2_000_000.0
 
 
 class UsageError(Exception):
@@ -48,10 +54,22 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(message)
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Help that tells the default of every option that has one worth telling."""
+
+    def _get_help_string(self, action: argparse.Action) -> str:
+        default, text = action.default, action.help or ""
+        if not default or isinstance(default, bool | list) or default == argparse.SUPPRESS:
+            return text
+        told = f"{default:g}" if isinstance(default, float) else default
+        return f"{text}{' ' if text else ''}(default: {told})"
+
+
 @dataclasses.dataclass(frozen=True)
 class Job:
     """A job by name. `add_options` declares, `check` refuses what cannot work (before Spark
-    starts), `run` does it and returns (exit status, summary)."""
+    starts), `run` does it and returns (exit status, summary). `in_batches`: it looks at
+    `Progress.stopping` between batches; another job is interrupted where it is."""
 
     name: str
     summary: str
@@ -61,6 +79,7 @@ class Job:
     check: Callable[[argparse.Namespace], None]
     run: Callable[[argparse.Namespace, Progress], tuple[int, dict[str, Any]]]
     needs_kafka: bool = True
+    in_batches: bool = False
 
 
 class Progress:
@@ -117,11 +136,12 @@ class Progress:
         while not self.stopping and (left_s := deadline_s - time.monotonic()) > 0:
             time.sleep(min(left_s, 0.2))
 
-    def stop_on_signals(self) -> None:
-        """SIGTERM and SIGINT ask to stop; the second SIGINT interrupts."""
+    def stop_on_signals(self, in_batches: bool) -> None:
+        """SIGTERM and SIGINT ask to stop; the second SIGINT interrupts, without batches the first
+        of either."""
 
         def ask(number: int, _: Any) -> None:
-            if self.stopping and number == signal.SIGINT:
+            if not in_batches or (self.stopping and number == signal.SIGINT):
                 raise KeyboardInterrupt
             self.stopping = True
             self.say("stopping after the batch at hand")
@@ -137,7 +157,7 @@ def parser_of(job: Job) -> argparse.ArgumentParser:
         description=job.description,
         epilog=f"Example:\n  {job.example}\n\nExit status: 0 done, 1 differences (audit), "
         "2 wrong options, 3 failed (run it again), 130 interrupted.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Help,
         allow_abbrev=False,
     )
     job.add_options(parser)
@@ -192,6 +212,45 @@ def check_pattern(text: str, option: str) -> str:
     return text
 
 
+def check_topics(text: str | None, option: str = "--topics") -> list[str]:
+    """The names of a list with commas, each once; [] without the option."""
+    if text is None:
+        return []
+    names = list(dict.fromkeys(name for name in text.split(",") if name))
+    if not names:
+        raise UsageError(f"{option} {text}: names no topic")
+    return [check_topic(name, option) for name in names]
+
+
+def check_output(path: str | None, option: str) -> None:
+    """UsageError when a file that is written at the end of a job cannot be written at all."""
+    if not path:
+        return
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise UsageError(f"{option} {path}: no folder {folder}")
+    if os.path.isdir(path):
+        raise UsageError(f"{option} {path}: is a folder")
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise UsageError(f"{option} {path}: may not be written")
+
+
+def check_patience(seconds: float) -> None:
+    """UsageError when `--retry-seconds` is no time that a client can wait."""
+    if not 0 <= seconds <= PATIENCE_MAX_S:
+        raise UsageError(f"--retry-seconds {seconds:g}: expected 0 to {PATIENCE_MAX_S:,.0f}")
+
+
+def _check_numbers(options: argparse.Namespace) -> None:
+    """Numbers are finite and fit into 64 bits, whatever they mean."""
+    for name, value in vars(options).items():
+        option = "--" + name.replace("_", "-")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise UsageError(f"{option} {value}: not a finite number")
+        if isinstance(value, int) and not -INT64_MAX <= value <= INT64_MAX:
+            raise UsageError(f"{option} {value}: more than 64 bits")
+
+
 def require(options: argparse.Namespace, name: str) -> None:
     """UsageError when the option is not given."""
     if not getattr(options, name.replace("-", "_")):
@@ -207,27 +266,35 @@ def run_job(job: Job, arguments: Sequence[str] | None = None) -> int:
     try:
         options = parser.parse_args(sys.argv[1:] if arguments is None else list(arguments))
         pairs(options.spark_conf, "--spark-conf")
+        _check_numbers(options)
+        check_output(options.summary, "--summary")
+        _require_installed(job, options)
         job.check(options)
-        _require_installed(job)
+        progress = Progress(job.name, options.quiet)
+        progress.stop_on_signals(job.in_batches)
+        status, summary = job.run(options, progress)
+        _finish(job, options, progress, status, summary)
     except SystemExit as stop:  # --help
         return int(stop.code or 0)
     except UsageError as error:
         sys.stderr.write(f"kwire spark {job.name}: {error}\n")
         return EXIT_USAGE
-    progress = Progress(job.name, options.quiet)
-    progress.stop_on_signals()
-    try:
-        status, summary = job.run(options, progress)
-        _finish(job, options, progress, status, summary)
-    except UsageError as error:
-        sys.stderr.write(f"kwire spark {job.name}: {error}\n")
-        return EXIT_USAGE
     except KeyboardInterrupt:
+        sys.stderr.write(f"kwire spark {job.name}: interrupted\n")
         return EXIT_INTERRUPTED
     except Exception as error:
-        sys.stderr.write(f"kwire spark {job.name}: {one_line(error)}\n")
+        sys.stderr.write(f"kwire spark {job.name}: {_lost_jvm() or one_line(error)}\n")
         return EXIT_FAILED
     return status
+
+
+def _lost_jvm() -> str | None:
+    """What to say where Spark's JVM has ended under a job: what failed then tells nothing."""
+    if "pyspark" not in sys.modules:
+        return None
+    from kwire.spark.session import lost_jvm
+
+    return lost_jvm()
 
 
 def _finish(
@@ -270,13 +337,12 @@ def _python_error(text: str) -> str | None:
     return None
 
 
-def _require_installed(job: Job) -> None:
+def _require_installed(job: Job, options: argparse.Namespace) -> None:
     import importlib.util
-    import os
     import shutil
 
     needed = ["pyspark", "pyarrow", "pandas"]
-    if job.needs_kafka:
+    if job.needs_kafka or getattr(options, "bootstrap", None):
         needed.append("confluent_kafka")
     for module in needed:
         if importlib.util.find_spec(module) is None:

@@ -14,8 +14,7 @@ import urllib.parse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from kwire.spark.lake_files import LakeFiles
-from kwire.spark.lake_log import DEAD_LETTERS, RECORDS, DataFile, LakeState
+from kwire.spark.lake_log import DEAD_LETTERS, RECORDS, DataFile, LakeLog, LakeState
 
 DEAD_LETTER_FOLDER = "_dead_letter"
 HEADERS = "array<struct<key: string, value: binary>>"
@@ -144,16 +143,33 @@ def written_files(
     return sorted(found)
 
 
-def orphans(files: LakeFiles, state: LakeState, writer: str) -> list[str]:
-    """Data files of a writer that no commit names: what its killed attempts left."""
-    start = f"{writer}."
+def remove_orphans(log: LakeLog) -> int:
+    """Remove the data files of this writer that no commit names: what killed attempts left.
+
+    Listed first, then the log is read: where this session is still the newest one then, no file
+    of the list is another's who is at work. Raises FinalError where it is not.
+    """
+    found = _files_named(log, f"{log.writer}.")
+    state = log.confirm()
+    left = [path for path in found if path not in state.files and path not in state.removed]
+    log.files.delete(left)
+    return len(left)
+
+
+def discard_session(log: LakeLog) -> None:
+    """Remove what this session has written and not committed; also after it was replaced."""
+    found = _files_named(log, f"{log.writer}.{log.session}.")
+    state = log.load() if found else log.state
+    log.files.delete(
+        [path for path in found if path not in state.files and path not in state.removed]
+    )
+
+
+def _files_named(log: LakeLog, start: str) -> list[str]:
     return [
         info.path
-        for info in files.walk("")
-        if not info.path.startswith("_kwire/")
-        and info.path.rsplit("/", 1)[-1].startswith(start)
-        and info.path not in state.files
-        and info.path not in state.removed
+        for info in log.files.walk("")
+        if not info.path.startswith("_kwire/") and info.path.rsplit("/", 1)[-1].startswith(start)
     ]
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 from kwire.log.files import SystemFiles, write_atomically
+from kwire.spark.job import UsageError
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
@@ -63,13 +64,16 @@ class LocalLakeFiles:
         folder, name = os.path.split(target)
         os.makedirs(folder, exist_ok=True)
         draft = f"{folder}/.{name}.{os.getpid()}"
-        write_atomically(self._files, draft, data)
         try:
+            write_atomically(self._files, draft, data)
             os.link(draft, target)
         except FileExistsError:
             return False
         finally:
-            os.unlink(draft)
+            # On a full disk there is only the first of them.
+            for leaving in (f"{draft}.tmp", draft):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(leaving)
         self._files.sync_directory(folder)
         return True
 
@@ -189,12 +193,30 @@ class HadoopLakeFiles:
         """Stores have what was written once its file is closed."""
 
 
+def is_local(location: str) -> bool:
+    """Whether a lake is a folder of this machine: it can be looked at before Spark starts."""
+    return location.startswith("file:") or not _SCHEME.match(location)
+
+
+def check_folder(location: str, option: str) -> None:
+    """UsageError when a folder of this machine is none, or cannot be made or written to."""
+    if not is_local(location):
+        return
+    path = open_lake_files(location).root
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    if not os.path.isdir(path):
+        raise UsageError(f"{option} {location}: {path} is no folder")
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise UsageError(f"{option} {location}: {path} may not be written to")
+
+
 def open_lake_files(location: str, spark: Any = None) -> LakeFiles:
     """The files of a lake; ValueError for one elsewhere without a session."""
     if location.startswith("file:"):
         return LocalLakeFiles("/" + location.removeprefix("file:").lstrip("/"))
-    if _SCHEME.match(location):
-        if spark is None:
-            raise ValueError(f"{location}: needs a Spark session")
-        return HadoopLakeFiles(spark, location)
-    return LocalLakeFiles(location)
+    if is_local(location):
+        return LocalLakeFiles(location)
+    if spark is None:
+        raise ValueError(f"{location}: needs a Spark session")
+    return HadoopLakeFiles(spark, location)

@@ -12,6 +12,7 @@ from kwire.spark.job import JobError, Progress, UsageError
 from kwire.spark.lake_log import RECORDS, DataFile, LakeLog, LakeState
 
 DAY_MS = 86_400_000
+DAYS_MAX = 365_000
 FOLDERS_AT_ONCE = 200
 
 
@@ -32,8 +33,10 @@ def add_maintenance_options(parser: argparse.ArgumentParser) -> None:
 def check_maintenance(options: argparse.Namespace) -> None:
     if options.target_mb <= 0 or options.files_min < 2 or options.compact_every < 0:
         raise UsageError("--target-mb and --files-min must be above 0 and 1")
-    if options.retention_days is not None and options.retention_days < 0:
-        raise UsageError(f"--retention-days {options.retention_days}: must not be negative")
+    if options.retention_days is not None and not 0 <= options.retention_days <= DAYS_MAX:
+        raise UsageError(f"--retention-days {options.retention_days}: expected 0 to {DAYS_MAX}")
+    if options.keep_replaced < 0:
+        raise UsageError(f"--keep-replaced {options.keep_replaced:g}: must not be negative")
     if options.retention_mb is not None and options.retention_mb < 0:
         raise UsageError(f"--retention-mb {options.retention_mb}: must not be negative")
 

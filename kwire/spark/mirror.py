@@ -23,24 +23,43 @@ from kwire.spark.client_settings import check_settings, client_config
 from kwire.spark.cluster import EARLIEST, LATEST, Cluster, Partition, TopicInfo, partitions_of
 from kwire.spark.job import (
     EXIT_DONE,
+    EXIT_INTERRUPTED,
+    TOPIC_NAME,
     FinalError,
     Job,
     JobError,
     Progress,
     UsageError,
     add_kafka_options,
+    check_output,
+    check_patience,
     check_pattern,
     one_line,
     pairs,
     require,
     run_job,
 )
-from kwire.spark.lake_files import open_lake_files
+from kwire.spark.lake_files import check_folder, open_lake_files
 from kwire.spark.lake_log import LakeLog
 from kwire.spark.mirror_offsets import OFFSET_HEADER, PATH_HEADER
-from kwire.spark.sending import RUN_SCHEMA, SEND_COLUMNS, MirrorPath, SendSettings, sender
-from kwire.spark.session import open_session
-from kwire.spark.topic_source import Ranges, limit_ranges, ranges_lag, read_ranges
+from kwire.spark.sending import (
+    RUN_SCHEMA,
+    SEND_COLUMNS,
+    MirrorPath,
+    SendSettings,
+    check_producer,
+    sender,
+)
+from kwire.spark.session import lost_jvm, open_session
+from kwire.spark.topic_source import (
+    Ranges,
+    check_ends,
+    check_not_replaced,
+    limit_ranges,
+    ranges_lag,
+    read_ranges,
+    replaced,
+)
 from kwire.spark.watching import Watch
 
 # Longer than Spark needs to end the workers of a failed job: none of them sends any more then.
@@ -56,20 +75,31 @@ NOT_COPIED = (
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_kafka_options(parser)
     parser.add_argument("--to", metavar="HOST:PORT", help="the target cluster")
-    parser.add_argument("--to-option", metavar="NAME=VALUE", action="append", default=[])
+    parser.add_argument(
+        "--to-option", metavar="NAME=VALUE", action="append", default=[], help="-o of the target"
+    )
     parser.add_argument("--alias", metavar="NAME", help="of the source cluster, in headers")
     parser.add_argument("--to-alias", metavar="NAME", help="of the target cluster")
     parser.add_argument("--pattern", metavar="REGEX", help="topics whose whole name matches")
     parser.add_argument("--prefix", default="", metavar="TEXT", help="of the names in the target")
     parser.add_argument("--state", metavar="FOLDER", help="where the mirror keeps what it has done")
     parser.add_argument("--groups", metavar="REGEX", help="translate offsets of these groups")
-    parser.add_argument("--group-interval", type=float, default=30.0, metavar="S")
+    parser.add_argument(
+        "--group-interval", type=float, default=30.0, metavar="S", help="between translations"
+    )
     parser.add_argument("--once", action="store_true", help="up to what is there now, then end")
     parser.add_argument("--interval", type=float, default=1.0, metavar="S", help="between looks")
-    parser.add_argument("--batch-records", type=int, default=500_000, metavar="N")
-    parser.add_argument("--from", dest="start", default=EARLIEST, choices=(EARLIEST, LATEST))
     parser.add_argument(
-        "--isolation", default="read_committed", choices=("read_committed", "read_uncommitted")
+        "--batch-records", type=int, default=500_000, metavar="N", help="at most, in a commit"
+    )
+    parser.add_argument(
+        "--from", dest="start", default=EARLIEST, choices=(EARLIEST, LATEST), help="at first"
+    )
+    parser.add_argument(
+        "--isolation",
+        default="read_committed",
+        choices=("read_committed", "read_uncommitted"),
+        help="of transactions",
     )
     parser.add_argument("--lag-report", metavar="FILE", help="JSON, written after every batch")
     parser.add_argument("--allow-gaps", action="store_true", help="go on behind deleted records")
@@ -95,6 +125,16 @@ def check(options: argparse.Namespace) -> None:
         raise UsageError("--alias and --to-alias must not be the same")
     if options.batch_records < 1 or options.interval < 0 or options.group_interval < 0:
         raise UsageError("--batch-records and intervals must not be negative")
+    check_patience(options.retry_seconds)
+    check_output(options.lag_report, "--lag-report")
+    check_folder(options.state, "--state")
+    check_topic_prefix(options.prefix)
+
+
+def check_topic_prefix(prefix: str) -> None:
+    """UsageError when no topic's name can begin so."""
+    if prefix and not TOPIC_NAME.match(f"{prefix}x"):
+        raise UsageError(f"--prefix {prefix}: no topic's name can begin so")
 
 
 class Mirror:
@@ -114,6 +154,8 @@ class Mirror:
         )
         self.committed = options.isolation == "read_committed"
         self.batches = 0
+        self.is_complete = False
+        self._left_out: set[str] = set()
         self.groups: dict[str, str] = {}
         self.lag: dict[Partition, int] = {}
         self._groups_at_s = 0.0
@@ -127,13 +169,16 @@ class Mirror:
 
     def topics(self) -> dict[str, TopicInfo]:
         """The source's topics, made in the target with partitions and configs where they lack."""
-        names = self.source.matching([], self.options.pattern)
+        names = [
+            name
+            for name in self.source.matching([], self.options.pattern)
+            if not self.is_copy_of_target(name)
+        ]
         found = self.source.describe(names)
         there = self.target.describe([self.name_of(name) for name in found])
         for name, info in found.items():
-            known = self.log.state.topics.get(name, info.topic_id)
-            if known != info.topic_id:
-                raise FinalError(f"topic {name} was deleted and created again; see docs/MIRROR.md")
+            if self.log.state.topics.get(name, info.topic_id) != info.topic_id:
+                raise replaced(name)
             copy = there.get(self.name_of(name))
             if copy is None:
                 configs = self.source.topic_configs(name)
@@ -142,6 +187,19 @@ class Mirror:
             elif len(copy.partitions) < len(info.partitions):
                 self.target.add_partitions(self.name_of(name), len(info.partitions))
         return found
+
+    def is_copy_of_target(self, topic: str) -> bool:
+        """Whether a topic is by its name what a mirror with the prefix ALIAS. made of the target's.
+
+        Its records would not be sent back, but a topic for them would be made there, and by the
+        other mirror one for that, and so on.
+        """
+        if not self.options.prefix or not topic.startswith(f"{self.options.to_alias}."):
+            return False
+        if topic not in self._left_out:
+            self._left_out.add(topic)
+            self.progress.say(f"topic {topic} is left out: a copy from {self.options.to_alias}")
+        return True
 
     def recover(self, partitions: list[Partition]) -> None:
         """Find what a killed session has sent behind its last commit, once for each partition."""
@@ -173,7 +231,22 @@ class Mirror:
                 self.progress.say(gap)
                 start = firsts[key]
             starts[key] = start
+        check_ends(self.source, starts, ends)
         return starts, ends
+
+    def begin(self, topics: dict[str, TopicInfo], starts: dict[Partition, int]) -> None:
+        """Where --from is the end, where that was at first is kept: what comes behind it is
+        mirrored, also what comes before there is a first batch."""
+        new = {key: start for key, start in starts.items() if key not in self.log.state.offsets}
+        if self.options.start == EARLIEST or not new:
+            return
+        commit = self.log.new_commit(
+            "begin",
+            self.clock.wall_ms(),
+            offsets=new,
+            topics={topic: topics[topic].topic_id for topic, _ in new},
+        )
+        self.log.commit(commit)
 
     # -- the loop --------------------------------------------------------------------------------
 
@@ -183,6 +256,8 @@ class Mirror:
         failing_since: float | None = None
         while not self.progress.stopping:
             try:
+                if failing_since is not None:
+                    self.log.confirm()  # a commit may be there though its answer was lost
                 lag = self.batch()
                 if time.monotonic() - self._groups_at_s >= self.options.group_interval:
                     self.translate_groups()
@@ -190,6 +265,8 @@ class Mirror:
             except (FinalError, UsageError):
                 raise
             except Exception as error:
+                if lost_jvm():
+                    raise
                 now_s = time.monotonic()
                 failing_since = failing_since or now_s
                 if now_s - failing_since > self.options.retry_seconds:
@@ -200,6 +277,7 @@ class Mirror:
                 continue
             if lag == 0:
                 if self.options.once:
+                    self.is_complete = True
                     break
                 self.progress.wait(self.options.interval)
         try:
@@ -216,11 +294,13 @@ class Mirror:
         partitions = partitions_of(topics)
         self.recover(partitions)
         starts, ends = self.positions(partitions)
+        self.begin(topics, starts)
         ranges = limit_ranges(starts, ends, self.options.batch_records)
         if ranges:
             folder = mapping.new_folder(self.log, self.batches)
             with Watch(self.spark, self.progress):
                 self.send(ranges, folder)
+            check_not_replaced(self.source, {t: topics[t].topic_id for t, _ in ranges})
             self.commit(ranges, topics, starts, folder)
         moved = {key: end for key, (_, end) in ranges.items()}
         self.lag = {key: max(0, ends[key] - moved.get(key, starts[key])) for key in partitions}
@@ -328,11 +408,13 @@ class Mirror:
 def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str, Any]]:
     Cluster(options.bootstrap, options.settings).topic_names()
     Cluster(options.to, options.to_settings).topic_names()
+    check_producer(client_config(options.to, options.to_settings, producer=True))
     spark = open_session(options, "mirror", needs_kafka=True, sends=True)
     mirror = Mirror(options, progress, spark)
     mirror.run()
     state = mirror.log.state
-    return EXIT_DONE, {
+    status = EXIT_INTERRUPTED if options.once and not mirror.is_complete else EXIT_DONE
+    return status, {
         "from": options.alias,
         "to": options.to_alias,
         "batches": mirror.batches,
@@ -354,6 +436,7 @@ JOB = Job(
     add_options=add_options,
     check=check,
     run=run,
+    in_batches=True,
 )
 
 

@@ -17,6 +17,7 @@ from kwire.spark.job import (
     Progress,
     UsageError,
     add_kafka_options,
+    check_output,
     pairs,
     run_job,
 )
@@ -31,7 +32,6 @@ SAMPLE_BATCH_BYTES = 64 << 10
 POINTS_MAX = 240
 CODEC_SCHEMA = "codec string, rawBytes bigint, compressedBytes bigint"
 HEADROOM = 2.0
-CONSUMER_OFFSETS = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +45,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--partition-mb", type=float, default=10.0, metavar="MB", help="a second, for a partition"
     )
     parser.add_argument(
-        "--isolation", default="read_committed", choices=("read_committed", "read_uncommitted")
+        "--isolation",
+        default="read_committed",
+        choices=("read_committed", "read_uncommitted"),
+        help="of transactions",
     )
     parser.add_argument("--lag", action="store_true", help="lag of groups (needs --bootstrap)")
     parser.add_argument("--report", metavar="FILE", help="an HTML report with plots")
@@ -65,6 +68,7 @@ def check(options: argparse.Namespace) -> None:
         raise UsageError("--top, --sample-mb and --partition-mb must be above 0")
     if options.lag and not options.bootstrap:
         raise UsageError("--lag needs --bootstrap")
+    check_output(options.report, "--report")
     check_side(options.side, "--source")
 
 
@@ -282,14 +286,9 @@ class Profile:
         ranges = {key: (firsts[key], ends[key]) for key in partitions if ends[key] > firsts[key]}
         if not ranges:
             return []
-        # Spark's connector finds internal topics only where it asks a consumer for offsets.
-        self.spark.conf.set(CONSUMER_OFFSETS, "true")
-        try:
-            frame = read_ranges(self.spark, self.options.bootstrap, self.options.settings, ranges)
-            commits = frame.select("key", "value").mapInArrow(decode_commits, COMMIT_SCHEMA)
-            return [row.asDict() for row in lag_history(commits, records).collect()]
-        finally:
-            self.spark.conf.set(CONSUMER_OFFSETS, "false")
+        frame = read_ranges(self.spark, self.options.bootstrap, self.options.settings, ranges)
+        commits = frame.select("key", "value").mapInArrow(decode_commits, COMMIT_SCHEMA)
+        return [row.asDict() for row in lag_history(commits, records).collect()]
 
     def topics(self) -> dict[str, dict[str, Any]]:
         """Per topic: totals and the recommendation."""

@@ -25,7 +25,7 @@ from kwire.spark.archive_source import (
     load_archive,
 )
 from kwire.spark.client_settings import check_settings, client_config
-from kwire.spark.cluster import LATEST, Cluster, Partition, partitions_of
+from kwire.spark.cluster import LATEST, Cluster, Partition, TopicInfo, partitions_of
 from kwire.spark.job import (
     EXIT_DONE,
     Job,
@@ -33,14 +33,23 @@ from kwire.spark.job import (
     Progress,
     UsageError,
     add_kafka_options,
+    check_patience,
     check_topic,
     pairs,
     require,
     run_job,
 )
 from kwire.spark.lake import LAKE_COLUMNS
+from kwire.spark.lake_files import is_local
 from kwire.spark.lake_log import LakeLog
-from kwire.spark.sending import RUN_SCHEMA, SEND_COLUMNS, Place, SendSettings, sender
+from kwire.spark.sending import (
+    RUN_SCHEMA,
+    SEND_COLUMNS,
+    Place,
+    SendSettings,
+    check_producer,
+    sender,
+)
 from kwire.spark.session import open_session
 from kwire.spark.topic_source import read_ranges
 from kwire.spark.watching import Watch
@@ -84,6 +93,7 @@ def check(options: argparse.Namespace) -> None:
     require(options, "lake")
     require(options, "bootstrap")
     check_range(options, LAKE_COLUMNS)
+    check_patience(options.retry_seconds)
     options.settings = pairs(options.kafka_option, "--kafka-option")
     check_settings(options.settings)
     # Records keep their old timestamps: a default retention would remove them at once.
@@ -158,14 +168,16 @@ class Replay:
                 )
         self.partitions = {target: len(info.partitions) for target, info in found.items()}
         self.target_partitions = partitions_of(found)
-        self.begins = self._begin()
+        self.begins = self._begin(found)
 
-    def _begin(self) -> dict[Partition, int]:
+    def _begin(self, found: Mapping[str, TopicInfo]) -> dict[Partition, int]:
         """Where the target ended when this replay began for the first time."""
         path = f"{REPLAYS}/{hashlib.sha256(self.id.encode()).hexdigest()[:32]}.json"
         ends = self.cluster.offsets(self.target_partitions, LATEST)
+        ids = {target: info.topic_id for target, info in found.items()}
         note = {
             "id": self.id,
+            "topics": ids,
             "version": self.log.state.version,
             "began_ms": SystemClock().wall_ms(),
             "ends": [[*key, offset] for key, offset in sorted(ends.items())],
@@ -174,7 +186,13 @@ class Replay:
         data = self.log.files.read(path)
         if data is None:
             raise JobError(f"{self.log.files.root}: cannot be written")
-        begun = {(topic, n): offset for topic, n, offset in json.loads(data)["ends"]}
+        read = json.loads(data)
+        known = read.get("topics", ids)
+        begun = {
+            # In a target that was made anew the offsets of the old one say nothing.
+            (topic, n): offset if known.get(topic) == ids.get(topic) else 0
+            for topic, n, offset in read["ends"]
+        }
         return {key: begun.get(key, 0) for key in self.target_partitions}
 
     def settled_ends(self) -> dict[Partition, int]:
@@ -284,7 +302,7 @@ def arrived(frame: Any, replay: str) -> Any:
 
     def header(name: str) -> Any:
         found = f.filter("headers", lambda entry: entry["key"] == name)
-        return f.element_at(found, -1)["value"].cast("string")
+        return f.try_element_at(found, f.lit(-1))["value"].cast("string")
 
     parts = f.split("place", "/")
     return (
@@ -307,8 +325,12 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
     from pyspark.sql import functions as f
 
     replay = Replay(options, progress)
-    is_local = "://" not in options.lake
-    spark = None if is_local else open_session(options, "replay", needs_kafka=True, sends=True)
+    check_producer(client_config(options.bootstrap, options.settings, producer=True))
+    spark = (
+        None
+        if is_local(options.lake)
+        else open_session(options, "replay", needs_kafka=True, sends=True)
+    )
     replay.prepare(load_archive(options.lake, spark))
     spark = spark or open_session(options, "replay", needs_kafka=True, sends=True)
     progress.say(f"{replay.id}: {len(replay.files)} files of {len(replay.sources)} partitions")

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from kwire.spark.job import UsageError
 from kwire.spark.murmur2 import partition_of
 
 SEND_COLUMNS = (
@@ -130,6 +131,35 @@ class Runs:
         return found
 
 
+def producer_config(client: Mapping[str, str], timeout_s: float) -> dict[str, Any]:
+    """What a task's producer is made with: the client's settings between ours."""
+    config: dict[str, Any] = {
+        "linger.ms": "20",
+        "batch.size": str(1 << 20),
+        "queue.buffering.max.kbytes": str(64 << 10),
+        "compression.type": "lz4",
+        "message.max.bytes": str(128 << 20),
+        **client,
+        "enable.idempotence": "true",
+        "enable.gapless.guarantee": "true",
+        "message.timeout.ms": str(int(timeout_s * 1000)),
+        "log_level": 0,
+    }
+    config.pop("delivery.timeout.ms", None)
+    return config
+
+
+def check_producer(client: Mapping[str, str]) -> None:
+    """UsageError when no producer can be made of a client's settings; asks no broker."""
+    from confluent_kafka import KafkaException, Producer
+
+    try:
+        Producer({**producer_config(client, 300.0), "error_cb": lambda _: None})
+    except (KafkaException, ValueError) as error:
+        reason = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+        raise UsageError(f"--kafka-option: {reason}") from None
+
+
 class Sending:
     """The producer of one task."""
 
@@ -140,21 +170,8 @@ class Sending:
         self.runs = Runs()
         self.failure: str | None = None
         self._limit = RateLimit(settings.records_per_s, settings.bytes_per_s)
-        config: dict[str, Any] = {
-            "linger.ms": "20",
-            "batch.size": str(1 << 20),
-            "queue.buffering.max.kbytes": str(64 << 10),
-            "compression.type": "lz4",
-            "message.max.bytes": str(128 << 20),
-            **settings.config,
-            "enable.idempotence": "true",
-            "enable.gapless.guarantee": "true",
-            "message.timeout.ms": str(int(settings.timeout_s * 1000)),
-            "log_level": 0,
-            "error_cb": self._on_error,
-        }
-        config.pop("delivery.timeout.ms", None)
-        self._producer = Producer(config)
+        config = producer_config(settings.config, settings.timeout_s)
+        self._producer = Producer({**config, "error_cb": self._on_error})
 
     def _on_error(self, error: Any) -> None:
         if error.fatal():
@@ -215,7 +232,7 @@ class Sending:
             "headers": self._headers(topic, partition, offset, headers),
             "on_delivery": delivered,
         }
-        if timestamp_ms > 0:
+        if timestamp_ms:  # librdkafka takes 0 for now
             arguments["timestamp"] = timestamp_ms
         while True:
             try:

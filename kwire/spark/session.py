@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import re
+import signal
+import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 from kwire.spark.job import UsageError, pairs
@@ -19,6 +24,11 @@ _PROVIDED = re.compile(
     r"|slf4j-api|jcl-over|log4j|snappy-java|lz4-java|zstd-jni|jspecify|jsr305)"
 )
 LOCAL_SHUFFLE_PARTITIONS = 8
+# An Arrow batch of large records: whichever of records and bytes is reached first ends it.
+ARROW_BATCH_BYTES = 64 << 20
+# What Java says is on the way out once its process has ended.
+JVM_END_S = 5.0
+OUT_OF_MEMORY_STATUS = 52
 QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
@@ -48,6 +58,7 @@ def open_session(options: Any, name: str, *, needs_kafka: bool, sends: bool = Fa
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(ARROW_BATCH_BYTES),
         # A topic's partition is named after a number, a date is text: nothing is guessed.
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
         "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "false",
@@ -68,10 +79,52 @@ def open_session(options: Any, name: str, *, needs_kafka: bool, sends: bool = Fa
     builder = SparkSession.builder.appName(f"kwire {name}")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    with _own_sigint():
+        spark = builder.getOrCreate()
     if "spark.log.level" not in settings:
         spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+@contextlib.contextmanager
+def _own_sigint() -> Iterator[None]:
+    """A new SparkContext takes SIGINT: it would cancel the batch that a job wants to end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def lost_jvm() -> str | None:
+    """Why nothing works any more: Spark's JVM has ended, or ends. None while it runs (or never
+    did)."""
+    from pyspark import SparkContext
+
+    gateway, context = SparkContext._gateway, SparkContext._active_spark_context
+    if gateway is None or context is None:
+        return None
+    try:
+        if not context._jsc.sc().isStopped():
+            return None
+    except Exception:  # whatever py4j makes of a JVM that does not answer
+        pass
+    process = getattr(gateway, "proc", None)
+    if process is None:  # spark-submit's
+        return "Spark's context has ended"
+    try:
+        status = process.wait(JVM_END_S)
+    except subprocess.TimeoutExpired:
+        return "Spark's context has ended"
+    if status == OUT_OF_MEMORY_STATUS:
+        return "Spark's JVM had too little memory: --spark-conf spark.driver.memory=4g gives more"
+    if status < 0:
+        how = f"was ended by signal {-status}"
+        return f"Spark's JVM {how}{', as a system short of memory does' if status == -9 else ''}"
+    return f"Spark's JVM ended with status {status}"
 
 
 def _own_settings(options: Any, needs_kafka: bool) -> dict[str, str]:

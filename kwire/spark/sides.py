@@ -22,6 +22,7 @@ from kwire.spark.archive_source import archive_frame, chosen_files, load_archive
 from kwire.spark.cluster import EARLIEST, LATEST, Cluster, partitions_of
 from kwire.spark.job import JobError, UsageError, check_topic, one_line
 from kwire.spark.lake import LAKE_COLUMNS, RECORD_COLUMNS
+from kwire.spark.lake_files import is_local
 from kwire.spark.stores import open_store
 from kwire.spark.topic_source import read_ranges
 
@@ -97,7 +98,7 @@ def check_side(side: Side, option: str) -> None:
             raise UsageError(f"{option} {side.place}: no such folder") from None
         except (ValueError, OSError) as error:
             raise UsageError(f"{option} {side.place}: {one_line(error)}") from None
-    elif "://" not in side.place:
+    elif is_local(side.place):
         load_archive(side.place)
 
 
@@ -165,7 +166,7 @@ def _by_origin(frame: Any, kind: str) -> Any:
 
     name = "kwire-mirror-offset" if kind == "mirror" else "kwire-replay-source"
     found = f.filter("headers", lambda entry: entry["key"] == name)
-    text = f.element_at(found, -1)["value"].cast("string")
+    text = f.try_element_at(found, f.lit(-1))["value"].cast("string")
     frame = frame.withColumn("_origin", text).where(f.col("_origin").isNotNull())
     if kind == "mirror":
         frame = frame.withColumn("offset", f.col("_origin").cast("bigint"))

@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from kwire.spark.client_settings import connector_options
-from kwire.spark.cluster import Partition
+from kwire.spark.cluster import LATEST, Cluster, Partition
+from kwire.spark.job import FinalError
 
 # The connector waits two minutes by default for a broker that is gone.
 POLL_TIMEOUT_MS = 30_000
+CONSUMER_OFFSETS = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
+INTERNAL = "__"
 
 Ranges = dict[Partition, tuple[int, int]]
 
@@ -37,6 +40,33 @@ def ranges_lag(starts: Mapping[Partition, int], ends: Mapping[Partition, int]) -
     return sum(max(0, ends.get(key, start) - start) for key, start in starts.items())
 
 
+def replaced(topic: str) -> FinalError:
+    """A topic whose offsets are no more those that were archived or mirrored."""
+    return FinalError(
+        f"topic {topic} was deleted and created again; begin anew with another --lake or --state"
+    )
+
+
+def check_not_replaced(cluster: Cluster, topics: Mapping[str, str]) -> None:
+    """FinalError when a topic has another id by now: what was read may be of either. One that is
+    gone was read before that."""
+    for name, info in cluster.describe(sorted(topics)).items():
+        if info.topic_id != topics[name]:
+            raise replaced(name)
+
+
+def check_ends(
+    cluster: Cluster, starts: Mapping[Partition, int], ends: Mapping[Partition, int]
+) -> None:
+    """FinalError where a log ends before what was read of it: it was truncated, and gives offsets
+    again. A last stable offset may lie before that."""
+    behind = [key for key, start in starts.items() if start > ends[key]]
+    for key, end in cluster.offsets(behind, LATEST).items():
+        if starts[key] > end:
+            name = f"{key[0]}-{key[1]}"
+            raise FinalError(f"{name} ends at {end}, before {starts[key]}, where it was read to")
+
+
 def _by_topic(values: Mapping[Partition, Any]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for (topic, partition), value in sorted(values.items()):
@@ -58,6 +88,10 @@ def read_ranges(
 
     Records that are gone fail the query unless `fail_on_loss` is false.
     """
+    if any(topic.startswith(INTERNAL) for topic, _ in ranges):
+        # The connector finds internal topics only where it asks a consumer for offsets. Queries
+        # are planned later: what was set for one of them stays.
+        spark.conf.set(CONSUMER_OFFSETS, "true")
     assigned = {topic: [int(n) for n in found] for topic, found in _by_topic(ranges).items()}
     starts = _by_topic({key: start for key, (start, _) in ranges.items()})
     ends = _by_topic({key: end for key, (_, end) in ranges.items()})

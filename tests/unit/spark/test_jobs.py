@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 from typing import Any
@@ -34,6 +35,18 @@ def test_help_has_an_example_that_parses(one: job.Job, capsys: pytest.CaptureFix
     assert one.example in capsys.readouterr().out
     words = one.example.replace("'", "").split()[3:]
     parser_of(one).parse_args(words)
+
+
+@pytest.mark.parametrize("one", JOBS, ids=lambda one: one.name)
+def test_help_says_what_every_option_is_and_its_default(one: job.Job) -> None:
+    parser = parser_of(one)
+    text = " ".join(parser.format_help().split())
+    for action in parser._actions:
+        assert action.help, action.option_strings
+        default = action.default
+        if isinstance(default, int | float | str) and default and default is not argparse.SUPPRESS:
+            told = f"{default:g}" if isinstance(default, float) else default
+            assert f"{action.help} (default: {told})" in text, action.option_strings
 
 
 def test_pyspark_is_not_imported_before_a_job_runs() -> None:
@@ -95,6 +108,9 @@ def test_a_cluster_that_does_not_answer_is_an_error_of_the_job(
 
         def list_consumer_group_offsets(self, request: Any, **_: Any) -> dict[str, Future[None]]:
             return {"g": Future()}
+
+        def poll(self, seconds: float) -> None:
+            pass
 
     lost._admin = Silent()  # type: ignore[assignment]
     for call in (lambda: lost.groups(".*"), lambda: lost.group_offsets("g")):
@@ -319,3 +335,153 @@ def test_progress_tells_records_bytes_rate_and_lag(capsys: pytest.CaptureFixture
     assert progress.totals()["records"] == 1500
     progress.stopping = True
     progress.wait(100)
+
+
+NOWHERE = "127.0.0.1:1"
+MIRROR = ("mirror", "-b", NOWHERE, "--to", NOWHERE, "--alias", "a", "--to-alias", "b")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("archive", "-b", NOWHERE, "--topics", ",", "--lake", "{}/l"), "names no topic"),
+        (("archive", "-b", NOWHERE, "--topics", "a", "--lake", "{}/file/l"), "is no folder"),
+        (("archive", "--maintain-only", "--lake", "{}/none"), "no archive there"),
+        (("archive", "--maintain-only", "--lake", "{}", "--retention-mb", "nan"), "not a finite"),
+        (("archive", "--maintain-only", "--lake", "{}", "--retention-days", "9" * 9), "days"),
+        (("archive", "--maintain-only", "--lake", "{}", "--files-min", "9" * 30), "64 bits"),
+        (("archive", "-b", NOWHERE, "--topics", "a", "--lake", "{}", "--from", "9" * 20), "--from"),
+        (("archive", "-b", NOWHERE, "--topics", "a", "--lake", "{}", "--summary", "{}"), "folder"),
+        (
+            (
+                "archive",
+                "-b",
+                NOWHERE,
+                "--topics",
+                "a",
+                "--lake",
+                "{}",
+                "-o",
+                "metadata.max.age.ms=x",
+            ),
+            "metadata.max.age.ms",
+        ),
+        ((*MIRROR, "--pattern", "a", "--state", "{}", "--lag-report", "{}/no/x"), "--lag-report"),
+        ((*MIRROR, "--pattern", "a", "--state", "{}", "--retry-seconds", "-1"), "--retry-seconds"),
+        ((*MIRROR, "--pattern", "a", "--state", "{}", "--prefix", "a/"), "--prefix"),
+        ((*MIRROR, "--pattern", "a", "--state", "{}/file"), "is no folder"),
+        (("replay", "-b", NOWHERE, "--lake", "{}", "--retry-seconds", "1e9"), "--retry-seconds"),
+        (("replay", "-b", NOWHERE, "--lake", "{}", "--from-time", "--5"), "--from-time"),
+        (("replay", "-b", NOWHERE, "--lake", "{}", "--from-time", "9" * 18), "--from-time"),
+        (("replay", "-b", NOWHERE, "--lake", "{}", "--partitions", ","), "--partitions"),
+        (("replay", "-b", NOWHERE, "--lake", "{}", "--partitions", "-1"), "--partitions"),
+        (("replay", "-b", NOWHERE, "--lake", "{}", "-o", "batch.size=x"), "batch.size"),
+        (("audit", "--left", "archive:{}/file", "--right", "archive:{}"), "Not a directory"),
+        (
+            ("audit", "--left", "segments:{}", "--right", "segments:{}", "--report", "{}/no/x"),
+            "--report",
+        ),
+        (
+            ("audit", "-b", NOWHERE, "--left", "topic:a", "--right", "topic:a")
+            + ("-o", "security.protocol=SSL", "-o", "ssl.truststore.location=/no/file"),
+            "ssl",
+        ),
+        (("profile", "--source", "segments:{}", "--partition-mb", "inf"), "not a finite number"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_what_cannot_work_is_said_in_one_line_before_spark_starts(
+    arguments: tuple[str, ...],
+    words: str,
+    tmp_path: Any,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each of them was a stack, was found when the job had done its work, or was tried again and
+    again."""
+    for module in ("pyspark", "pyarrow", "pandas", "confluent_kafka"):
+        pytest.importorskip(module)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr("kwire.spark.session.open_session", None)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    name, *rest = (text.replace("{}", str(tmp_path)) for text in arguments)
+    assert commands.main([name, *rest]) == job.EXIT_USAGE
+    text = capsys.readouterr().err
+    assert text.startswith(f"kwire spark {name}: "), text
+    assert words in text
+    assert text.count("\n") == 1, text
+
+
+def test_a_broker_that_is_not_there_is_one_line_with_the_reason(
+    tmp_path: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was a stack where a job looks before Spark starts, and "Timed out" elsewhere."""
+    for module in ("pyspark", "pyarrow", "pandas", "confluent_kafka"):
+        pytest.importorskip(module)
+    monkeypatch.setattr("kwire.spark.cluster.TIMEOUT_S", 1.0)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    arguments = ["audit", "-b", NOWHERE, "--left", "topic:a", "--right", "topic:a"]
+    assert commands.main(arguments) == job.EXIT_FAILED
+    text = capsys.readouterr().err
+    assert "Connection refused" in text
+    assert text.count("\n") == 1, text
+
+
+def test_one_name_twice_is_one_topic() -> None:
+    assert job.check_topics("b,a,b,") == ["b", "a"]
+
+
+@pytest.mark.parametrize(("in_batches", "number"), [(True, 15), (True, 2), (False, 15), (False, 2)])
+def test_signals_end_a_batch_or_the_job(in_batches: bool, number: int) -> None:
+    import signal
+
+    before = {signal.SIGTERM: signal.getsignal(15), signal.SIGINT: signal.getsignal(2)}
+    progress = Progress("x", quiet=True)
+    try:
+        progress.stop_on_signals(in_batches)
+        if in_batches:
+            signal.raise_signal(number)
+            assert progress.stopping
+            number = signal.SIGINT
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+    finally:
+        for which, handler in before.items():
+            signal.signal(which, handler)
+
+
+def test_a_new_session_leaves_the_handler_of_sigint() -> None:
+    """PySpark's own cancelled the batch that the first Ctrl-C was to let end."""
+    import signal
+
+    from kwire.spark.session import _own_sigint
+
+    before = signal.getsignal(signal.SIGINT)
+    with _own_sigint():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (52, "too little memory"),
+        (-9, "signal 9, as a system short of memory does"),
+        (1, "status 1"),
+    ],
+)
+def test_a_jvm_that_ended_says_how(
+    monkeypatch: pytest.MonkeyPatch, status: int, words: str
+) -> None:
+    pyspark = pytest.importorskip("pyspark")
+    from types import SimpleNamespace
+
+    from kwire.spark.session import lost_jvm
+
+    assert lost_jvm() is None
+    ended = SimpleNamespace(wait=lambda seconds: status)
+    monkeypatch.setattr(pyspark.SparkContext, "_gateway", SimpleNamespace(proc=ended))
+    monkeypatch.setattr(pyspark.SparkContext, "_active_spark_context", SimpleNamespace(_jsc=None))
+    told = lost_jvm()
+    assert told is not None
+    assert words in told

@@ -116,7 +116,7 @@ def archive_all(files: LocalLakeFiles, session: str, end: int) -> None:
     """What the archive job does with its lake, without Spark: a batch of ten offsets at a time."""
     log = LakeLog(files, "w", session)
     log.open(1)
-    files.delete(lake.orphans(files, log.state, "w"))
+    lake.remove_orphans(log)
     while (start := log.state.offsets.get(("t", 0), 0)) < end:
         file = data_file(f"w.{session}.{start:06d}-0.parquet", first=start)
         target = Path(files.root) / file.path
@@ -202,9 +202,25 @@ def test_orphans_are_the_own_files_that_no_commit_names(tmp_path: Path) -> None:
     log = opened(tmp_path, "s")
     kept = data_file("w.s.1-0.parquet")
     log.commit(log.new_commit("append", 1, add=[kept]))
-    for name in ("w.s.1-0.parquet", "w.old.1-0.parquet", "w2.s.1-0.parquet"):
-        path = tmp_path / "topic=t" / "date=2026-01-01" / "partition=0" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("")
-    found = lake.orphans(log.files, log.state, "w")
-    assert found == ["topic=t/date=2026-01-01/partition=0/w.old.1-0.parquet"]
+    folder = tmp_path / "topic=t" / "date=2026-01-01" / "partition=0"
+    folder.mkdir(parents=True)
+    for name in ("w.s.1-0.parquet", "w.s.2-0.parquet", "w.old.1-0.parquet", "w2.s.1-0.parquet"):
+        (folder / name).write_text("")
+    other = opened(tmp_path, "another", "w2")
+    assert lake.remove_orphans(other) == 1
+    lake.discard_session(log)
+    found = ["w.old.1-0.parquet", "w.s.1-0.parquet"]
+    assert sorted(path.name for path in folder.iterdir()) == found
+    assert lake.remove_orphans(log) == 1
+    assert [path.name for path in folder.iterdir()] == ["w.s.1-0.parquet"]
+
+
+def test_a_full_disk_leaves_no_draft_of_a_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = LocalLakeFiles(str(tmp_path))
+    full = OSError(28, "No space left on device")
+    monkeypatch.setattr(files._files, "fdatasync", lambda handle: (_ for _ in ()).throw(full))
+    with pytest.raises(OSError, match="No space"):
+        files.create("a/b.json", b"one")
+    assert list((tmp_path / "a").iterdir()) == []

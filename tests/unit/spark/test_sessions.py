@@ -1,0 +1,289 @@
+"""Sessions of archive and mirror without Spark: who may remove and commit what, and from where."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from kwire.spark import archive, mirror, mirror_offsets
+from kwire.spark.archive import Archiver
+from kwire.spark.cluster import EARLIEST, LATEST, Partition, TopicInfo
+from kwire.spark.job import FinalError, Job, Progress, parser_of
+from kwire.spark.lake_files import LocalLakeFiles
+from kwire.spark.lake_log import RECORDS, DataFile, LakeLog
+from kwire.spark.mirror import Mirror
+from kwire.spark.topic_source import Ranges
+
+pytest.importorskip("pyspark")
+pytest.importorskip("confluent_kafka")
+
+
+class FakeCluster:
+    """Topics of one partition each: (id, first offset, end)."""
+
+    def __init__(self, **topics: tuple[str, int, int]) -> None:
+        self.at = topics
+
+    def matching(self, topics: Iterable[str], pattern: str | None) -> list[str]:
+        return sorted(self.at if pattern else topics)
+
+    def describe(self, names: Iterable[str]) -> dict[str, TopicInfo]:
+        return {n: TopicInfo(n, self.at[n][0], (0,)) for n in names if n in self.at}
+
+    def offsets(
+        self, partitions: Iterable[Partition], at: str | int, *, committed: bool = False
+    ) -> dict[Partition, int]:
+        return {key: self.at[key[0]][1 if at == EARLIEST else 2] for key in partitions}
+
+    def topic_configs(self, name: str) -> dict[str, str]:
+        return {}
+
+    def create_topic(self, name: str, partitions: int, configs: Any = None) -> None:
+        self.at[name] = ("copy", 0, 0)
+
+
+class FakeArchiver(Archiver):
+    """Its files hold nothing; `on_write` happens while a batch is written."""
+
+    on_write: Callable[[], None] = staticmethod(lambda: None)
+
+    def _write(self, ranges: Ranges, prefix: str) -> list[Any]:
+        found = []
+        for (topic, number), (start, end) in ranges.items():
+            path = f"topic={topic}/date=2026-01-01/partition={number}/{prefix}-0.parquet"
+            target = Path(self.root) / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text("x")
+            day, count = "2026-01-01", end - start
+            found.append(
+                DataFile(path, RECORDS, topic, day, number, count, 1, start, end - 1, 0, 0)
+            )
+        self.on_write()
+        return found
+
+
+def options_of(job: Job, *arguments: str) -> argparse.Namespace:
+    options = parser_of(job).parse_args(list(arguments))
+    job.check(options)
+    return options
+
+
+def archiver(lake: Path, cluster: FakeCluster, *arguments: str) -> FakeArchiver:
+    options = options_of(
+        *(archive.JOB, "-b", "127.0.0.1:1", "--topics", ",".join(cluster.at)),
+        *("--lake", str(lake), "--once", *arguments),
+    )
+    made = FakeArchiver(options, Progress("archive", quiet=True), MagicMock())
+    made.cluster = cluster  # type: ignore[assignment]
+    return made
+
+
+def data_files(lake: Path) -> list[Path]:
+    return sorted(lake.rglob("*.parquet"))
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "RETRY_PAUSE_S", 0)
+    monkeypatch.setattr(mirror, "RETRY_PAUSE_S", 0)
+
+
+def test_a_replaced_session_removes_nothing_of_the_newer_one(tmp_path: Path) -> None:
+    """Its batch failed because the newer one was there, and it took the newer one's files for
+    those of an attempt that did not end: committed records were gone."""
+    cluster = FakeCluster(t=("id", 0, 10))
+    old, new = archiver(tmp_path, cluster), archiver(tmp_path, cluster)
+
+    def replaced() -> None:
+        new.open()
+        new.run()
+        raise FileNotFoundError("what the newer session has removed")
+
+    old.open()
+    old.on_write = replaced  # type: ignore[method-assign]
+    with pytest.raises(FinalError, match="taken over"):
+        old.run()
+    assert [file.path for file in new.log.state.files.values()] == [
+        str(path.relative_to(tmp_path)) for path in data_files(tmp_path)
+    ]
+    assert new.log.state.offsets == {("t", 0): 10}
+
+
+def test_a_commit_whose_answer_was_lost_counts_and_keeps_its_files(tmp_path: Path) -> None:
+    """The retry read the state before it, and removed what it had just committed."""
+    cluster = FakeCluster(t=("id", 0, 10))
+    one = archiver(tmp_path, cluster)
+    one.open()
+    create = one.log.files.create
+
+    def lost(path: str, data: bytes) -> bool:
+        create(path, data)
+        one.log.files.create = create  # type: ignore[method-assign]
+        raise OSError("no answer")
+
+    one.log.files.create = lost  # type: ignore[method-assign]
+    one.run()
+    assert len(data_files(tmp_path)) == len(one.log.state.files) == 1
+    assert one.log.state.offsets == {("t", 0): 10}
+
+
+def test_a_name_that_the_own_upload_took_is_no_other_writer(tmp_path: Path) -> None:
+    class Store(LocalLakeFiles):
+        """An object store that uploads twice and answers for the second time."""
+
+        def create(self, path: str, data: bytes) -> bool:
+            super().create(path, data)
+            return super().create(path, data)
+
+    log = LakeLog(Store(str(tmp_path)), "w", "s")
+    log.open(1)
+    log.commit(log.new_commit("append", 2, offsets={("t", 0): 5}))
+    assert log.state.version == 1
+
+
+def test_a_session_that_fails_leaves_no_files(tmp_path: Path) -> None:
+    """Plain readers would see them until the same writer is started again."""
+    cluster = FakeCluster(t=("id", 0, 10))
+    first, second = archiver(tmp_path, cluster), archiver(tmp_path, cluster, "--name", "other")
+    first.open()
+    second.open()
+
+    def overtaken() -> None:
+        second.run()
+
+    first.on_write = overtaken  # type: ignore[method-assign]
+    with pytest.raises(FinalError, match="archived by another writer"):
+        first.run()
+    assert [path.name.split(".")[0] for path in data_files(tmp_path)] == ["other"]
+
+
+def test_from_latest_archives_what_comes_behind_the_first_look(tmp_path: Path) -> None:
+    """Where it begins was looked up anew each time: it never archived anything."""
+    cluster = FakeCluster(t=("id", 3, 10))
+    first = archiver(tmp_path, cluster, "--from", LATEST)
+    first.open()
+    first.run()
+    assert data_files(tmp_path) == []
+    cluster.at["t"] = ("id", 3, 14)
+    again = archiver(tmp_path, cluster, "--from", LATEST)
+    again.open()
+    again.run()
+    found = list(again.log.state.files.values())
+    assert [(file.first_offset, file.last_offset) for file in found] == [(10, 13)]
+
+
+def test_a_topic_made_anew_while_a_batch_is_read_is_not_archived_as_the_old_one(
+    tmp_path: Path,
+) -> None:
+    cluster = FakeCluster(t=("id", 0, 10))
+    one = archiver(tmp_path, cluster)
+
+    def recreated() -> None:
+        cluster.at["t"] = ("another", 0, 12)
+
+    one.open()
+    one.on_write = recreated  # type: ignore[method-assign]
+    with pytest.raises(FinalError, match="deleted and created again"):
+        one.run()
+    assert data_files(tmp_path) == []
+    assert one.log.state.offsets == {}
+
+
+def test_a_topic_that_is_gone_behind_its_last_batch_is_archived(tmp_path: Path) -> None:
+    cluster = FakeCluster(t=("id", 0, 10))
+    one = archiver(tmp_path, cluster)
+    one.open()
+    one.on_write = lambda: cluster.at.pop("t") and None  # type: ignore[method-assign]
+    one.run()
+    assert one.log.state.offsets == {("t", 0): 10}
+
+
+def test_a_log_that_was_truncated_is_told(tmp_path: Path) -> None:
+    """Offsets are given again: with committed records only, too, it went on without a word."""
+    cluster = FakeCluster(t=("id", 0, 10))
+    one = archiver(tmp_path, cluster)
+    one.open()
+    one.run()
+    cluster.at["t"] = ("id", 0, 8)
+    again = archiver(tmp_path, cluster)
+    again.open()
+    with pytest.raises(FinalError, match="t-0 ends at 8, before 10"):
+        again.run()
+
+
+def test_without_a_jvm_nothing_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It took --retry-seconds to say that Spark had ended."""
+    one = archiver(tmp_path, FakeCluster(t=("id", 0, 10)))
+    one.open()
+    tries: list[int] = []
+
+    def fail() -> None:
+        tries.append(1)
+        raise ConnectionRefusedError
+
+    one.on_write = fail  # type: ignore[method-assign]
+    monkeypatch.setattr(archive, "lost_jvm", lambda: "gone")
+    with pytest.raises(ConnectionRefusedError):
+        one.run()
+    assert len(tries) == 1
+
+
+def test_stopped_between_batches_once_is_not_complete(tmp_path: Path) -> None:
+    one = archiver(tmp_path, FakeCluster(t=("id", 0, 10)), "--batch-records", "5")
+
+    def stop() -> None:
+        one.progress.stopping = True
+
+    one.open()
+    one.on_write = stop  # type: ignore[method-assign]
+    one.run()
+    assert not one.is_complete
+    assert one.log.state.offsets == {("t", 0): 5}
+    rest = archiver(tmp_path, FakeCluster(t=("id", 0, 10)))
+    rest.open()
+    rest.run()
+    assert rest.is_complete
+
+
+def a_mirror(state: Path, source: FakeCluster, target: FakeCluster, *arguments: str) -> Mirror:
+    options = options_of(
+        *(mirror.JOB, "-b", "127.0.0.1:1", "--to", "127.0.0.1:2", "--alias", "a"),
+        *("--to-alias", "b", "--pattern", ".*", "--state", str(state), "--once", *arguments),
+    )
+    made = Mirror(options, Progress("mirror", quiet=True), MagicMock())
+    made.source, made.target = source, target  # type: ignore[assignment]
+    return made
+
+
+def test_a_mirror_from_latest_mirrors_what_comes_behind_the_first_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[Ranges] = []
+    monkeypatch.setattr(Mirror, "send", lambda self, ranges, folder: sent.append(ranges))
+    monkeypatch.setattr(Mirror, "recover", lambda self, partitions: None)
+    monkeypatch.setattr(mirror_offsets, "count", lambda *_: (1, 1, []))
+    source = FakeCluster(t=("id", 0, 10))
+    a_mirror(tmp_path, source, FakeCluster(), "--from", LATEST).run()
+    assert sent == []
+    source.at["t"] = ("id", 0, 12)
+    a_mirror(tmp_path, source, FakeCluster(), "--from", LATEST).run()
+    assert sent == [{("t", 0): (10, 12)}]
+
+
+def test_two_mirrors_with_prefixes_make_no_copies_of_copies(tmp_path: Path) -> None:
+    """Each made a topic for what the other had made, until no name was long enough."""
+    a, b = FakeCluster(orders=("id", 0, 0)), FakeCluster(clicks=("id", 0, 0))
+    for _ in range(3):
+        a_mirror(tmp_path / "ab", a, b, "--prefix", "a.").topics()
+        back = a_mirror(tmp_path / "ba", b, a, "--prefix", "b.")
+        back.options.to_alias = "a"
+        back.topics()
+    assert sorted(a.at) == ["b.clicks", "orders"]
+    assert sorted(b.at) == ["a.orders", "clicks"]
