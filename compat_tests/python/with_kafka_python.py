@@ -223,7 +223,7 @@ def group_of_two_shares_and_takes_over(bootstrap):
         ("Stable", 2, "consumer"),
     )
     two.stop()
-    until(lambda: one.owned == {0, 1, 2, 3}, 40)
+    until(lambda: one.owned == {0, 1, 2, 3}, 90)
     one.stop()
     assert any(g["group_id"] == group for g in client.list_groups()), "not listed"
     client.delete_groups([group])
@@ -249,7 +249,8 @@ def committed_offset_is_where_the_next_member_starts(bootstrap):
     equal(consumer.committed(tp, metadata=True).metadata, "note")
     consumer.close()
     consumer = KafkaConsumer(topic, **config)
-    equal(until(lambda: consumer.poll(300).get(tp))[0].offset, 7)
+    # Where the first member's LeaveGroup was lost with its coordinator, its session ends first.
+    equal(until(lambda: consumer.poll(300).get(tp), 90)[0].offset, 7)
     consumer.close()
 
 
