@@ -73,7 +73,8 @@ def _response(markers: list[Any], writes: list[Pending[Any]]) -> Any:
             topics.append(
                 result.WritableTxnMarkerTopicResult(name=topic.name, partitions=partitions)
             )
-        entries.append(
-            result.WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics)
-        )
+        if topics:
+            entries.append(
+                result.WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics)
+            )
     return result(markers=entries)

@@ -57,6 +57,10 @@ ANSWERS: dict[tuple[TransactionState, bool], str] = {
 }
 
 
+#: States in which an end that was decided may be asked for again.
+_ENDED = frozenset(COMPLETED_BY) | frozenset(COMPLETED_BY.values())
+
+
 def end_transaction(
     shard: TransactionShard, request: EndRequest, new_producer_id: int | None, moment: Moment
 ) -> Result:
@@ -161,7 +165,10 @@ def refusal(response: object) -> ErrorCode | None:
 
 
 def _is_repeat(request: EndRequest, current: TransactionMetadata) -> bool:
-    """Whether this end was decided before: the epoch (or the producer id) has moved on by it."""
+    """Whether this end was decided before: the epoch (or the producer id) has moved on by it, and
+    nothing has happened since."""
+    if current.state not in _ENDED:
+        return False
     if request.producer_id == current.producer_id:
         return request.producer_epoch >= 0 and current.producer_epoch == request.producer_epoch + 1
     return (
