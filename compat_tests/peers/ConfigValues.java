@@ -6,6 +6,7 @@ public class ConfigValues {
   static void probe(String scope, ConfigDef def) throws Exception {
     for (var e : new TreeMap<>(def.configKeys()).entrySet()) {
       var k = e.getValue();
+      ConfigDef one = new ConfigDef().define(k);
       LinkedHashSet<String> vs = new LinkedHashSet<>();
       vs.addAll(List.of("", " ", "abc", "0", "1", "-1", " 5 ", "-2", "-3", "1.5", "true", "a,b", " a , b ", "a,a", ",", "a,,b", "*", "+7", "007"));
       switch (k.type()) {
@@ -25,8 +26,8 @@ public class ConfigValues {
         var o = new LinkedHashMap<String,Object>();
         o.put("scope", scope); o.put("name", k.name); o.put("value", s);
         try {
-          Object p = ConfigDef.parseType(k.name, s, k.type());
-          if (k.validator != null) k.validator.ensureValid(k.name, p);
+          // As a broker does it: what a list has twice is dropped before it is validated.
+          Object p = one.parse(Map.of(k.name, s)).get(k.name);
           o.put("parsed", p instanceof org.apache.kafka.common.config.types.Password ? ((org.apache.kafka.common.config.types.Password)p).value() : ConfigDef.convertToString(p, k.type()));
         } catch (ConfigException x) { o.put("error", x.getMessage()); }
         catch (Throwable x) { o.put("other", x.toString()); }

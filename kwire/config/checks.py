@@ -4,16 +4,31 @@ Notation, one word and its arguments:
 
     range LOW [HIGH]    bounds, inclusive          gzip-level     1 to 9, or -1
     one A,B             one of these               one-nocase A,B in any case
-    list [A,B]          no duplicates, no empty    list+ [A,B]    the same, and not empty
+    list [A,B]          nothing empty in it        list+ [A,B]    the same, and not empty
     non-empty           a string with something    replicas       `*` or partition:broker entries
     endpoints           host:port entries          voters         id@host:port entries
     offset-reset        earliest, latest or by_duration:ISO-8601
+
+What a `list` has twice counts once (KAFKA-19875).
 """
 
 from __future__ import annotations
 
 from kwire.config.errors import ConfigError
 from kwire.config.values import Value, to_text
+
+
+def without_repeats(rule: str, value: Value) -> Value:
+    """A list under a `list` rule without what it has twice; any other value as it is."""
+    if isinstance(value, list) and rule.partition(" ")[0] in ("list", "list+"):
+        return list(dict.fromkeys(value))
+    return value
+
+
+def check_repeats(name: str, rule: str, value: Value) -> None:
+    """ConfigError when a list under a `list` rule has something twice."""
+    if value != without_repeats(rule, value):
+        raise ConfigError(f"Configuration '{name}' values must not be duplicated.")
 
 
 def check(name: str, rule: str, value: Value) -> None:
@@ -86,14 +101,11 @@ def _one_nocase(name: str, argument: str, value: Value) -> None:
 
 def _list(name: str, argument: str, value: Value) -> None:
     assert isinstance(value, list)
-    if len(dict.fromkeys(value)) != len(value):
-        raise ConfigError(f"Configuration '{name}' values must not be duplicated.")
-    options = argument.split(",") if argument else None
     for entry in value:
-        if options is not None:
-            _one(name, argument, entry)
-        elif not entry:
+        if not entry:
             raise ConfigError(f"Configuration '{name}' values must not be empty.")
+        if argument:
+            _one(name, argument, entry)
 
 
 def _list_with_entries(name: str, argument: str, value: Value) -> None:
@@ -117,8 +129,7 @@ def _is_replica(entry: str) -> bool:
 
 def _replicas(name: str, argument: str, value: Value) -> None:
     assert isinstance(value, list)
-    # Java's split drops trailing empty strings, so that a lone comma passes as nothing.
-    if value == ["*"] or not any(value) or all(map(_is_replica, value)):
+    if value == ["*"] or all(not entry or _is_replica(entry) for entry in value):
         return
     raise ConfigError(
         f"Invalid value [{', '.join(value)}] for configuration {name}: {name} must be the literal "

@@ -92,6 +92,7 @@ class ConfigDefinition:
     def parse(self, text: str) -> Value:
         """The checked, typed value of `text`; ConfigError in Kafka's words."""
         value = values.parse(self.name, self.type, text)
+        value = checks.without_repeats(self.check, value)
         checks.check(self.name, self.check, value)
         return value
 

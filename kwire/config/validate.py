@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from kwire.config.broker_config import BrokerConfig, definition_of
-from kwire.config.checks import address_limits
+from kwire.config.checks import address_limits, check_repeats
 from kwire.config.definitions import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigTable
 from kwire.config.dynamic import DynamicConfig
 from kwire.config.errors import ConfigError
-from kwire.config.values import Value, split_list
+from kwire.config.values import Value, parse, split_list
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -94,7 +94,15 @@ THREAD_SETTINGS = (
     "num.recovery.threads.per.data.dir",
     "num.replica.fetchers",
 )
+CLEANER_SETTINGS = ("log.cleaner.threads", "log.cleaner.dedupe.buffer.size")
 ADDRESS_LIMITS = "max.connections.per.ip.overrides"
+BROKER_NEVER_ZERO = {
+    "log.retention.ms": "requirement failed: log.retention.ms must be unlimited (-1) or, greater "
+    "than or equal to 1",
+    "log.roll.ms": "requirement failed: log.roll.ms must be greater than or equal to 1",
+    "max.connections": "Invalid value org.apache.kafka.common.config.ConfigException: Invalid "
+    "max.connections 0 for configuration Invalid dynamic configuration",
+}
 BROKER_AT_MOST = {
     "group.consumer.assignment.interval.ms": "group.consumer.max.assignment.interval.ms",
     "group.share.assignment.interval.ms": "group.share.max.assignment.interval.ms",
@@ -237,14 +245,15 @@ def validate_client_metrics_configs(name: str, configs: Mapping[str, str | None]
 
 
 def _check_match(pattern: str) -> None:
-    import re
+    """What a client tells of itself, `=`, and a pattern in RE2's syntax."""
+    from kwire.protocol.regex import compile_pattern
 
-    key, equals, expression = pattern.partition("=")
-    if equals and key.strip() in CLIENT_METRICS_MATCH_KEYS:
+    key, _, expression = (part.strip() for part in pattern.partition("="))
+    if key in CLIENT_METRICS_MATCH_KEYS and expression and "=" not in expression:
         try:
-            re.compile(expression.strip())
+            compile_pattern(expression)
             return
-        except re.error:
+        except KafkaError:
             pass
     _invalid_config(f"Illegal client matching pattern: {pattern}")
 
@@ -264,10 +273,12 @@ def validate_broker_configs(
         if definition is None:
             continue
         try:
+            # Unlike elsewhere a broker's list may not have anything twice.
+            check_repeats(name, definition.check, parse(name, definition.type, text))
             value = definition.parse(text)
         except ConfigError as error:
             _invalid_request(str(error))
-        _check_broker_value(name, value, dynamic)
+        _check_broker_value(name, value, dynamic, changed)
         if definition.support == "refused" and value != definition.default:
             _invalid_config(f"{name} is refused: {definition.note}")
 
@@ -306,9 +317,31 @@ def _is_per_broker(name: str) -> bool:
     return definition is not None and definition.update_mode == "per-broker"
 
 
-def _check_broker_value(name: str, value: Any, dynamic: DynamicConfig) -> None:
+def _check_broker_value(
+    name: str, value: Any, dynamic: DynamicConfig, changed: Mapping[str, str]
+) -> None:
     if name in THREAD_SETTINGS:
         _check_thread_count(name, value, dynamic)
+    elif name in BROKER_NEVER_ZERO and value == 0:
+        _invalid_request(BROKER_NEVER_ZERO[name])
+    elif name == "max.connections.per.ip" and value == 0:
+        if not changed.get(ADDRESS_LIMITS, dynamic[ADDRESS_LIMITS]):
+            _invalid_request(
+                "requirement failed: max.connections.per.ip can be set to zero only if "
+                "max.connections.per.ip.overrides property is set."
+            )
+    elif name in CLEANER_SETTINGS:
+        _check_cleaner(name, value, dynamic, changed)
+    elif name == "metric.reporters":
+        # Whatever it names cannot be loaded here; Kafka refuses a class that it does not find.
+        known: Any = BROKER[name].default
+        if any(reporter not in known for reporter in value):
+            _invalid_request(
+                _refused(
+                    f"Validation of dynamic config update of Set({name}) failed with class class "
+                    "kafka.server.DynamicMetricsReporters"
+                )
+            )
     elif name == ADDRESS_LIMITS:
         try:
             address_limits(name, value)
@@ -333,8 +366,45 @@ def _check_thread_count(name: str, value: Value, dynamic: DynamicConfig) -> None
     else:
         return
     _invalid_request(
-        "Invalid value org.apache.kafka.common.config.ConfigException: Dynamic thread count "
-        f"update validation failed for {name}={value}, {why} for configuration "
+        _refused(f"Dynamic thread count update validation failed for {name}={value}, {why}")
+    )
+
+
+def _check_cleaner(
+    name: str, value: Value, dynamic: DynamicConfig, changed: Mapping[str, str]
+) -> None:
+    """The cleaner's threads move in small steps, and each has a megabyte for its offset map."""
+    given = {
+        key: BROKER[key].parse(changed[key]) if key in changed else dynamic[key]
+        for key in CLEANER_SETTINGS
+    }
+    threads, size_bytes = (given[key] for key in CLEANER_SETTINGS)
+    current = dynamic["log.cleaner.threads"]
+    assert isinstance(threads, int)
+    assert isinstance(size_bytes, int)
+    assert isinstance(current, int)
+    why = ""
+    if threads < 1:
+        why = "Log cleaner threads should be at least 1"
+    elif threads < current // 2:
+        why = f"Log cleaner threads cannot be reduced to less than half the current value {current}"
+    elif threads > current * 2:
+        why = (
+            "Log cleaner threads cannot be increased to more than double the current value "
+            f"{current}"
+        )
+    if why:
+        _invalid_request(_refused(why))
+    if size_bytes // threads <= 1 << 20:
+        _invalid_request(
+            "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner "
+            "thread."
+        )
+
+
+def _refused(why: str) -> str:
+    return (
+        f"Invalid value org.apache.kafka.common.config.ConfigException: {why} for configuration "
         "Invalid dynamic configuration"
     )
 

@@ -196,7 +196,7 @@ def _check(
 
 def _check_one(state: ControllerState, kind: int, name: str, key: str, value: str | None) -> None:
     if kind == BROKER and key == MIN_ISR and state.elr_enabled:
-        if name and value is not None:
+        if name:
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG,
                 "Broker-level min.insync.replicas cannot be altered while ELR is enabled.",
