@@ -43,8 +43,6 @@ _MESSAGES = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
     ErrorCode.INVALID_REQUEST: INVALID_REQUEST_TEXT,
 }
-# From v4 on Kafka tells the text of this one only (measured).
-_TOLD_IN_BATCHES = frozenset({ErrorCode.INVALID_REQUEST})
 
 
 class _Found(NamedTuple):
@@ -61,6 +59,8 @@ def handle(context: RequestContext, request: Any) -> Any:
     if context.api_version < BATCH_FROM:
         return _old_response(_find(context, request.key_type, request.key))
     coordinators = []
+    # From v4 on Kafka tells a text of one error only: of a type of keys that it does not know.
+    told = request.key_type not in TOPICS
     for key in request.coordinator_keys:
         found = _find(context, request.key_type, key)
         coordinators.append(
@@ -70,7 +70,7 @@ def handle(context: RequestContext, request: Any) -> Any:
                 host=found.host,
                 port=found.port,
                 error_code=found.code,
-                error_message=_MESSAGES[found.code] if found.code in _TOLD_IN_BATCHES else "",
+                error_message=_MESSAGES[found.code] if told else "",
             )
         )
     return m.FindCoordinatorResponse(coordinators=coordinators)
