@@ -28,7 +28,7 @@ def handle(context: RequestContext, request: Any) -> Any:
         matches = _matcher(request.transactional_id_pattern)
     except KafkaError as error:
         return m.ListTransactionsResponse(error_code=int(error.code))
-    unknown = [name for name in request.state_filters if name not in BY_TEXT]
+    unknown = [name for name in dict.fromkeys(request.state_filters) if name not in BY_TEXT]
     states = tuple(BY_TEXT[name] for name in request.state_filters if name in BY_TEXT)
     response = m.ListTransactionsResponse(unknown_state_filters=unknown)
     if unknown and not states:
@@ -57,6 +57,6 @@ def _matcher(pattern: str | None) -> Callable[[str], bool] | None:
     """Whether a whole id matches `pattern`; None for no pattern or an empty one."""
     if not pattern:
         return None
-    from kwire.coordinator.regex import compile_pattern
+    from kwire.protocol.regex import compile_pattern
 
     return compile_pattern(pattern)

@@ -272,7 +272,8 @@ def _member(group: ConsumerGroup, group_id: str, member_id: str, instance_id: st
 
 
 def leave(groups: ConsumerGroups, request: Any, moment: Moment) -> Result:
-    """One LeaveGroup in the form of v3-5."""
+    """One LeaveGroup in the form of v3-5. Members of either protocol can be removed by it: an
+    administrator empties a group so (KAFKA-18188)."""
     group_id = request.group_id
     group = groups.find(group_id)
     answers: list[Any] = []
@@ -297,12 +298,13 @@ def leave(groups: ConsumerGroups, request: Any, moment: Moment) -> Result:
 
 
 def _leaving(group: ConsumerGroup, group_id: str, identity: Any) -> str:
-    """The id of the classic member that is to leave; an administrator may know the instance
-    only."""
+    """The id of the member, of either protocol, that is to leave; an administrator may know the
+    instance only."""
     member_id, instance_id = identity.member_id, identity.group_instance_id
-    if not member_id and instance_id is not None:
-        owner = group.static_members.get(instance_id)
-        if owner is None:
-            raise unknown_member(group_id, member_id)
-        member_id = owner
-    return _member(group, group_id, member_id, instance_id).member_id
+    if instance_id is not None:
+        if not member_id:
+            member_id = group.static_members.get(instance_id, "")
+        check_static(group, group_id, instance_id, member_id)
+    if member_id not in group.members:
+        raise unknown_member(group_id, member_id)
+    return str(member_id)

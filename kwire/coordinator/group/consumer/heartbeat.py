@@ -20,10 +20,10 @@ from kwire.coordinator.group.consumer.state import (
     Member,
     TopicPartitions,
 )
-from kwire.coordinator.regex import compile_pattern
 from kwire.coordinator.seam import Moment, Result
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.regex import compile_pattern
 
 JOIN_EPOCH = 0
 
@@ -39,15 +39,18 @@ class Caller(Protocol):
 
 
 def check_request(request: Any, api_version: int, assignors: tuple[str, ...]) -> None:
-    """What can be said without looking at the group: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR."""
+    """What can be said without looking at the group: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR.
+
+    A text of nothing but blanks counts as empty.
+    """
     stays_or_leaves = request.member_epoch > JOIN_EPOCH or request.member_epoch == LEFT_EPOCH
-    if (api_version >= 1 or stays_or_leaves) and not request.member_id:
+    if (api_version >= 1 or stays_or_leaves) and _is_blank(request.member_id):
         raise _invalid("MemberId can't be empty.")
-    if not request.group_id:
+    if _is_blank(request.group_id):
         raise _invalid("GroupId can't be empty.")
-    if request.instance_id == "":
+    if _is_blank(request.instance_id):
         raise _invalid("InstanceId can't be empty.")
-    if request.rack_id == "":
+    if _is_blank(request.rack_id):
         raise _invalid("RackId can't be empty.")
     if request.member_epoch == JOIN_EPOCH:
         if request.rebalance_timeout_ms == -1:
@@ -69,6 +72,11 @@ def check_request(request: Any, api_version: int, assignors: tuple[str, ...]) ->
             f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: "
             f"{', '.join(assignors)}.",
         )
+
+
+def _is_blank(text: str | None) -> bool:
+    """Whether there is a text, of nothing but what Java's `trim` takes away."""
+    return text is not None and all(character <= " " for character in text)
 
 
 def heartbeat(groups: ConsumerGroups, request: Any, caller: Caller, moment: Moment) -> Result:
@@ -143,11 +151,13 @@ class _Heartbeat:
         return member, where
 
     def _take_over(self, group: ConsumerGroup) -> tuple[Member | None, Current]:
-        """A static member comes (back): it takes the place of its predecessor."""
+        """A static member comes (back): it takes the place of its predecessor. A member that is
+        there already may take an instance id that is free."""
         request = self._request
         owner = group.static_members.get(request.instance_id)
         if owner is None:
-            return None, JOINING
+            member = group.members.get(request.member_id)
+            return member, JOINING if member is None else group.where(request.member_id)
         where = group.where(owner)
         if where.epoch != LEFT_STATIC_EPOCH and group.members[owner].classic is None:
             raise KafkaError(

@@ -18,8 +18,8 @@ from kwire.coordinator.group.consumer.subscriptions import (
     topic_hash,
     used_patterns,
 )
-from kwire.coordinator.regex import compile_pattern
 from kwire.coordinator.seam import CoordinatorRecord, Moment, Result
+from kwire.protocol.regex import compile_pattern
 
 #: Names that a slice looks at.
 SLICE_NAMES = 1000

@@ -45,6 +45,8 @@ _REASONS = {
     "no argument for repetition operator": "missing argument to repetition operator",
     "invalid perl operator": "invalid or unsupported Perl syntax",
     "trailing \\": "trailing backslash at end of expression",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid repetition size": "invalid repeat count",
 }
 
 
