@@ -120,7 +120,7 @@ def _load_steps(
     futures: list[tuple[LogDirectory, str, PartitionName]],
 ) -> Iterator[Opening]:
     names = manager.files.directories(directory.path)
-    if not directory.was_clean and names:
+    if not directory.was_clean and any(_is_partition(name) for name in names):
         logger.info("%s: no clean shutdown was noted; recovering", directory.path)
     for name in names:
         found = parse_name(name)
@@ -142,6 +142,11 @@ def _load_steps(
             yield opening
         if directory.error is not None:
             return
+
+
+def _is_partition(name: str) -> bool:
+    found = parse_name(name)
+    return found is not None and found[:2] != METADATA_PARTITION
 
 
 def _meet_future(

@@ -60,6 +60,8 @@ def parse_name(name: str) -> PartitionName | None:
     topic, dash, number = name.rpartition("-")
     if not dash or not topic or not number.isdecimal() or len(number) > 10:
         return None
+    if number != str(int(number)):
+        return None  # nobody writes `topic-00`; read as `topic-0` it would be there twice
     return PartitionName(topic, int(number), suffix)
 
 
@@ -161,6 +163,8 @@ class LogDirectory:
                 logger.warning("%s is empty", path)
             return parse_checkpoint(data)
         except FileNotFoundError:
+            if self._has_recovery_points and name == checkpoints.LOG_STARTS:
+                logger.warning("%s is missing: records that were deleted may come back", path)
             return {}
         except ValueError as error:
             # Recovery points, high watermarks and cleaner offsets cost time when lost. Log starts

@@ -6,10 +6,12 @@ The metadata log lives in one of the directories but is opened by its own driver
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from kwire.clock import Clock, Random
 from kwire.log import checkpoints
+from kwire.log.checkpointing import CheckpointWrites
 from kwire.log.checkpoints import Offsets
 from kwire.log.cleaner import LogCleaner
 from kwire.log.directory_files import (
@@ -42,7 +44,7 @@ from kwire.log.placement import emptiest
 from kwire.log.recovery import open_log
 from kwire.log.scheduling import ImmediateScheduler, Scheduler, Timer
 from kwire.log.visiting import SLICE_SEGMENTS, visit_in_slices
-from kwire.pending import Pending, gather
+from kwire.pending import Pending, after, gather
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
@@ -90,8 +92,7 @@ class LogManager:
         self.goes_offline_by_writes: Callable[[], bool] = lambda: False
         self._open_segments = OpenSegments()
         self._timers: dict[str, Timer] = {}
-        self._checkpoint_busy: set[str] = set()
-        self._checkpoint_again: dict[str, list[Pending[None]]] = {}
+        self._checkpoints = CheckpointWrites(self.scheduler, self._checkpoint_failed)
         self.cleaner: LogCleaner | None = None
         self.moves = LogMoves(self)
 
@@ -464,51 +465,28 @@ class LogManager:
     def checkpoint_high_watermarks(self) -> None:
         self._checkpoint(checkpoints.HIGH_WATERMARKS, lambda log: log.high_watermark)
 
-    def checkpoint_log_starts(self) -> Pending[None]:
+    def checkpoint_log_starts(self, keys: Iterable[tuple[str, int]] | None = None) -> Pending[None]:
         """Only logs whose start was moved beyond their first segment's base are listed.
 
-        Done when all log starts of now are durable; fails where a directory goes offline by it.
+        Done when the log starts of now are durable, in the directories of these partitions or in
+        all; fails where one goes offline by it.
         """
-        return self._checkpoint(checkpoints.LOG_STARTS, _moved_start)
+        homes = None if keys is None else [self._home.get(key) for key in keys]
+        return self._checkpoint(checkpoints.LOG_STARTS, _moved_start, homes)
 
-    def _checkpoint(self, name: str, value: Callable[[PartitionLog], int]) -> Pending[None]:
-        """Write a checkpoint file of every directory, off the loop.
-
-        One at a time: whoever asks meanwhile shares the next one.
-        """
-        result: Pending[None] = Pending()
-        if name in self._checkpoint_busy:
-            self._checkpoint_again.setdefault(name, []).append(result)
-            return result
-        jobs = [
-            (directory, self._offsets(directory, value))
+    def _checkpoint(
+        self,
+        name: str,
+        value: Callable[[PartitionLog], int],
+        homes: Sequence[LogDirectory | None] | None = None,
+    ) -> Pending[None]:
+        """Write a checkpoint file of these directories, or of every one."""
+        written = [
+            self._checkpoints.write(directory, name, partial(self._offsets, directory, value))
             for directory in self.directories
-            if directory.error is None
+            if directory.error is None and (homes is None or directory in homes)
         ]
-        self._checkpoint_busy.add(name)
-
-        def write() -> list[tuple[LogDirectory, OSError]]:
-            failed = []
-            for directory, offsets in jobs:
-                try:
-                    directory.write_checkpoint(name, offsets)
-                except OSError as error:
-                    failed.append((directory, error))
-            return failed
-
-        def finished(done: Pending[list[tuple[LogDirectory, OSError]]]) -> None:
-            self._checkpoint_busy.discard(name)
-            failure = done.error()
-            for directory, error in done.result() if failure is None else []:
-                self._checkpoint_failed(directory, error)
-                failure = error
-            again = self._checkpoint_again.pop(name, [])
-            if again:
-                self._checkpoint(name, value).add_done_callback(lambda d: _settle(again, d.error()))
-            _settle([result], failure)
-
-        self.scheduler.run(write).add_done_callback(finished)
-        return result
+        return after(gather(written), lambda _: _raise_first(written))
 
     def _checkpoint_failed(self, directory: LogDirectory, error: OSError) -> None:
         if isinstance(error, FullDiskError) and not self.goes_offline_by_writes():
@@ -590,9 +568,6 @@ def _moved_start(log: PartitionLog) -> int:
     return log.log_start_offset if log.log_start_offset > log.segments.first.base_offset else -1
 
 
-def _settle(waiting: list[Pending[None]], error: Exception | None) -> None:
-    for pending in waiting:
-        if error is None:
-            pending.complete(None)
-        else:
-            pending.fail(error)
+def _raise_first(written: list[Pending[None]]) -> None:
+    for pending in written:
+        pending.result()

@@ -38,6 +38,9 @@ class _Timer:
         self.callback = None
 
 
+TURNS_MAX = 100_000  # a gigabyte is compacted in some thousands
+
+
 class ManualScheduler:
     """Nothing happens before `turn`; jobs run in it too, or when `holds_jobs` in `run_jobs`."""
 
@@ -64,7 +67,7 @@ class ManualScheduler:
 
     def turn(self) -> None:
         """Turns of the loop until nothing is left to do."""
-        for _ in range(1000):
+        for _ in range(TURNS_MAX):
             if self._soon:
                 due, self._soon = self._soon, []
                 for callback in due:

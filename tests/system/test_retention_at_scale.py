@@ -22,6 +22,8 @@ confluent_kafka = pytest.importorskip("confluent_kafka")
 SCALE = int(os.environ.get("KWIRE_SCALE", "1"))
 RETAINED, DELETED = 50 * SCALE, 25 * SCALE
 LIMIT_S = 60 + 20 * SCALE
+# NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH and the leader's absence
+RETRIED = {5, 6, 74, 75}
 OPTIONS = {
     "log.retention.check.interval.ms": 300,
     "log.initial.task.delay.ms": 300,
@@ -112,12 +114,20 @@ def produced_to(broker: BrokerProcess, topic: str) -> Iterator[list[int]]:
 def low_watermarks(broker: BrokerProcess, topic: str, partitions: int) -> list[int]:
     from confluent_kafka.admin import AdminClient, OffsetSpec
 
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     asked = {
         confluent_kafka.TopicPartition(topic, index): OffsetSpec.earliest()
         for index in range(partitions)
     }
-    return [int(done.result(LIMIT_S).offset) for done in admin.list_offsets(asked).values()]
+    limit = time.monotonic() + LIMIT_S
+    while True:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        answers = admin.list_offsets(asked).values()
+        try:
+            return [int(done.result(LIMIT_S).offset) for done in answers]
+        except confluent_kafka.KafkaException as error:
+            # librdkafka does not ask again where a broker that was fenced for a while leads anew.
+            if error.args[0].code() not in RETRIED or time.monotonic() > limit:
+                raise
 
 
 def test_old_segments_go_from_many_partitions(broker: BrokerProcess) -> None:

@@ -44,10 +44,10 @@ def handle(context: RequestContext, request: Any) -> Any:
             entry.partitions.append(answer)
         response.topics.append(entry)
     outcome = waiting.outcome(request.timeout_ms)
-    if not waiting.has_moved:
+    if not waiting.moved:
         return outcome
     settled = as_pending(outcome)
-    saved = context.node.log_manager.checkpoint_log_starts()
+    saved = context.node.log_manager.checkpoint_log_starts(waiting.moved)
     return after(gather([settled, saved]), lambda _: _durable(response, saved.error()))
 
 
@@ -80,10 +80,10 @@ class _Waiting:
         self._open: list[tuple[Any, Partition, int]] = []
         self._pending: Pending[Any] = Pending(self._forget)
         self._deadline: Any = None
-        self.has_moved = False
+        self.moved: list[tuple[str, int]] = []  # partitions
 
     def add(self, answer: Any, partition: Partition, offset: int) -> None:
-        self.has_moved = True
+        self.moved.append((partition.topic, partition.index))
         if not self._settled(answer, partition, offset):
             self._open.append((answer, partition, offset))
 

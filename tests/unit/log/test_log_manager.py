@@ -353,6 +353,7 @@ def test_a_long_name_is_cut_for_its_suffix() -> None:
         ("topic-0", ("topic", 0, "")),
         ("with.dots_and-dashes-12", ("with.dots_and-dashes", 12, "")),
         ("topic-3.0123abcd-stray", ("topic", 3, "-stray")),
+        ("topic-03", None),
         ("a.b-3.0123abcd-future", ("a.b", 3, "-future")),
         ("lost+found", None),
         ("topic", None),
@@ -386,6 +387,61 @@ def test_a_log_that_the_metadata_does_not_know_is_set_aside(topics: Any) -> None
     assert name.endswith("-stray")
     node.restart(topics)
     assert node.names() == [name], "a stray log is left alone"
+
+
+def test_a_name_that_nobody_writes_is_no_partition(caplog: pytest.LogCaptureFixture) -> None:
+    """A copy named `topic-00` was opened in the place of `topic-0`."""
+    node = _with_topic()
+    node.manager.shutdown()
+    for name in node.disk.listing("/data/topic-0"):
+        node.disk.make_directory("/data/topic-00")
+        handle = node.disk.open(f"/data/topic-00/{name}", create=True)
+        node.disk.pwritev(handle, [node.disk.read_file(f"/data/topic-0/{name}")], 0)
+    manager = node.start({("topic", 0): TOPIC_ID})
+    assert [log.directory for log in manager.logs()] == ["/data/topic-0"]
+    assert "topic-00 is not a partition's directory" in caplog.text
+    assert node.names() == ["topic-0", "topic-00"]
+
+
+def test_a_missing_file_of_log_starts_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    node = _with_topic()
+    node.manager.shutdown()
+    node.disk.unlink("/data/log-start-offset-checkpoint")
+    node.start()
+    assert "/data/log-start-offset-checkpoint is missing" in caplog.text
+
+
+def test_a_fresh_directory_is_not_recovered(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    node = Node()
+    node.disk.make_directory("/data/__cluster_metadata-0")
+    node.kill()
+    assert "recovering" not in caplog.text
+    node.manager.create("topic", 0, TOPIC_ID)
+    node.scheduler.turn()
+    node.kill()
+    assert "recovering" in caplog.text
+
+
+def test_only_the_directories_of_the_moved_log_starts_are_written() -> None:
+    """A failing disk made DeleteRecords on another one fail."""
+    node = Node(["/one", "/two"])
+    for partition in range(2):
+        node.manager.create("topic", partition, TOPIC_ID)
+        node.append("topic", partition, 6)
+        node.manager.logs()[partition].delete_records_before(4)
+    node.disk.fault = lambda operation, path: (
+        OSError(errno.EIO, "io") if path.startswith("/two/log-start") else None
+    )
+    good = node.manager.checkpoint_log_starts([("topic", 0)])
+    node.scheduler.turn()
+    assert good.error() is None
+    assert node.failed == []
+    bad = node.manager.checkpoint_log_starts([("topic", 0), ("topic", 1), ("gone", 3)])
+    node.scheduler.turn()
+    assert isinstance(bad.error(), OSError)
+    assert node.failed == ["/two"]
+    assert node.disk.read_file("/one/log-start-offset-checkpoint") == b"0\n1\ntopic 0 4\n"
 
 
 def test_a_log_without_partition_metadata_is_set_aside() -> None:

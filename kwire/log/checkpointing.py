@@ -1,0 +1,60 @@
+"""Writing checkpoint files off the loop, one write of a file at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kwire.log.checkpoints import Offsets
+from kwire.log.log_directory import LogDirectory
+from kwire.log.scheduling import Scheduler
+from kwire.pending import Pending
+
+File = tuple[str, str]
+
+
+class CheckpointWrites:
+    """Whoever asks for a file that is being written shares its next write, of the offsets of then.
+
+    `failed(directory, error)` hears of what could not be written, before who waits for it does.
+    """
+
+    def __init__(
+        self, scheduler: Scheduler, failed: Callable[[LogDirectory, OSError], None]
+    ) -> None:
+        self._scheduler = scheduler
+        self._failed = failed
+        self._waiting: dict[File, list[Pending[None]]] = {}  # by the files that are being written
+
+    def write(
+        self, directory: LogDirectory, name: str, offsets: Callable[[], Offsets]
+    ) -> Pending[None]:
+        """Done when the offsets of now are durable; fails with OSError."""
+        result: Pending[None] = Pending()
+        file = directory.path, name
+        if file in self._waiting:
+            self._waiting[file].append(result)
+            return result
+        self._waiting[file] = []
+        known = offsets()
+
+        def finished(done: Pending[None]) -> None:
+            error = done.error()
+            if isinstance(error, OSError):
+                self._failed(directory, error)
+            waiting = self._waiting.pop(file)
+            if waiting:
+                again = self.write(directory, name, offsets)
+                again.add_done_callback(lambda done: settle(waiting, done.error()))
+            settle([result], error)
+
+        job = self._scheduler.run(lambda: directory.write_checkpoint(name, known))
+        job.add_done_callback(finished)
+        return result
+
+
+def settle(waiting: list[Pending[None]], error: Exception | None) -> None:
+    for pending in waiting:
+        if error is None:
+            pending.complete(None)
+        else:
+            pending.fail(error)
