@@ -87,6 +87,7 @@ class BrokerConnection(FrameConnection):
         self._memory_awaited = False
         self._refusal: str | None = None
         self._closed = False
+        self._ended = False  # the client sends nothing any more
         self._on_close: list[Any] = []
 
     # -- the connection's life
@@ -102,16 +103,25 @@ class BrokerConnection(FrameConnection):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a request of this connection has not got its reply yet."""
-        return bool(self._slots or self._queue)
+        """Whether a request of this connection has not got its reply yet, and a client that has
+        not ended its side waits for that."""
+        return bool(self._slots or self._queue) and not self._ended
 
     def add_close_callback(self, callback: Any) -> None:
         """Run `callback()` once when the connection closes."""
         self._on_close.append(callback)
 
     def half_closed(self) -> bool:
-        self._run_received_produces()
-        return False
+        """Whole requests that came before the other side's end are answered, then ours ends."""
+        if self._closed or self.transport.get_extra_info("sslcontext") is not None:
+            self._run_received_produces()
+            return False
+        self._ended = True
+        return bool(self._slots or self._queue)
+
+    def _end_if_answered(self) -> None:
+        if not self._slots and not self._queue and not self._closed:
+            self.close("the client has ended it, everything is answered", logging.DEBUG)
 
     def closed(self) -> None:
         if self._closed:
@@ -272,6 +282,8 @@ class BrokerConnection(FrameConnection):
         if self._blocking is slot:
             self._blocking = None
             self._run_queue()
+        if self._ended:
+            self._end_if_answered()
 
     def effects_done(self, context: RequestContext) -> None:
         """See RequestContext.let_next_start."""
@@ -293,6 +305,8 @@ class BrokerConnection(FrameConnection):
             reason, self._refusal = self._refusal, None
             self._refuse(reason)
         self._adjust_reading()
+        if self._ended:
+            self._end_if_answered()
 
     # -- answering
 

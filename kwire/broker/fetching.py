@@ -346,6 +346,7 @@ class DelayedFetch:
         "_response",
         "_rooms",
         "_targets",
+        "_unstable",
     )
 
     def __init__(
@@ -365,6 +366,8 @@ class DelayedFetch:
         self._read: FetchRead | None = None
         self._arrived_bytes = 0
         self._rooms: dict[Partition, int] = {}  # what may still arrive and count, per partition
+        # With read_committed: the last stable offset, and what has arrived behind it.
+        self._unstable: dict[Partition, tuple[int, int]] = {}
         self._parked = False
 
     def start(self) -> Any:
@@ -397,6 +400,8 @@ class DelayedFetch:
         for target in self._targets:
             assert target.partition is not None
             target.partition.fetch_waiters[self] = None
+            if limits.isolation is Isolation.COMMITTED:
+                self._unstable[target.partition] = target.answer.last_stable_offset, 0
             target.answer = None
         self._deadline = self._context.node.deadlines.add(limits.wait_ms, self._read_again)
 
@@ -406,6 +411,8 @@ class DelayedFetch:
         """See FetchWaiter. What the log counts as arrived is an estimate; the read decides."""
         if self._limits.replica_id >= 0:
             return  # followers read beyond the high watermark: log_extended
+        if partition in self._unstable:
+            size_bytes = self._stable(partition, size_bytes)
         self._arrived(partition, size_bytes)
 
     def log_extended(self, partition: Partition, size_bytes: int) -> None:
@@ -419,6 +426,17 @@ class DelayedFetch:
         self._arrived_bytes += size_bytes
         if self._arrived_bytes >= self._limits.bytes_min:
             self._read_again()
+
+    def _stable(self, partition: Partition, size_bytes: int) -> int:
+        """What read_committed may see of what arrived: nothing while the last stable offset stands
+        still behind an open transaction, all of it when that has ended."""
+        assert partition.log is not None
+        before, held_bytes = self._unstable[partition]
+        stable = partition.log.last_stable_offset
+        held_bytes += size_bytes
+        moved = stable > before
+        self._unstable[partition] = stable, 0 if moved else held_bytes
+        return held_bytes if moved else 0
 
     def _counted(self, partition: Partition, size_bytes: int) -> int:
         """No partition counts for more than its own limit, however much arrives there."""
@@ -451,7 +469,17 @@ class DelayedFetch:
 
     def _second_read(self, read: FetchRead) -> None:
         self._read = None
+        for target in self._targets:
+            if target.failed and target.answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                self._tell_why_gone(target)
         self._finish()
+
+    def _tell_why_gone(self, target: FetchTarget) -> None:
+        """A partition that has been deleted meanwhile does not exist: nobody else leads it."""
+        node, partition = self._context.node, target.partition
+        assert partition is not None
+        if node.image.topics.partition(partition.topic, partition.index) is None:
+            target.refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, was_read=True)
 
     def _finish(self) -> None:
         self._response = self._answer()

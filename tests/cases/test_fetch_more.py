@@ -3,7 +3,9 @@
 import uuid
 
 import pytest
+import wire
 import wire_extra as w
+from helpers import Txn
 
 
 def _fetch(c, version, topics, **more):
@@ -402,3 +404,53 @@ def test_fetch_28_session_errors(c):
         assert ask(first, sid, 2).error_code == 70
         assert ask(first, r.session_id, -1, {0: 1}).session_id == 0
         assert ask(first, r.session_id, 1).error_code == 70
+
+
+@pytest.mark.case("FETCH-29")
+@pytest.mark.parametrize("commit", [True, False])
+def test_fetch_29_read_committed_waits_for_the_end_of_a_transaction(bootstrap, c, commit):
+    """A fetch with read_committed is not woken by records of an open transaction: it waits until the last stable
+    offset moves, then gives them all, with the aborted transactions. With read_uncommitted the records end the wait.
+
+    SOURCES: kafka4beam/brod#326, streamnative/kop#1856, redpanda-data/redpanda#3159
+    """
+    topic = w.unique("fetch29")
+    w.create_topic(c, topic)
+    fields = w.fetch_fields(topic, {0: 0}, 12, max_wait=60_000, min_bytes=1)
+    with w.Conn(bootstrap) as d, w.Conn(bootstrap) as e, wire.Conn(bootstrap) as t:
+        txn = Txn(t, w.unique("tx"))
+        d.send("fetch", 12, **dict(fields, isolation_level=1))
+        e.send("fetch", 12, **fields)
+        assert txn.produce(topic, [b"a"], add=True).error_code == 0
+        _, r = e.recv("fetch", 12, 20)
+        assert len(w.parse(w.parts_of(r)[0].records)[0]) == 1
+        assert txn.produce(topic, [b"b"]).error_code == 0
+        d.expect_silence(0.2)
+        txn.end(commit)
+        _, r = d.recv("fetch", 12, 20)
+        p = w.parts_of(r)[0]
+        assert (p.last_stable_offset, p.high_watermark) == (3, 3)
+        assert [b.base_offset for b in w.parse(p.records)[0]] == [0, 1, 2]
+        aborted = [(a.producer_id, a.first_offset) for a in p.aborted_transactions or []]
+        assert aborted == ([] if commit else [(txn.pid, 0)])
+
+
+@pytest.mark.case("FETCH-30")
+@pytest.mark.parametrize("version", [12, 13, 17])
+def test_fetch_30_a_topic_that_is_deleted_ends_the_wait(bootstrap, c, version):
+    """A fetch that waits for a topic learns at once that it has been deleted: 3, not an error of leadership.
+
+    SOURCES: redpanda-data/redpanda#126, apache/kafka#9944 (KAFKA-10580)
+    """
+    topic = w.unique("fetch30")
+    w.create_topic(c, topic)
+    fields = w.fetch_fields(
+        topic, {0: 0}, version, tid=w.topic_id(c, topic), max_wait=60_000, min_bytes=1
+    )
+    with w.Conn(bootstrap) as d:
+        d.send("fetch", version, **fields)
+        d.expect_silence(0.1)
+        w.delete_topic(c, topic)
+        _, r = d.recv("fetch", version, 20)
+        p = w.parts_of(r)[0]
+        assert (p.error_code, p.high_watermark) == (w.UNKNOWN_TOPIC_OR_PARTITION, -1)

@@ -153,9 +153,33 @@ def test_a_completely_received_produce_is_executed_although_the_client_is_gone(
         metadata_request(1) + produce_request(2, 0) + metadata_request(3) + produce_request(4, 0)
     )
     assert under_test.started == [1]
-    under_test.connection.eof_received()
+    under_test.connection.connection_lost(None)
     assert under_test.started == [1, 2, 4]
     assert waiting.cancelled == [1]
+
+
+def test_a_client_that_has_ended_its_side_gets_every_answer(
+    under_test: ConnectionUnderTest, waiting: Waiting
+) -> None:
+    """Measured on Apache Kafka 4.4: it does not read, so it does not see an end, while it works."""
+    waiting.immediate[2] = waiting.immediate[4] = metadata_response()
+    under_test.receive(b"".join(metadata_request(number) for number in (1, 2, 3, 4)))
+    assert under_test.connection.eof_received() is True
+    assert under_test.started == [1]
+    assert not under_test.transport.closed
+    assert not under_test.connection.is_waiting, "it may be closed when it has been idle"
+    waiting.complete(1, metadata_response())
+    assert under_test.started == [1, 2, 3]
+    waiting.complete(3, metadata_response())
+    assert under_test.answered() == [1, 2, 3, 4]
+    assert under_test.transport.closed
+    assert waiting.cancelled == []
+
+
+def test_a_client_that_ends_its_side_with_nothing_open_is_gone(
+    under_test: ConnectionUnderTest, waiting: Waiting
+) -> None:
+    assert under_test.connection.eof_received() is False
 
 
 def test_a_frame_that_cannot_be_parsed_closes_after_the_replies_before_it(

@@ -97,8 +97,9 @@ def test_the_header_checksum_of_magic_0_lz4_is_ignored_only_there() -> None:
 def test_every_cut_is_noticed(codec: Codec) -> None:
     packed = compress(codec, random.Random(2).randbytes(300) + b"x" * 300)
     for size in range(len(packed)):
-        if codec == Codec.SNAPPY and size == len(XERIAL):
-            assert decompress(codec, packed[:size]) == b"", "a header alone is an empty text"
+        if codec == Codec.SNAPPY and 0 <= size - len(XERIAL) < 4:
+            # Without a whole length of a block behind it a header is an empty text, as in Kafka.
+            assert decompress(codec, packed[:size]) == b""
             continue
         assert code_of(codec, packed[:size]) == ErrorCode.INVALID_RECORD, size
 
