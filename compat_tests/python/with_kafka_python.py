@@ -225,7 +225,7 @@ def group_of_two_shares_and_takes_over(bootstrap):
     two.stop()
     until(lambda: one.owned == {0, 1, 2, 3}, 90)
     one.stop()
-    assert any(g["group_id"] == group for g in client.list_groups()), "not listed"
+    until(lambda: any(g["group_id"] == group for g in client.list_groups()))
     client.delete_groups([group])
     assert not any(g["group_id"] == group for g in client.list_groups()), "still listed"
     client.close()
