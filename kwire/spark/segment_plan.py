@@ -40,6 +40,10 @@ _TRANSACTION = struct.Struct(">hqqqq")
 _TIME_ENTRY = struct.Struct(">qi")
 
 
+class DamagedSegmentError(Exception):
+    """A segment holds what no broker wrote and no crash leaves; names file and position."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Selection:
     """What is wanted; offsets and timestamps are bounds that include both ends.
@@ -190,13 +194,7 @@ def transactions(store: Store, files: PartitionFiles) -> tuple[list[Aborted], in
     What lies behind the newest producer snapshot is read from the log's headers, because after a
     kill the index of the newest segment may miss its last entries.
     """
-    found: dict[Aborted, None] = {}
-    for _, name in files.transaction_indexes:
-        data = store.read(f"{files.path}/{name}")
-        for at in range(0, len(data) - TRANSACTION_ENTRY_SIZE + 1, TRANSACTION_ENTRY_SIZE):
-            version, producer_id, first, last, _ = _TRANSACTION.unpack_from(data, at)
-            if version == 0:
-                found[Aborted(producer_id, first, last)] = None
+    found = dict.fromkeys(_indexed(store, files))
     start, opened = load_open_transactions(store, files)
     for path, position, header in _headers_from(store, files, start):
         if not header.is_transactional:
@@ -209,6 +207,26 @@ def transactions(store: Store, files: PartitionFiles) -> tuple[list[Aborted], in
             found[Aborted(header.producer_id, first_open, header.last_offset)] = None
     stable = min(opened.values(), default=INT64_MAX)
     return sorted(found, key=lambda entry: entry.first_offset), stable
+
+
+def _indexed(store: Store, files: PartitionFiles) -> Iterator[Aborted]:
+    """The entries of the transaction indexes. The newest one may end in what is none; an older one
+    that does would show aborted records as committed ones: DamagedSegmentError."""
+    bases = [segment.base_offset for segment in files.segments]
+    for base, name in files.transaction_indexes:
+        data = store.read(f"{files.path}/{name}")
+        end = next((other for other in bases if other > base), INT64_MAX)
+        for at in range(0, len(data), TRANSACTION_ENTRY_SIZE):
+            entry = data[at : at + TRANSACTION_ENTRY_SIZE]
+            if len(entry) == TRANSACTION_ENTRY_SIZE:
+                version, producer_id, first, last, _ = _TRANSACTION.unpack(entry)
+                # The marker that ended a transaction lies in the index's own segment.
+                if version == 0 and 0 <= first <= last and base <= last < end:
+                    yield Aborted(producer_id, first, last)
+                    continue
+            if end == INT64_MAX:
+                break
+            raise DamagedSegmentError(f"{files.path}/{name}: no transaction at position {at}")
 
 
 def _headers_from(

@@ -2,7 +2,7 @@
 
 The log is read in chunks of whole batches. A batch is passed over by its header when it is a
 control batch, aborted, or outside of the wanted offsets and timestamps; its checksum is looked at
-before its records are. The kernel (compiled where it can be) walks the records.
+before that. The kernel (compiled where it can be) walks the records.
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ from kwire.protocol.records import BatchHeader, check_crc, kernel, next_batch_si
 from kwire.protocol.records.header import CODEC_MASK, MAGIC_CURRENT, RECORDS_POSITION
 from kwire.protocol.records.legacy import read_message
 from kwire.protocol.records.reading import failure, records_payload, walk_batch
-from kwire.spark.segment_plan import HEADER_BYTES, INT64_MIN, SegmentTask, overlaps
+from kwire.spark.segment_plan import (
+    HEADER_BYTES,
+    INT64_MIN,
+    DamagedSegmentError,
+    SegmentTask,
+    overlaps,
+)
 from kwire.spark.stores import Store, open_store
 
 CHUNK_BYTES = 4 << 20
@@ -31,10 +37,6 @@ _TIME_ENTRY = struct.Struct(">qi")
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 Row = tuple[int, int, bytes | None, bytes | None, Sequence[tuple[Any, bytes | None]]]
-
-
-class DamagedSegmentError(Exception):
-    """A segment holds what no broker wrote and no crash leaves; names file and position."""
 
 
 def read_segment(task: SegmentTask, columns: Sequence[str]) -> Iterator[Any]:
@@ -60,13 +62,18 @@ def wanted_batches(task: SegmentTask) -> Iterator[tuple[bytes, int, BatchHeader]
     """(buffer, position, header) of the batches that hold wanted records, checked."""
     aborted = overlaps(task.aborted)
     for buffer, position, header, at in _batches(task):
+        if header.base_offset > task.offset_max and header.magic >= MAGIC_CURRENT:
+            return
+        # First of all: what a batch says of itself decides whether it is passed over.
+        if not check_crc(buffer, position, header):
+            if task.is_newest:
+                return
+            raise DamagedSegmentError(f"{task.log_path}: bad checksum at position {at}")
         if header.magic < MAGIC_CURRENT:
             # A wrapper's offset is its last record's; what is inside is looked at row by row.
             if header.base_offset < task.offset_min:
                 continue
         else:
-            if header.base_offset > task.offset_max:
-                return
             if header.last_offset < task.offset_min or header.is_control:
                 continue
             if header.record_count == 0 or header.max_timestamp < task.timestamp_min:
@@ -75,10 +82,6 @@ def wanted_batches(task: SegmentTask) -> Iterator[tuple[bytes, int, BatchHeader]
                 offset = header.base_offset
                 if any(first <= offset <= last for first, last in aborted[header.producer_id]):
                     continue
-        if not check_crc(buffer, position, header):
-            if task.is_newest:
-                return
-            raise DamagedSegmentError(f"{task.log_path}: bad checksum at position {at}")
         yield buffer, position, header
 
 

@@ -13,8 +13,8 @@ from kwire.protocol.records import Codec, Record, build_batch, stamp
 from kwire.protocol.records.control import end_transaction_marker
 from kwire.spark import segment_reading
 from kwire.spark.segment_files import list_partitions, parse_directory
-from kwire.spark.segment_plan import Selection, plan, walk_headers
-from kwire.spark.segment_reading import DamagedSegmentError, read_segment
+from kwire.spark.segment_plan import DamagedSegmentError, Selection, plan, walk_headers
+from kwire.spark.segment_reading import read_segment
 from kwire.spark.stores import LocalStore, open_store
 
 pytest.importorskip("pyarrow")
@@ -280,3 +280,31 @@ def test_an_index_that_does_not_fit_its_log_is_not_believed(
     folder = partition(tmp_path, {0: batch(0, 5) + batch(5, 5) + batch(10, 5)})
     (folder / f"{0:020d}.index").write_bytes(struct.pack(">ii", *entry))
     assert offsets(tmp_path, offset_min=7) == list(range(7, 15))
+
+
+@pytest.mark.parametrize("damage", ["torn", "version", "outside", "backwards"])
+def test_a_damaged_transaction_index_shows_no_aborted_records(tmp_path: Path, damage: str) -> None:
+    """Entries that are none were left out, and what they had aborted was read as committed."""
+    log = transactional(0, 3, 9) + marker(3, 9, commit=False)
+    folder = partition(tmp_path, {0: log, 4: batch(4, 2)})
+    entry = {
+        "torn": struct.pack(">hqqqq", 0, 9, 0, 3, 4)[:-1],
+        "version": struct.pack(">hqqqq", 1, 9, 0, 3, 4),
+        "outside": struct.pack(">hqqqq", 0, 9, 0, 4, 4),
+        "backwards": struct.pack(">hqqqq", 0, 9, 3, 0, 4),
+    }[damage]
+    index = folder / f"{0:020d}.txnindex"
+    index.write_bytes(struct.pack(">hqqqq", 0, 9, 0, 3, 4))
+    assert offsets(tmp_path) == [4, 5]
+    index.write_bytes(entry)
+    with pytest.raises(DamagedSegmentError, match=r"\.txnindex: no transaction at position 0"):
+        offsets(tmp_path)
+
+
+def test_a_batch_that_damage_makes_a_control_batch_is_not_passed_over(tmp_path: Path) -> None:
+    """What a header says was believed before the checksum was looked at."""
+    data = bytearray(batch(0, 5) + batch(5, 5))
+    data[22] |= 0x20
+    partition(tmp_path, {0: bytes(data), 10: batch(10, 1)})
+    with pytest.raises(DamagedSegmentError, match="bad checksum at position 0"):
+        offsets(tmp_path)
