@@ -226,9 +226,10 @@ class SnapshotFiles:
 
     def read(self, snapshot: OffsetAndEpoch) -> bytes:
         """A whole snapshot. Raises OSError, SnapshotError when it is impossibly large."""
-        if self.size(snapshot) > SNAPSHOT_BYTES_MAX:
-            raise SnapshotError(f"{snapshot_name(snapshot)} has {self.size(snapshot)} bytes")
-        return self._files.read_file(self.path(snapshot))
+        size_bytes = self.size(snapshot)
+        if size_bytes > SNAPSHOT_BYTES_MAX:
+            raise SnapshotError(f"{snapshot_name(snapshot)} has {size_bytes} bytes")
+        return self.read_piece(snapshot, 0, size_bytes)
 
     def size(self, snapshot: OffsetAndEpoch) -> int:
         return self._files.size_of(self.path(snapshot))

@@ -21,7 +21,7 @@ _NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 _PROBE = (bytearray(1),)  # where a byte goes that nobody looks at
 NO_WINDOW = -1, 0, memoryview(b"")
 WINDOW_BYTES = 16 * 1024 * 1024
-WHOLE_BYTES_MAX = 1 << 31  # of a file that is read whole
+WHOLE_BYTES_MAX = 1 << 28  # of a file that is read whole
 IOV_MAX = 1024  # the kernel's limit of buffers in one vectored call
 
 
