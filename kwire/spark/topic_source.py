@@ -29,8 +29,9 @@ def limit_ranges(
     total = sum(end - start for start, end in ranges.values())
     if total <= most:
         return ranges
+    # Rounded up: rounded down, a batch of the few records that are left over would end it all.
     return {
-        key: (start, start + max(1, (end - start) * most // total))
+        key: (start, start + -(-(end - start) * most // total))
         for key, (start, end) in ranges.items()
     }
 

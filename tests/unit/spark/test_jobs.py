@@ -209,6 +209,11 @@ def test_ranges_share_a_limit_by_what_there_is() -> None:
     assert limit_ranges(starts, ends, 100) == {("a", 0): (0, 90), ("a", 1): (50, 60)}
     assert limit_ranges(starts, ends, 1) == {("a", 0): (0, 1), ("a", 1): (50, 51)}
     assert ranges_lag(starts, ends) == 1000
+    starts, ends, batches = {("a", n): 0 for n in range(3)}, {("a", n): 33 + n for n in range(3)}, 0
+    while found := limit_ranges(starts, ends, 34):
+        starts |= {key: end for key, (_, end) in found.items()}
+        batches += 1
+    assert batches == 3  # and none for a record or two that are left over
 
 
 def test_runs_join_what_is_next_to_each_other_on_both_sides() -> None:
