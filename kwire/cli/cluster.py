@@ -28,6 +28,9 @@ from kwire.cli.serve import (
 from kwire.config.properties import read_properties
 
 READY_PREFIX = "kwire ready on "
+CLUSTER_ID, PORTS = "cluster.id", "controller.ports"
+UNFORMATTED = "unformatted.directory.ids"
+"""In `cluster.properties`: what the nodes agree on. The last one until all are formatted."""
 DEFAULT_LISTEN = "localhost:9092"
 CONTROLLER_HOST = "127.0.0.1"
 BROKERS_MAX = 9
@@ -118,7 +121,7 @@ class Cluster:
         known: dict[str, str] = {}
         if os.path.exists(self.path(CLUSTER_FILE)):
             known = read_properties(self.path(CLUSTER_FILE))
-        ports = [int(port) for port in known.get("controller.ports", "").split(",") if port]
+        ports = [int(port) for port in known.get(PORTS, "").split(",") if port]
         if known and len(ports) != count:
             raise UsageError(
                 f"{self.directory} holds a cluster of {len(ports)} brokers, not {count}"
@@ -135,39 +138,59 @@ class Cluster:
             for at, (port, controller) in enumerate(zip(broker_ports, ports))
         ]
         if not known:
-            self._format(ports)
+            known = self._new_cluster(ports)
+        if UNFORMATTED in known:
+            self._format(known)
         for node in self._nodes:
             self._write_properties(node)
 
-    def _format(self, ports: list[int]) -> None:
-        from kwire.clock import SystemClock, SystemRandom
-        from kwire.kraft.format import FormatError, FormatOptions, format_directories
+    def _new_cluster(self, ports: list[int]) -> dict[str, str]:
+        """Choose what the nodes agree on, and note it before any of them is formatted."""
+        from kwire.clock import SystemRandom
         from kwire.protocol import uuids
 
         random = SystemRandom()
-        cluster_id = uuids.to_text(uuids.random_uuid(random))
+        names = [uuids.to_text(uuids.random_uuid(random)) for _ in range(1 + len(ports))]
+        known = {
+            CLUSTER_ID: names[0],
+            PORTS: ",".join(map(str, ports)),
+            UNFORMATTED: ",".join(names[1:]),
+        }
+        self._note(known)
+        return known
+
+    def _note(self, known: dict[str, str]) -> None:
+        path = self.path(CLUSTER_FILE)
+        write_text(f"{path}.new", "".join(f"{name}={text}\n" for name, text in known.items()))
+        os.replace(f"{path}.new", path)
+
+    def _format(self, known: dict[str, str]) -> None:
+        """Format the nodes' directories, those that an interrupted start has left out at least."""
+        from kwire.clock import SystemClock, SystemRandom
+        from kwire.kraft.format import FormatError, FormatOptions, format_directories
+
+        directory_ids = known[UNFORMATTED].split(",")
         initial = ",".join(
-            f"{node.node_id}@{CONTROLLER_HOST}:{node.controller_port}:"
-            f"{uuids.to_text(uuids.random_uuid(random))}"
-            for node in self._nodes
+            f"{node.node_id}@{CONTROLLER_HOST}:{node.controller_port}:{directory_id}"
+            for node, directory_id in zip(self._nodes, directory_ids)
         )
         features = [f"{name}={level}" for name, level in self._arguments.features.items()]
         for node in self._nodes:
             path = self.path(f"broker-{node.node_id}")
             options = FormatOptions(
-                cluster_id,
+                known[CLUSTER_ID],
                 node.node_id,
                 [path],
                 path,
                 initial_controllers=initial,
+                ignore_formatted=True,
                 features=features,
             )
             try:
-                format_directories(options, clock=SystemClock(), random=random)
+                format_directories(options, clock=SystemClock(), random=SystemRandom())
             except FormatError as error:
                 raise UsageError(str(error)) from None
-        lines = [f"cluster.id={cluster_id}", f"controller.ports={','.join(map(str, ports))}", ""]
-        write_text(self.path(CLUSTER_FILE), "\n".join(lines))
+        self._note({name: text for name, text in known.items() if name != UNFORMATTED})
 
     def _write_properties(self, node: Node) -> None:
         count = len(self._nodes)

@@ -32,6 +32,7 @@ Other commands: kwire --help
 """
 
 EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
 
 
 class UsageError(Exception):
@@ -119,7 +120,13 @@ def _feature(result: ServeArguments, text: str) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        return _run(sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt:  # `serve` has its own way to stop, once it has begun
+        return EXIT_INTERRUPTED
+
+
+def _run(arguments: list[str]) -> int:
     if arguments and arguments[0] == "serve":
         return _serve(arguments[1:])
     if arguments and arguments[0] == "format":
