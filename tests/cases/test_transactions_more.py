@@ -290,6 +290,9 @@ def test_txn_5_offsets_need_their_group_to_be_part_of_it(conn, topics, unique, t
     epoch, pid = t.epoch, t.pid
     t.epoch += 1
     assert t.commit_offsets(g, {(topic, 0): 9}) == [47]
+    t.epoch, t.tid = epoch - 1, unique("nobody")
+    assert t.commit_offsets(g, {(topic, 0): 9}) == [47], "told before the coordinator is asked"
+    t.tid = tid
     t.epoch, t.pid = epoch, pid + 1
     assert t.commit_offsets(g, {(topic, 0): 9}) == [49]
     t.pid = pid

@@ -69,6 +69,9 @@ def _committed(context: RequestContext, request: Any) -> Pending[Any]:
     if partition is None or not partition.is_leader or partition.log is None:
         refused = txn_offset_commit_error(request, ErrorCode.NOT_COORDINATOR)
         return Pending.completed(refused)
+    if partition.log.producers.is_stale(request.producer_id, request.producer_epoch):
+        stale = txn_offset_commit_error(request, ErrorCode.INVALID_PRODUCER_EPOCH)
+        return Pending.completed(stale)
     adds = context.api_version >= ADDS_PARTITIONS_FROM
     guard = partition.log.begin_verification(
         request.producer_id, request.producer_epoch, supports_epoch_bump=adds

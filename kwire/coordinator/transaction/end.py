@@ -170,7 +170,7 @@ def _is_repeat(request: EndRequest, current: TransactionMetadata) -> bool:
     if current.state not in _ENDED:
         return False
     if request.producer_id == current.producer_id:
-        return request.producer_epoch >= 0 and current.producer_epoch == request.producer_epoch + 1
+        return current.producer_epoch == request.producer_epoch + 1
     return (
         request.producer_id == current.previous_producer_id
         and request.producer_epoch == EXHAUSTED_EPOCH
