@@ -342,3 +342,35 @@ def test_adm_8_bad_values_are_refused_per_resource(c):
         == 0
     )
     assert w.metadata(c, [one]).topics[0].error_code == 0
+
+
+@pytest.mark.case("ADM-40")
+def test_adm_40_moves_between_log_directories(c):
+    """AlterReplicaLogDirs: a replica named twice goes where it is named last and is answered once; an unknown directory is
+    57, an unknown partition 3; 17 where the name of the copy's directory would be longer than 255 characters.
+
+    SOURCES: KIP-113, apache/kafka#22662 (KAFKA-20723)
+    """
+    topic = w.unique("adm40")
+    w.create_topic(c, topic, partitions=2)
+    here = c.call("describe_log_dirs", 1, topics=None).results[0].log_dir
+
+    def ask(*dirs):
+        wanted = [
+            {"path": path, "topics": [{"name": n, "partitions": ps} for n, ps in topics]}
+            for path, topics in dirs
+        ]
+        r = c.call("alter_replica_log_dirs", 2, dirs=wanted)
+        answers = [(t.topic_name, p) for t in r.results for p in t.partitions]
+        assert len({(n, p.partition_index) for n, p in answers}) == len(answers)
+        return {(n, p.partition_index): p.error_code for n, p in answers}
+
+    assert ask(("/nowhere", [(topic, [0, 0, 1])]), (here, [(topic, [0]), (topic, [0, 7])])) == {
+        (topic, 0): 0,
+        (topic, 1): 57,
+        (topic, 7): 3,
+    }
+    assert ask((here, [(topic, [0])]), ("/nowhere", [(topic, [0])])) == {(topic, 0): 57}
+    for size, index, code in ((213, 0, 57), (214, 0, 17), (210, 1000, 57), (211, 1000, 17)):
+        name = "x" * size
+        assert ask(("/nowhere", [(name, [index])])) == {(name, index): code}

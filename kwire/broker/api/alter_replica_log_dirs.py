@@ -16,35 +16,40 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 
 VERSIONS = (1, 2)
 
+# The copy on its way lies in `topic-index.<32 hex digits>-future`, whose name must be possible.
+FUTURE_SUFFIX_CHARS = len(".") + 32 + len("-future")
+DIRECTORY_NAME_CHARS_MAX = 255
+
 
 def handle(context: RequestContext, request: Any) -> Any:
     """See the module."""
     is_allowed = context.authorize(ALTER, CLUSTER, CLUSTER_NAME)
     shape = m.AlterReplicaLogDirsResponse
-    topics: dict[str, Any] = {}
+    wanted: dict[str, dict[int, str]] = {}  # a replica that is named twice goes where it is last
     for directory in request.dirs:
         for topic in directory.topics:
-            if not topic.partitions:
-                continue
-            result = topics.setdefault(
-                topic.name,
-                shape.AlterReplicaLogDirTopicResult(topic_name=topic.name, partitions=[]),
+            if topic.partitions:
+                paths = wanted.setdefault(topic.name, {})
+                paths.update((index, directory.path) for index in topic.partitions)
+    results = []
+    for name, paths in wanted.items():
+        result = shape.AlterReplicaLogDirTopicResult(topic_name=name, partitions=[])
+        for index, path in paths.items():
+            code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            if is_allowed:
+                code = _move(context, path, name, index)
+            result.partitions.append(
+                shape.AlterReplicaLogDirPartitionResult(partition_index=index, error_code=int(code))
             )
-            for index in topic.partitions:
-                code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-                if is_allowed:
-                    code = _move(context, directory.path, topic.name, index)
-                result.partitions.append(
-                    shape.AlterReplicaLogDirPartitionResult(
-                        partition_index=index, error_code=int(code)
-                    )
-                )
-    return shape(results=list(topics.values()))
+        results.append(result)
+    return shape(results=results)
 
 
 def _move(context: RequestContext, path: str, topic: str, index: int) -> ErrorCode:
     node = context.node
     manager = node.log_manager
+    if len(f"{topic}-{index}") + FUTURE_SUFFIX_CHARS > DIRECTORY_NAME_CHARS_MAX:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
     directory = next((d for d in manager.directories if d.path == path), None)
     if directory is None:
         return ErrorCode.LOG_DIR_NOT_FOUND
