@@ -205,11 +205,20 @@ def _cut(segment: Segment, start: int, data: bytes) -> tuple[int, int]:
 
 
 def _walk_to_end(data: bytes, at: int) -> tuple[int, int]:
-    """(end, next offset) of the last whole batch from `at` on, (0, -1) without one."""
+    """(end, next offset) of the last whole batch from `at` on, (0, -1) without one.
+
+    Raises KafkaError(CORRUPT_MESSAGE) where there is none at `at`; what is in front of damage is
+    read, and what is behind the last batch of a segment is in nobody's way.
+    """
     size_bytes = len(data)
     end, next_offset = 0, -1
     while at + HEADER_SIZE <= size_bytes:
-        header = parse_header(data, at)
+        try:
+            header = parse_header(data, at)
+        except KafkaError:
+            if end:
+                break
+            raise
         at += header.size_bytes
         if at > size_bytes:
             break

@@ -230,7 +230,8 @@ def test_bytes_after_the_last_batch(start: Any, garbage: bytes) -> None:
 @STARTS
 @pytest.mark.parametrize("garbage", [bytes(4096), b"\x07garbage" * 13])
 def test_bytes_after_an_older_segment(start: Any, garbage: bytes) -> None:
-    """Recovering from zero Kafka deletes all later segments; nothing of them is lost here."""
+    """Recovering from zero Kafka deletes all later segments; nothing of them is lost here. After a
+    clean stop its consumers fail at the garbage; here they do not see it."""
     world = _filled()
 
     def extend(bases: list[int]) -> None:
@@ -239,9 +240,8 @@ def test_bytes_after_an_older_segment(start: Any, garbage: bytes) -> None:
 
     end, bases = _damage(world, extend, **start)
     assert world.log.log_end_offset == end
-    if start is FROM_ZERO:
-        assert world.log.segments.bases == bases
-        _append_and_read(world, end)
+    assert world.log.segments.bases == bases
+    _append_and_read(world, end)
 
 
 @pytest.mark.parametrize("start", [CLEAN, FROM_ZERO])
