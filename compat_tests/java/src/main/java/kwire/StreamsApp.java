@@ -26,6 +26,7 @@ public final class StreamsApp {
         KafkaStreams streams = new KafkaStreams(Streams.wordCount(args[1], args[2]), config);
         streams.setUncaughtExceptionHandler(error -> {
             System.err.println("streams: " + error);
+            for (Throwable why = error.getCause(); why != null; why = why.getCause()) System.err.println("  because of " + why);
             return org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse.REPLACE_THREAD;
         });
         streams.start();
