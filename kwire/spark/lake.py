@@ -37,6 +37,8 @@ RECORD_COLUMNS = (
     "headers",
     "leaderEpoch",
 )
+# Spark takes a path for a pattern otherwise, and a lake may lie in a folder of any name.
+PLAIN_PATHS = ("__globPaths__", "false")
 PARTITION_COLUMNS = ("topic", "date", "partition")
 LAKE_COLUMNS = (*RECORD_COLUMNS, "date", "valueSchemaId", "valueJson", "reason")
 
@@ -53,7 +55,7 @@ def read_files(spark: Any, root: str, files: Sequence[DataFile]) -> Any:
         base = "/".join(filter(None, (root, folder_of(table))))
         paths = [f"{root}/{file.path}" for file in files if file.table == table]
         if paths:
-            reader = spark.read.schema(LAKE_SCHEMA).option("basePath", base)
+            reader = spark.read.schema(LAKE_SCHEMA).option(*PLAIN_PATHS).option("basePath", base)
             frames.append(reader.parquet(*paths))
     if not frames:
         return spark.createDataFrame([], LAKE_SCHEMA)
@@ -97,6 +99,7 @@ def written_files(
         return []
     frame = (
         spark.read.schema(LAKE_SCHEMA)
+        .option(*PLAIN_PATHS)
         .option("basePath", base)
         .option("pathGlobFilter", f"{prefix}-*")
         .parquet(*paths)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kwire.spark.cluster import EARLIEST, LATEST, Partition
+from kwire.spark.lake import PLAIN_PATHS
 from kwire.spark.lake_log import DataFile, LakeLog
 from kwire.spark.sending import RUN_SCHEMA
 from kwire.spark.topic_source import read_ranges
@@ -57,7 +58,7 @@ def read(spark: Any, log: LakeLog, folders: Iterable[str] | None = None) -> Any:
     paths = [f"{log.files.root}/{folder}" for folder in folders]
     if not paths:
         return spark.createDataFrame([], RUN_SCHEMA)
-    return spark.read.schema(RUN_SCHEMA).parquet(*paths)
+    return spark.read.schema(RUN_SCHEMA).option(*PLAIN_PATHS).parquet(*paths)
 
 
 def count(spark: Any, log: LakeLog, folder: str) -> tuple[int, int, list[DataFile]]:

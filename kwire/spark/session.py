@@ -140,6 +140,8 @@ def _own_settings(options: Any, needs_kafka: bool) -> dict[str, str]:
         settings["spark.sql.shuffle.partitions"] = str(LOCAL_SHUFFLE_PARTITIONS)
         settings["spark.driver.host"] = "127.0.0.1"
         settings["spark.driver.bindAddress"] = "127.0.0.1"
+        # Else Spark warns of a host whose own name means the loopback address.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         # Workers are this interpreter and find this very package.
         os.environ["PYSPARK_PYTHON"] = sys.executable
         root = str(pathlib.Path(__file__).resolve().parents[2])

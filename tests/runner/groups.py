@@ -466,6 +466,6 @@ GATE: tuple[Group, ...] = (
             modules=("pyspark", "pandas"),
             real=True,
         )
-        for name in ("pipeline", "frames", "connector", "mirror", "kills")
+        for name in ("pipeline", "frames", "connector", "mirror", "kills", "oddities")
     ),
 )
