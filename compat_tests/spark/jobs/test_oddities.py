@@ -5,6 +5,8 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Callable
 
+import pytest
+
 from tests.support import kafka_client as client
 from tests.support.broker import BrokerProcess
 from tests.support.kafka_client import Sent
@@ -46,3 +48,54 @@ def test_an_internal_topic(broker: BrokerProcess, run: Run, lake: str) -> None:
     assert done.summary["records"] > 0
     sides = ("--left", f"topic:{internal}", "--right", f"archive:{lake}", "--common")
     assert run("audit", "-b", at, *sides).status == 0
+
+
+def test_empty_topics_and_empty_archives(broker: BrokerProcess, run: Run, lake: str) -> None:
+    at = broker.bootstrap
+    topic = client.create(at, partitions=3)
+    done = run("archive", "-b", at, "--topics", f"{topic},{topic}", "--lake", lake, "--once")
+    assert done.status == 0, done.stderr
+    sides = ("--left", f"topic:{topic}", "--right", f"archive:{lake}")
+    audited = run("audit", "-b", at, *sides)
+    assert audited.status == 0, audited.stderr
+    for source in (f"topic:{topic}", f"archive:{lake}"):
+        profiled = run("profile", "-b", at, "--source", source, "--lag")
+        assert profiled.status == 0, profiled.stderr
+    sent = run("replay", "-b", at, "--lake", lake, "--to-topic", "none", "--create")
+    assert (sent.status, "holds nothing" in sent.stderr) == (2, True)
+
+
+def test_copies_that_have_records_of_others(broker: BrokerProcess, run: Run, lake: str) -> None:
+    """What others wrote into a copy, with headers of their own, made the query fail."""
+    at = broker.bootstrap
+    topic, target = client.create(at), client.create(at)
+    headers = [("own", b"1"), ("own", None)]
+    client.send(at, topic, [Sent(0, None, b"%d" % i, headers, BASE_MS) for i in range(5)])
+    client.send(at, target, [Sent(0, None, b"other", headers, BASE_MS)])
+    assert run("archive", "-b", at, "--topics", topic, "--lake", lake, "--once").status == 0
+    for _ in range(2):
+        sent = run("replay", "-b", at, "--lake", lake, "--to-topic", target)
+        assert sent.status == 0, sent.stderr
+        client.send(at, target, [Sent(0, None, b"another", headers, BASE_MS)])
+    for kind, status in (("replay", 0), ("mirror", 1)):
+        sides = ("--left", f"topic:{topic}", "--right", f"{kind}:{target}")
+        audited = run("audit", "-b", at, *sides)
+        assert audited.status == status, audited.stderr
+
+
+@pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
+def test_times_of_records(broker: BrokerProcess, run: Run, lake: str, kind: str) -> None:
+    """Times long before 1970 and long ago stay; the broker's own are there as a plain time."""
+    at = broker.bootstrap
+    topic = client.create(at, message_timestamp_type=kind)
+    times = (-86_400_000, -1, 1, BASE_MS)
+    client.send(at, topic, [Sent(0, None, b"%d" % ms, (), ms) for ms in times])
+    assert run("archive", "-b", at, "--topics", topic, "--lake", lake, "--once").status == 0
+    target = f"{topic}-again"
+    sent = run("replay", "-b", at, "--lake", lake, "--to-topic", target, "--create")
+    assert sent.status == 0, sent.stderr
+    there, copy = client.consume(at, topic)[0], client.consume(at, target)[0]
+    assert [r.timestamp for r in copy] == [r.timestamp for r in there]
+    sides = ("--left", f"topic:{topic}", "--right", f"replay:{target}")
+    assert run("audit", "-b", at, *sides, "--ignore", "timestampType").status == 0
+    assert run("audit", "-b", at, *sides).status == (0 if kind == "CreateTime" else 1)
