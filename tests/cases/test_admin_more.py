@@ -209,7 +209,7 @@ def test_adm_6_topics_are_deleted_by_name_or_id(conn, topics, unique):
     """DeleteTopics v6: a name or an id, not both and not neither (42); a topic named twice, in whatever way, stays (42);
     unknown names are 3, unknown ids 100.
 
-    SOURCES: redpanda-data/redpanda#3382, PR#3913; apache/kafka PR#9684 (KAFKA-10547)
+    SOURCES: redpanda-data/redpanda#3382, PR#3913; KIP-516
     """
     a, b, c = topics(), topics(), topics()
     asked = [{"topic_id": None, "name": n} for n in (a, b, c)]
@@ -357,7 +357,7 @@ def test_adm_11_client_metrics_subscriptions(conn, unique):
     """A subscription matches by what clients tell of themselves: a known key and one pattern in RE2's syntax (40 else);
     intervals are from 100 ms to an hour; lists count repeats once.
 
-    SOURCES: apache/kafka PR#14621 (KAFKA-15668), PR#20960 (KAFKA-19875); KIP-714
+    SOURCES: apache/kafka PR#20960 (KAFKA-19875); KIP-714
     """
     name = unique("cm")
 

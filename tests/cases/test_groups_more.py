@@ -118,7 +118,7 @@ def test_grp_11_the_members_agree_on_a_protocol(conn, conns, group):
     """Chosen is one that all have; the leader gets each member's metadata for that one. A member that comes back
     without it is refused (23), the others go on.
 
-    SOURCES: apache/kafka PR#6650; confluentinc/librdkafka#4153
+    SOURCES: apache/kafka PR#6650
     """
     a = Member(conns(), group, session_ms=30000, protocols=[("p1", b"1"), ("p2", b"2")])
     b = Member(conns(), group, session_ms=30000, protocols=[("p3", b"3"), ("p2", b"22")])
@@ -373,7 +373,7 @@ def test_grp_6_commits_without_membership(conn, topic, unique):
     """Without generation and member any group takes offsets and is there from then on, the one with the empty name too;
     a generation or a member of a group that is not there is 22, 69 from v9 on.
 
-    SOURCES: apache/kafka PR#267 (KAFKA-2596), PR#4980 (KIP-289); redpanda-data/redpanda#2597
+    SOURCES: apache/kafka PR#267 (KAFKA-2596); KIP-289; redpanda-data/redpanda#2597
     """
     for version in (2, 7, 8, 9):
         g = unique("g")
@@ -440,7 +440,7 @@ def test_grp_16_metadata_of_commits(conn, topics, group):
 def test_grp_12_offsets_by_topic_id(conn, topics, group):
     """OffsetCommit and OffsetFetch v10 name topics by id: unknown ids, and the zero id, are 100.
 
-    SOURCES: apache/kafka PR#19461 (KAFKA-18898); KIP-848
+    SOURCES: KIP-848
     """
     topic = topics(2)
     asked = [{"topic_id": None, "name": topic}]
@@ -565,7 +565,7 @@ def test_grp_13_groups_that_are_not_there(conn, unique):
     """DescribeGroups of a missing group is Dead without an error, 69 with a text from v6 on; the same name twice is
     answered twice; no groups, no answers.
 
-    SOURCES: oleksiyk/kafka#242; YelpArchive/kafka-utils PR#183; KIP-1043 (KAFKA-17550)
+    SOURCES: oleksiyk/kafka#242; YelpArchive/kafka-utils PR#183; KIP-1043
     """
     g = unique("no")
     group_ready(conn, g)

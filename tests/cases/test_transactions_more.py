@@ -471,7 +471,7 @@ def test_txn_11_lists_of_transactions(conn, topic, unique):
     """ListTransactions filters by state (exact names; what it does not know it lists once), producer id, age and pattern
     (of the whole id, RE2; 128 for none).
 
-    SOURCES: twmb/kcl#10; KIP-664, KIP-994, KIP-1152 (KAFKA-19102)
+    SOURCES: twmb/kcl#10; KIP-664, KIP-994, KIP-1152
     """
     x, y = Txn(conn, unique("lx")), Txn(conn, unique("ly"))
     assert x.produce(topic, ["a"], add=True).error_code == 0
