@@ -11,7 +11,7 @@ import pytest
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from tests.support.broker import running_broker
-from tests.support.wire import WireClient, batch_of, produce_request
+from tests.support.wire import ConnectionClosed, WireClient, batch_of, produce_request
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 MALFORMED = (
@@ -277,3 +277,31 @@ def test_epoch_before_the_first_does_not_repeat_an_end(client: WireClient) -> No
         transactional_id="t", producer_id=found.producer_id, producer_epoch=-1, committed=False
     )
     assert client.call(request, 5).error_code == ErrorCode.PRODUCER_FENCED
+
+
+@pytest.mark.parametrize("field", ["resource_type", "pattern_type", "operation", "permission_type"])
+def test_acls_with_anything_unknown_lose_the_connection(client: WireClient, field: str) -> None:
+    def told(new: bool, value: int) -> dict[str, Any]:
+        names = {"resource_type": 2, "pattern_type": 3, "operation": 3, "permission_type": 3}
+        names[field] = value
+        kind, pattern = names.pop("resource_type"), names.pop("pattern_type")
+        if new:
+            acl = {"resource_type": kind, "resource_pattern_type": pattern, "resource_name": "t"}
+            return {**names, **acl, "principal": "User:a", "host": "*"}
+        return {**names, "resource_type_filter": kind, "pattern_type_filter": pattern}
+
+    host, port = client.socket.getpeername()[:2]
+    create, delete = m.CreateAclsRequest, m.DeleteAclsRequest
+    for value in (0, 99):
+        requests = (
+            m.DescribeAclsRequest(**told(False, value)),
+            create(creations=[create.AclCreation(**told(True, value))]),
+            delete(filters=[delete.DeleteAclsFilter(**told(False, value))]),
+        )
+        for request in requests:
+            with WireClient(f"{host}:{port}") as own:
+                if value == 0:
+                    with pytest.raises(ConnectionClosed):
+                        own.call(request, 3)
+                else:
+                    own.call(request, 3)

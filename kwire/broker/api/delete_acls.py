@@ -2,13 +2,14 @@
 
 Without an authorizer every filter is SECURITY_DISABLED. Source: KIP-140, KIP-290, KIP-801;
 kwire/kraft/controller/acls.py.
+A request that names anything UNKNOWN (0) loses its connection (measured on Apache Kafka 4.4).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from kwire.broker.context import RequestContext
+from kwire.broker.context import DISCONNECT, RequestContext
 from kwire.broker.forwarding import forward
 
 VERSIONS = (1, 3)
@@ -16,4 +17,7 @@ VERSIONS = (1, 3)
 
 def handle(context: RequestContext, request: Any) -> Any:
     """See the module."""
+    for x in request.filters:
+        if 0 in (x.resource_type_filter, x.pattern_type_filter, x.operation, x.permission_type):
+            return DISCONNECT
     return forward(context, request)

@@ -2,13 +2,14 @@
 
 Without an authorizer the answer is SECURITY_DISABLED - but not where the metadata holds entries, as
 that of a copied Kafka directory may: what is kept is shown. Source: KIP-140, KIP-290.
+A request that names anything UNKNOWN (0) loses its connection (measured on Apache Kafka 4.4).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from kwire.broker.context import RequestContext
+from kwire.broker.context import DISCONNECT, RequestContext
 from kwire.broker.operations import CLUSTER, CLUSTER_NAME, DESCRIBE
 from kwire.kraft.controller.acls import check_filter, matches_filter
 from kwire.protocol import messages as m
@@ -19,6 +20,9 @@ VERSIONS = (1, 3)
 
 def handle(context: RequestContext, request: Any) -> Any:
     """See the module."""
+    names = (request.resource_type_filter, request.pattern_type_filter)
+    if 0 in (*names, request.operation, request.permission_type):
+        return DISCONNECT
     if not context.authorize(DESCRIBE, CLUSTER, CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
     if context.node.authorizer is None and not context.node.image.acls:
