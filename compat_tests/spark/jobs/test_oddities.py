@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -33,6 +34,25 @@ def test_a_lake_in_a_folder_with_any_name(
     assert audited.status == 0, (audited.summary, audited.stderr)
     sent = run("replay", "-b", at, "--lake", lake, "--to-topic", f"{topic}-again", "--create")
     assert sent.status == 0, sent.stderr
+
+
+def test_records_of_ten_megabytes(broker: BrokerProcess, run: Run, lake: str) -> None:
+    """20,000 of them were one Arrow batch: a batch ends at 64 MB as well."""
+    at, large = broker.bootstrap, 24 << 20
+    topic = client.create(at, max_message_bytes=large)
+    values = [b'"' + b"%d" % i + b"x" * (10 << 20) + b'"' for i in range(12)]
+    limits = {"message.max.bytes": str(large)}
+    client.send(at, topic, [Sent(0, None, value) for value in values], **limits)
+    arguments = ("-b", at, "--topics", topic, "--lake", lake, "--once", "--decode", "json")
+    done = run("archive", *arguments)
+    assert done.status == 0, done.stderr
+    sent = run(
+        *("replay", "-b", at, "--lake", lake, "--to-topic", f"{topic}-again", "--create"),
+        *("--topic-config", f"max.message.bytes={large}"),
+    )
+    assert sent.status == 0, sent.stderr
+    sides = ("--left", f"topic:{topic}", "--right", f"replay:{topic}-again")
+    assert run("audit", "-b", at, *sides).status == 0
 
 
 def test_an_internal_topic(broker: BrokerProcess, run: Run, lake: str) -> None:
@@ -99,3 +119,24 @@ def test_times_of_records(broker: BrokerProcess, run: Run, lake: str, kind: str)
     sides = ("--left", f"topic:{topic}", "--right", f"replay:{target}")
     assert run("audit", "-b", at, *sides, "--ignore", "timestampType").status == 0
     assert run("audit", "-b", at, *sides).status == (0 if kind == "CreateTime" else 1)
+
+
+def test_replay_into_a_topic_that_was_made_anew(broker: BrokerProcess, run: Run, lake: str) -> None:
+    """It went on from where the topic of that name had ended before, and counted wrong."""
+    from confluent_kafka.admin import AdminClient
+
+    at = broker.bootstrap
+    topic, target = client.create(at), client.create(at)
+    client.send(at, topic, [Sent(0, None, b"%d" % i, (), BASE_MS) for i in range(30)])
+    client.send(at, target, [Sent(0, None, b"before") for _ in range(20)])
+    assert run("archive", "-b", at, "--topics", topic, "--lake", lake, "--once").status == 0
+    arguments = ("replay", "-b", at, "--lake", lake, "--to-topic", target)
+    assert run(*arguments).status == 0
+    admin = AdminClient({"bootstrap.servers": at})
+    admin.delete_topics([target])[target].result(30)
+    client.create(at, target)
+    for sent, there in ((30, 0), (0, 30)):
+        done = run(*arguments)
+        assert done.status == 0, done.stderr
+        summary: Any = done.summary
+        assert (summary["sent"], summary["already_there"]) == (sent, there)
