@@ -375,10 +375,11 @@ class Partition:
         """Take over the leader's positions, as far as our log goes."""
         log = self.log
         if log_start_offset > log.log_start_offset and log_start_offset <= log.log_end_offset:
-            # Before that nothing is readable at the leader: it is committed or gone.
+            # Before that nothing is readable at the leader: it is committed or gone. First the
+            # start: what we have there may be a tail of an old epoch, which nobody may read.
+            log.move_start(log_start_offset)
             if log_start_offset > self.state.high_watermark:
                 self.step(LeaderAnswered(log_start_offset, log.log_end_offset))
-            log.move_start(log_start_offset)
         self.step(LeaderAnswered(high_watermark, log.log_end_offset))
 
     def truncate_to(self, offset: int) -> None:

@@ -1,0 +1,56 @@
+"""A follower called a tail of an old epoch committed for a moment, and woke who waited to read it.
+
+It had led, and what it had appended last nobody else had. The new leader had others at those
+offsets and had deleted them by then (retention), so that no diverging epoch told of it: its start
+is where the follower's log ends. Found by simulation (seed 710226).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kwire.clock import SeededRandom, SystemClock
+from kwire.log.log_config import LogConfig
+from kwire.log.manager import LogManager
+from kwire.log.types import Isolation
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records import Record, build_batch
+from kwire.replica.manager import ReplicaManager
+from kwire.replica.partition import Partition
+from kwire.replica.state import ReplicaState
+
+
+def test_nobody_reads_what_the_leader_has_deleted(tmp_path: Path) -> None:
+    logs = LogManager([str(tmp_path)], SystemClock(), SeededRandom(1))
+    logs.open_directories()
+    replicas = ReplicaManager(1, logs, lambda topic: LogConfig(), lambda: 0)
+    partition = Partition("t", bytes(16), 0, ReplicaState(1))
+    partition.log = logs.create("t", 0, bytes(16), LogConfig())
+    replicas.by_id[bytes(16), 0] = partition
+
+    class Image:
+        leader, leader_epoch, partition_epoch = 2, 1, 1
+        replicas = isr = (1, 2)
+
+    replicas._assign("t", bytes(16), 0, Image())
+    tail = build_batch([Record(0, 0, None, b"never committed", [])], leader_epoch=0)
+    partition.append_as_follower(bytes(tail))
+    partition.log.write_tail()
+    codes: list[ErrorCode] = []
+
+    class Consumer:
+        """Waits at the offset of that record."""
+
+        def data_arrived(self, _: Partition, size_bytes: int) -> None:
+            with pytest.raises(KafkaError) as raised:
+                partition.log.read(0, 1000, isolation=Isolation.HIGH_WATERMARK)
+            codes.append(raised.value.code)
+
+    waiting: Any = Consumer()
+    partition.fetch_waiters[waiting] = None
+    partition.leader_answered(1, 1)
+    assert set(codes) == {ErrorCode.OFFSET_OUT_OF_RANGE}
+    assert (partition.log.log_start_offset, partition.state.high_watermark) == (1, 1)
