@@ -18,7 +18,7 @@ import sys
 import threading
 from pathlib import Path
 
-from tests.support.cluster import Cluster, create_topics, wait_for
+from tests.support.cluster import Cluster, all_in_sync, create_topics, wait_for
 from tests.support.history import QUICK, TransactionalWriter, Writer, check, check_transactions
 from tests.support.namespaces import HUB, Network, missing
 
@@ -92,8 +92,7 @@ def run(seed: int, network: Network, cluster: Cluster) -> None:
     kinds = draw.sample(KINDS, FAULTS)
 
     def in_sync() -> bool:
-        topics = client.list_topics(timeout=30).topics
-        return all(len(p.isrs) == 3 for name in TOPICS for p in topics[name].partitions.values())
+        return all_in_sync(cluster, list(TOPICS))
 
     with (
         Writer(cluster.bootstrap, "t", 3, {"delivery.timeout.ms": 180_000}) as writer,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import Cluster, NodeProcess, create_topics, wait_for
+from tests.support.cluster import Cluster, NodeProcess, all_in_sync, create_topics, wait_for
 from tests.support.effort import seeds
 from tests.support.history import (
     QUICK,
@@ -56,8 +56,7 @@ def test_promises_hold_while_processes_die(cluster: Cluster, seed: int) -> None:
     draw = random.Random(seed)
 
     def in_sync() -> bool:
-        topics = client.list_topics(timeout=30).topics
-        return all(len(p.isrs) == 3 for name in "tx" for p in topics[name].partitions.values())
+        return all_in_sync(cluster, ("t", "x"))
 
     with (
         Writer(cluster.bootstrap, "t", 3) as writer,

@@ -27,9 +27,11 @@ from kwire.clock import SystemClock, SystemRandom
 from kwire.kraft.format import FormatOptions, format_directories
 from kwire.protocol import uuids
 from tests.support.kafka import ROOT, RUN, kafka_libs
+from tests.support.wire import ConnectionClosed, WireClient
 
 READY = "kwire ready on "
 WAIT_S = 60.0
+ANSWER_S = 10.0
 CLUSTER_ID = "a3dpcmUtY2x1c3Rlci10ZQ"
 
 FAST = {
@@ -313,6 +315,33 @@ class Cluster:
             elif node.process is not None and node.process.poll() is None:
                 node.process.kill()
                 node.process.wait(30)
+
+
+def all_in_sync(cluster: Cluster, topics: Sequence[str]) -> bool:
+    """Whether every broker says the same of the topics: leaders, epochs, and all replicas in sync.
+
+    One broker's word is not enough: who was cut off from the others still tells what was before,
+    and a client that believes it reads old leaders to their ends.
+    """
+    told: list[dict[tuple[str, int], tuple[int, int, int]]] = []
+    for address in cluster.bootstrap.split(","):
+        try:
+            with WireClient(address, ANSWER_S) as client:
+                answer = client.metadata(list(topics))
+        except (OSError, ConnectionClosed):
+            return False
+        told.append(
+            {
+                (topic.name, p.partition_index): (p.leader_id, p.leader_epoch, len(p.isr_nodes))
+                for topic in answer.topics
+                for p in topic.partitions
+            }
+        )
+    replicas = len(told)
+    return all(
+        found == told[0] and found and all(isr == replicas for _, _, isr in found.values())
+        for found in told
+    )
 
 
 def create_topics(client: Any, topics: Mapping[str, int], replicas: int = 3) -> None:
