@@ -153,19 +153,20 @@ def remove_orphans(log: LakeLog) -> int:
     of the list is another's who is at work. Raises FinalError where it is not.
     """
     found = _files_named(log, f"{log.writer}.")
-    state = log.confirm()
-    left = [path for path in found if path not in state.files and path not in state.removed]
-    log.files.delete(left)
-    return len(left)
+    return _delete_unnamed(log, found, log.confirm())
 
 
 def discard_session(log: LakeLog) -> None:
     """Remove what this session has written and not committed; also after it was replaced."""
     found = _files_named(log, f"{log.writer}.{log.session}.")
-    state = log.load() if found else log.state
-    log.files.delete(
-        [path for path in found if path not in state.files and path not in state.removed]
-    )
+    _delete_unnamed(log, found, log.load() if found else log.state)
+
+
+def _delete_unnamed(log: LakeLog, found: Iterable[str], state: LakeState) -> int:
+    """Delete those files that no commit names; how many."""
+    left = [path for path in found if path not in state.files and path not in state.removed]
+    log.files.delete(left)
+    return len(left)
 
 
 def _files_named(log: LakeLog, start: str) -> list[str]:

@@ -15,7 +15,6 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 JOB_TIMEOUT_S = 600
-JVM_END_S = 60
 # Short jobs on a shared machine: little compiling, little memory, two tasks at a time.
 FAST = (
     "--master",
@@ -91,27 +90,21 @@ def lost_jvm() -> str | None:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    gateway, context = SparkContext._gateway, SparkContext._active_spark_context
-    if gateway is None or context is None:
+    from kwire.spark import session
+
+    why = session.lost_jvm()
+    if why is None:
         return None
-    try:
-        if not context._jsc.sc().isStopped():
-            return None
-    except Exception as error:  # whatever py4j makes of a JVM that does not answer
-        reason = type(error).__name__
-    else:
-        reason = "context stopped"
+    gateway = SparkContext._gateway
     process = gateway.proc
-    try:
-        told = f"status {process.wait(JVM_END_S)}"
-    except subprocess.TimeoutExpired:
+    if process.poll() is None:
         process.kill()
-        told = f"had to be killed, status {process.wait()}"
+    status = process.wait()
     process.stdin.close()
     gateway.close()
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = None
-    return f"Spark's JVM is gone ({reason}): {told}"
+    return f"Spark's JVM is gone ({why}): status {status}"
 
 
 def summary_of(text: str) -> dict[str, Any] | None:
