@@ -543,11 +543,7 @@ class Node:
         drained: asyncio.Future[None] = self.loop.create_future()
         self.log_manager.drained().add_done_callback(lambda _: _finish(drained))
         await drained
-        if self._follows:
-            self.log_manager.shutdown(epoch)
-        else:
-            # The logs were not loaded, maybe not recovered: a clean stop must not be noted.
-            self.log_manager.abandon()
+        self.log_manager.shutdown(epoch, is_loaded=self._follows)
         if self._syncs is not None:
             self._syncs.close()
         for scheduler in self._schedulers:

@@ -90,6 +90,7 @@ def load_directories(
         if directory.error is not None:
             continue
         try:
+            directory.begin_loading()
             yield from _load_steps(manager, directory, expected_topic, futures)
         except OSError as error:
             manager.take_offline(directory, error)

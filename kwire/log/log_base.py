@@ -184,11 +184,11 @@ class LogBase:
             for pending in waiting:
                 pending.complete(None)
             return
-        target = self._written_offset
+        target, truncations = self._written_offset, self._truncations
 
         def flushed(done: Pending[None]) -> None:
             error = done.error()
-            if error is None:
+            if error is None and truncations == self._truncations:
                 self.log_end_offset = max(self.log_end_offset, target)
             for pending in waiting:
                 if error is None:

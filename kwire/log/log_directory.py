@@ -141,13 +141,11 @@ class LogDirectory:
         self.directory_id = directory_id
 
     def begin(self) -> None:
-        """Read the checkpoints and note whether the last stop was clean; it no longer is."""
+        """Read the checkpoints and whether the last stop was clean."""
         path = self._file(CLEAN_SHUTDOWN)
         if self.files.exists(path):
             self.was_clean = True
             self.previous_broker_epoch = parse_clean_shutdown(self.files.read_file(path))
-            self.files.unlink(path)
-            self.files.sync_directory(self.path)
         self._has_recovery_points = self.files.exists(self._file(checkpoints.RECOVERY_POINTS))
         self.recovery_points = self._read(checkpoints.RECOVERY_POINTS)
         self.high_watermarks = self._read(checkpoints.HIGH_WATERMARKS)
@@ -172,6 +170,15 @@ class LogDirectory:
             logger.error("%s: %s; going on without it", path, error)
             return {}
 
+    def begin_loading(self) -> None:
+        """Logs are opened from here on: the last stop is no longer what they are as of.
+
+        Until then a start that fails, or is stopped, leaves the directory as clean as it was.
+        """
+        if self.was_clean:
+            self.files.unlink(self._file(CLEAN_SHUTDOWN))
+            self.files.sync_directory(self.path)
+
     def offsets(self) -> tuple[Offsets, ...]:
         """Everything that is known of partitions by their keys."""
         return (
@@ -190,11 +197,11 @@ class LogDirectory:
         write_atomically(self.files, self._file(name), encode_checkpoint(offsets))
 
     def finish(self, broker_epoch: int) -> None:
-        """Note the clean stop: the last file that a node writes."""
+        """Note the clean stop, the last file that a node writes; with the epoch before where this
+        life got none, since that is the last which the controller knows."""
         if self.error is None:
-            write_atomically(
-                self.files, self._file(CLEAN_SHUTDOWN), encode_clean_shutdown(broker_epoch)
-            )
+            epoch = broker_epoch if broker_epoch >= 0 else self.previous_broker_epoch
+            write_atomically(self.files, self._file(CLEAN_SHUTDOWN), encode_clean_shutdown(epoch))
 
     def _file(self, name: str) -> str:
         return f"{self.path}/{name}"

@@ -58,8 +58,8 @@ def new_segment(log: LogBase, base_offset: int) -> Segment:
 
 def truncate_to(log: LogBase, offset: int) -> None:
     """Drop all records from `offset` on; producers and epochs as they were there."""
-    if offset >= log.log_end_offset:
-        log.leader_epochs.truncate_from_end(max(offset, log.log_end_offset))
+    if offset >= log.next_offset:  # what still waits for its flush is dropped as well
+        log.leader_epochs.truncate_from_end(offset)
         return
     if log.segments.first.base_offset > offset:
         truncate_fully(log, offset)

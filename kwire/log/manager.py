@@ -510,15 +510,17 @@ class LogManager:
         """Done when every sync under way has ended: what it reports, no second one would."""
         return gather([home.flusher.request(SyncRequest()) for home in self.directories])
 
-    def shutdown(self, broker_epoch: int = -1) -> None:
+    def shutdown(self, broker_epoch: int = -1, *, is_loaded: bool = True) -> None:
         """Write, sync and close everything, write the checkpoints, note the clean stop, unlock.
 
-        Blocks; nothing may be appended any more. A directory that fails is left unclean.
+        Blocks; nothing may be appended any more. A directory that fails is left unclean. Where
+        loading has not ended, checkpoints stay (they know of more logs than were opened), and
+        a directory is as clean as it was.
         """
         self._stop_timers()
         for directory in self.directories:
             try:
-                self._close_directory(directory, broker_epoch)
+                self._close_directory(directory, broker_epoch, is_loaded=is_loaded)
             except OSError as error:
                 self.take_offline(directory, error)
             finally:
@@ -532,8 +534,14 @@ class LogManager:
         if self.cleaner is not None:
             self.cleaner.stop()
 
-    def _close_directory(self, directory: LogDirectory, broker_epoch: int) -> None:
+    def _close_directory(
+        self, directory: LogDirectory, broker_epoch: int, *, is_loaded: bool
+    ) -> None:
         logs = self.logs_in(directory)
+        if not is_loaded and not directory.was_clean:
+            for log in logs:
+                log.abandon()
+            return
         request = SyncRequest()
         for log in logs:
             if not log.is_closed:
@@ -545,6 +553,12 @@ class LogManager:
             log.end_close(is_durable=directory.error is None)
         if directory.error is not None:
             return
+        if is_loaded:
+            self._write_checkpoints(directory)
+        if all(log.error is None for log in logs):
+            directory.finish(broker_epoch)
+
+    def _write_checkpoints(self, directory: LogDirectory) -> None:
         directory.write_checkpoint(
             checkpoints.RECOVERY_POINTS, self._offsets(directory, lambda log: log.recovery_point)
         )
@@ -552,8 +566,6 @@ class LogManager:
             checkpoints.HIGH_WATERMARKS, self._offsets(directory, lambda log: log.high_watermark)
         )
         directory.write_checkpoint(checkpoints.LOG_STARTS, self._offsets(directory, _moved_start))
-        if all(log.error is None for log in logs):
-            directory.finish(broker_epoch)
 
     def abandon(self) -> None:
         """Let go of everything as a kill would: files and locks, nothing else (tests)."""

@@ -69,7 +69,7 @@ def _delete(
         if len(gone) == segments_max:
             break
         next_base = log.segments.next_base(at)
-        end_offset = log.log_end_offset if next_base is None else next_base
+        end_offset = log.next_offset if next_base is None else next_base  # unwritten ones too
         is_empty_active = next_base is None and not segment.assigned_bytes
         if log.high_watermark < end_offset or is_empty_active or not applies(segment, next_base):
             break

@@ -55,6 +55,7 @@ class Checkers:
         self._quorum_leaders: dict[int, int] = {}
         self._quorum_epochs: dict[tuple[int, int], int] = {}
         self._partition_leaders: dict[tuple[bytes, int, int], tuple[int, int]] = {}
+        self.newest_leader_epoch: dict[tuple[str, int], int] = {}
         self._committers: dict[tuple[bytes, int, int], int] = {}
         self._marks: dict[tuple[int, int, bytes, int], tuple[int, int]] = {}
         self._metadata: dict[int, tuple[int, int]] = {}
@@ -244,6 +245,8 @@ class Checkers:
         life = self.life_of(node_id)
         key = partition.topic_id, partition.index, epoch
         first = self._partition_leaders.setdefault(key, (node_id, life))
+        place = partition.topic, partition.index
+        self.newest_leader_epoch[place] = max(epoch, self.newest_leader_epoch.get(place, -1))
         log = self.log_of(partition)
         if first != (node_id, life):
             self.fail(f"n{node_id} leads {log.name} at epoch {epoch}, which n{first[0]} did before")

@@ -135,11 +135,12 @@ class Faults:
         self.heal()
         for node_id in IDS:
             self._start(node_id)
-        if "quorum change" in self.plan.kinds:
-            await self._all_vote()
+        await self.let_all_vote()
 
-    async def _all_vote(self) -> None:
+    async def let_all_vote(self) -> None:
         """Every node is a voter again, as soon as there is a quorum to ask."""
+        if "quorum change" not in self.plan.kinds:
+            return
         for node_id in IDS:
             for _ in range(5):
                 if await scenarios.set_voter(self, node_id, is_voter=True):

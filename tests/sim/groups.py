@@ -62,6 +62,7 @@ class Member(Actor):
         super().__init__(host, name, checkers)
         self.group = group
         self.life = 0
+        self.sent_s = 0.0  # when what was answered last was asked
         self.epoch = 0  # generation or member epoch
         self.member_id = ""
         self.owned: dict[Partition, int] = {}
@@ -117,7 +118,7 @@ class Member(Actor):
     async def ask(self, request: Any, version: int, timeout_s: float = 3.0) -> Any:
         """Until an answer comes."""
         while True:
-            sent = self.now()
+            sent = self.sent_s = self.now()
             try:
                 answer = await self.client.ask_coordinator(
                     GROUP_KIND, self.group.name, request, version, timeout_s
@@ -149,7 +150,9 @@ class Member(Actor):
     # -- what it owns
 
     async def assigned(self, partitions: list[Partition], heard_s: float) -> None:
-        """It owns these from now on, and no others."""
+        """It owns these from now on, and no others; _Out when it heard so too late."""
+        if self.now() >= self.sent_s + self.group.owners.session_s:
+            raise _Out("an answer that is older than a session")
         for partition in [p for p in self.owned if p not in partitions]:
             self._drop(partition)
         owners = self.group.owners

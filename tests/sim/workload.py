@@ -90,7 +90,7 @@ class Actor:
         transactional_id: str | None = None,
     ) -> tuple[int, int]:
         """One attempt; error code and base offset. Retry."""
-        address, _ = await self.client.leader(topic, index)
+        address, epoch = await self.client.leader(topic, index)
         message = self._request(topic, index, records, transactional_id)
         try:
             response = await self.client.ask(address, message, version)
@@ -102,6 +102,9 @@ class Actor:
             self.client.forget_leader(topic, index)
         else:
             self.operations += 1
+        is_old = epoch < self.checkers.newest_leader_epoch.get((topic, index), -1)
+        if is_old and answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            raise Retry(f"{address[0]} is cut off and does not know that another one leads")
         return int(answer.error_code), int(answer.base_offset)
 
     def acknowledged(self, topic: str, index: int, base: int, values: list[bytes]) -> None:

@@ -23,63 +23,15 @@ from kwire.log.directory_files import (
 from kwire.log.files import SystemFiles, remove_tree
 from kwire.log.log_config import LogConfig
 from kwire.log.log_directory import LogDirectoryError, parse_name, suffixed_name
-from kwire.log.manager import LogManager, ManagerSettings
+from kwire.log.manager import LogManager
 from kwire.log.open_segments import OPEN_MAX
 from kwire.log.placement import UNASSIGNED, assigned
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.testing.simulation.disk import SimulatedDisk
-from tests.support.logs import ManualClock, ManualScheduler, client_batch, read_all
+from tests.support.logs import client_batch, read_all
+from tests.support.managed_logs import TOPIC_ID, Node
 
-TOPIC_ID = bytes(range(1, 17))
 OTHER_ID = bytes(range(2, 18))
-
-
-class Node:
-    """A manager on a simulated disk that may be stopped, killed and started again."""
-
-    def __init__(self, directories: list[str] | None = None) -> None:
-        self.disk = SimulatedDisk(SeededRandom(3))
-        self.clock = ManualClock()
-        self.directories = directories or ["/data"]
-        self.configs: dict[str, LogConfig] = {}
-        self.scheduler = ManualScheduler()
-        self.failed: list[str] = []
-        self.manager = self.start()
-
-    def start(self, topics: dict[tuple[str, int], bytes] | None = None) -> LogManager:
-        self.scheduler = ManualScheduler()
-        self.manager = LogManager(
-            self.directories,
-            self.clock,
-            SeededRandom(5),
-            files=self.disk,
-            scheduler=self.scheduler,
-            settings=ManagerSettings(file_delete_delay_ms=1000),
-            config_of=lambda topic: self.configs.get(topic, LogConfig()),
-            on_directory_failure=lambda directory: self.failed.append(directory.path),
-        )
-        self.manager.open_directories()
-        self.manager.load_all(None if topics is None else lambda *key: topics.get(key))
-        return self.manager
-
-    def restart(self, topics: dict[tuple[str, int], bytes] | None = None) -> LogManager:
-        self.manager.shutdown(7)
-        return self.start(topics)
-
-    def kill(self, topics: dict[tuple[str, int], bytes] | None = None) -> LogManager:
-        self.disk.process_killed()
-        return self.start(topics)
-
-    def append(self, topic: str, partition: int, count: int = 1) -> None:
-        log = self.manager.get(topic, partition)
-        assert log is not None
-        log.append_as_leader(client_batch(count), leader_epoch=0)
-        self.scheduler.turn()
-        log.update_high_watermark(log.log_end_offset)
-
-    def names(self, path: str = "/data") -> list[str]:
-        return self.disk.directories(path)
 
 
 def test_create_stop_start() -> None:
