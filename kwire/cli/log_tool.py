@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from kwire.log.dumping import Row, dump, stats
 from kwire.log.files import SystemFiles
-from kwire.log.inspection import files_of, verify
+from kwire.log.inspection import files_of, kind_of, verify
 
 EXIT_FAULTS, EXIT_USAGE = 1, 2
 ACTIONS = ("dump", "verify", "stats")
@@ -46,6 +46,9 @@ def main(arguments: list[str]) -> int:
             return _complain(f"{path}: no such file or directory")
     as_json = "--json" in options
     try:
+        for path in paths:
+            if not any(kind_of(file).name != "other" for file in files_of(path, SystemFiles())):
+                return _complain(f"{path}: no file of a data directory there")
         if action == "verify":
             return _verify(paths, as_json, "--deep" in options)
         rows = (

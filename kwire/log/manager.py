@@ -128,7 +128,8 @@ class LogManager:
     def _not_opened(self, directory: LogDirectory, error: OSError) -> None:
         directory.error = error
         if all(other.error is not None for other in self.directories):
-            raise LogDirectoryError(f"{directory.path} cannot be used: {error}") from None
+            why = "not a directory" if isinstance(error, FileExistsError) else error.strerror
+            raise LogDirectoryError(f"{directory.path} cannot be used: {why or error}") from None
         logger.error("%s: %s; the log directory is offline", directory.path, error)
 
     def load_all(self, expected_topic: ExpectedTopic | None = None) -> None:
