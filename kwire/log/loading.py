@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from kwire.log.checkpoints import CLEANER_POINTS
 from kwire.log.directory_files import PARTITION_METADATA, parse_partition_metadata
 from kwire.log.log_directory import (
     DELETE_SUFFIX,
@@ -111,6 +112,29 @@ def _forget_gone(manager: LogManager) -> None:
         for offsets in directory.offsets():
             for key in [key for key in offsets if manager.directory_of(*key) is not directory]:
                 del offsets[key]
+        if directory.error is None:
+            try:
+                _forget_cleanings(manager, directory)
+            except OSError as error:
+                manager.take_offline(directory, error)
+
+
+def _forget_cleanings(manager: LogManager, directory: LogDirectory) -> None:
+    """What is appended where cleaned records were lost is not clean."""
+    points = directory.cleaner_points
+    lost = [
+        log
+        for log in manager.logs_in(directory)
+        if points.get((log.topic, log.partition), -1) > log.log_end_offset
+    ]
+    for log in lost:
+        logger.warning(
+            "%s was cleaned up to offset %d, and ends before; it is cleaned anew",
+            log.directory,
+            points.pop((log.topic, log.partition)),
+        )
+    if lost:
+        directory.write_checkpoint(CLEANER_POINTS, dict(points))
 
 
 def _load_steps(
