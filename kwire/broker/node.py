@@ -35,6 +35,7 @@ from kwire.broker.server import Listener
 from kwire.clock import Clock, Random, SystemClock, SystemRandom
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
+from kwire.config.errors import ConfigError
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.controller import HANDLED_REQUESTS
 from kwire.kraft.image import MetadataDelta, MetadataImage
@@ -216,7 +217,7 @@ class Node:
 
     async def start(self) -> None:
         """Return when the broker serves. Raises StartError and ConfigError, one line each."""
-        from kwire.kraft.format import FormatError
+        from kwire.kraft.format import FeatureError, FormatError
         from kwire.kraft.raft.election import QuorumStateError
         from kwire.kraft.raft.types import RaftInvariantError
         from kwire.kraft.snapshots import SnapshotError
@@ -225,6 +226,8 @@ class Node:
             self.log_manager.open_directories()
             await self._bind_controller()
             self.metadata.open(self._features)
+        except FeatureError as error:
+            raise ConfigError(str(error)) from None
         except (
             LogDirectoryError,
             FormatError,

@@ -45,6 +45,24 @@ Settings = Annotated[
 ]
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from kwire import __version__
+
+        _print(f"kwire {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Of kwire."),
+    ] = False,
+) -> None:
+    pass
+
+
 def main(arguments: list[str]) -> int:
     """Run one command; returns the exit status. What goes wrong is one line on stderr."""
     try:
@@ -343,7 +361,7 @@ def consume(
     topic: str,
     from_end: Annotated[bool, typer.Option("--from-end", help="Only what is new.")] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more.")] = False,
-    count: Annotated[int, typer.Option("--count", "-c", help="Stop after so many.")] = 0,
+    count: Annotated[int, typer.Option("--count", "-c", min=0, help="Stop after so many.")] = 0,
     group: Annotated[
         str | None, typer.Option("--group", "-g", help="Go on from its offsets, and commit.")
     ] = None,
@@ -464,9 +482,14 @@ def info(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Whether a broker answers, and what it says of its cluster. Exit status 1 when none does."""
-    with Client(bootstrap) as client:
-        metadata = client.metadata([])
-        versions = client.connection().api_versions
+    try:
+        with Client(bootstrap) as client:
+            metadata = client.metadata([])
+            versions = client.connection().api_versions
+    except ClientError:
+        if quiet:
+            raise typer.Exit(EXIT_FAILED) from None
+        raise
     if quiet:
         return
     _print(f"cluster     {metadata.cluster_id}")
@@ -477,6 +500,15 @@ def info(
     for feature in versions.finalized_features:
         _print(f"feature     {feature.name} {feature.max_version_level}")
     _print(f"APIs        {len(versions.api_keys)}")
+
+
+@app.command("random-uuid")
+def random_uuid() -> None:
+    """A new id, for a cluster or a directory: `kwire format` is given them."""
+    from kwire.clock import SystemRandom
+    from kwire.protocol import uuids
+
+    _print(uuids.to_text(uuids.random_uuid(SystemRandom())))
 
 
 @app.command("serve", context_settings={"ignore_unknown_options": True})

@@ -23,6 +23,7 @@ RETRY_TIMEOUT_S = 20.0
 RETRY_PAUSE_S = 0.1
 FRAME_BYTES_MAX = 256 << 20
 BOOTSTRAP = -1
+PORT_MAX = 65535
 
 
 class ClientError(Exception):
@@ -34,7 +35,15 @@ class RequestFailed(ClientError):
 
     def __init__(self, code: int, what: str, message: str | None = None) -> None:
         self.code = ErrorCode(code)
-        super().__init__(f"{what}: {message or self.code.name}")
+        super().__init__(f"{what}: {_WORDS.get(self.code) or message or self.code.name}")
+
+
+# Where the broker's words (or none) say less to somebody at a terminal.
+_WORDS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "not found",
+    ErrorCode.GROUP_ID_NOT_FOUND: "not found",
+    ErrorCode.NON_EMPTY_GROUP: "has members",
+}
 
 
 def check(code: int, what: str, message: str | None = None) -> None:
@@ -48,7 +57,7 @@ def parse_address(text: str) -> tuple[str, int]:
     host, colon, port = text.strip().rpartition(":")
     if not colon:
         return text.strip(), 9092
-    if not (port.isascii() and port.isdecimal()):
+    if not (host and port.isascii() and port.isdecimal() and int(port[:6]) <= PORT_MAX):
         raise ClientError(f"{text}: expected HOST:PORT")
     return host.removeprefix("[").removesuffix("]"), int(port)
 

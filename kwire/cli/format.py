@@ -24,6 +24,14 @@ from kwire.kraft.format import FormatError, FormatOptions, format_directories
 from kwire.kraft.raft.types import Endpoint
 
 EXIT_REFUSED, EXIT_USAGE = 1, 2
+EXAMPLES = """\
+With controller.quorum.voters in the file, none of the three about controllers is needed.
+Else a quorum begins with one node, and others join it (with
+controller.quorum.auto.join.enable=true when they start):
+
+  kwire format -c node1.properties -t ID --standalone
+  kwire format -c node2.properties -t ID --no-initial-controllers
+"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -34,17 +42,55 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="kwire format", description="Format log directories.")
-    parser.add_argument("--config", "-c", required=True, metavar="FILE")
-    parser.add_argument("--cluster-id", "-t", required=True, metavar="ID")
+    parser = _Parser(
+        prog="kwire format",
+        description="Format a node's log directories, as Kafka's storage tool does.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--config", "-c", required=True, metavar="FILE", help="the node's server.properties")
+    add(
+        "--cluster-id",
+        "-t",
+        required=True,
+        metavar="ID",
+        help="the same on all nodes; `kwire random-uuid` makes one",
+    )
     quorum = parser.add_mutually_exclusive_group()
-    quorum.add_argument("--standalone", "-s", action="store_true")
-    quorum.add_argument("--initial-controllers", "-I", metavar="ID@HOST:PORT:DIRECTORY,...")
-    quorum.add_argument("--no-initial-controllers", "-N", action="store_true")
-    parser.add_argument("--ignore-formatted", "-g", action="store_true")
-    parser.add_argument("--release-version", "-r", metavar="VERSION")
-    parser.add_argument("--feature", "-f", action="append", default=[], metavar="NAME=LEVEL")
-    parser.add_argument("--add-scram", "-S", action="append", default=[], metavar="CREDENTIAL")
+    quorum.add_argument(
+        "--standalone", "-s", action="store_true", help="this controller is the first of a quorum"
+    )
+    quorum.add_argument(
+        "--initial-controllers",
+        "-I",
+        metavar="ID@HOST:PORT:DIRECTORY,...",
+        help="the first quorum: the same list on each of its nodes; DIRECTORY is an id too",
+    )
+    quorum.add_argument(
+        "--no-initial-controllers",
+        "-N",
+        action="store_true",
+        help="the quorum is there already: this node joins it",
+    )
+    add("--ignore-formatted", "-g", action="store_true", help="leave out what is formatted")
+    add("--release-version", "-r", metavar="VERSION", help="metadata.version, such as 4.4-IV2")
+    add(
+        "--feature",
+        "-f",
+        action="append",
+        default=[],
+        metavar="NAME=LEVEL",
+        help="another feature's level",
+    )
+    add(
+        "--add-scram",
+        "-S",
+        action="append",
+        default=[],
+        metavar="CREDENTIAL",
+        help="a user, such as SCRAM-SHA-256=[name=ada,password=secret]",
+    )
     return parser
 
 

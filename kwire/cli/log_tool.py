@@ -10,6 +10,8 @@ writes an object a line. Exit status 2: a wrong argument, or a file that cannot 
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import sys
@@ -18,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from kwire.log.dumping import Row, dump, stats
 from kwire.log.files import SystemFiles
-from kwire.log.inspection import files_of, verify
+from kwire.log.inspection import files_of, kind_of, verify
 
 EXIT_FAULTS, EXIT_USAGE = 1, 2
 ACTIONS = ("dump", "verify", "stats")
@@ -40,12 +42,18 @@ def main(arguments: list[str]) -> int:
             return _complain(f"unknown argument {option} of kwire log {action}")
     if len(words) < 2:
         return _complain(f"kwire log {action} needs a file or a directory")
-    paths = [path.rstrip("/") or "/" for path in words[1:]]
+    paths = [path.rstrip("/") or path[:1] for path in words[1:]]
     for path in paths:
-        if not os.path.exists(path):
-            return _complain(f"{path}: no such file or directory")
+        fault = _fault(path)
+        if fault:
+            return _complain(f"{path or repr(path)}: {fault}")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names may be any bytes
     as_json = "--json" in options
     try:
+        for path in paths:
+            if not any(kind_of(file).name != "other" for file in files_of(path, SystemFiles())):
+                return _complain(f"{path}: no file of a data directory there")
         if action == "verify":
             return _verify(paths, as_json, "--deep" in options)
         rows = (
@@ -61,8 +69,22 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def _fault(path: str) -> str:
+    """Why a path is nothing to look at, empty where it may be."""
+    if not os.path.exists(path):
+        return "no such file or directory"
+    if os.path.isdir(path):
+        return ""
+    if not os.path.isfile(path):
+        return "is no file and no directory"
+    if kind_of(path).name == "other":
+        return "is no file of a log by its name (00000000000000000000.log, .index, ...)"
+    return ""
+
+
 def _complain(text: str) -> int:
-    sys.stderr.write(f"kwire: {text}\n")
+    line = text.encode(errors="backslashreplace").decode()
+    sys.stderr.write(f"kwire: {line}\n")
     return EXIT_USAGE
 
 
@@ -76,9 +98,10 @@ def _verify(paths: list[str], as_json: bool, deep: bool) -> int:
     began = time.monotonic()
     count = size_bytes = faults = 0
     for path in paths:
-        for file in files_of(path, files):
-            count += 1
-            size_bytes += files.size_of(file)
+        with contextlib.suppress(OSError):  # `verify` tells of it
+            for file in files_of(path, files):
+                count += 1
+                size_bytes += files.size_of(file)
         for problem in verify(path, files, deep=deep):
             faults += 1
             sys.stdout.write((json.dumps(problem._asdict()) if as_json else str(problem)) + "\n")

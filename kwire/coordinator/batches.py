@@ -8,13 +8,15 @@ offset commits carry the transaction's producer id and epoch (measured on Apache
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from kwire.coordinator.open_batch import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, Encoded
 from kwire.coordinator.seam import CoordinatorRecord, Producer, Shard
 from kwire.protocol import coordinator_records
 from kwire.protocol.errors import EncodeError, ErrorCode, KafkaError
-from kwire.protocol.records import Record, build_batch, iterate_headers, read_batch
+from kwire.protocol.records import Record, build_batch, check_crc, iterate_headers, read_batch
 from kwire.protocol.records.control import parse_control
+from kwire.protocol.records.header import Buffer
 
 ABORT_MARKER = 0
 COMMIT_MARKER = 1
@@ -96,6 +98,42 @@ def _cut(sizes: list[int], bytes_max: int) -> Iterator[tuple[int, int]]:
             start, total = i, BATCH_OVERHEAD_BYTES
         total += size
     yield start, len(sizes)
+
+
+class Whole(NamedTuple):
+    """The batches of a buffer whose checksums hold, and the offsets at which the others begin.
+
+    `reached` is where to read on where none of `data` is at or behind the offset, else 0.
+    """
+
+    data: Buffer
+    damaged: list[int]
+    reached: int
+
+
+def whole(buffer: Buffer, offset: int) -> Whole:
+    """Leave out the batches whose checksum does not hold: what they say may never have been said.
+
+    How many offsets a damaged batch has is believed only where `buffer` has nothing else.
+    """
+    pieces: list[Buffer] = []
+    damaged: list[int] = []
+    start = reached = end = 0
+    has_whole = False
+    view = memoryview(buffer)
+    for position, header in iterate_headers(view):
+        end = position + header.size_bytes
+        if check_crc(view, position, header):
+            has_whole = has_whole or header.next_offset > offset
+            continue
+        pieces.append(view[start:position])
+        start = end
+        damaged.append(header.base_offset)
+        reached = max(header.next_offset, offset + 1)
+    if not damaged:
+        return Whole(buffer, damaged, 0)
+    pieces.append(view[start:end])
+    return Whole(b"".join(pieces), damaged, 0 if has_whole else reached)
 
 
 def replay_steps(shard: Shard, module: str, buffer: memoryview, offset: int) -> Iterator[int]:

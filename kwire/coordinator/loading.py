@@ -7,6 +7,7 @@ twice, else once and in slices, too.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -15,6 +16,8 @@ from kwire.coordinator.reduction import LogReduction
 from kwire.coordinator.seam import CoordinatorLog, Loop, Shard
 from kwire.pending import Pending
 from kwire.protocol.records.compaction_kernel import COMPILED, OffsetMap
+
+log = logging.getLogger(__name__)
 
 # A slice ends after this long or this many steps (time does not pass within a callback of a
 # simulated loop).
@@ -65,6 +68,7 @@ class Loading:
         self._finished = finished
         self._failed = failed
         self._cancelled = False
+        self._damaged: dict[int, None] = {}  # offsets of the batches that were named
         self._reduction: LogReduction | None = None
         loop.call_soon(lambda: self._guarded(self._begin))
 
@@ -110,26 +114,53 @@ class Loading:
             self._take(answer, offset)
 
     def _take(self, buffers: list[Any], offset: int) -> None:
+        if not buffers and self._damaged:
+            self._read(self._log.end_offset(self._partition))  # the last batch is damaged
+            return
         reduction = self._reduction
         if reduction is not None and self._worker is not None:
             go_through = reduction.index if self._is_indexing else reduction.take
-            job = self._worker.run(lambda: go_through(b"".join(buffers), offset))
+            job = self._worker.run(lambda: self._whole_only(buffers, offset, go_through))
             job.add_done_callback(
                 lambda done: self._guarded(lambda: self._go_on(done.result(), offset))
             )
             return
+        data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
+        found = batches.whole(data, offset)
+        self._name(found.damaged)
         steps: Iterator[int]
         if reduction is not None:
-            steps = reduction.steps(b"".join(buffers), offset)
+            steps = reduction.steps(bytes(found.data), offset)
         else:
-            data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
-            steps = batches.replay_steps(self._shard, self._module, memoryview(data), offset)
-        self._in_slices(steps, offset, lambda reached: self._go_on(reached, offset))
+            steps = batches.replay_steps(self._shard, self._module, memoryview(found.data), offset)
+        passed = offset if not found.reached else found.reached
+        self._in_slices(steps, offset, lambda reached: self._go_on(max(reached, passed), offset))
+
+    def _whole_only(
+        self, buffers: list[Any], offset: int, go_through: Callable[[bytes, int], int]
+    ) -> int:
+        """The job of the thread: what is whole of the buffers; the next offset."""
+        found = batches.whole(b"".join(buffers), offset)
+        self._name(found.damaged)
+        return max(go_through(bytes(found.data), offset), found.reached)
+
+    def _name(self, damaged: list[int]) -> None:
+        """Say once of each batch that it is left out: nothing may take its place unnoticed."""
+        for base_offset in damaged:
+            if base_offset not in self._damaged:
+                self._damaged[base_offset] = None
+                log.error(
+                    "partition %d of the %s: the checksum of the batch at offset %d does not hold; "
+                    "its records are left out, and older ones may count in their place",
+                    self._partition,
+                    self._module,
+                    base_offset,
+                )
 
     def _go_on(self, reached: int, offset: int) -> None:
         if reached <= offset:
             raise ValueError(f"no batch at offset {offset}")
-        self._read(reached)
+        self._read(min(reached, self._log.end_offset(self._partition)))
 
     def _at_end(self, end_offset: int) -> None:
         if self._reduction is None:

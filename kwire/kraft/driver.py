@@ -24,7 +24,7 @@ from kwire.kraft.raft import effects as fx
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.roles.base import FOREVER_MS
 from kwire.kraft.raft.roles.resigned import Resigned
-from kwire.kraft.raft.types import OffsetAndEpoch
+from kwire.kraft.raft.types import Node, OffsetAndEpoch
 from kwire.kraft.runner import ControllerRunner
 from kwire.kraft.snapshots import parse_snapshot, read_header
 from kwire.kraft.snapshotter import Snapshotter
@@ -88,6 +88,7 @@ class RaftDriver:
         self._scheduler = scheduler
         self._on_fatal = on_fatal
         self._addresses: dict[int, tuple[str, int]] = {}
+        self._of_another_cluster: dict[str, None] = {}
         self._queue: deque[fx.Effect] = deque()
         self._is_draining = False
         self._is_blocked = False
@@ -357,7 +358,10 @@ class RaftDriver:
         def answered(done: Pending[Any]) -> None:
             error = done.error()
             if error is None:
-                self.step(msg.Response(effect.correlation, done.result()))
+                response = done.result()
+                if response.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID:
+                    self._tell_of_another_cluster(node)
+                self.step(msg.Response(effect.correlation, response))
             else:
                 code = getattr(error, "code", ErrorCode.NETWORK_EXCEPTION)
                 self.step(msg.Failed(effect.correlation, int(code)))
@@ -366,6 +370,18 @@ class RaftDriver:
         self._sender.send(
             node.id, request.API_KEY, request, timeout_ms=self.config.request_timeout_ms
         ).add_done_callback(answered)
+
+    def _tell_of_another_cluster(self, node: Node) -> None:
+        """Nothing else would: this node waits for a leader, and the others see none of it."""
+        address = f"{node.host}:{node.port}"
+        if address not in self._of_another_cluster:
+            self._of_another_cluster[address] = None
+            logger.error(
+                "the controller at %s belongs to another cluster than this node (%s): "
+                "one of the two was formatted with a wrong cluster id",
+                address,
+                self.config.cluster_id,
+            )
 
     # ---- replies
 

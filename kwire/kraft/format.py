@@ -43,6 +43,10 @@ class FormatError(ValueError):
     """The directories cannot be formatted as asked; one line."""
 
 
+class FeatureError(FormatError):
+    """A feature or a level that there is not: the command line is wrong."""
+
+
 @dataclass(frozen=True)
 class FormatOptions:
     """What to format.
@@ -287,17 +291,17 @@ def _parse_features(texts: list[str]) -> dict[str, int]:
     for text in texts:
         name, equals, level = text.partition("=")
         if not equals:
-            raise FormatError(f"Can't parse feature=level string {text}: equals sign not found.")
+            raise FeatureError(f"Can't parse feature=level string {text}: equals sign not found.")
         name = name.strip()
         try:
             asked[name] = int(level.strip())
         except ValueError:
-            raise FormatError(
+            raise FeatureError(
                 f"Can't parse feature=level string {text}: unable to parse {level} as a short."
             ) from None
         if name not in facts.SUPPORTED_FEATURES:
             supported = ", ".join(sorted(facts.FEATURE_LEVELS))
-            raise FormatError(f"Unsupported feature: {name}. Supported features are: {supported}")
+            raise FeatureError(f"Unsupported feature: {name}. Supported features are: {supported}")
     return asked
 
 
@@ -305,7 +309,7 @@ def _metadata_level(options: FormatOptions, asked: dict[str, int]) -> int:
     level = asked.get(facts.METADATA_VERSION)
     if options.release_version is not None:
         if level is not None:
-            raise FormatError(
+            raise FeatureError(
                 "Use --release-version instead of --feature metadata.version=X to avoid ambiguity."
             )
         version = from_name(options.release_version)
@@ -315,7 +319,7 @@ def _metadata_level(options: FormatOptions, asked: dict[str, int]) -> int:
                 for version in METADATA_VERSIONS.values()
                 if version.level <= LATEST_PRODUCTION_LEVEL
             )
-            raise FormatError(
+            raise FeatureError(
                 f"Unknown metadata.version '{options.release_version}'. Supported "
                 f"metadata.version are: {names}"
             )
@@ -323,19 +327,19 @@ def _metadata_level(options: FormatOptions, asked: dict[str, int]) -> int:
     if level is None:
         return LATEST_PRODUCTION_LEVEL
     if level not in METADATA_VERSIONS:
-        raise FormatError(f"No feature:metadata.version with feature level {level}")
+        raise FeatureError(f"No feature:metadata.version with feature level {level}")
     if level > LATEST_PRODUCTION_LEVEL:
-        raise FormatError(f"metadata.version {METADATA_VERSIONS[level].name} is not yet stable.")
+        raise FeatureError(f"metadata.version {METADATA_VERSIONS[level].name} is not yet stable.")
     return level
 
 
 def _check_level(name: str, level: int, levels: dict[str, int]) -> None:
     known = facts.FEATURE_LEVELS[name].get(level)
     if known is None:
-        raise FormatError(f"No feature:{name} with feature level {level}")
+        raise FeatureError(f"No feature:{name} with feature level {level}")
     for other, least in known.dependencies.items():
         if levels.get(other, 0) < least:
-            raise FormatError(
+            raise FeatureError(
                 f"{name} could not be set to {level} because it depends on {other} level {least}"
             )
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from kwire.log.checkpoints import Offsets
 from kwire.log.log_directory import LogDirectory
 from kwire.log.scheduling import Scheduler
 from kwire.pending import Pending
+
+if TYPE_CHECKING:
+    from kwire.log.partition_log import PartitionLog
 
 File = tuple[str, str]
 
@@ -47,8 +51,8 @@ class CheckpointWrites:
                 again.add_done_callback(lambda done: settle(waiting, done.error()))
             settle([result], error)
 
-        job = self._scheduler.run(lambda: directory.write_checkpoint(name, known))
-        job.add_done_callback(finished)
+        job = directory.checkpoint_job(name, known)
+        self._scheduler.run(job).add_done_callback(finished)
         return result
 
 
@@ -58,3 +62,16 @@ def settle(waiting: list[Pending[None]], error: Exception | None) -> None:
             pending.complete(None)
         else:
             pending.fail(error)
+
+
+def recovery_point(log: PartitionLog) -> int:
+    return log.recovery_point
+
+
+def high_watermark(log: PartitionLog) -> int:
+    return log.high_watermark
+
+
+def moved_start(log: PartitionLog) -> int:
+    """The log's start where it lies inside of the first segment, -1 else."""
+    return log.log_start_offset if log.log_start_offset > log.segments.first.base_offset else -1

@@ -89,9 +89,7 @@ class LogCleaner:
         """A log was deleted or replaced."""
         self.uncleanable.pop(key, None)
         self._retry_at_ms.pop(key, None)
-        cleaning = self._busy.get(key)
-        if cleaning is not None:
-            cleaning.stop()
+        self.interrupt(key)
 
     # -- how far logs are clean -----------------------------------------------------------------
 
@@ -100,11 +98,8 @@ class LogCleaner:
         home = self._manager.directory_of(*key)
         return None if home is None else home.cleaner_points.get(key)
 
-    def truncated(self, key: Key, offset: int) -> None:
-        """A log ends at `offset` now."""
-        home = self._manager.directory_of(*key)
-        if home is not None and home.cleaner_points.get(key, -1) > offset:
-            self._set_cleaned_to(key, offset)
+    def interrupt(self, key: Key) -> None:
+        """A log was truncated, or is to be left as it is: what is half done is dropped."""
         cleaning = self._busy.get(key)
         if cleaning is not None:
             cleaning.stop()
@@ -115,16 +110,14 @@ class LogCleaner:
         if home is None or home.error is not None:
             return
         home.cleaner_points[key] = offset
-        points = dict(home.cleaner_points)
+        job = home.checkpoint_job(checkpoints.CLEANER_POINTS, dict(home.cleaner_points))
 
         def written(done: Pending[None]) -> None:
             error = done.error()
             if error is not None:
                 self._manager.take_offline(home, error)
 
-        self._scheduler.run(
-            lambda: home.write_checkpoint(checkpoints.CLEANER_POINTS, points)
-        ).add_done_callback(written)
+        self._scheduler.run(job).add_done_callback(written)
 
     # -- looking for work -----------------------------------------------------------------------
 
@@ -166,6 +159,8 @@ class LogCleaner:
             return None
         try:
             log.delete_old_segments(now_ms)  # Kafka's cleaner does retention for these
+            if key in self._manager.moves.moves:
+                return None  # what of a key was copied already must not outlive its tombstone
             found = candidate(log, self.cleaned_to(key), now_ms)
         except (OSError, KafkaError) as error:
             self._give_up(key, error)
@@ -176,8 +171,8 @@ class LogCleaner:
         if key not in self.uncleanable:
             return True
         retry_at_ms = self._retry_at_ms.get(key)
-        if retry_at_ms is None or now_ms < retry_at_ms:
-            return False
+        if retry_at_ms is None or 0 < retry_at_ms - now_ms <= RETRY_MS:
+            return False  # further away it is only when the clock went back
         del self.uncleanable[key], self._retry_at_ms[key]
         return True
 

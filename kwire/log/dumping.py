@@ -10,7 +10,7 @@ from kwire.log.checkpoints import parse_checkpoint
 from kwire.log.directory_files import parse_partition_metadata, parse_properties
 from kwire.log.epochs import parse_epochs
 from kwire.log.files import Files, SystemFiles
-from kwire.log.inspection import Batch, Problem, files_of, kind_of, scan
+from kwire.log.inspection import Batch, Problem, files_of, kind_of, reason_of, scan
 from kwire.log.log_directory import METADATA_PARTITION, parse_name
 from kwire.log.producer_snapshot import decode_snapshot
 from kwire.log.transaction_index import TransactionIndex
@@ -38,16 +38,20 @@ def dump(path: str, files: Files | None = None, *, records: bool = False) -> Ite
     files = files or SystemFiles()
     for file in files_of(path, files):
         head: Row = {"file": file, "kind": kind_of(file).name}
-        if head["kind"] in ("segment", "metadata snapshot"):
-            yield from _batches(file, head, files, records)
-            continue
         if head["kind"] == "other":
             continue
         try:
+            if head["kind"] in ("segment", "metadata snapshot"):
+                yield from _batches(file, head, files, records)
+                continue
             for row in _small(file, head["kind"], files):
                 yield head | row
         except ValueError as error:
-            yield head | {"error": str(error)}
+            yield head | {"error": reason_of(error)}
+        except OSError as error:
+            if file == path:
+                raise
+            yield head | {"error": f"cannot be read: {reason_of(error)}"}
 
 
 def _batches(file: str, head: Row, files: Files, records: bool) -> Iterator[Row]:
@@ -209,6 +213,13 @@ def stats(path: str, files: Files | None = None) -> Iterator[Row]:
         yield {"directory": directory} | _sum_up(sorted(segments), files)
 
 
+def _readable(file: str, files: Files, problems: list[Problem]) -> Iterator[Batch]:
+    try:
+        yield from scan(file, files, problems.append)
+    except OSError as error:
+        problems.append(Problem(file, -1, f"cannot be read: {reason_of(error)}"))
+
+
 def _sum_up(segments: list[str], files: Files) -> Row:
     row: Row = {"segments": len(segments), "size_bytes": 0, "batches": 0, "records": 0}
     codecs: dict[str, int] = {}
@@ -218,7 +229,7 @@ def _sum_up(segments: list[str], files: Files) -> Row:
     problems: list[Problem] = []
     for file in segments:
         row["size_bytes"] += files.size_of(file)
-        for batch in scan(file, files, problems.append):
+        for batch in _readable(file, files, problems):
             header = batch.header
             row["batches"] += 1
             row["records"] += header.record_count if header.magic >= 2 else 1

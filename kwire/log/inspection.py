@@ -16,7 +16,7 @@ from kwire.log.checkpoints import parse_checkpoint
 from kwire.log.cross_checks import AbortCheck, EpochCheck
 from kwire.log.directory_files import parse_partition_metadata, parse_properties
 from kwire.log.epochs import parse_epochs
-from kwire.log.files import Files, SystemFiles
+from kwire.log.files import Files, OversizedError, SystemFiles
 from kwire.log.producer_snapshot import decode_snapshot
 from kwire.log.segment import HEADER_SIZE
 from kwire.log.transaction_index import ENTRY_SIZE as TRANSACTION_ENTRY_SIZE
@@ -27,6 +27,7 @@ from kwire.protocol.records import BatchHeader, check_crc, parse_header
 from kwire.protocol.records.reading import iterate_batch
 
 READ_BYTES = 4 << 20
+SEGMENT_BYTES_MAX = 1 << 31
 UNFINISHED = (".deleted", ".cleaned", ".swap", ".tmp")
 NO_DATA = (".lock", ".quarantine", ".part")
 
@@ -98,11 +99,26 @@ def files_of(path: str, files: Files) -> Iterator[str]:
     if not files.is_directory(path):
         yield path
         return
-    for name in files.listing(path):
-        if not name.endswith(NO_DATA):
-            yield f"{path}/{name}"
+    for directory in _directories(path, files, {}):
+        for name in files.listing(directory):
+            if not name.endswith(NO_DATA):
+                yield f"{directory}/{name}"
+
+
+def _directories(path: str, files: Files, seen: dict[str, None]) -> Iterator[str]:
+    """A directory and those below it, each once: links may lead in circles."""
+    real = os.path.realpath(path)
+    if real in seen:
+        return
+    seen[real] = None
+    yield path
     for name in files.directories(path):
-        yield from files_of(f"{path}/{name}", files)
+        yield from _directories(f"{path}/{name}", files, seen)
+
+
+def reason_of(error: OSError | ValueError) -> str:
+    """Why something cannot be read, without its path."""
+    return str(getattr(error, "strerror", None) or error)
 
 
 # -- batches ----------------------------------------------------------------------------------
@@ -154,6 +170,8 @@ def _no_batch(
     path: str, files: Files, handle: int, position: int, size_bytes: int, error: KafkaError
 ) -> Problem:
     """What is wrong with bytes that are no batch: zeros are told apart."""
+    if size_bytes - position > SEGMENT_BYTES_MAX:
+        return Problem(path, position, f"no record batch, and {size_bytes - position} bytes of it")
     at = position
     while at < size_bytes:
         data = files.pread(handle, READ_BYTES, at)
@@ -202,7 +220,7 @@ def _verify_small(path: str, kind: Kind, files: Files) -> list[Problem]:
         try:
             check(files.read_file(path))
         except ValueError as error:
-            return [Problem(path, -1, str(error))]
+            return [Problem(path, -1, reason_of(error))]
     return []
 
 
@@ -299,6 +317,9 @@ def _entries(
     except FileNotFoundError:
         problems.append(Problem(path, -1, "is missing"))
         return
+    except OversizedError as error:
+        problems.append(Problem(path, -1, reason_of(error)))
+        return
     body = data.rstrip(b"\0")
     count = -(-len(body) // layout.size)
     if len(data) % layout.size:
@@ -371,20 +392,35 @@ def _verify_records(path: str, batch: Batch, problems: list[Problem]) -> None:
 def verify(path: str, files: Files | None = None, *, deep: bool = False) -> Iterator[Problem]:
     """What is wrong with a file, a partition's directory or a whole data directory.
 
-    Raises OSError for what cannot be read.
+    Raises OSError for a file alone that cannot be read; in a directory that is something wrong.
     """
     files = files or SystemFiles()
     if not files.is_directory(path):
         yield from verify_file(path, files, deep=deep)
         return
-    yield from _verify_segments(path, files, deep)
-    for name in files.listing(path):
+    at = path
+    try:
+        for at in _directories(path, files, {}):
+            yield from _verify_directory(at, files, deep)
+    except OSError as error:
+        yield Problem(str(error.filename or at), -1, f"cannot be read: {reason_of(error)}")
+
+
+def _verify_directory(path: str, files: Files, deep: bool) -> Iterator[Problem]:
+    try:
+        names = files.listing(path)
+        yield from _verify_segments(path, files, deep)
+    except OSError as error:
+        yield Problem(str(error.filename or path), -1, f"cannot be read: {reason_of(error)}")
+        return
+    for name in names:
         kind = kind_of(name)
         if kind.name in ("segment", "offset index", "time index") or name.endswith(NO_DATA):
             continue
-        yield from verify_file(f"{path}/{name}", files, deep=deep)
-    for name in files.directories(path):
-        yield from verify(f"{path}/{name}", files, deep=deep)
+        try:
+            yield from verify_file(f"{path}/{name}", files, deep=deep)
+        except OSError as error:
+            yield Problem(f"{path}/{name}", -1, f"cannot be read: {reason_of(error)}")
 
 
 def _verify_segments(path: str, files: Files, deep: bool) -> Iterator[Problem]:
@@ -404,8 +440,12 @@ def _verify_segments(path: str, files: Files, deep: bool) -> Iterator[Problem]:
         is_empty = files.size_of(file) == 0
         indexes = None if is_empty else _IndexCheck(file, base_offset, files, problems)
         aborts.begin(file[: -len(".log")] + ".txnindex")
-        end_offset = _verify_batches(file, base_offset, files, problems, indexes, deep, others)
-        aborts.finish(end_offset)
+        try:
+            end_offset = _verify_batches(file, base_offset, files, problems, indexes, deep, others)
+            aborts.finish(end_offset)
+        except OSError as error:
+            reason = f"cannot be read: {reason_of(error)}"
+            problems.append(Problem(str(error.filename or file), -1, reason))
         yield from problems
     for fault in (*aborts.faults, *(epochs.faults if epochs is not None else ())):
         yield Problem(*fault)

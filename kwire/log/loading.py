@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from kwire.log.checkpointing import moved_start, recovery_point
+from kwire.log.checkpoints import CLEANER_POINTS, LOG_STARTS, RECOVERY_POINTS
 from kwire.log.directory_files import PARTITION_METADATA, parse_partition_metadata
 from kwire.log.log_directory import (
     DELETE_SUFFIX,
@@ -112,6 +114,42 @@ def _forget_gone(manager: LogManager) -> None:
         for offsets in directory.offsets():
             for key in [key for key in offsets if manager.directory_of(*key) is not directory]:
                 del offsets[key]
+        if directory.error is None:
+            try:
+                _forget_cleanings(manager, directory)
+                if not directory.has_recovery_points:
+                    _begin_checkpoints(manager, directory)
+            except OSError as error:
+                manager.take_offline(directory, error)
+
+
+def _begin_checkpoints(manager: LogManager, directory: LogDirectory) -> None:
+    """A new directory says that nothing is durable yet: without the files the start after a power
+    loss would have to take them for lost, and what never became durable for damage."""
+    logs = manager.logs_in(directory)
+    for name, value in ((RECOVERY_POINTS, recovery_point), (LOG_STARTS, moved_start)):
+        offsets = {(log.topic, log.partition): value(log) for log in logs}
+        known = {key: offset for key, offset in offsets.items() if offset >= 0}
+        directory.write_checkpoint(name, known)
+    directory.has_recovery_points = True
+
+
+def _forget_cleanings(manager: LogManager, directory: LogDirectory) -> None:
+    """What is appended where cleaned records were lost is not clean."""
+    points = directory.cleaner_points
+    lost = [
+        log
+        for log in manager.logs_in(directory)
+        if points.get((log.topic, log.partition), -1) > log.log_end_offset
+    ]
+    for log in lost:
+        logger.warning(
+            "%s was cleaned up to offset %d, and ends before; it is cleaned anew",
+            log.directory,
+            points.pop((log.topic, log.partition)),
+        )
+    if lost:
+        directory.write_checkpoint(CLEANER_POINTS, dict(points))
 
 
 def _load_steps(

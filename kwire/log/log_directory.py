@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from kwire.log import checkpoints
@@ -89,7 +90,12 @@ class LogDirectory:
         self.log_starts: Offsets = {}
         self.cleaner_points: Offsets = {}
         self._lock = -1
-        self._has_recovery_points = True
+        self.has_recovery_points = True
+        self._writing = threading.Lock()
+        self._asked = 0  # how many writes of checkpoints were asked for
+        self._newest: dict[str, int] = {}  # the number of each file's last one
+        # By number, what each file holds and what writes under way may yet make of it.
+        self._contents: dict[str, dict[int, Offsets]] = {}
 
     def lock(self) -> None:
         """Create the directory and lock it. Raises LogDirectoryError naming the holder, OSError."""
@@ -146,7 +152,7 @@ class LogDirectory:
         if self.files.exists(path):
             self.was_clean = True
             self.previous_broker_epoch = parse_clean_shutdown(self.files.read_file(path))
-        self._has_recovery_points = self.files.exists(self._file(checkpoints.RECOVERY_POINTS))
+        self.has_recovery_points = self.files.exists(self._file(checkpoints.RECOVERY_POINTS))
         self.recovery_points = self._read(checkpoints.RECOVERY_POINTS)
         self.high_watermarks = self._read(checkpoints.HIGH_WATERMARKS)
         self.log_starts = self._read(checkpoints.LOG_STARTS)
@@ -159,9 +165,11 @@ class LogDirectory:
             if not data:
                 # Kafka makes them so, and fills them later: no fault, but it may have been one.
                 logger.warning("%s is empty", path)
-            return parse_checkpoint(data)
+            offsets = parse_checkpoint(data)
+            self._contents[name] = {0: dict(offsets)}
+            return offsets
         except FileNotFoundError:
-            if self._has_recovery_points and name == checkpoints.LOG_STARTS:
+            if self.has_recovery_points and name == checkpoints.LOG_STARTS:
                 logger.warning("%s is missing: records that were deleted may come back", path)
             return {}
         except ValueError as error:
@@ -190,11 +198,46 @@ class LogDirectory:
 
     def recovery_point(self, key: tuple[str, int]) -> int | None:
         """Below it a partition's records are durable; None when the file that says so is lost."""
-        return self.recovery_points.get(key, 0) if self._has_recovery_points else None
+        return self.recovery_points.get(key, 0) if self.has_recovery_points else None
 
-    def write_checkpoint(self, name: str, offsets: Mapping[tuple[str, int], int]) -> None:
-        """Replace one of the checkpoint files durably."""
-        write_atomically(self.files, self._file(name), encode_checkpoint(offsets))
+    def write_checkpoint(self, name: str, offsets: Offsets) -> None:
+        """Replace one of the checkpoint files durably. Raises OSError."""
+        self.checkpoint_job(name, offsets)()
+
+    def checkpoint_job(self, name: str, offsets: Offsets) -> Callable[[], None]:
+        """What replaces a checkpoint file durably, for any thread to do. Raises OSError, then.
+
+        Of two such jobs the one that was asked for last has the last word, whichever runs first.
+        """
+        self._asked += 1
+        number = self._asked
+        contents = self._contents.setdefault(name, {})
+        contents[number] = offsets
+
+        def write() -> None:
+            with self._writing:
+                if self._newest.get(name, 0) > number:
+                    return
+                write_atomically(self.files, self._file(name), encode_checkpoint(offsets))
+                self._newest[name] = number
+                for older in [other for other in list(contents) if other < number]:
+                    del contents[older]
+
+        return write
+
+    def limit(
+        self, key: tuple[str, int], offset: int, current: Mapping[str, Callable[[], Offsets]]
+    ) -> None:
+        """Durably let no checkpoint file say more than `offset` of a log, before that goes on.
+
+        Else a start after a kill takes what a file says of records that are gone for the later
+        ones at their offsets: that they are durable, clean, deleted. `current` gives what each file
+        shall hold. Blocks where there is something to take back. Raises OSError.
+        """
+        for name, known in current.items():
+            contents = list(self._contents.get(name, {}).values())
+            if any(content.get(key, -1) > offset for content in contents):
+                self.write_checkpoint(name, known())
 
     def finish(self, broker_epoch: int) -> None:
         """Note the clean stop, the last file that a node writes; with the epoch before where this

@@ -11,7 +11,7 @@ from functools import partial
 
 from kwire.clock import Clock, Random
 from kwire.log import checkpoints
-from kwire.log.checkpointing import CheckpointWrites
+from kwire.log.checkpointing import CheckpointWrites, high_watermark, moved_start, recovery_point
 from kwire.log.checkpoints import Offsets
 from kwire.log.cleaner import LogCleaner
 from kwire.log.directory_files import (
@@ -128,7 +128,8 @@ class LogManager:
     def _not_opened(self, directory: LogDirectory, error: OSError) -> None:
         directory.error = error
         if all(other.error is not None for other in self.directories):
-            raise LogDirectoryError(f"{directory.path} cannot be used: {error}") from None
+            why = "not a directory" if isinstance(error, FileExistsError) else error.strerror
+            raise LogDirectoryError(f"{directory.path} cannot be used: {why or error}") from None
         logger.error("%s: %s; the log directory is offline", directory.path, error)
 
     def load_all(self, expected_topic: ExpectedTopic | None = None) -> None:
@@ -245,6 +246,9 @@ class LogManager:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{home.path} is offline")
         path = f"{home.path}/{topic}-{partition}"
         try:
+            for offsets in home.offsets():
+                offsets.pop(key, None)
+            self._limit(home, key, -1)
             self.files.make_directory(path)
             self.write_partition_metadata(path, topic_id)
             shared = (self.scheduler, home.flusher, self._open_segments)
@@ -330,6 +334,7 @@ class LogManager:
         """Let a synced copy in another directory take the partition over. Raises OSError."""
         key = (old.topic, old.partition)
         path = f"{directory.path}/{old.name}"
+        self._limit(directory, key, -1)
         new.relocate(path)
         self.files.sync_directory(directory.path)
         new.on_truncated = self._log_truncated
@@ -371,8 +376,18 @@ class LogManager:
             self.take_offline(home, error)
 
     def _log_truncated(self, log: LogBase) -> None:
+        key = (log.topic, log.partition)
         if self.cleaner is not None:
-            self.cleaner.truncated((log.topic, log.partition), log.log_end_offset)
+            self.cleaner.interrupt(key)
+        home = self._home.get(key)
+        if home is None or home.error is not None:
+            return
+        if home.cleaner_points.get(key, -1) > log.log_end_offset:
+            home.cleaner_points[key] = log.log_end_offset
+        try:
+            self._limit(home, key, log.log_end_offset)
+        except OSError as error:
+            self.take_offline(home, error)
 
     def take_offline(self, directory: LogDirectory, error: Exception) -> None:
         """A sync failed, or a write where replicas are elsewhere: nothing more is written here."""
@@ -442,8 +457,9 @@ class LogManager:
         now_ms = self.clock.wall_ms()
 
         def visit(log: PartitionLog) -> int:
-            is_due = now_ms - log.last_flush_ms >= log.config.flush_ms
-            if is_due and log.recovery_point < log.log_end_offset:
+            # A clock that went back says nothing of how long ago it was.
+            is_recent = 0 <= now_ms - log.last_flush_ms < log.config.flush_ms
+            if not is_recent and log.recovery_point < log.log_end_offset:
                 log.flush()
             return 0
 
@@ -460,10 +476,10 @@ class LogManager:
         visit_in_slices(self.scheduler, self.logs(), visit)
 
     def checkpoint_recovery(self) -> None:
-        self._checkpoint(checkpoints.RECOVERY_POINTS, lambda log: log.recovery_point)
+        self._checkpoint(checkpoints.RECOVERY_POINTS, recovery_point)
 
     def checkpoint_high_watermarks(self) -> None:
-        self._checkpoint(checkpoints.HIGH_WATERMARKS, lambda log: log.high_watermark)
+        self._checkpoint(checkpoints.HIGH_WATERMARKS, high_watermark)
 
     def checkpoint_log_starts(self, keys: Iterable[tuple[str, int]] | None = None) -> Pending[None]:
         """Only logs whose start was moved beyond their first segment's base are listed.
@@ -472,7 +488,7 @@ class LogManager:
         all; fails where one goes offline by it.
         """
         homes = None if keys is None else [self._home.get(key) for key in keys]
-        return self._checkpoint(checkpoints.LOG_STARTS, _moved_start, homes)
+        return self._checkpoint(checkpoints.LOG_STARTS, moved_start, homes)
 
     def _checkpoint(
         self,
@@ -503,6 +519,19 @@ class LogManager:
                 if offset >= 0:
                     offsets[key] = offset
         return offsets
+
+    def _limit(self, directory: LogDirectory, key: tuple[str, int], offset: int) -> None:
+        """Let no checkpoint file tell of records that are gone, or of an older log of that name."""
+        directory.limit(
+            key,
+            offset,
+            {
+                checkpoints.RECOVERY_POINTS: partial(self._offsets, directory, recovery_point),
+                checkpoints.HIGH_WATERMARKS: partial(self._offsets, directory, high_watermark),
+                checkpoints.LOG_STARTS: partial(self._offsets, directory, moved_start),
+                checkpoints.CLEANER_POINTS: lambda: dict(directory.cleaner_points),
+            },
+        )
 
     # -- stop ---------------------------------------------------------------------------------
 
@@ -559,13 +588,12 @@ class LogManager:
             directory.finish(broker_epoch)
 
     def _write_checkpoints(self, directory: LogDirectory) -> None:
-        directory.write_checkpoint(
-            checkpoints.RECOVERY_POINTS, self._offsets(directory, lambda log: log.recovery_point)
-        )
-        directory.write_checkpoint(
-            checkpoints.HIGH_WATERMARKS, self._offsets(directory, lambda log: log.high_watermark)
-        )
-        directory.write_checkpoint(checkpoints.LOG_STARTS, self._offsets(directory, _moved_start))
+        for name, value in (
+            (checkpoints.RECOVERY_POINTS, recovery_point),
+            (checkpoints.HIGH_WATERMARKS, high_watermark),
+            (checkpoints.LOG_STARTS, moved_start),
+        ):
+            directory.write_checkpoint(name, self._offsets(directory, value))
 
     def abandon(self) -> None:
         """Let go of everything as a kill would: files and locks, nothing else (tests)."""
@@ -574,10 +602,6 @@ class LogManager:
             log.abandon()
         for directory in self.directories:
             directory.unlock()
-
-
-def _moved_start(log: PartitionLog) -> int:
-    return log.log_start_offset if log.log_start_offset > log.segments.first.base_offset else -1
 
 
 def _raise_first(written: list[Pending[None]]) -> None:

@@ -85,6 +85,9 @@ class LogMoves:
         return True
 
     def _make(self, source: PartitionLog, directory: LogDirectory, path: str | None) -> LogMove:
+        cleaner = self._manager.cleaner
+        if cleaner is not None:
+            cleaner.interrupt((source.topic, source.partition))  # it leaves moving logs alone
         try:
             return LogMove(self, self._manager, source, directory, path)
         except OSError as error:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import logging
 import math
 import os
 import pathlib
@@ -146,8 +147,14 @@ class Progress:
             self.stopping = True
             self.say("stopping after the batch at hand")
 
+        # Py4J tells the root logger of it, with a traceback; the job has a line of its own.
+        logging.getLogger().addFilter(_is_news)
         signal.signal(signal.SIGTERM, ask)
         signal.signal(signal.SIGINT, ask)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
 
 
 def parser_of(job: Job) -> argparse.ArgumentParser:

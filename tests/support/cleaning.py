@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from kwire.clock import SeededRandom, SystemClock
@@ -43,6 +44,7 @@ class CleaningWorld:
         compiled: bool = True,
         partitions: int = 1,
         directory: str | None = None,
+        other_directories: Sequence[str] = (),
     ) -> None:
         self.clock = ManualClock()
         self.disk = SimulatedDisk(SeededRandom(seed))
@@ -52,6 +54,7 @@ class CleaningWorld:
         if directory is not None:
             self.files, self.directory = SystemFiles(), directory
             self.clock.now_ms = SystemClock().wall_ms()
+        self.other_directories = other_directories
         self.config = config
         self.settings = settings or CleanerSettings()
         self.compiled = compiled
@@ -60,7 +63,8 @@ class CleaningWorld:
         self.all_sequences: dict[int, dict[int, int]] = {}
         self.start()
         for partition in range(partitions):
-            self.manager.create(TOPIC, partition, TOPIC_ID, config)
+            home = self.manager.directories[0]
+            self.manager.create(TOPIC, partition, TOPIC_ID, config, directory=home)
         self.scheduler.turn()
 
     def config_of(self, topic: str) -> LogConfig:
@@ -70,7 +74,7 @@ class CleaningWorld:
         """Open whatever the disk holds."""
         self.scheduler = ManualScheduler()
         self.manager = LogManager(
-            [self.directory],
+            [self.directory, *self.other_directories],
             self.clock,
             SeededRandom(5),
             files=self.files,

@@ -103,7 +103,15 @@ def endpoint_of(node_id: int) -> Endpoint:
 class Node:
     """One controller: driver, the real controller, a published image."""
 
-    def __init__(self, cluster: Cluster, node_id: int, files: Files, **options: Any) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        node_id: int,
+        files: Files,
+        *,
+        cluster_id: str = "cluster",
+        **options: Any,
+    ) -> None:
         self.id = node_id
         self.cluster = cluster
         loop = cluster.loop
@@ -120,7 +128,7 @@ class Node:
             RaftConfig(
                 node_id,
                 uuids.from_text(properties["directory.id"]),
-                "cluster",
+                cluster_id,
                 endpoints=(endpoint_of(node_id),),
                 bootstrap_servers=tuple((f"host{n}", 9000 + n) for n in IDS),
                 **options,

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from kwire import __version__
+from kwire.protocol import uuids
 from tests.support.broker import BrokerProcess
 
 TIMEOUT_S = 60
@@ -70,6 +72,23 @@ def test_info_tells_of_the_cluster(kwire: Command) -> None:
 def test_no_broker_is_one_line_and_a_failure() -> None:
     line = Command("127.0.0.1:1").error("info")
     assert "127.0.0.1:1" in line
+
+
+def test_quiet_says_nothing_of_a_broker_that_is_not_there() -> None:
+    finished = Command("127.0.0.1:1").run("info", "--quiet")
+    assert (finished.returncode, finished.stdout, finished.stderr) == (1, "", "")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:99999", "127.0.0.1:", ":9092", "127.0.0.1:x"])
+def test_what_is_no_address_is_named(address: str) -> None:
+    assert Command(address).error("info") == f"kwire: {address}: expected HOST:PORT\n"
+
+
+def test_what_is_not_there_is_told_in_the_same_words(kwire: Command) -> None:
+    for command in ("describe", "delete"):
+        assert kwire.error("topic", command, "nowhere") == "kwire: topic nowhere: not found\n"
+        assert kwire.error("group", command, "nobody") == "kwire: group nobody: not found\n"
+    assert kwire.error("consume", "nowhere") == "kwire: topic nowhere: not found\n"
 
 
 def test_topic_from_creation_to_deletion(kwire: Command) -> None:
@@ -165,7 +184,18 @@ def test_apis_are_listed() -> None:
     assert ["0", "Produce", "3-13"] in rows(run_local("api").stdout)
 
 
+def test_version() -> None:
+    assert run_local("--version").stdout == f"kwire {__version__}\n"
+
+
+def test_random_uuid_makes_what_format_takes() -> None:
+    first, second = (run_local("random-uuid").stdout for _ in range(2))
+    assert first != second
+    assert len(uuids.from_text(first.rstrip("\n"))) == 16
+
+
 def test_wrong_command_line_is_status_2() -> None:
+    assert run_local("consume", "topic", "--count", "-1").returncode == 2
     finished = run_local("topic", "nonsense")
     assert finished.returncode == 2
     assert "Traceback" not in finished.stderr
@@ -178,6 +208,8 @@ def test_wrong_command_line_is_status_2() -> None:
         (("-o", "log.segment.bytes=5"), ("log.segment.bytes", "5", "1048576")),
         (("-o", "ssl.client.auth=required"), ("ssl.client.auth", "required", "none")),
         (("--config", "/no/such/file"), ("/no/such/file",)),
+        (("--listen", "127.0.0.1:0", "--feature", "no.such=1"), ("no.such", "group.version")),
+        (("--listen", "127.0.0.1:0", "--feature", "group.version=99"), ("group.version", "99")),
     ],
 )
 def test_wrong_setting_is_one_line_and_status_2(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kwire.cli.format import _parser
 from kwire.cli.main import main
 from kwire.kraft.metadata_version import from_name
 from kwire.kraft.raft.types import Endpoint
@@ -96,3 +97,11 @@ def test_a_node_that_joins_later_has_no_voters(config: Path, tmp_path: Path) -> 
     assert found.voters is None
     with pytest.raises(SystemExit):
         main([*command, "--no-initial-controllers", "--standalone"])
+
+
+def test_help_says_what_every_option_is(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["format", "--help"])
+    told = capsys.readouterr().out
+    assert "kwire format -c node1.properties -t ID --standalone" in told
+    assert [action.dest for action in _parser()._actions if not action.help] == []

@@ -294,3 +294,17 @@ def test_wrong_arguments_are_one_line(capsys: pytest.CaptureFixture[str], tmp_pa
     for arguments in (["walk"], ["dump"], ["dump", "--deep", "x"], ["verify", str(tmp_path / "x")]):
         assert main(["log", *arguments]) == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("action", ["dump", "verify", "stats"])
+def test_a_place_without_kafkas_files_is_a_wrong_argument(
+    action: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A mistyped directory must not look like one without faults."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "notes.txt").write_text("x")
+    for path in (tmp_path, tmp_path / "sub" / "notes.txt"):
+        assert main(["log", action, str(path)]) == 2
+        written = capsys.readouterr()
+        assert written.out == ""
+        assert written.err == f"kwire: {path}: no file of a data directory there\n"

@@ -82,6 +82,20 @@ def test_environment_names_as_in_kafkas_image() -> None:
     assert [str(listener) for listener in advertised] == ["PLAINTEXT://kafka:9092"]
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["SASL_USERNAME", "SASL_PASSWORD", "SECURITY_PROTOCOL", "SCHEMA_REGISTRY_URL", "BROKER_LIST"]
+    + ["CONSUMER_GROUP", "CONNECT_URL", "TOPIC_ORDERS", "API_KEY", "ENABLED"],
+)
+def test_what_applications_call_their_own_is_no_setting(name: str) -> None:
+    assert settings_of({f"KAFKA_{name}": "x"}) == {}
+
+
+def test_no_setting_of_the_broker_is_taken_for_an_applications_own() -> None:
+    for name in BROKER:
+        assert name in settings_of({f"KAFKA_{name.upper().replace('.', '_')}": "x"})
+
+
 def test_unknown_setting_names_setting_value_and_neighbours() -> None:
     message = refusal(overrides={"log.segment.byte": "5"})
     assert "log.segment.byte=5" in message

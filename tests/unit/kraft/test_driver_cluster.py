@@ -30,6 +30,22 @@ def test_elects_and_replicates(cluster: Cluster) -> None:
     assert sum(other.driver.is_active for other in cluster.nodes.values()) == 1
 
 
+def test_a_node_of_another_cluster_is_told_of_once(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It waits for a leader for ever, and nobody else says why."""
+    cluster.start(*IDS[1:])
+    cluster.wait_active()
+    stranger = IDS[0]
+    cluster.start(stranger, cluster_id="another")
+    end_ms = cluster.loop.now_ms + 15_000
+    cluster.loop.run_until(lambda: cluster.loop.now_ms > end_ms)
+    told = [line.getMessage() for line in caplog.records if "another cluster" in line.message]
+    assert {line.split(" belongs")[0] for line in told}
+    assert len(told) == len(set(told))
+    assert "(another)" in " ".join(told)
+
+
 def test_the_leader_dies(cluster: Cluster) -> None:
     cluster.start(*IDS)
     first = cluster.wait_active()

@@ -527,6 +527,19 @@ def test_no_directory_that_can_be_opened_is_an_error_of_one_line(
         node.start()
 
 
+def test_a_file_where_the_directory_should_be_is_told_in_words() -> None:
+    node = Node(["/one"])
+    node.manager.shutdown()
+
+    def failing(path: str) -> Any:
+        raise FileExistsError(errno.EEXIST, "File exists", path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(node.disk, "lock", failing)
+        with pytest.raises(LogDirectoryError, match=r"^/one cannot be used: not a directory$"):
+            node.start()
+
+
 def test_an_empty_log_is_made_where_it_hides_no_other() -> None:
     """The metadata names a directory that is offline: the log may be there."""
     node = Node(["/one", "/two"])

@@ -490,3 +490,18 @@ def test_a_jvm_that_ended_says_how(
     told = lost_jvm()
     assert told is not None
     assert words in told
+
+
+def test_an_interruption_is_one_line_not_py4js_traceback() -> None:
+    code = (
+        "import logging, os, signal\n"
+        "from kwire.spark.job import Progress\n"
+        "Progress('x', True).stop_on_signals(False)\n"
+        "try:\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "except KeyboardInterrupt:\n"
+        "    logging.exception('KeyboardInterrupt while sending command.')\n"
+        "logging.error('news')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "ERROR:root:news\n"
