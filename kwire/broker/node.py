@@ -456,6 +456,11 @@ class Node:
             made.authorize = context.authorize
             made.listener_name = context.listener_name
             made.token_authenticated = bool(getattr(context, "by_token", False))
+            # Of a client that came to a broker, the broker has seen to it who may ask for tokens.
+            made.forwarded = (
+                context.connection is None
+                or context.listener_name not in self.config.controller_listener_names()
+            )
         return self.metadata.handle(request, made)
 
     def _local_request(self, api_key: int, version: int, request: Any) -> Pending[Any]:

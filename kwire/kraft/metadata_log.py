@@ -1,8 +1,13 @@
 """`__cluster_metadata-0` on disk: the log, the snapshots, `quorum-state`, and how raft sees them.
 
 Opening never trusts a clean stop: like Kafka it looks at every batch (the metadata log's recovery
-point is in no checkpoint file). When the newest snapshot is ahead of the log - a follower died
-between storing it and emptying its log - the log starts anew at the snapshot.
+point is in no checkpoint file). After a kill what is damaged ends the log, as it may never have
+been durable. A clean stop notes where the log ended durably in `kwire.end`, which Kafka passes
+over; when something is missing below that, the node does not start: it would be a voter that has
+forgotten what it acknowledged, or go on without topics that it has promised.
+
+When the newest snapshot is ahead of the log - a follower died between storing it and emptying its
+log - the log starts anew at the snapshot.
 """
 
 from __future__ import annotations
@@ -35,6 +40,7 @@ from kwire.log.checking import QUARANTINE_SUFFIX
 from kwire.log.files import Files, OversizedError, SystemFiles, write_atomically
 from kwire.log.log_config import LogConfig
 from kwire.log.partition_log import PartitionLog
+from kwire.log.repair import LostRecordsError
 from kwire.log.scheduling import ImmediateScheduler, Scheduler
 from kwire.log.types import FetchSlices, Isolation, Origin
 from kwire.pending import Pending
@@ -42,6 +48,7 @@ from kwire.protocol import records
 from kwire.protocol.metadata_records import decode_record
 
 QUORUM_STATE_FILE = "quorum-state"
+END_FILE = "kwire.end"
 logger = logging.getLogger(__name__)
 PARTITION_METADATA_FILE = "partition.metadata"
 LOG_DIRECTORY = f"{METADATA_TOPIC}-{METADATA_PARTITION}"
@@ -97,24 +104,40 @@ class MetadataLog:
         scheduler: Scheduler | None = None,
         **options: Any,
     ) -> MetadataLog:
-        """Open or create `LOG_DIR/__cluster_metadata-0`; more options go to the log."""
+        """Open or create `LOG_DIR/__cluster_metadata-0`; more options go to the log.
+
+        Raises OSError, and SnapshotError when something is missing that was durable.
+        """
         files = files or SystemFiles()
         scheduler = scheduler or ImmediateScheduler()
         directory = f"{log_dir}/{LOG_DIRECTORY}"
         files.make_directory(directory)
         snapshots = SnapshotFiles(files, directory)
-        log = PartitionLog.open(
-            directory,
-            METADATA_TOPIC,
-            METADATA_PARTITION,
-            METADATA_TOPIC_ID,
-            config,
-            clock,
-            files=files,
-            scheduler=scheduler,
-            verify_transactions=False,
-            **options,
-        )
+        end_file = f"{directory}/{END_FILE}"
+        try:
+            durable_below = _noted_end(files, end_file, snapshots)
+            log = PartitionLog.open(
+                directory,
+                METADATA_TOPIC,
+                METADATA_PARTITION,
+                METADATA_TOPIC_ID,
+                config,
+                clock,
+                files=files,
+                scheduler=scheduler,
+                verify_transactions=False,
+                durable_below=durable_below,
+                **options,
+            )
+        except LostRecordsError as error:
+            raise SnapshotError(
+                f"{error}: what was durable at the last stop is missing; restore the directory "
+                "from a copy, or empty it, format it anew and add it to the voters again (to go "
+                f"on without what is missing, remove {END_FILE})"
+            ) from None
+        if files.exists(end_file):
+            files.unlink(end_file)
+            files.sync_directory(directory)
         metadata_log = cls(log, snapshots, files, scheduler)
         metadata_log._write_partition_metadata()
         return metadata_log
@@ -326,8 +349,35 @@ class MetadataLog:
         return self.log.flush()
 
     def close(self) -> None:
+        """Sync and close everything; where that goes well the log's end is noted."""
         self.snapshots.close()
+        if self.log.is_closed:
+            return
+        end_offset = self.log.log_end_offset
         self.log.close(sync=True)
+        if self.log.error is None:
+            path = f"{self.directory}/{END_FILE}"
+            try:
+                write_atomically(self._files, path, b"0\n%d\n" % end_offset)
+            except OSError as error:
+                logger.warning("%s cannot be written: %s", path, error)
+
+
+def _noted_end(files: Files, path: str, snapshots: SnapshotFiles) -> int:
+    """Up to where the log has to be whole, 0 where nothing was noted.
+
+    Nor where the newest snapshot holds it all: the log may have been emptied for it.
+    """
+    if not files.exists(path):
+        return 0
+    version, _, end = files.read_file(path).strip().partition(b"\n")
+    if version != b"0" or not end.isdigit():
+        logger.warning("%s is damaged; going on without it", path)
+        return 0
+    found = snapshots.recover()
+    if found and found[-1].offset >= int(end) and not snapshot_fault(snapshots.read(found[-1])):
+        return 0
+    return int(end)
 
 
 def decode_batches(data: Any) -> Iterator[MetadataBatch]:

@@ -75,6 +75,7 @@ class LogBase:
         self.log_start_offset = 0
         self.high_watermark = 0
         self.recovery_point = 0
+        self.durable_below = 0  # everything below has to be there: damage is no torn tail
         self.promised_end = 0  # the log ended there once, durably; what is missing cannot be mended
         self.last_flush_ms = 0
         self.jitter_ms = 0

@@ -28,7 +28,7 @@ from kwire.log.maintenance import new_segment
 from kwire.log.open_segments import OpenSegments
 from kwire.log.partition_log import PartitionLog
 from kwire.log.producer_snapshot import SnapshotFiles
-from kwire.log.repair import recover_segments, repair_segment
+from kwire.log.repair import LostRecordsError, recover_segments, repair_segment
 from kwire.log.scheduling import ImmediateScheduler, Scheduler
 from kwire.log.segment import (
     CLEANED_SUFFIX,
@@ -75,14 +75,16 @@ def open_log(
     high_watermark: int = 0,
     producer_expiration_ms: int = 86_400_000,
     verify_transactions: bool = True,
+    durable_below: int = 0,
     on_error: Callable[[LogBase, Exception, bool], None] | None = None,
 ) -> PartitionLog:
     """Open the log in `directory`, repairing what needs repair; create it where there is none.
 
     `clean` says that whoever wrote it last stopped cleanly; the offsets are those of the log
     directory's checkpoint files. A `recovery_point` of None means that its file is lost: then only
-    what is at the very end is taken for a tail that was never durable. Raises OSError when a file
-    cannot be read or written.
+    what is at the very end is taken for a tail that was never durable. Nothing is repaired when
+    offsets below `durable_below` are missing: LostRecordsError. Raises OSError when a file cannot
+    be read or written.
     """
     files = files or SystemFiles()
     log = PartitionLog(
@@ -100,6 +102,7 @@ def open_log(
         verify_transactions=verify_transactions,
         on_error=on_error,
     )
+    log.durable_below = durable_below
     files.make_directory(directory)
     found = _look(files, directory)
     log.snapshots = SnapshotFiles(files, directory, found.snapshots)
@@ -122,6 +125,10 @@ def _recover(log: PartitionLog, found: _Found, clean: bool, recovery_point: int 
     end = _end_if_whole(log) if clean else None
     first = log.segments.active.base_offset if clean else point
     end_offset = recover_segments(log, first, recovery_point) if end is None else end
+    if end_offset < log.durable_below:
+        raise LostRecordsError(
+            f"{log.directory}: the log ends at offset {end_offset}, it ended at {log.durable_below}"
+        )
     if log.log_start_offset > end_offset:
         end_offset = _start_above_end(log, end_offset)
     if end_offset < point:

@@ -25,6 +25,10 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 logger = logging.getLogger(__name__)
 
 
+class LostRecordsError(ValueError):
+    """Records are missing that have to be there; one line."""
+
+
 def recover_segments(log: LogBase, first_offset: int, recovery_point: int | None) -> int:
     """Check all batches from the segment of `first_offset` on; returns the log's end."""
     first_base = log.segments.floor(first_offset).base_offset
@@ -35,6 +39,11 @@ def recover_segments(log: LogBase, first_offset: int, recovery_point: int | None
     expected = first_base
     for at, segment in enumerate(segments):
         if at and _breaks(log, segment, expected, recovery_point):
+            if expected < log.durable_below:
+                raise LostRecordsError(
+                    f"{segment.log_path} does not follow on offset {expected}, where the log "
+                    "before it ends"
+                )
             _set_aside(log, segments[at:], expected)
             break
         next_base = segments[at + 1].base_offset if at + 1 < len(segments) else None
@@ -62,6 +71,9 @@ def repair_segment(
     """Check a segment, repair it, rebuild its indexes; (its end, whether offsets were cut off)."""
     was_cut = False
     checked = check_segment(segment)
+    for item in checked.damage:
+        if item.next_offset < log.durable_below and item.resume_offset != item.next_offset:
+            raise LostRecordsError(f"{segment.log_path}: {item.reason} at byte {item.position}")
     if checked.damage:
         was_cut = _repair(segment, checked.damage, recovery_point, next_base)
         checked = check_segment(segment)

@@ -16,16 +16,17 @@ def rack_aware(
 ) -> int | None:
     """The replica in the consumer's rack that is farthest, None for the leader.
 
-    `racks` are those of the live brokers. Only replicas that hold `offset` count, in the ISR or
-    not. The leader is preferred where it is in that rack; of several others, the one with the
-    largest log end (measured on Apache Kafka 4.4).
+    `racks` are those of the live brokers. Only replicas in the ISR that hold `offset` count: who
+    reads from one that lags lags with it for as long as it does (KAFKA-14372). The leader is
+    preferred where it is in that rack; of several others, the one with the largest log end
+    (measured on Apache Kafka 4.4).
     """
     state = partition.state
     if racks.get(state.broker_id) == rack:
         return None
     best: tuple[int, int] | None = None
     for replica, progress in state.followers.items():
-        if racks.get(replica) != rack:
+        if racks.get(replica) != rack or replica not in state.isr:
             continue
         if progress.log_end_offset < offset or progress.log_start_offset > offset:
             continue

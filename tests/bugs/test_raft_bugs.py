@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kwire.kraft.raft.messages import DeletePrefix
 from kwire.kraft.raft.roles.leader import Leader
-from kwire.kraft.raft.types import ReplicaKey
+from kwire.kraft.raft.types import OffsetAndEpoch, ReplicaKey
 from kwire.kraft.raft.voters import VoterNode, VoterSet
 from tests.support.raft_script import Script
 
@@ -88,3 +89,66 @@ def test_kafka_17608_a_leader_that_is_removed_from_the_voters_goes_on_until_it_i
     assert not raft(script, 1).is_leader
     assert sum(raft(script, i).is_leader for i in (2, 3)) == 1
     assert not any(voter.id == 1 for voter in raft(script, 2).voters.voters.keys)
+
+
+def voter_ids(script: Script, node_id: int) -> list[int]:
+    return sorted(voter.id for voter in raft(script, node_id).voters.voters.keys)
+
+
+def test_kafka_16530_a_leader_that_is_no_voter_does_not_count_itself() -> None:
+    """Its own log was taken for that of a voter: a removal that one of the two remaining voters
+    had was committed. And when those went silent it did not resign (KAFKA-16531)."""
+    script = run("cluster 1 2 3", "start", "run 1100", "append 1 a", "run 20", "cut 1<>3")
+    leader = raft(script, 1)
+    before = leader.log.high_watermark
+    script.execute("remove-voter 1 via 1")
+    script.execute("run 300")
+    assert voter_ids(script, 1) == voter_ids(script, 2) == [2, 3]
+    assert leader.is_leader
+    assert leader.log.high_watermark == before, "only 2 of 2 and 3 has the removal"
+    script.execute("run 8000")
+    assert not raft(script, 1).is_leader, "it has a majority of 1, 2 and 3, not of 2 and 3"
+    script.execute("heal")
+    script.execute("run 8000")
+    assert raft(script, 2).is_leader, "3 does not have the removal"
+    assert raft(script, 3).log.high_watermark > before
+
+
+def test_kafka_17030_a_voter_that_does_not_know_of_its_removal_disturbs_nobody() -> None:
+    """The leader tells it nothing any more, and it stood for election for ever: it has to ask who
+    leads. As an observer it is no candidate either (KAFKA-17067)."""
+    script = run(
+        "cluster 1 2 3", "start", "run 1100", "append 1 a", "run 20", "cut 1<>3", "cut 2<>3"
+    )
+    script.execute("remove-voter 3 via 1")
+    script.execute("run 6000")
+    epoch = raft(script, 1).epoch
+    assert raft(script, 1).is_leader
+    assert voter_ids(script, 3) == [1, 2, 3]
+    script.execute("heal")
+    script.execute("run 4000")
+    assert raft(script, 1).is_leader
+    assert raft(script, 1).epoch == raft(script, 3).epoch == epoch
+    assert voter_ids(script, 3) == [1, 2]
+    assert raft(script, 3).log.end_offset == raft(script, 1).log.end_offset
+    script.execute("cut 1<>3")
+    script.execute("cut 2<>3")
+    script.execute("run 20000")
+    assert raft(script, 3).epoch == epoch
+    assert raft(script, 3).role.name.value in ("Unattached", "Follower")
+
+
+def test_kafka_14238_what_no_snapshot_holds_is_not_deleted() -> None:
+    """Segments went by age or size, and with them records that were in no snapshot yet."""
+    script = run("cluster 1 2 3", "start", "run 1100", "append 1 a b c", "run 20")
+    node = script.cluster.nodes[1]
+    for snapshot in (OffsetAndEpoch(4, 1), OffsetAndEpoch(1 << 40, 1)):
+        node.step(DeletePrefix(snapshot), script.cluster.now_ms)
+        assert raft(script, 1).log.start_offset == 0
+    script.execute("snapshot 1")
+    script.execute("append 1 d")
+    script.execute("prune 1")
+    log = raft(script, 1).log
+    assert log.start_offset == log.latest_snapshot.offset == 6
+    script.execute("run 20")
+    assert raft(script, 1).log.end_offset == 7

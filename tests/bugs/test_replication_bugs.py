@@ -10,7 +10,17 @@ from kwire.log.segment import Segment
 from kwire.log.types import FetchSlices, Isolation
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import read_records
-from kwire.replica.state import AdvanceHighWatermark, LeaderAnswered, ReplicaState, TruncateTo
+from kwire.replica.partition import Partition
+from kwire.replica.selector import rack_aware
+from kwire.replica.state import (
+    AdvanceHighWatermark,
+    Assigned,
+    FollowerFetched,
+    LeaderAnswered,
+    LogEndMoved,
+    ReplicaState,
+    TruncateTo,
+)
 from tests.support.replicas import Replicas
 
 
@@ -139,3 +149,38 @@ def test_kafka_6975_a_log_that_begins_inside_of_a_batch_is_followed(tmp_path: Pa
     assert (log.log_start_offset, log.log_end_offset) == (4, 11)
     assert log.high_watermark == 11
     assert world.values(2)[-1] == b"last"
+
+
+@pytest.mark.parametrize("isr", [(1, 2), (1,)])
+def test_kafka_14372_nobody_is_sent_to_a_replica_that_lags(isr: tuple[int, ...]) -> None:
+    """It was chosen as long as it had the offset; its reader then lagged with it, and came back to
+    it each time it asked the leader again."""
+    partition = Partition("t", bytes(16), 0, ReplicaState(1))
+    state = partition.state
+    state.step(Assigned(1, 0, 0, (1, 2), isr, 0), 0)
+    state.step(LogEndMoved(20), 0)
+    state.step(FollowerFetched(2, 1, 10, 0), 0)
+    found = rack_aware(partition, 5, "b", {1: "a", 2: "b"})
+    assert found == (2 if 2 in isr else None)
+
+
+def test_kafka_15510_an_empty_answer_does_not_take_the_last_epoch_away(tmp_path: Path) -> None:
+    """With none in its next fetch the follower was not told where it and the leader diverge."""
+    world = Replicas(tmp_path)
+    world.lead(1, epoch=3)
+    world.append(1, b"a")
+    world.exchange()
+    world[2].fetchers.forget(world[2].partition)
+    world.lead(1, epoch=3)
+    world.exchange()
+    world.lead(1, epoch=4)
+    world.exchange()
+    asked = [
+        partition.last_fetched_epoch
+        for request in world[2].sent
+        for topic in request.topics
+        for partition in topic.partitions
+        if partition.fetch_offset == 1
+    ]
+    assert asked
+    assert set(asked) == {3}

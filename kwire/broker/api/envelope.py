@@ -1,10 +1,12 @@
 """Envelope, version 0: a broker forwards a client's request in the client's name (KIP-590).
 
 Only on controller listeners, and only for brokers (CLUSTER_ACTION). The inner request is executed
-as if its client had sent it; the answer holds the inner response with its header. An API that is
-not forwardable is INVALID_REQUEST, an unreadable principal PRINCIPAL_DESERIALIZATION_FAILURE, an
-inner version that this node lacks UNSUPPORTED_VERSION; a node that is not the active controller
-answers NOT_CONTROLLER whatever was asked, so that the broker tries the next one. Source: KIP-590.
+as if its client had sent it; the answer holds the inner response with its header. An unreadable
+principal is PRINCIPAL_DESERIALIZATION_FAILURE, a wrong address INVALID_REQUEST, an inner request
+that cannot be read, or is of a version that this node lacks, UNSUPPORTED_VERSION, an API that is
+not forwardable INVALID_REQUEST, in this order; a node that is not the active controller answers
+NOT_CONTROLLER whatever was asked, so that the broker tries the next one. Source: KIP-590; codes
+measured on Apache Kafka 4.4.
 """
 
 from __future__ import annotations
@@ -63,25 +65,10 @@ def handle(context: RequestContext, request: Any) -> Any:
     if not context.authorize(CLUSTER_ACTION, CLUSTER, CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     node = context.node
-    data = memoryview(bytes(request.request_data))
-    try:
-        header = frame.parse_request_header(data)
-    except MalformedError:
-        raise KafkaError(ErrorCode.INVALID_REQUEST) from None
-    info = API_KEYS.get(header.api_key)
-    if info is None or not info.forwardable:
-        raise KafkaError(ErrorCode.INVALID_REQUEST)
-    if not info.min <= header.api_version <= info.max:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    inner_context = ForwardedContext(
-        context, header, _principal(request.request_principal), _host(request.client_host_address)
-    )
-    try:
-        inner = m.request_class(header.api_key).decode(
-            data[header.body_offset :], header.api_version
-        )
-    except MalformedError:
-        raise KafkaError(ErrorCode.INVALID_REQUEST) from None
+    principal = _principal(request.request_principal)
+    host = _host(request.client_host_address)
+    header, inner = _inner(memoryview(bytes(request.request_data)))
+    inner_context = ForwardedContext(context, header, principal, host)
     if not node.is_active_controller:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
 
@@ -92,6 +79,21 @@ def handle(context: RequestContext, request: Any) -> Any:
         return m.EnvelopeResponse(response_data=b"".join(bytes(part) for part in parts)[4:])
 
     return after(node.to_controller(inner, inner_context, header.api_version), wrap)
+
+
+def _inner(data: memoryview) -> tuple[frame.RequestHeader, Any]:
+    """The forwarded request with its header."""
+    try:
+        header = frame.parse_request_header(data)
+        info = API_KEYS.get(header.api_key)
+        if info is None or not info.min <= header.api_version <= info.max:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+        if not info.forwardable:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        body = data[header.body_offset :]
+        return header, m.request_class(header.api_key).decode(body, header.api_version)
+    except MalformedError:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION) from None
 
 
 def error_response(context: RequestContext, error: KafkaError) -> Any:

@@ -25,6 +25,8 @@ def alter_partition(
 
     Raises KafkaError(STALE_BROKER_EPOCH); other errors are per partition.
     """
+    if not request.topics:
+        return [], m.AlterPartitionResponse()
     state.check_epoch(request.broker_id, request.broker_epoch)
     records: Records = []
     topics = []

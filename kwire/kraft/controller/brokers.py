@@ -27,6 +27,8 @@ from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 
+SECURITY_PROTOCOLS = range(4)
+"""The numbers of PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL."""
 CLEAN_SHUTDOWN_VERSION = 3
 """BrokerRegistrationRequest carries the previous epoch from this version on."""
 
@@ -105,6 +107,22 @@ def _check_registration(
     if state.gates.directory_assignment:
         _check_directories(state, request)
     _check_features(state, request)
+    _check_listeners(request)
+
+
+def _check_listeners(request: Any) -> None:
+    """Nothing is written that another node could not read, or could not connect to.
+
+    Apache Kafka 4.4 fails here (-1) and its controller gives up the leadership.
+    """
+    for listener in request.listeners:
+        if not listener.host or not listener.port:
+            reason = f"has no address: {listener.host!r}, port {listener.port}"
+        elif listener.security_protocol not in SECURITY_PROTOCOLS:
+            reason = f"has an unknown security protocol: {listener.security_protocol}"
+        else:
+            continue
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Listener {listener.name!r} {reason}")
 
 
 def _check_directories(state: ControllerState, request: Any) -> None:
@@ -207,6 +225,7 @@ def register_controller(state: ControllerState, request: Any) -> tuple[Records, 
             ErrorCode.UNSUPPORTED_VERSION,
             "The current MetadataVersion is too old to support controller registrations.",
         )
+    _check_listeners(request)
     controller = ControllerImage(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,

@@ -43,8 +43,10 @@ def update_features(
     response = m.UpdateFeaturesResponse(error_message=None)
     if context.api_version <= 1:
         response.results = [
-            m.UpdateFeaturesResponse.UpdatableFeatureResult(feature=name, error_message="NONE")
-            for name in updates
+            m.UpdateFeaturesResponse.UpdatableFeatureResult(
+                feature=update.feature, error_message="NONE"
+            )
+            for update in request.feature_updates
         ]
     return records, response
 
@@ -80,7 +82,7 @@ def _update(
         raise _invalid(name, level, "The controller does not support the given upgrade type.")
     current = state.image.features.finalized.get(name, 0)
     if name == facts.KRAFT_VERSION:
-        return _check_kraft_version(state, level)
+        return _check_kraft_version(state, level, kind)
     if level < 0:
         raise _invalid(name, level, "A feature version cannot be less than 0.")
     reason = reason_unsupported(state, name, level)
@@ -108,14 +110,19 @@ def _update(
     return records
 
 
-def _check_kraft_version(state: ControllerState, level: int) -> Records:
+def _check_kraft_version(state: ControllerState, level: int, kind: int) -> Records:
     """kraft.version is in the control records of the log, not among its metadata."""
+    if level < 0:
+        raise _invalid(facts.KRAFT_VERSION, level, "A feature version cannot be less than 0.")
     low, high = facts.SUPPORTED_FEATURES[facts.KRAFT_VERSION]
     if not low <= level <= high:
         reason = f"Local controller {state.config.node_id} only supports versions {low}-{high}"
         raise _invalid(facts.KRAFT_VERSION, level, reason)
     if level < state.kraft_version:
-        raise _invalid(facts.KRAFT_VERSION, level, "Can't downgrade the version of this feature.")
+        reason = "Can't downgrade the version of this feature"
+        if kind == UPGRADE:
+            reason += " without setting the upgrade type to either safe or unsafe downgrade"
+        raise _invalid(facts.KRAFT_VERSION, level, f"{reason}.")
     return []
 
 

@@ -94,8 +94,9 @@ class ControllerImage(NamedTuple):
 
 
 def endpoints_of(items: list[Any]) -> tuple[Endpoint, ...]:
-    """Endpoints of a registration request or record."""
-    return tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in items)
+    """Endpoints of a registration request or record; of two with one name the last counts."""
+    found = {e.name: Endpoint(e.name, e.host, e.port, e.security_protocol) for e in items}
+    return tuple(found.values())
 
 
 def features_of(items: list[Any]) -> dict[str, tuple[int, int]]:

@@ -80,7 +80,7 @@ def refused(node: FakeNode, request: Any) -> ErrorCode:
 
 
 def test_what_is_wrong_with_an_envelope(node: FakeNode) -> None:
-    assert refused(node, wrapped(request_data=b"\0")) == ErrorCode.INVALID_REQUEST
+    assert refused(node, wrapped(request_data=b"\0")) == ErrorCode.UNSUPPORTED_VERSION
     assert refused(node, wrapped(client_host_address=b"abc")) == ErrorCode.INVALID_REQUEST
     principal = ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
     assert refused(node, wrapped(request_principal=None)) == principal

@@ -161,6 +161,17 @@ def test_a_truncation_meanwhile_is_followed() -> None:
     assert node.where() == "/b"
 
 
+def test_kafka_20961_epochs_without_records_move_too() -> None:
+    """A leader that did not know the epoch of its followers' last fetch had no answer for them."""
+    node = Node()
+    node.append(b"a")
+    node.log.assign_epoch(4)
+    node.move()
+    assert node.where() == "/b"
+    assert node.log.leader_epochs.entries == [(0, 0), (4, 1)]
+    assert node.log.end_offset_for_epoch(0) == (0, 1)
+
+
 def test_a_deleted_topic_takes_its_move_along() -> None:
     node = Node()
     node.append(b"1")

@@ -66,6 +66,14 @@ def _answer(
     common.reply(raft, message, response_class(error_code=code, error_message=text))
 
 
+def _refuse_cluster(raft: RaftState, message: msg.Request, response_class: Any) -> None:
+    text = (
+        f'The given id "{message.request.cluster_id}" doesn\'t match the cluster id '
+        f'"{raft.config.cluster_id}"'
+    )
+    _answer(raft, message, response_class, ErrorCode.INCONSISTENT_CLUSTER_ID, text)
+
+
 def _change_refusal(
     raft: RaftState, leader: Leader | None, verb: str
 ) -> tuple[ErrorCode, str | None]:
@@ -100,7 +108,7 @@ def _change_refusal(
 def handle_add(raft: RaftState, message: msg.Request, now_ms: int) -> None:
     request, response = message.request, m.AddRaftVoterResponse
     if not common.has_valid_cluster_id(raft, request.cluster_id):
-        _answer(raft, message, response, ErrorCode.INCONSISTENT_CLUSTER_ID)
+        _refuse_cluster(raft, message, response)
         return
     key, endpoints = _key(request), _endpoints(request)
     if not raft.is_leader or raft.shutting_down:
@@ -143,6 +151,13 @@ def handle_add(raft: RaftState, message: msg.Request, now_ms: int) -> None:
 def _name(key: ReplicaKey) -> str:
     directory = "<undefined>" if key.directory_id is None else uuids.to_text(key.directory_id)
     return f"ReplicaKey(id={key.id}, directoryId={directory})"
+
+
+def _code_name(code: int) -> str:
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return str(code)
 
 
 def poll(raft: RaftState, leader: Leader, now_ms: int) -> int:
@@ -194,8 +209,8 @@ def handle_api_versions_response(
             raft,
             leader,
             ErrorCode.REQUEST_TIMED_OUT,
-            f"Aborted add voter operation for since API_VERSIONS returned an error "
-            f"{response.error_code}",
+            "Aborted add voter operation for since API_VERSIONS returned an error "
+            f"{_code_name(response.error_code)}",
         )
         return False
     low, high = _kraft_versions(response)
@@ -250,14 +265,15 @@ def api_versions_failed(raft: RaftState, node_id: int, code: int, now_ms: int) -
             raft,
             leader,
             ErrorCode.REQUEST_TIMED_OUT,
-            f"Aborted add voter operation for since API_VERSIONS returned an error {code}",
+            "Aborted add voter operation for since API_VERSIONS returned an error "
+            f"{_code_name(code)}",
         )
 
 
 def handle_remove(raft: RaftState, message: msg.Request, now_ms: int) -> None:
     request, response = message.request, m.RemoveRaftVoterResponse
     if not common.has_valid_cluster_id(raft, request.cluster_id):
-        _answer(raft, message, response, ErrorCode.INCONSISTENT_CLUSTER_ID)
+        _refuse_cluster(raft, message, response)
         return
     key = _key(request)
     leader = raft.leader()

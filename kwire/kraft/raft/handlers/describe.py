@@ -34,6 +34,7 @@ def handle(raft: RaftState, message: msg.Request, now_ms: int) -> None:
                     response.PartitionData(
                         partition_index=partition.partition_index,
                         error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                        error_message="This server does not host this topic-partition.",
                     )
                     for partition in topic.partitions
                 ],

@@ -136,7 +136,7 @@ def _response(
         error_code=error,
         log_start_offset=raft.log.start_offset,
         high_watermark=-1
-        if leader is None or leader.high_watermark is None
+        if leader is None or leader.high_watermark is None or error != ErrorCode.NONE
         else leader.high_watermark,
         current_leader=response.LeaderIdAndEpoch(
             leader_id=common.leader_or_unknown(raft), leader_epoch=raft.epoch

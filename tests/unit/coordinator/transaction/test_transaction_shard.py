@@ -313,6 +313,29 @@ def test_a_transaction_that_is_open_too_long_is_aborted_at_the_next_scan() -> No
     assert code_of(lambda: driven.end(pid, epoch, True)) != ErrorCode.NONE
 
 
+def test_kafka_20090_a_transaction_of_the_last_epoch_is_aborted_and_the_id_goes_on() -> None:
+    """The epoch that the abort needs is the last there is: at it the transaction never ended, and
+    with it the transactional id was lost."""
+    driven = Driven()
+    pid, _ = driven.init(timeout_ms=15_000)
+    last = driven.shard.transactions["t"]
+    driven.apply(driven.shard.change("t", last.moved(State.EMPTY, producer_epoch=32766), None))
+    driven.add(pid, 32766)
+    driven.now_ms += 20_000
+    result = driven.shard.expire(driven.moment)
+    assert result is not None
+    driven.apply(result)
+    assert [prepared.producer_epoch for prepared in driven.prepared] == [32767]
+    driven.shard = driven.reloaded()
+    driven.prepared.clear()
+    driven.apply(driven.shard.loaded(driven.moment))
+    driven.write_markers()
+    assert driven.state() == State.COMPLETE_ABORT
+    new_pid, epoch = driven.init()
+    assert (new_pid != pid, epoch) == (True, 0)
+    driven.add(new_pid, 0)
+
+
 def test_idle_ids_expire_and_busy_ones_do_not() -> None:
     driven = Driven(transactional_id_expiration_ms=1000, remove_expired_interval_ms=500)
     driven.init("idle")
