@@ -126,11 +126,8 @@ def _forget_gone(manager: LogManager) -> None:
 def _begin_checkpoints(manager: LogManager, directory: LogDirectory) -> None:
     """A new directory says that nothing is durable yet: without the files the start after a power
     loss would have to take them for lost, and what never became durable for damage."""
-    logs = manager.logs_in(directory)
     for name, value in ((RECOVERY_POINTS, recovery_point), (LOG_STARTS, moved_start)):
-        offsets = {(log.topic, log.partition): value(log) for log in logs}
-        known = {key: offset for key, offset in offsets.items() if offset >= 0}
-        directory.write_checkpoint(name, known)
+        directory.write_checkpoint(name, manager.offsets_in(directory, value))
     directory.has_recovery_points = True
 
 

@@ -14,6 +14,7 @@ from kwire.log import checkpoints
 from kwire.log.checkpointing import CheckpointWrites, high_watermark, moved_start, recovery_point
 from kwire.log.checkpoints import Offsets
 from kwire.log.cleaner import LogCleaner
+from kwire.log.closing import close_directory
 from kwire.log.directory_files import (
     PARTITION_METADATA,
     encode_partition_metadata,
@@ -26,7 +27,7 @@ from kwire.log.files import (
     remove_tree,
     write_atomically,
 )
-from kwire.log.flushing import Flusher, SyncRequest, Syncs, sync_files
+from kwire.log.flushing import Flusher, SyncRequest, Syncs
 from kwire.log.loading import ExpectedTopic, Opening, load_directories
 from kwire.log.log_base import LogBase
 from kwire.log.log_config import LogConfig
@@ -498,7 +499,7 @@ class LogManager:
     ) -> Pending[None]:
         """Write a checkpoint file of these directories, or of every one."""
         written = [
-            self._checkpoints.write(directory, name, partial(self._offsets, directory, value))
+            self._checkpoints.write(directory, name, partial(self.offsets_in, directory, value))
             for directory in self.directories
             if directory.error is None and (homes is None or directory in homes)
         ]
@@ -511,7 +512,8 @@ class LogManager:
         else:
             self.take_offline(directory, error)
 
-    def _offsets(self, directory: LogDirectory, value: Callable[[PartitionLog], int]) -> Offsets:
+    def offsets_in(self, directory: LogDirectory, value: Callable[[PartitionLog], int]) -> Offsets:
+        """What a checkpoint file of the directory holds: the values that are not below 0."""
         offsets: Offsets = {}
         for key, log in self._logs.items():
             if self._home[key] is directory:
@@ -526,9 +528,9 @@ class LogManager:
             key,
             offset,
             {
-                checkpoints.RECOVERY_POINTS: partial(self._offsets, directory, recovery_point),
-                checkpoints.HIGH_WATERMARKS: partial(self._offsets, directory, high_watermark),
-                checkpoints.LOG_STARTS: partial(self._offsets, directory, moved_start),
+                checkpoints.RECOVERY_POINTS: partial(self.offsets_in, directory, recovery_point),
+                checkpoints.HIGH_WATERMARKS: partial(self.offsets_in, directory, high_watermark),
+                checkpoints.LOG_STARTS: partial(self.offsets_in, directory, moved_start),
                 checkpoints.CLEANER_POINTS: lambda: dict(directory.cleaner_points),
             },
         )
@@ -549,7 +551,7 @@ class LogManager:
         self._stop_timers()
         for directory in self.directories:
             try:
-                self._close_directory(directory, broker_epoch, is_loaded=is_loaded)
+                close_directory(self, directory, broker_epoch, is_loaded=is_loaded)
             except OSError as error:
                 self.take_offline(directory, error)
             finally:
@@ -562,38 +564,6 @@ class LogManager:
         self.moves.close()
         if self.cleaner is not None:
             self.cleaner.stop()
-
-    def _close_directory(
-        self, directory: LogDirectory, broker_epoch: int, *, is_loaded: bool
-    ) -> None:
-        logs = self.logs_in(directory)
-        if not is_loaded and not directory.was_clean:
-            for log in logs:
-                log.abandon()
-            return
-        request = SyncRequest()
-        for log in logs:
-            if not log.is_closed:
-                request.add(log.begin_close())
-        # Everything is written before anything is synced: the first syncs take most along.
-        if directory.error is None:
-            sync_files(self.files, request)
-        for log in logs:
-            log.end_close(is_durable=directory.error is None)
-        if directory.error is not None:
-            return
-        if is_loaded:
-            self._write_checkpoints(directory)
-        if all(log.error is None for log in logs):
-            directory.finish(broker_epoch)
-
-    def _write_checkpoints(self, directory: LogDirectory) -> None:
-        for name, value in (
-            (checkpoints.RECOVERY_POINTS, recovery_point),
-            (checkpoints.HIGH_WATERMARKS, high_watermark),
-            (checkpoints.LOG_STARTS, moved_start),
-        ):
-            directory.write_checkpoint(name, self._offsets(directory, value))
 
     def abandon(self) -> None:
         """Let go of everything as a kill would: files and locks, nothing else (tests)."""
