@@ -22,6 +22,7 @@ GROUP_KIND = 0
 HEARTBEAT_S = 0.7
 CLASSIC_SESSION_S = 6.0
 SESSIONS_S = {"classic": CLASSIC_SESSION_S, "consumer": 4.0}
+REBALANCES_S = {"classic": CLASSIC_SESSION_S, "consumer": 5.0}
 MOVED = (
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -41,9 +42,9 @@ Partition = tuple[str, int]
 class Group:
     """One group's ledgers and owners, shared by its members."""
 
-    def __init__(self, name: str, session_s: float) -> None:
+    def __init__(self, name: str, session_s: float, rebalance_s: float) -> None:
         self.name = name
-        self.owners = Owners(name, session_s)
+        self.owners = Owners(name, session_s, rebalance_s)
         self.ledgers: dict[Partition, OffsetLedger] = {
             (topic, index): OffsetLedger(f"{name}/{topic}-{index}")
             for topic, count in TOPICS.items()
@@ -124,6 +125,7 @@ class Member(Actor):
                     GROUP_KIND, self.group.name, request, version, timeout_s
                 )
             except Retry:
+                self.group.owners.unanswered(self.owner, sent)
                 await self.client.pause()
                 continue
             code = getattr(answer, "error_code", 0)
@@ -274,13 +276,17 @@ class ConsumerMember(Member):
         if code:
             return
         self.epoch = answer.member_epoch
-        if answer.assignment is not None:
+        if answer.assignment is None:
+            self.group.owners.settled(self.owner)
+        else:
             names = await self._names()
             partitions = [
                 (names[topic.topic_id], index)
                 for topic in answer.assignment.topic_partitions
                 for index in topic.partitions
             ]
+            if all(partition in partitions for partition in self.owned):
+                self.group.owners.settled(self.owner)
             await self.assigned(partitions, sent)
 
     async def leave(self) -> None:
@@ -301,7 +307,7 @@ class ConsumerMember(Member):
             group_id=self.group.name,
             member_id=self.member_id,
             member_epoch=epoch,
-            rebalance_timeout_ms=5000,
+            rebalance_timeout_ms=int(REBALANCES_S["consumer"] * 1000),
             subscribed_topic_names=sorted(TOPICS),
             topic_partitions=[
                 request.TopicPartitions(topic_id=ids[topic], partitions=indexes)
@@ -396,7 +402,9 @@ class ClassicMember(Member):
             group_id=self.group.name, generation_id=self.epoch, member_id=self.member_id
         )
         code = (await self.ask(message, 4)).error_code
-        if code == ErrorCode.REBALANCE_IN_PROGRESS:
+        if code == 0:
+            self.group.owners.settled(self.owner)
+        elif code == ErrorCode.REBALANCE_IN_PROGRESS:
             await self.join()
         elif code in OUT:
             if code == ErrorCode.UNKNOWN_MEMBER_ID:

@@ -23,7 +23,7 @@ from tests.sim.checkers import Checkers
 from tests.sim.client import RoutingClient
 from tests.sim.cluster import IDS, Cluster
 from tests.sim.faults import Faults, Plan
-from tests.sim.groups import SESSIONS_S, ClassicMember, ConsumerMember, Group, Member
+from tests.sim.groups import REBALANCES_S, SESSIONS_S, ClassicMember, ConsumerMember, Group, Member
 from tests.sim.model import Violation
 from tests.sim.workload import (
     COMMITTED,
@@ -226,7 +226,8 @@ class History:
         if self.checkers.compacts:
             self.actors.append(IdempotentProducer(host, "s0", checkers, SHORT_TOPIC, 1))
         self.groups = [
-            Group(f"g-{protocol}", SESSIONS_S[protocol]) for protocol in self.plan.groups
+            Group(f"g-{protocol}", SESSIONS_S[protocol], REBALANCES_S[protocol])
+            for protocol in self.plan.groups
         ]
         for protocol, group in zip(self.plan.groups, self.groups):
             kind = ClassicMember if protocol == "classic" else ConsumerMember

@@ -7,7 +7,8 @@ committed: the coordinator fences it. Whatever is fetched must be an attempt tha
 acknowledged has replaced for certain.
 
 `Owners` watches that a partition has one owner at a time: it goes to another member only when the
-last one gave it up, or has not been heard of for a session.
+last one gave it up, has not been heard of for a session, or may have been told to give it up a
+rebalance time-out ago, in an answer that was lost.
 """
 
 from __future__ import annotations
@@ -90,29 +91,50 @@ def _replaced(old: Attempt, new: Attempt) -> bool:
 
 @dataclass(slots=True)
 class Owner:
-    """A member that owns a partition, and when it was surely heard last (simulated seconds)."""
+    """A member that owns a partition, when it was surely heard last (simulated seconds), and since
+    when an answer may be lost that told it to give the partition up."""
 
     member: str
     heard_s: float
+    unanswered_s: float | None = None
 
 
 class Owners:
-    """Who owns each partition of one group; `session_s` is how long a silent member keeps it."""
+    """Who owns each partition of one group; `session_s` is how long a silent member keeps it,
+    `rebalance_s` how long one that was told to give it up."""
 
-    def __init__(self, group: str, session_s: float) -> None:
+    def __init__(self, group: str, session_s: float, rebalance_s: float) -> None:
         self.group = group
         self.session_s = session_s
+        self.rebalance_s = rebalance_s
         self.owners: dict[tuple[str, int], Owner] = {}
 
     def acquire(self, partition: tuple[str, int], member: str, heard_s: float, now: float) -> None:
         known = self.owners.get(partition)
-        if known is not None and known.member != member and now < known.heard_s + self.session_s:
+        if known is not None and known.member != member and not self._is_over(known, now):
             raise Violation(
                 f"{self.group}: {member} is given {partition[0]}-{partition[1]}, which "
                 f"{known.member} owns and has not given up (heard of {now - known.heard_s:.3f} s "
                 f"ago, a session is {self.session_s} s)"
             )
         self.owners[partition] = Owner(member, heard_s)
+
+    def _is_over(self, owner: Owner, now: float) -> bool:
+        since = owner.unanswered_s
+        told = since is not None and now >= since + self.rebalance_s
+        return told or now >= owner.heard_s + self.session_s
+
+    def unanswered(self, member: str, sent_s: float) -> None:
+        """No answer came to what the member sent at that time."""
+        for owner in self.owners.values():
+            if owner.member == member and owner.unanswered_s is None:
+                owner.unanswered_s = sent_s
+
+    def settled(self, member: str) -> None:
+        """A later answer says that the member keeps what it owns."""
+        for owner in self.owners.values():
+            if owner.member == member:
+                owner.unanswered_s = None
 
     def release(self, partition: tuple[str, int], member: str) -> None:
         known = self.owners.get(partition)

@@ -430,7 +430,7 @@ def test_what_is_committed_while_the_question_is_under_way_does_not_count_yet() 
 
 
 def test_two_owners_of_one_partition() -> None:
-    owners = Owners("g", session_s=4.0)
+    owners = Owners("g", session_s=4.0, rebalance_s=5.0)
     owners.acquire(("plain", 0), "a", 10.0, 10.0)
     broken(lambda: owners.acquire(("plain", 0), "b", 12.0, 12.0), "a owns and has not given up")
     owners.acquire(("plain", 0), "b", 14.0, 14.0)  # not heard of for a session
@@ -438,6 +438,14 @@ def test_two_owners_of_one_partition() -> None:
     broken(lambda: owners.acquire(("plain", 0), "a", 21.0, 21.0), "b owns")
     owners.release(("plain", 0), "b")
     owners.acquire(("plain", 0), "a", 21.0, 21.0)
+    owners.unanswered("a", 22.0)
+    owners.heard("a", 26.0)
+    broken(lambda: owners.acquire(("plain", 0), "b", 26.5, 26.5), "a owns")
+    owners.settled("a")
+    broken(lambda: owners.acquire(("plain", 0), "b", 27.0, 27.0), "a owns")
+    owners.unanswered("a", 26.5)
+    owners.heard("a", 31.0)
+    owners.acquire(("plain", 0), "b", 31.5, 31.5)  # may have been told to give it up at 26.5
 
 
 # -- liveness
