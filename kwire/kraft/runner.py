@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from kwire.kraft.controller.context import not_controller
 from kwire.kraft.metadata_log import MetadataBatch
 from kwire.kraft.raft import effects as fx
 from kwire.kraft.raft import messages as msg
@@ -19,7 +20,7 @@ from kwire.kraft.raft.roles.base import FOREVER_MS
 from kwire.kraft.raft.types import BOOTSTRAP_SNAPSHOT
 from kwire.kraft.snapshots import encode_batch, parse_snapshot
 from kwire.pending import Pending
-from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
     from kwire.kraft.driver import RaftDriver
@@ -58,6 +59,7 @@ class ControllerRunner:
         context.wall_ms = context.wall_ms or self._driver.clock.wall_ms()
         context.kraft_version = raft.voters.level
         context.voter_ids = tuple(raft.voters.voters.ids)
+        context.active_controller = self._driver.leader_id
         records, response = self.controller.handle(request, context, self._driver.now_ms)
         level = getattr(context, "wanted_kraft_version", None)
         if level is not None:
@@ -68,12 +70,12 @@ class ControllerRunner:
 
                 records, response = [], failed(error)
         if records and not self._append(records):
-            reply.fail(_not_controller())
+            reply.fail(not_controller())
             return reply
         if not self.is_active:
             # An append may end the leadership: a leader that was asleep learns of it by then.
             if was_active:
-                reply.fail(_not_controller())
+                reply.fail(not_controller())
             else:
                 reply.complete(response)
             return reply
@@ -85,7 +87,7 @@ class ControllerRunner:
         """Append records that no request asked for; done when they are committed."""
         reply: Pending[None] = Pending()
         if not self.is_active or not self._append(records) or not self.is_active:
-            reply.fail(_not_controller())
+            reply.fail(not_controller())
         else:
             self.when_committed(self._driver.raft.log.end_offset, reply, None)
         return reply
@@ -181,7 +183,7 @@ class ControllerRunner:
         waiting, self._waiting = self._waiting, deque()
         self.controller.deactivate()
         for _, reply, _ in waiting:
-            reply.fail(_not_controller())
+            reply.fail(not_controller())
         driver = self._driver
         if driver.is_running and self.next_offset > driver.feed.next_offset:
             try:
@@ -251,7 +253,3 @@ class ControllerRunner:
             )
             if records and not self._append(records):
                 return
-
-
-def _not_controller() -> KafkaError:
-    return KafkaError(ErrorCode.NOT_CONTROLLER, "No controller appears to be active.")

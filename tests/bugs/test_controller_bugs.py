@@ -146,3 +146,52 @@ def test_kafka_16157_a_failed_directory_takes_only_what_is_in_it_now() -> None:
     assert (bench.partition("t").leader, bench.partition("t").isr) == (1, (1, 2))
     bench.heartbeat(1, offline_log_dirs=[first, second])
     assert (bench.partition("t").leader, bench.partition("t").isr) == (2, (2,))
+
+
+def reassign(bench: ControllerBench, replicas: list[int] | None) -> ErrorCode:
+    shape = m.AlterPartitionReassignmentsRequest
+    wanted = shape.ReassignablePartition(partition_index=0, replicas=replicas)
+    topic = shape.ReassignableTopic(name="t", partitions=[wanted])
+    answer = bench.call(shape(topics=[topic]))
+    return ErrorCode(answer.responses[0].partitions[0].error_code)
+
+
+def test_kafka_14424_a_move_is_not_taken_back_to_replicas_that_are_gone() -> None:
+    """Nothing was checked: the partition was left to its former replicas, none of which was in
+    sync, and had no leader."""
+    bench = ControllerBench()
+    bench.start(1, 2, 3, 4)
+    bench.create("t", {0: [1, 2]})
+    assert reassign(bench, [3, 4]) == ErrorCode.NONE
+    assert bench.alter_isr("t", 0, [1, 2, 3]).error_code == 0
+    for broker_id in (1, 2):
+        bench.heartbeat(broker_id, want_fence=True)
+    before = bench.partition("t")
+    assert (before.leader, before.isr) == (3, (3,))
+    assert reassign(bench, None) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert bench.partition("t") == before
+    bench.heartbeat(1)
+    assert bench.alter_isr("t", 0, [3, 1]).error_code == 0
+    assert reassign(bench, None) == ErrorCode.NONE
+    after = bench.partition("t")
+    assert (after.leader, after.isr, after.replicas) == (1, (1,), (1, 2))
+    assert after.leader_epoch > before.leader_epoch, "3 must not go on as the leader"
+
+
+def test_kafka_14808_the_leader_of_a_move_may_be_left_out_of_the_next_one() -> None:
+    """A replica that was being added led; another move without it left the partition without a
+    leader, though others were in sync."""
+    bench = ControllerBench()
+    bench.start(1, 2, 3, 4)
+    bench.create("t", {0: [1, 2]})
+    assert reassign(bench, [3, 4]) == ErrorCode.NONE
+    assert bench.alter_isr("t", 0, [1, 2, 3]).error_code == 0
+    bench.heartbeat(1, want_fence=True)
+    bench.heartbeat(2, want_fence=True)
+    assert bench.partition("t").leader == 3
+    bench.heartbeat(2)
+    assert bench.alter_isr("t", 0, [3, 2]).error_code == 0
+    assert reassign(bench, [2, 4]) == ErrorCode.NONE
+    partition = bench.partition("t")
+    assert partition.leader in partition.isr
+    assert set(partition.isr) <= set(partition.replicas)

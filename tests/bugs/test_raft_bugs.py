@@ -152,3 +152,14 @@ def test_kafka_14238_what_no_snapshot_holds_is_not_deleted() -> None:
     assert log.start_offset == log.latest_snapshot.offset == 6
     script.execute("run 20")
     assert raft(script, 1).log.end_offset == 7
+
+
+def test_kafka_20914_who_waits_for_a_leader_that_resigns_is_told() -> None:
+    """Fetches stayed with it until their time was over, though it had nothing more to say."""
+    script = run("cluster 1 2 3", "start", "run 1100", "append 1 a", "run 20")
+    assert raft(script, 1).waiting_fetches
+    script.execute("resign 1")
+    assert not raft(script, 1).is_leader
+    assert not raft(script, 1).waiting_fetches
+    script.execute("run 5000")
+    assert sum(raft(script, i).is_leader for i in (1, 2, 3)) == 1

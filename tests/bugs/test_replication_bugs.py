@@ -184,3 +184,26 @@ def test_kafka_15510_an_empty_answer_does_not_take_the_last_epoch_away(tmp_path:
     ]
     assert asked
     assert set(asked) == {3}
+
+
+class Reader:
+    """A fetch that waits at a partition for bytes that consumers can see."""
+
+    def __init__(self) -> None:
+        self.arrived_bytes = 0
+
+    def data_arrived(self, partition: Partition, size_bytes: int) -> None:
+        self.arrived_bytes += size_bytes
+
+
+def test_kafka_14334_who_reads_from_a_follower_hears_of_what_it_fetches(tmp_path: Path) -> None:
+    """It waited for its whole time-out (KIP-392): only appends of a leader ended the waiting."""
+    world = Replicas(tmp_path)
+    world.lead(1, epoch=0)
+    world.exchange()
+    reader = Reader()
+    world[2].partition.fetch_waiters[reader] = None
+    world.append(1, b"a")
+    world.exchange()
+    assert world[2].partition.log.high_watermark == 1
+    assert reader.arrived_bytes == world[2].partition.log.segments.active.size_bytes

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from kwire.protocol.errors import ErrorCode, KafkaError
+
 Authorize = Callable[[int, int, str], bool]
 """(operation, resource type, resource name) -> allowed; Kafka's numbers of AclOperation etc."""
 
@@ -17,6 +19,15 @@ def allow_all(operation: int, resource_type: int, resource_name: str) -> bool:
 
 def no_quota(partitions: int) -> None:
     """The controller mutation quota where none is set."""
+
+
+def not_controller(active: int | None = None) -> KafkaError:
+    """What a controller says that does not lead; `active` is who does, where that is known."""
+    if active is None:
+        text = "No controller appears to be active."
+    else:
+        text = f"The active controller appears to be node {active}."
+    return KafkaError(ErrorCode.NOT_CONTROLLER, text)
 
 
 class ConfigRules(Protocol):
@@ -104,6 +115,7 @@ class ControllerContext:
     earlier incarnation of it can be alive. `kraft_version` and `voter_ids` are the quorum's, which
     are not among the metadata; a handler sets `wanted_kraft_version` when the request wants a
     higher one, and the driver then has raft raise it, and fails the request if that cannot be.
+    `active_controller` is who leads the quorum, as far as this node knows.
     """
 
     api_version: int = 0
@@ -121,3 +133,4 @@ class ControllerContext:
     kraft_version: int | None = None
     voter_ids: tuple[int, ...] | None = None
     wanted_kraft_version: int | None = None
+    active_controller: int | None = None

@@ -18,7 +18,7 @@ from typing import Any
 
 from kwire.clock import Random
 from kwire.kraft.controller import bootstrap, elections
-from kwire.kraft.controller.context import ControllerConfig, ControllerContext
+from kwire.kraft.controller.context import ControllerConfig, ControllerContext, not_controller
 from kwire.kraft.controller.index import PartitionIndex
 from kwire.kraft.controller.state import (
     MAX_RECORDS_PER_USER_OPERATION,
@@ -218,7 +218,7 @@ class Controller:
         operation, module, function, count = _ROUTES[type(request).NAME]
         try:
             if not self.is_active:
-                raise KafkaError(ErrorCode.NOT_CONTROLLER, "No controller appears to be active.")
+                raise not_controller(context.active_controller)
             if operation is not None and not context.authorize(
                 operation, _CLUSTER_ACL, _CLUSTER_NAME
             ):

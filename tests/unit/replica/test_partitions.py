@@ -297,6 +297,19 @@ def test_a_replica_that_leaves_the_assignment_is_deleted(world: World, tmp_path:
     assert not (tmp_path / "t-0").exists()
 
 
+def test_kafka_8571_a_leader_that_leaves_the_assignment_tells_who_waits(world: World) -> None:
+    """Producers and consumers that waited at it were told nothing until their time was over."""
+    world.create([1, 2])
+    world.append()
+    world.scheduler.turn()
+    told = world.committed(1)
+    waiter = Waiter()
+    world.partition().fetch_waiters[waiter] = None
+    world.change(replicas=[2], isr=[2], leader=2)
+    assert told == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert set(waiter.events) == {"changed"}
+
+
 def test_reads_see_no_more_than_their_isolation(world: World) -> None:
     world.create([1, 2])
     world.append()

@@ -79,7 +79,7 @@ def _change_refusal(
 ) -> tuple[ErrorCode, str | None]:
     """Why no voter can be added or removed now."""
     if leader is None or raft.shutting_down:
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER, None
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER, ""
     if leader.pending_change is not None:
         return ErrorCode.REQUEST_TIMED_OUT, (
             "Request timed out waiting for leader to handle previous voter change request"
@@ -112,7 +112,7 @@ def handle_add(raft: RaftState, message: msg.Request, now_ms: int) -> None:
         return
     key, endpoints = _key(request), _endpoints(request)
     if not raft.is_leader or raft.shutting_down:
-        _answer(raft, message, response, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        _answer(raft, message, response, ErrorCode.NOT_LEADER_OR_FOLLOWER, "")
         return
     if key.id < 0 or key.directory_id is None:
         text = "Add voter request didn't include a valid voter"

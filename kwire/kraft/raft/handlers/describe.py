@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 
 DIRECTORY_ID_VERSION = 2
+NOT_LEADER = (
+    "For requests intended only for the leader, this error indicates that the broker is not the "
+    "current leader. For requests intended for any replica, this error indicates that the broker "
+    "is not a replica of the topic partition."
+)
 
 
 def handle(raft: RaftState, message: msg.Request, now_ms: int) -> None:
@@ -46,7 +51,9 @@ def handle(raft: RaftState, message: msg.Request, now_ms: int) -> None:
     leader = raft.leader()
     if leader is None:
         partition = response.PartitionData(
-            partition_index=METADATA_PARTITION, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER
+            partition_index=METADATA_PARTITION,
+            error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            error_message=NOT_LEADER,
         )
         nodes: list[Any] = []
     else:
