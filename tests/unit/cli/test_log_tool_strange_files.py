@@ -62,6 +62,7 @@ def test_a_pipe_is_not_waited_for(
     status, out, err = _run(capsys, action, str(tmp_path / name))
     assert (status, out) == (2, "")
     assert "is no file and no directory" in err
+    (tmp_path / "leader-epoch-checkpoint").write_bytes(b"0\n0\n")
     assert _run(capsys, action, str(tmp_path))[0] == 0
 
 
