@@ -12,6 +12,10 @@ was silent since: Kafka waits a whole session more for it. What a heartbeat lead
 - CONTROLLED_SHUTDOWN: stays while the broker leads anything and until every active broker has read
   the records that moved its partitions; then SHUTDOWN_NOW.
 
+A controller that comes late to the end of a session was itself stopped or busy: heartbeats wait in
+its sockets, and who has sent them is not gone. It reads for half a session more before it fences
+anybody (KAFKA-15019 was about the same for a controller with too much to do).
+
 Source: KIP-631; measured on Apache Kafka 4.4.
 """
 
@@ -22,6 +26,9 @@ from enum import IntEnum
 from typing import Any
 
 from kwire.kraft.images.cluster import BrokerImage
+
+LATE_MS = 1000
+"""So late to the end of a session is a controller that was away."""
 
 
 class BrokerState(IntEnum):
@@ -58,6 +65,7 @@ class Heartbeats:
         self.session_timeout_ms = session_timeout_ms
         self._sessions: dict[int, _Session] = {}
         self._contacts: dict[int, tuple[int, int]] = {}  # broker id -> (epoch, last contact)
+        self._away_until_ms = 0
 
     def reset(
         self,
@@ -69,6 +77,7 @@ class Heartbeats:
         of the node that led the quorum before: it was heard of when that leader was."""
         self._sessions = {}
         self._contacts = {}
+        self._away_until_ms = 0
         leader_id, leader_heard_ms = leader_heard or (-1, now_ms)
         for broker in brokers.values():
             self.register(broker.broker_id, broker.fenced)
@@ -140,10 +149,18 @@ class Heartbeats:
     def next_deadline_ms(self) -> int | None:
         """When the next session ends, or None."""
         contacts = [contact_ms for _, contact_ms in self._contacts.values()]
-        return min(contacts) + self.session_timeout_ms + 1 if contacts else None
+        if not contacts:
+            return None
+        return max(min(contacts) + self.session_timeout_ms + 1, self._away_until_ms)
 
     def stale_broker(self, now_ms: int) -> tuple[int, int] | None:
         """(id, epoch) of the broker that was silent longest, if its session is over."""
+        deadline_ms = self.next_deadline_ms()
+        if deadline_ms is None or now_ms < deadline_ms:
+            return None
+        if now_ms - deadline_ms >= LATE_MS:
+            self._away_until_ms = now_ms + self.session_timeout_ms // 2
+            return None
         stale = [
             (contact_ms, broker_id, epoch)
             for broker_id, (epoch, contact_ms) in self._contacts.items()
