@@ -77,7 +77,7 @@ class Heartbeats:
         of the node that led the quorum before: it was heard of when that leader was."""
         self._sessions = {}
         self._contacts = {}
-        self._away_until_ms = 0
+        self._away_until_ms = now_ms  # before that it was not for us to end sessions
         leader_id, leader_heard_ms = leader_heard or (-1, now_ms)
         for broker in brokers.values():
             self.register(broker.broker_id, broker.fenced)
