@@ -318,8 +318,7 @@ class Archiver:
         codec = self.options.compression
         decoder = decoder_of(self.options)
         if decoder is None:
-            folders = lake.write_frame(frame, self.root, RECORDS, prefix, codec)
-            return lake.written_files(self.spark, self.root, RECORDS, folders, prefix)
+            return lake.write_table(self.spark, frame, self.root, RECORDS, prefix, codec)
         schema = f"date string, {_fields(frame)}, {lake.DECODED_SCHEMA}, {lake.REASON_SCHEMA}"
         decoded = frame.mapInArrow(decoder, schema).persist(StorageLevel.DISK_ONLY)
         try:
@@ -328,8 +327,7 @@ class Archiver:
                 (RECORDS, decoded.where("reason is null").drop("reason")),
                 (DEAD_LETTERS, decoded.where("reason is not null").drop("valueJson")),
             ):
-                folders = lake.write_frame(rows, self.root, table, prefix, codec)
-                found += lake.written_files(self.spark, self.root, table, folders, prefix)
+                found += lake.write_table(self.spark, rows, self.root, table, prefix, codec)
             return found
         finally:
             decoded.unpersist()

@@ -10,13 +10,20 @@ moments while a batch is being committed and until a killed writer has been star
 
 from __future__ import annotations
 
+import contextlib
+import os
 import urllib.parse
+import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from kwire.spark.job import JobError
+from kwire.spark.lake_files import is_local, open_lake_files
 from kwire.spark.lake_log import DEAD_LETTERS, RECORDS, DataFile, LakeLog, LakeState
 
 DEAD_LETTER_FOLDER = "_dead_letter"
+# Hadoop's, below each folder that is written to.
+GATHERING_FOLDER = "_temporary"
 HEADERS = "array<struct<key: string, value: binary>>"
 DATA_SCHEMA = (
     "offset bigint, timestamp timestamp, timestampType int, key binary, value binary, "
@@ -62,11 +69,15 @@ def read_files(spark: Any, root: str, files: Sequence[DataFile]) -> Any:
     return frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
 
 
-def write_frame(frame: Any, root: str, table: str, prefix: str, codec: str) -> set[tuple[str, ...]]:
-    """Write rows into a table; the (topic, date, partition) folders that got a file.
+def write_frame(
+    frame: Any, root: str, table: str, prefix: str, codec: str
+) -> tuple[set[tuple[str, ...]], int]:
+    """Write rows into a table; (the (topic, date, partition) folders that got a file, rows).
 
     Rows of one task and folder go to one file in the order of their offsets. File names begin
-    with `prefix`, so that the ones of an attempt that came to nothing can be told.
+    with `prefix`, WRITER.SESSION.SEQ: those of an attempt that came to nothing can be told.
+    Hadoop gathers all that is written to a folder in one place below it, and empties that at the
+    end: writers of one lake would take each other's files away. Each has a place of its own.
     """
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
@@ -74,6 +85,7 @@ def write_frame(frame: Any, root: str, table: str, prefix: str, codec: str) -> s
     observed = Observation()
     names = f.struct(*(f.col(name).cast("string") for name in PARTITION_COLUMNS))
     target = "/".join(filter(None, (root, folder_of(table))))
+    place = str(zlib.crc32(prefix.split(".")[0].encode()) & 0x7FFFFFFF)
     (
         frame.observe(observed, f.collect_set(names).alias("folders"), f.count("*").alias("rows"))
         .sortWithinPartitions(*PARTITION_COLUMNS, "offset")
@@ -81,10 +93,39 @@ def write_frame(frame: Any, root: str, table: str, prefix: str, codec: str) -> s
         .partitionBy(*PARTITION_COLUMNS)
         .option("mapreduce.output.basename", prefix)
         .option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+        .option("mapreduce.job.application.attempt.id", place)
+        .option("mapreduce.fileoutputcommitter.cleanup.skipped", "true")
         .option("compression", codec)
         .parquet(target)
     )
-    return {tuple(row) for row in observed.get["folders"] or []}
+    _remove_gathering_place(frame.sparkSession, f"{target}/{GATHERING_FOLDER}", place)
+    found = observed.get
+    return {tuple(row) for row in found["folders"] or []}, found["rows"]
+
+
+def _remove_gathering_place(spark: Any, folder: str, place: str) -> None:
+    """Remove what a write leaves in its place, and the folder of all places when it is empty."""
+    path_of: Any = spark._jvm.org.apache.hadoop.fs.Path
+    system = path_of(folder).getFileSystem(spark._jsc.hadoopConfiguration())
+    system.delete(path_of(f"{folder}/{place}"), True)
+    if is_local(folder):
+        with contextlib.suppress(OSError):
+            os.rmdir(open_lake_files(folder).root)
+
+
+def write_table(
+    spark: Any, frame: Any, root: str, table: str, prefix: str, codec: str
+) -> list[DataFile]:
+    """Write rows into a table; the files that hold them, to be named by a commit.
+
+    Raises JobError where they hold other rows than were written: somebody has taken files away.
+    """
+    folders, rows = write_frame(frame, root, table, prefix, codec)
+    found = written_files(spark, root, table, folders, prefix)
+    records = sum(file.records for file in found)
+    if records != rows:
+        raise JobError(f"{rows} records were written to {root}, its files hold {records}")
+    return found
 
 
 def written_files(
@@ -207,17 +248,20 @@ def small_files(
     return work
 
 
-def expired(state: LakeState, *, before_date: str | None, size_bytes_max: int | None) -> list[str]:
-    """Paths that retention removes: dates before `before_date`, then the oldest over the size."""
+def expired(state: LakeState, *, before_ms: int | None, size_bytes_max: int | None) -> list[str]:
+    """Paths that retention removes: all from before `before_ms`, then the oldest over the size.
+
+    Dates as text are in order for four digits only: a time in microseconds is one of year 57743.
+    """
     gone = {
         file.path: None
         for file in state.files.values()
-        if before_date is not None and file.date < before_date
+        if before_ms is not None and file.last_ms < before_ms
     }
     if size_bytes_max is not None:
         kept = [file for file in state.files.values() if file.path not in gone]
         total = sum(file.size_bytes for file in kept)
-        for file in sorted(kept, key=lambda file: (file.date, file.last_ms, file.path)):
+        for file in sorted(kept, key=lambda file: (file.last_ms, file.path)):
             if total <= size_bytes_max:
                 break
             gone[file.path] = None

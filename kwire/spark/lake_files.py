@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
-from kwire.log.files import SystemFiles, write_atomically
+from kwire.log.files import LockedError, SystemFiles, write_atomically
 from kwire.spark.job import UsageError
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
@@ -38,6 +38,7 @@ class LakeFiles(Protocol):
     def walk(self, folder: str) -> Iterator[FileInfo]: ...
     def delete(self, paths: Iterable[str]) -> None: ...
     def sync(self, paths: Iterable[str]) -> None: ...
+    def hold(self, path: str) -> int | None: ...
 
 
 class LocalLakeFiles:
@@ -118,6 +119,19 @@ class LocalLakeFiles:
             finally:
                 self._files.close(handle)
 
+    def hold(self, path: str) -> int | None:
+        """Keep a file to this process until it ends; the process that has it, None if it is ours.
+
+        It must not be opened again: closing it would let go of it.
+        """
+        try:
+            self._files.lock(self._path(path))
+        except LockedError as error:
+            return error.pid
+        except OSError:  # a file system without locks
+            pass
+        return None
+
 
 class HadoopLakeFiles:
     """Any file system that Spark's Hadoop client knows."""
@@ -191,6 +205,10 @@ class HadoopLakeFiles:
 
     def sync(self, paths: Iterable[str]) -> None:
         """Stores have what was written once its file is closed."""
+
+    def hold(self, path: str) -> int | None:
+        """Stores keep nothing to a process."""
+        return None
 
 
 def is_local(location: str) -> bool:

@@ -12,10 +12,12 @@ a state, so that a state is a function of its commits.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gzip
 import json
 import re
+import zlib
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -73,13 +75,27 @@ class Commit:
 
     @classmethod
     def decode(cls, data: bytes) -> Commit:
-        """Raises FinalError for another format."""
+        """Raises FinalError for another format, ValueError for a file that is no commit."""
+        fields = _fields(data)
+        try:
+            fields["add"] = [DataFile(*file) for file in fields["add"]]
+            fields["offsets"] = {(topic, n): offset for topic, n, offset in fields["offsets"]}
+            return cls(**fields)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{type(error).__name__}: {error}") from None
+
+
+def _fields(data: bytes) -> dict[str, Any]:
+    """The object that a file of the log holds, without its format."""
+    try:
         fields = json.loads(data)
-        if fields.pop("format", None) != FORMAT:
-            raise FinalError("the lake was written by a version of kwire with another format")
-        fields["add"] = [DataFile(*file) for file in fields["add"]]
-        fields["offsets"] = {(topic, n): offset for topic, n, offset in fields["offsets"]}
-        return cls(**fields)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    if not isinstance(fields, dict) or "format" not in fields:
+        raise ValueError("no object with a format")
+    if fields.pop("format") != FORMAT:
+        raise FinalError("the lake was written by a version of kwire with another format")
+    return fields
 
 
 class LakeState:
@@ -124,10 +140,8 @@ class LakeState:
 
     @classmethod
     def decode(cls, data: bytes) -> LakeState:
-        """Raises ValueError for a file that is no state."""
-        fields = json.loads(gzip.decompress(data))
-        if fields["format"] != FORMAT:
-            raise FinalError("the lake was written by a version of kwire with another format")
+        """Raises FinalError for another format, another exception for a file that is no state."""
+        fields = _fields(gzip.decompress(data))
         state = cls()
         state.version = fields["version"]
         state.files = {file[0]: DataFile(*file) for file in fields["files"]}
@@ -160,12 +174,34 @@ class LakeLog:
         self.state = LakeState()
 
     def load(self) -> LakeState:
-        """Bring the state up to date: the newest state file, then the commits behind it."""
-        if self.state.version < 0:
+        """Bring the state up to date: the newest state file, then the commits behind it.
+
+        Raises FinalError where the log is damaged: what is behind that is not known then.
+        """
+        is_first = self.state.version < 0
+        if is_first:
             self._load_state()
-        while (data := self.files.read(_commit_path(self.state.version + 1))) is not None:
-            self.state.apply(Commit.decode(data))
+        self._apply_commits()
+        if is_first and self._newest() > self.state.version:
+            self._apply_commits()  # of another writer, meanwhile
+            if self._newest() > self.state.version:
+                path = f"{self.files.root}/{_commit_path(self.state.version + 1)}"
+                raise FinalError(f"{path} is missing, and commits behind it are there")
         return self.state
+
+    def _apply_commits(self) -> None:
+        while (data := self.files.read(path := _commit_path(self.state.version + 1))) is not None:
+            try:
+                commit = Commit.decode(data)
+            except ValueError as error:
+                where = f"{self.files.root}/{path}"
+                raise FinalError(f"{where} is damaged, no commit: {error}") from None
+            self.state.apply(commit)
+
+    def _newest(self) -> int:
+        """The number of the newest commit; -1 without any."""
+        found = [int(m[1]) for name in self.files.names(COMMITS) if (m := _COMMIT.match(name))]
+        return max(found, default=-1)
 
     def _load_state(self) -> None:
         numbers = [m[1] for name in self.files.names(STATES) if (m := _STATE.match(name))]
@@ -175,7 +211,7 @@ class LakeLog:
                 if data is not None:
                     self.state = LakeState.decode(data)
                     return
-            except (ValueError, KeyError, EOFError, OSError):
+            except (ValueError, KeyError, TypeError, AttributeError, EOFError, OSError, zlib.error):
                 continue  # a state can be made again from the commits
 
     def exists(self) -> bool:
@@ -197,10 +233,16 @@ class LakeLog:
             # A store may say that the name is taken when it was this very upload that took it.
             if self.files.create(path, data) or self.files.read(path) == data:
                 self.state.apply(commit)
-                if number % STATE_EVERY == STATE_EVERY - 1:
-                    self.files.create(f"{STATES}/{number:020d}.json.gz", self.state.encode())
+                self._keep_state(number)
                 return number
             self.load()
+
+    def _keep_state(self, number: int) -> None:
+        """Now and then write the state, so that a start reads few commits. It can be made again
+        from them: where it cannot be written the commit counts all the same."""
+        if number % STATE_EVERY == STATE_EVERY - 1:
+            with contextlib.suppress(Exception):
+                self.files.create(f"{STATES}/{number:020d}.json.gz", self.state.encode())
 
     def open(self, time_ms: int) -> LakeState:
         """Become the only session of this writer's name: what an older one commits now fails."""

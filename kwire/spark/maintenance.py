@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 from typing import Any
 
 from kwire.clock import SystemClock
@@ -59,12 +58,9 @@ def expire(log: LakeLog, options: argparse.Namespace) -> int:
     now_ms = SystemClock().wall_ms()
     before = None
     if options.retention_days is not None:
-        moment = datetime.datetime.fromtimestamp(
-            (now_ms - options.retention_days * DAY_MS) / 1000, datetime.UTC
-        )
-        before = moment.strftime("%Y-%m-%d")
+        before = (now_ms // DAY_MS - options.retention_days) * DAY_MS
     limit = None if options.retention_mb is None else int(options.retention_mb * 1e6)
-    paths = lake.expired(log.state, before_date=before, size_bytes_max=limit)
+    paths = lake.expired(log.state, before_ms=before, size_bytes_max=limit)
     if paths:
         log.commit(log.new_commit("expire", now_ms, remove=paths), _all_there(paths))
     return len(paths)
@@ -81,8 +77,7 @@ def compact(spark: Any, log: LakeLog, options: argparse.Namespace, progress: Pro
                 return replaced
             part = chosen[at : at + FOLDERS_AT_ONCE]
             bins = [files for _, found in part for files in found]
-            folders = {key[1:] for key, _ in part}
-            replaced += _join(spark, log, options, table, bins, folders)
+            replaced += _join(spark, log, options, table, bins)
             progress.say(f"compacted {replaced} files")
     return replaced
 
@@ -93,7 +88,6 @@ def _join(
     options: argparse.Namespace,
     table: str,
     bins: list[list[DataFile]],
-    folders: set[tuple[str, str, str]],
 ) -> int:
     from pyspark.sql import functions as f
 
@@ -112,8 +106,7 @@ def _join(
     if table == RECORDS:
         columns.remove("reason")
     rows = binned.repartitionById(tasks, f.col("bin") % tasks).select(*columns)
-    lake.write_frame(rows, root, table, prefix, options.compression)
-    added = lake.written_files(spark, root, table, folders, prefix)
+    added = lake.write_table(spark, rows, root, table, prefix, options.compression)
     if sum(file.records for file in added) != sum(file.records for file in files):
         log.files.delete(file.path for file in added)
         raise JobError("compaction counted other records than before and was not committed")

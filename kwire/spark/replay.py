@@ -186,13 +186,20 @@ class Replay:
         data = self.log.files.read(path)
         if data is None:
             raise JobError(f"{self.log.files.root}: cannot be written")
-        read = json.loads(data)
-        known = read.get("topics", ids)
-        begun = {
-            # In a target that was made anew the offsets of the old one say nothing.
-            (topic, n): offset if known.get(topic) == ids.get(topic) else 0
-            for topic, n, offset in read["ends"]
-        }
+        try:
+            read = json.loads(data)
+            known = read.get("topics", ids)
+            begun = {
+                # In a target that was made anew the offsets of the old one say nothing.
+                (topic, int(n)): int(offset) if known.get(topic) == ids.get(topic) else 0
+                for topic, n, offset in read["ends"]
+            }
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            where = f"{self.log.files.root}/{path}"
+            raise JobError(f"{where} is damaged: it says where this replay began") from None
+        # Two that look at the target at the same time would both send what is not there yet.
+        if (holder := self.log.files.hold(path)) is not None:
+            raise JobError(f"{self.id} runs already, in process {holder or 'unknown'}")
         return {key: begun.get(key, 0) for key in self.target_partitions}
 
     def settled_ends(self) -> dict[Partition, int]:

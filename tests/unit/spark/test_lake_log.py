@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -11,14 +14,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kwire.spark import lake
+from kwire.spark.archive_source import load_archive
 from kwire.spark.job import FinalError
 from kwire.spark.lake_files import FileInfo, LocalLakeFiles, open_lake_files
 from kwire.spark.lake_log import RECORDS, STATE_EVERY, Commit, DataFile, LakeLog, LakeState
 
+DAY_MS = 86_400_000
 
-def data_file(name: str, *, first: int = 0, size: int = 100, date: str = "2026-01-01") -> DataFile:
-    path = f"topic=t/date={date}/partition=0/{name}"
-    return DataFile(path, RECORDS, "t", date, 0, 10, size, first, first + 9, first, first + 9)
+
+def data_file(
+    name: str, *, first: int = 0, size: int = 100, date: str = "2026-01-01", day: int = 0
+) -> DataFile:
+    path, first_ms = f"topic=t/date={date}/partition=0/{name}", day * DAY_MS + first
+    return DataFile(path, RECORDS, "t", date, 0, 10, size, first, first + 9, first_ms, first_ms + 9)
 
 
 def opened(path: Path, session: str, writer: str = "w") -> LakeLog:
@@ -182,20 +190,23 @@ def test_small_files_are_joined_up_to_the_target() -> None:
 
 
 def test_retention_takes_old_dates_then_the_oldest_over_the_size() -> None:
+    """Years of more than four digits are later than others, though not as text."""
     files = [
-        data_file("a", date="2026-01-01"),
-        data_file("b", date="2026-01-02", first=5),
-        data_file("c", date="2026-01-02", first=1),
+        data_file("a", day=20_454),
+        data_file("b", date="2026-01-02", first=5, day=20_455),
+        data_file("c", date="2026-01-02", first=1, day=20_455),
+        data_file("d", date="+57742-12-06", day=20_370_370),
     ]
+    day_ms = 20_455 * DAY_MS
 
     def names(**arguments: Any) -> list[str]:
         return [path[-1] for path in lake.expired(with_files(files), **arguments)]
 
-    assert names(before_date="2026-01-02", size_bytes_max=None) == ["a"]
-    assert names(before_date=None, size_bytes_max=150) == ["a", "c"]
-    assert names(before_date="2026-01-02", size_bytes_max=150) == ["a", "c"]
-    assert names(before_date=None, size_bytes_max=None) == []
-    assert names(before_date=None, size_bytes_max=0) == ["a", "c", "b"]
+    assert names(before_ms=day_ms, size_bytes_max=None) == ["a"]
+    assert names(before_ms=None, size_bytes_max=250) == ["a", "c"]
+    assert names(before_ms=day_ms, size_bytes_max=250) == ["a", "c"]
+    assert names(before_ms=None, size_bytes_max=None) == []
+    assert names(before_ms=None, size_bytes_max=0) == ["a", "c", "b", "d"]
 
 
 def test_orphans_are_the_own_files_that_no_commit_names(tmp_path: Path) -> None:
@@ -224,3 +235,91 @@ def test_a_full_disk_leaves_no_draft_of_a_commit(
     with pytest.raises(OSError, match="No space"):
         files.create("a/b.json", b"one")
     assert list((tmp_path / "a").iterdir()) == []
+
+
+GARBAGE = (
+    *(b"", b'{"format": 1, "action": "op', b"\0" * 300, b"[]", b"null", b"7", b"{}"),
+    *(b'{"format": 1}', b'{"format": 1, "add": [[]], "offsets": []}', b"[" * 100_000),
+    b'{"format": 1, "add": [], "offsets": [], "more": 1}',
+)
+
+
+@pytest.mark.parametrize("data", GARBAGE, ids=range(len(GARBAGE)))
+def test_a_damaged_commit_is_named(tmp_path: Path, data: bytes) -> None:
+    """It was an error of the JSON reader, without a word of where."""
+    log = opened(tmp_path, "s1")
+    append(log, 0)
+    append(log, 10)
+    damaged = tmp_path / "_kwire" / "commits" / f"{1:020d}.json"
+    damaged.write_bytes(data)
+    with pytest.raises(FinalError, match=f"{damaged} is damaged"):
+        opened(tmp_path, "s2")
+    with pytest.raises(FinalError, match=f"{damaged} is damaged"):
+        load_archive(str(tmp_path))
+
+
+def test_a_commit_that_is_missing_is_named(tmp_path: Path) -> None:
+    """A session went on in the gap: with old offsets, and what it committed hid the others."""
+    log = opened(tmp_path, "s1")
+    for batch in range(4):
+        append(log, batch * 10)
+    missing = tmp_path / "_kwire" / "commits" / f"{2:020d}.json"
+    missing.unlink()
+    with pytest.raises(FinalError, match=f"{missing} is missing"):
+        opened(tmp_path, "s2")
+    assert not missing.exists()
+
+
+@pytest.mark.parametrize("data", GARBAGE, ids=range(len(GARBAGE)))
+def test_a_damaged_state_is_made_again_from_the_commits(tmp_path: Path, data: bytes) -> None:
+    log = opened(tmp_path, "s1")
+    for batch in range(STATE_EVERY):
+        append(log, batch * 10)
+    (state,) = (tmp_path / "_kwire" / "states").iterdir()
+    for damaged in (data, gzip.compress(data), gzip.compress(data)[:-9] + b"x" * 9):
+        state.write_bytes(damaged)
+        again = LakeLog(LocalLakeFiles(str(tmp_path)))
+        assert vars(again.load()) == vars(log.state)
+
+
+def test_a_commit_counts_though_the_state_behind_it_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session took a batch that was committed for one that was not."""
+    log = opened(tmp_path, "s1")
+    create = log.files.create
+
+    def on_a_full_disk(path: str, data: bytes) -> bool:
+        if path.startswith("_kwire/states"):
+            raise OSError(28, "No space left on device")
+        return create(path, data)
+
+    monkeypatch.setattr(log.files, "create", on_a_full_disk)
+    for batch in range(STATE_EVERY + 1):
+        append(log, batch * 10)
+    again = LakeLog(LocalLakeFiles(str(tmp_path)))
+    assert vars(again.load()) == vars(log.state)
+
+
+HOLDER = """
+import sys
+from kwire.spark.lake_files import LocalLakeFiles
+files = LocalLakeFiles(sys.argv[1])
+print(files.hold("note"), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_file_is_kept_to_a_process_until_it_ends(tmp_path: Path) -> None:
+    """Two replays with the same id at a time sent everything twice."""
+    files = LocalLakeFiles(str(tmp_path))
+    files.create("note", b"{}")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, **pipes) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "None\n"
+        assert files.hold("note") == other.pid
+        other.kill()
+    assert files.hold("note") is None
+    assert files.hold("note") is None
