@@ -317,24 +317,23 @@ def write_report(
         report.heading("Records that differ")
         report.table(tuple(shown[0]), [tuple(row.values()) for row in shown])
     places = sorted({(row["topic"], row["partition"]) for row in rows})
+    place_of = {place: at for at, place in enumerate(places)}
     labels = [f"{topic}-{partition}" for topic, partition in places]
     counts: list[list[float]] = [[0.0] * len(places), [0.0] * len(places)]
     for row in rows:
-        at = places.index((row["topic"], row["partition"]))
+        at = place_of[row["topic"], row["partition"]]
         counts[0][at] += row["left_records"] or 0
         counts[1][at] += row["right_records"] or 0
     report.heading("Records by partition")
     report.plot(bars(labels, [(sides[0].name, counts[0]), (sides[1].name, counts[1])]))
     hours = sorted({row["hour"] for row in rows})
-    colours = {
-        (
-            places.index((row["topic"], row["partition"])),
-            hours.index(row["hour"]),
-        ): "#5a9e6f" if row["same"] else "#c44e52"
-        for row in rows
-    }
+    hour_of = {hour: at for at, hour in enumerate(hours)}
+    marks: dict[tuple[int, int], bool] = {}
+    for row in rows:
+        cell = (place_of[row["topic"], row["partition"]], hour_of[row["hour"]])
+        marks[cell] = marks.get(cell, True) and row["same"]
     report.heading("Hours (UTC): green is the same, red is not")
-    report.plot(heat_map(hours, labels, colours))
+    report.plot(heat_map(hours, labels, marks))
     columns = ("topic", "partition", "hour")
     if differing:
         report.heading("Partition hours that differ")

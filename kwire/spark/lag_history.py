@@ -90,6 +90,11 @@ def lag_history(commits: Any, records: Any) -> Any:
         .groupBy("group", "topic", "partition", "minute")
         .agg(f.max("committed").alias("committed"), f.max("end").alias("end"))
     )
+    # A partition where nothing happens in a minute lags as before, and counts all the same.
+    places = groups.join(
+        everything.select("group", "topic", "minute").distinct(), ["group", "topic"]
+    )
+    everything = places.join(everything, ["group", "topic", "partition", "minute"], "left")
     filled = everything.withColumn("committed", f.last("committed", True).over(order)).withColumn(
         "end", f.max("end").over(order)
     )

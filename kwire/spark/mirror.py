@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from kwire.clock import SystemClock, SystemRandom
@@ -401,8 +403,15 @@ class Mirror:
                 for (topic, n), lag in sorted(self.lag.items())
             },
         }
-        with open(self.options.lag_report, "w", encoding="utf-8") as file:
-            json.dump(report, file)
+        write_report(self.options.lag_report, report)
+
+
+def write_report(path: str, report: Mapping[str, Any]) -> None:
+    """Whoever looks at the file sees a whole report, this one or the one before."""
+    draft = f"{path}.new"
+    with open(draft, "w", encoding="utf-8") as file:
+        json.dump(report, file)
+    os.replace(draft, path)
 
 
 def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str, Any]]:

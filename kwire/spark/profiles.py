@@ -22,7 +22,7 @@ from kwire.spark.job import (
     run_job,
 )
 from kwire.spark.lag_history import COMMIT_SCHEMA, OFFSETS_TOPIC, decode_commits, lag_history
-from kwire.spark.report import Report, bars, lines
+from kwire.spark.report import Report, bars, lines, moment_text
 from kwire.spark.session import open_session
 from kwire.spark.sides import ON_CLUSTER, check_side, parse_side, side_frame
 from kwire.spark.topic_source import read_ranges
@@ -310,8 +310,6 @@ class Profile:
 
 def write_report(path: str, profile: Profile) -> None:
     """The HTML report of a profile."""
-    import datetime
-
     report = Report(f"Profile of {profile.options.side.name}")
     topics = profile.topics()
     report.heading("Topics")
@@ -360,10 +358,7 @@ def write_report(path: str, profile: Profile) -> None:
             r["at"]: r["bytes"] / profile.step_s / 1e6 for r in profile.rates if r["topic"] == topic
         }
         series.append((topic, [at.get(moment, 0.0) for moment in times]))
-    texts = [
-        datetime.datetime.fromtimestamp(moment, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
-        for moment in times
-    ]
+    texts = [moment_text(moment) for moment in times]
     report.plot(lines(texts, series))
     if profile.codecs:
         report.heading("Compression, of a sample")
@@ -375,8 +370,6 @@ def write_report(path: str, profile: Profile) -> None:
 
 
 def _lag_report(report: Report, rows: Sequence[dict[str, Any]]) -> None:
-    import datetime
-
     report.heading("Consumer lag, records by minute")
     if not rows:
         report.paragraph("No group has committed offsets of these topics.", "note")
@@ -386,10 +379,7 @@ def _lag_report(report: Report, rows: Sequence[dict[str, Any]]) -> None:
     for key in dict.fromkeys((row["group"], row["topic"]) for row in rows):
         at = {row["minute"]: row["lag"] for row in rows if (row["group"], row["topic"]) == key}
         series.append((f"{key[0]} of {key[1]}", [at.get(minute) for minute in minutes]))
-    texts = [
-        datetime.datetime.fromtimestamp(minute * 60, datetime.UTC).strftime("%Y-%m-%d %H:%M")
-        for minute in minutes
-    ]
+    texts = [moment_text(minute * 60, "minutes") for minute in minutes]
     report.plot(lines(texts, series))
 
 

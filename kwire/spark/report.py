@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 WIDTH = 860
 BAR_PX = 18
 ROWS_MAX = 200
+COLUMNS_MAX = 160
 NAME_MAX = 48
 LETTER_PX = 7
 DOTS_MAX = 40
@@ -20,6 +22,15 @@ td,th{padding:.2rem .7rem;border-bottom:1px solid #ddd;text-align:right}th{font-
 td{white-space:nowrap}td:first-child,th:first-child{text-align:left}div.wide{overflow-x:auto}.bad{color:#b3261e;font-weight:600}.good{color:#2e7d32}
 svg text{font:12px system-ui,sans-serif;fill:#333}p.note{color:#666}
 """
+
+
+def moment_text(seconds: int, until: str = "seconds") -> str:
+    """Seconds since 1970 as a date and time (UTC), or as they are where no calendar reaches."""
+    try:
+        moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds} s"
+    return moment.replace(tzinfo=None).isoformat(" ", until)
 
 
 class Report:
@@ -152,16 +163,26 @@ def lines(
 
 
 def heat_map(
-    columns: Sequence[str], rows: Sequence[str], colour_of: dict[tuple[int, int], str]
+    columns: Sequence[str], rows: Sequence[str], good: Mapping[tuple[int, int], bool]
 ) -> str:
-    """A grid of coloured cells, `colour_of[row, column]`."""
+    """A grid of cells, `good[row, column]`: green or red, grey where there is nothing.
+
+    Columns that are too many stand together: one that is red makes them red.
+    """
     rows = rows[:ROWS_MAX]
-    width = min(24.0, (WIDTH - 220) / max(1, len(columns)))
+    together = max(1, -(-len(columns) // COLUMNS_MAX))
+    count = -(-len(columns) // together)
+    shown: dict[tuple[int, int], bool] = {}
+    for (y, x), is_good in good.items():
+        cell = (y, x // together)
+        shown[cell] = shown.get(cell, True) and is_good
+    width = min(24.0, (WIDTH - 220) / max(1, count))
     parts = []
     for y, label in enumerate(rows):
         parts.append(_text(200, y * BAR_PX + 14, label[:32], "end"))
-        for x in range(len(columns)):
-            colour = colour_of.get((y, x), "#eee")
+        for x in range(count):
+            found = shown.get((y, x))
+            colour = "#eee" if found is None else "#5a9e6f" if found else "#c44e52"
             parts.append(
                 f'<rect x="{208 + x * width:.1f}" y="{y * BAR_PX + 1}" width="{width - 1:.1f}" '
                 f'height="{BAR_PX - 2}" fill="{colour}"/>'

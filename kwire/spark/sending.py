@@ -34,6 +34,8 @@ RUN_SCHEMA = (
 QUEUE_FULL_WAIT_S = 0.5
 FLUSH_S = 10.0
 POLL_EVERY = 500
+# So many digits always fit into 64 bits.
+OFFSET_DIGITS_MAX = 18
 # Source topic, source partition, target partition.
 Place = tuple[str, int, int]
 
@@ -213,7 +215,7 @@ class Sending:
         if path.target not in hops:
             return False
         place = (found.get(settings.source_header) or b"").decode("utf-8", "replace")
-        if hops[-1] == path.target and place.isdecimal():
+        if hops[-1] == path.target and place.isdecimal() and len(place) <= OFFSET_DIGITS_MAX:
             self.runs.add((topic, partition, target, partition), offset, int(place), 0)
         return True
 

@@ -7,11 +7,15 @@ import json
 import pathlib
 import signal
 import struct
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from kwire.spark.job import JobError
+from kwire.spark.lake_log import RECORDS
 from tests.support import kafka_client as client
 from tests.support import spark as support
 from tests.support.broker import BrokerProcess
@@ -239,6 +243,87 @@ def test_figures_of_two_sides_that_differ(spark: Any) -> None:
     right = audit.with_checksum(spark.createDataFrame(spread, SIDE), ())
     found = audit.compared(audit.figures(left), audit.figures(right)).collect()
     assert [row.same for row in found] == [True]
+
+
+def test_lag_of_partitions_where_nothing_happens(spark: Any) -> None:
+    """Of a minute only those partitions counted in which there was a commit or a record then."""
+    from kwire.spark.lag_history import COMMIT_SCHEMA, lag_history
+
+    commits = spark.createDataFrame(
+        [("g", "t", 0, 5, 2), ("g", "t", 1, 2, 2), ("g", "t", 0, 9, 3), ("late", "t", 1, 4, 9)],
+        COMMIT_SCHEMA,
+    )
+    moment = datetime.datetime(1970, 1, 1, 0, 1, tzinfo=datetime.UTC)
+    minute = datetime.timedelta(minutes=1)
+    records = spark.createDataFrame(
+        [("t", n, 9, moment) for n in (0, 1)] + [("t", 0, 11, moment + 3 * minute)],
+        "topic string, partition int, offset bigint, timestamp timestamp",
+    )
+    found = [tuple(row) for row in lag_history(commits, records).collect()]
+    # Minute 2: 5 and 8, 3: 1 and 8, 4: two records more in the first partition.
+    assert found == [
+        ("g", "t", 2, 13),
+        ("g", "t", 3, 9),
+        ("g", "t", 4, 11),
+        ("late", "t", 9, 6),
+    ]
+
+
+@pytest.mark.parametrize("other_fails", [False, True])
+def test_two_writers_of_one_lake_at_the_same_time(
+    spark: Any, tmp_path: pathlib.Path, other_fails: bool
+) -> None:
+    """One that failed took away what tasks of the other had written, and that was not seen."""
+    from pyspark.sql import functions as f
+
+    from kwire.spark import lake
+
+    root, goes_on = tmp_path / "lake [1]", tmp_path / "goes on"
+    schema = "topic string, date string, partition int, offset bigint, timestamp timestamp"
+
+    def rows(topic: str, count: int) -> Any:
+        columns = {"topic": f.lit(topic), "date": f.lit("1970-01-01"), "partition": f.lit(0)}
+        frame = spark.range(count).coalesce(1).withColumns(columns)
+        return frame.withColumn("timestamp", f.timestamp_millis("id")).selectExpr(
+            "topic", "date", "partition", "id as offset", "timestamp"
+        )
+
+    def when_told(batches: Any) -> Any:
+        while not goes_on.exists():
+            time.sleep(0.05)
+        yield from batches
+
+    def quick(batches: Any) -> Any:
+        if other_fails:
+            raise ValueError("it fails")
+        yield from batches
+
+    def write(topic: str, frame: Any) -> int:
+        name = f"{topic}.session.1"
+        files = lake.write_table(spark, frame, str(root), RECORDS, name, "zstd")
+        return sum(file.records for file in files)
+
+    with ThreadPoolExecutor(1) as threads:
+        slow = rows("slow", 30).mapInArrow(when_told, schema).union(rows("slow", 20))
+        first = threads.submit(write, "slow", slow)
+        try:
+            while not list(root.glob("_temporary/*/task_*")):  # of the 20
+                assert not first.done(), first.result()
+                time.sleep(0.05)
+            frame = rows("quick", 10).mapInArrow(quick, schema)
+            if other_fails:
+                with pytest.raises(Exception, match="it fails"):
+                    write("quick", frame)
+            else:
+                assert write("quick", frame) == 10
+        finally:
+            goes_on.touch()
+        if other_fails:
+            with pytest.raises(JobError, match=r"50 records were written to .* hold 30"):
+                first.result()
+            return
+        assert first.result() == 50
+    assert sorted(path.name for path in root.iterdir()) == ["topic=quick", "topic=slow"]
 
 
 def test_shares_of_hot_keys_are_of_all_bytes(spark: Any) -> None:

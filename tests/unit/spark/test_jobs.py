@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
+import pathlib
+import re
 import subprocess
 import sys
 from typing import Any
@@ -21,7 +24,7 @@ from kwire.spark.job import JobError, Progress, UsageError, one_line, parser_of
 from kwire.spark.lag_history import decode_commit
 from kwire.spark.murmur2 import murmur2, partition_of
 from kwire.spark.profiles import recommend, step_of
-from kwire.spark.report import Report, bars, heat_map, lines
+from kwire.spark.report import Report, bars, heat_map, lines, moment_text
 from kwire.spark.sending import RateLimit, Runs
 from kwire.spark.session import connector_version, jars_in
 from kwire.spark.topic_source import limit_ranges, ranges_lag
@@ -303,7 +306,7 @@ def test_reports_escape_what_they_show() -> None:
     report.table(("a<b",), [("<script>",), (None,), (1234567,), (0.5,)])
     report.plot(bars(["<p>"], [("s", [1.0])]))
     report.plot(lines(["x", "y"], [("s", [1.0, None])]))
-    report.plot(heat_map(["h"], ["<row>"], {(0, 0): "red"}))
+    report.plot(heat_map(["h"], ["<row>"], {(0, 0): False}))
     text = report.text()
     assert "<script>" not in text
     assert "<p>" not in text
@@ -505,3 +508,38 @@ def test_an_interruption_is_one_line_not_py4js_traceback() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == "ERROR:root:news\n"
+
+
+def test_moments_of_any_time() -> None:
+    """A report of records with times in microseconds ended the job."""
+    assert moment_text(1_760_000_000) == "2025-10-09 08:53:20"
+    assert moment_text(1_760_000_000, "minutes") == "2025-10-09 08:53"
+    assert moment_text(-1) == "1969-12-31 23:59:59"
+    for seconds in (1_760_000_000_000, -(10**12), 1 << 62):
+        assert moment_text(seconds) == f"{seconds} s"
+
+
+def test_a_lag_report_is_whole_at_any_time(tmp_path: pathlib.Path) -> None:
+    """It was emptied and written anew: an alarm that reads it then saw half of it."""
+    path = tmp_path / "lag.json"
+    mirror.write_report(str(path), {"lag": 1})
+    with path.open() as reader:
+        mirror.write_report(str(path), {"lag": 2})
+        assert json.load(reader) == {"lag": 1}
+    assert json.loads(path.read_text()) == {"lag": 2}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_grid_of_many_hours_can_be_seen() -> None:
+    """From a month on its cells were narrower than nothing, and a year of them was a file that no
+    browser opens."""
+    hours = [f"h{at}" for at in range(20_000)]
+    good = {(0, at): at != 12_345 for at in range(len(hours))}
+    svg = heat_map(hours, ["row", "empty"], good)
+    widths = [float(width) for width in re.findall(r'<rect[^>]* width="([^"]*)"', svg)]
+    assert min(widths) > 1
+    assert len(widths) < 400
+    colours = re.findall(r'fill="(#[0-9a-f]*)"', svg)
+    assert colours.count("#c44e52") == 1
+    assert colours.count("#5a9e6f") == colours.count("#eee") - 1
+    assert "h0 to h19999" in svg
