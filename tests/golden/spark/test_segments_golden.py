@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
+import operator
+import random
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,19 @@ from kwire.spark.stores import open_store
 from tests.support import data_directories as golden
 
 pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+
+from pyspark.sql.datasource import (
+    EqualNullSafe,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    LessThan,
+    LessThanOrEqual,
+)
+
+from kwire.spark.segment_source import narrow
 
 COLUMNS = ("topic", "partition", "offset", "timestamp", "timestampType", "key", "value", "headers")
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -104,3 +120,76 @@ def test_batches_count_what_the_records_are(directory: tuple[Path, dict[str, Any
     assert set(codecs) <= {"none", "gzip", "snappy", "lz4", "zstd"}
     for key, content in partitions(facts):
         assert records.get(key, 0) >= len(content["records"]), key
+
+
+def random_filter(chance: random.Random, row: list[Any], topic: str, partition: int) -> Any:
+    """A filter near a record, as Spark hands it over, and the same as a function of a row."""
+    moment = EPOCH + datetime.timedelta(milliseconds=row[1], microseconds=chance.choice((-1, 0, 1)))
+    if chance.random() < 0.3:
+        moment = moment.astimezone().replace(tzinfo=None)  # this machine's time
+    column, at, values = chance.choice(
+        [
+            ("topic", 0, [topic, "zz", "", None]),
+            ("partition", 1, [partition, 0, -1, 1 << 31, None]),
+            ("offset", 2, [row[0], row[0] + 1, 0, -5, (1 << 63) - 1, None]),
+            ("timestamp", 3, [moment]),
+        ]
+    )
+    kind = chance.choice((EqualTo, EqualNullSafe, GreaterThan, GreaterThanOrEqual, LessThan))
+    kind = chance.choice((kind, LessThanOrEqual, In))
+    value = chance.choice(values)
+    if kind is In:
+        found = tuple(chance.sample(values, chance.randint(1, len(values))))
+        return In((column,), found), lambda own: any(_compare("==", own[at], v) for v in found)
+    sign = {
+        EqualTo: "==",
+        EqualNullSafe: "==",
+        GreaterThan: ">",
+        GreaterThanOrEqual: ">=",
+        LessThan: "<",
+        LessThanOrEqual: "<=",
+    }[kind]
+    return kind((column,), value), lambda own: _compare(sign, own[at], value)
+
+
+def _compare(sign: str, own: Any, value: Any) -> bool:
+    if value is None:
+        return False
+    if isinstance(value, datetime.datetime) and value.tzinfo is None:
+        value = value.astimezone()
+    return bool(COMPARE[sign](own, value))
+
+
+COMPARE = {
+    "==": operator.eq,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_filters_lose_no_row(directory: tuple[Path, dict[str, Any]], seed: int) -> None:
+    """Whatever filters bound the plan: behind them the rows are those of an unbounded one."""
+    path, _ = directory
+    chance = random.Random(seed)
+    everything = flat(read(path))
+    for _ in range(10):
+        topic, partition, row = chance.choice(everything)
+        near = [random_filter(chance, row, topic, partition) for _ in range(chance.randint(1, 3))]
+        selection = Selection()
+        for filter_, _ in near:
+            selection = narrow(selection, filter_)
+        found = flat(read(path, **dataclasses.asdict(selection)))
+
+        def wanted(row: tuple[str, int, list[Any]], near: Any = near) -> bool:
+            topic, partition, record = row
+            moment = EPOCH + datetime.timedelta(milliseconds=record[1])
+            return all(holds((topic, partition, record[0], moment)) for _, holds in near)
+
+        assert list(filter(wanted, found)) == list(filter(wanted, everything)), near
+
+
+def flat(rows: dict[tuple[str, int], list[list[Any]]]) -> list[tuple[str, int, list[Any]]]:
+    return [(*key, row) for key, found in sorted(rows.items()) for row in found]
