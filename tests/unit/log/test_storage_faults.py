@@ -135,25 +135,6 @@ def test_flush_messages_holds_back_until_the_sync() -> None:
     assert len(read_all(world.log)) == 3
 
 
-@pytest.mark.parametrize("offset", [2, 1])
-def test_a_sync_under_way_does_not_bring_back_the_end_before_a_truncation(offset: int) -> None:
-    """Seed 720668: the end stood behind the records for good, and the follower never caught up."""
-    world = World(config=LogConfig(flush_messages=1))
-    world.append(1)
-    world.append(1)
-    world.scheduler.turn()
-    world.scheduler.holds_jobs = True
-    world.append(2)
-    for _ in range(3):
-        world.scheduler.turn()
-    assert (world.log.log_end_offset, world.log.next_offset) == (2, 4)
-    world.log.truncate_to(offset)
-    world.scheduler.run_jobs()
-    world.scheduler.turn()
-    assert (world.log.log_end_offset, world.log.next_offset) == (offset, offset)
-    assert [at for at, _ in read_all(world.log)] == list(range(offset))
-
-
 def test_a_failed_sync_fails_who_waits_for_it() -> None:
     world = World(config=LogConfig(flush_messages=1))
     _failing(world, "fdatasync", ".log")
