@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from kwire.spark import lake
 from kwire.spark.archive_source import load_archive
-from kwire.spark.job import FinalError
+from kwire.spark.job import FinalError, JobError
 from kwire.spark.lake_files import FileInfo, LocalLakeFiles, open_lake_files
 from kwire.spark.lake_log import RECORDS, STATE_EVERY, Commit, DataFile, LakeLog, LakeState
 
@@ -299,6 +299,21 @@ def test_a_commit_counts_though_the_state_behind_it_cannot_be_written(
         append(log, batch * 10)
     again = LakeLog(LocalLakeFiles(str(tmp_path)))
     assert vars(again.load()) == vars(log.state)
+
+
+def test_files_that_hold_other_records_than_were_written_are_not_committed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another writer that fails empties the place where Hadoop gathers files: it was not seen."""
+    folders = {("t", "2026-01-01", "0")}
+    files = [data_file("a"), data_file("b")]
+    monkeypatch.setattr(lake, "write_frame", lambda *_: (folders, records))
+    monkeypatch.setattr(lake, "written_files", lambda *_: files)
+    records = 20
+    assert lake.write_table(None, None, "/lake", RECORDS, "w.s.1", "zstd") == files
+    for records in (19, 30):
+        with pytest.raises(JobError, match=f"{records} records were written to /lake, .* 20"):
+            lake.write_table(None, None, "/lake", RECORDS, "w.s.1", "zstd")
 
 
 HOLDER = """
