@@ -303,8 +303,13 @@ def test_a_place_without_kafkas_files_is_a_wrong_argument(
     """A mistyped directory must not look like one without faults."""
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "notes.txt").write_text("x")
-    for path in (tmp_path, tmp_path / "sub" / "notes.txt"):
+    reasons = {
+        tmp_path: "no file of a data directory there",
+        tmp_path / "sub" / "notes.txt": "is no file of a log by its name "
+        "(00000000000000000000.log, .index, ...)",
+    }
+    for path, reason in reasons.items():
         assert main(["log", action, str(path)]) == 2
         written = capsys.readouterr()
         assert written.out == ""
-        assert written.err == f"kwire: {path}: no file of a data directory there\n"
+        assert written.err == f"kwire: {path}: {reason}\n"
