@@ -16,12 +16,15 @@ from kwire.protocol.errors import MalformedError
 OFFSETS_TOPIC = "__consumer_offsets"
 MODULE = "group-coordinator"
 OFFSET_COMMIT_KEYS = (0, 1)
-COMMIT_SCHEMA = "group string, topic string, partition int, committed bigint, minute bigint"
+COMMIT_SCHEMA = (
+    "group string, topic string, partition int, committed bigint, minute bigint, place bigint"
+)
 MINUTE_MS = 60_000
 
 
 def decode_commits(batches: Iterator[Any]) -> Iterator[Any]:
-    """For `mapInArrow`: keys and values of the offsets topic in, COMMIT_SCHEMA out."""
+    """For `mapInArrow`: key, value and offset in the offsets topic in, COMMIT_SCHEMA out. `place`
+    is that offset: it tells which of a group's commits is the later one."""
     import pyarrow as pa
 
     schema = pa.schema(
@@ -31,20 +34,19 @@ def decode_commits(batches: Iterator[Any]) -> Iterator[Any]:
             ("partition", pa.int32()),
             ("committed", pa.int64()),
             ("minute", pa.int64()),
+            ("place", pa.int64()),
         ]
     )
     for batch in batches:
+        columns = (batch.column(name).to_pylist() for name in ("key", "value", "offset"))
         rows = [
-            found
-            for key, value in zip(
-                batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True
-            )
+            (*found, offset)
+            for key, value, offset in zip(*columns, strict=True)
             if (found := decode_commit(key, value)) is not None
         ]
-        columns = zip(*rows, strict=True) if rows else ([] for _ in schema)
+        lists = zip(*rows, strict=True) if rows else ([] for _ in schema)
         arrays = [
-            pa.array(list(values), field.type)
-            for values, field in zip(columns, schema, strict=True)
+            pa.array(list(values), field.type) for values, field in zip(lists, schema, strict=True)
         ]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -80,7 +82,9 @@ def lag_history(commits: Any, records: Any) -> Any:
     )
     groups = commits.select("group", "topic", "partition").distinct()
     events = commits.groupBy("group", "topic", "partition", "minute").agg(
-        f.max("committed").alias("committed"), f.lit(None).cast("bigint").alias("end")
+        # The last one, not the largest: a group may be set back.
+        f.max_by("committed", "place").alias("committed"),
+        f.lit(None).cast("bigint").alias("end"),
     )
     # Every group sees every end of its partitions.
     seen = ends.join(groups, ["topic", "partition"])

@@ -151,14 +151,16 @@ def recover(mirror: Mirror, partitions: Sequence[Partition]) -> dict[Partition, 
         read_ranges(mirror.spark, options.to, options.to_settings, ranges, committed=False)
     )
     own = f.element_at(f.split("path", ","), -1) == options.alias
+    # Others may write headers of these names too, with whatever they like.
+    frame = frame.withColumn("origin", f.col("origin").try_cast("bigint"))
     found = frame.where(f.col("path").isNotNull() & f.col("origin").isNotNull()).where(own)
     runs = found.select(
         f.expr(f"substring(topic, {len(options.prefix) + 1})").alias("sourceTopic"),
         f.col("partition").alias("sourcePartition"),
         f.col("topic").alias("targetTopic"),
         f.col("partition").alias("targetPartition"),
-        f.col("origin").cast("bigint").alias("sourceFirst"),
-        f.col("origin").cast("bigint").alias("sourceLast"),
+        f.col("origin").alias("sourceFirst"),
+        f.col("origin").alias("sourceLast"),
         f.col("offset").alias("targetFirst"),
         f.lit(1).cast("bigint").alias("records"),
         f.lit(0).cast("bigint").alias("bytes"),

@@ -115,6 +115,7 @@ def hot_keys(frame: Any, top: int) -> Any:
     from pyspark.sql import functions as f
 
     place = Window.partitionBy("topic", "partition")
+    total = f.sum("bytes").over(place)
     counted = frame.groupBy("topic", "partition", "key").agg(
         f.count("*").alias("records"), f.sum("size").alias("bytes")
     )
@@ -122,7 +123,8 @@ def hot_keys(frame: Any, top: int) -> Any:
     order = place.orderBy(f.col("key").isNull(), f.desc("bytes"), "key")
     return (
         counted.withColumn("rank", f.row_number().over(order))
-        .withColumn("share", f.col("bytes") / f.sum("bytes").over(place))
+        # Where nothing has any bytes a key has none of them.
+        .withColumn("share", f.coalesce(f.try_divide("bytes", total), f.lit(0.0)))
         .where((f.col("rank") <= top) & f.col("key").isNotNull())
         .orderBy("topic", "partition", "rank")
     )
@@ -287,7 +289,7 @@ class Profile:
         if not ranges:
             return []
         frame = read_ranges(self.spark, self.options.bootstrap, self.options.settings, ranges)
-        commits = frame.select("key", "value").mapInArrow(decode_commits, COMMIT_SCHEMA)
+        commits = frame.select("key", "value", "offset").mapInArrow(decode_commits, COMMIT_SCHEMA)
         return [row.asDict() for row in lag_history(commits, records).collect()]
 
     def topics(self) -> dict[str, dict[str, Any]]:

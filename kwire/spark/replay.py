@@ -319,10 +319,11 @@ def arrived(frame: Any, replay: str) -> Any:
         .select("partition", header(SOURCE_HEADER).alias("place"))
         .select(
             parts[0].alias("topic"),
-            parts[1].cast("int").alias("source"),
+            f.try_element_at(parts, f.lit(2)).try_cast("int").alias("source"),
             "partition",
-            parts[2].cast("bigint").alias("offset"),
+            f.try_element_at(parts, f.lit(3)).try_cast("bigint").alias("offset"),
         )
+        .where(f.col("source").isNotNull() & f.col("offset").isNotNull())
         .groupBy("topic", "source", "partition")
         .agg(f.max("offset").alias("last"), f.count("*").alias("records"))
     )
@@ -344,8 +345,13 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
     frame = archive_frame(spark, replay.log, options, replay.files)
     size = f.coalesce(f.length("key"), f.lit(0)) + f.coalesce(f.length("value"), f.lit(0))
     with Watch(spark, progress):
-        selected, selected_bytes = frame.agg(f.count("*"), f.sum(size)).collect()[0]
+        # librdkafka takes a time of 0 for none.
+        timeless = f.count_if(f.unix_millis("timestamp") == 0)
+        totals = frame.agg(f.count("*"), f.sum(size), timeless).collect()[0]
+        selected, selected_bytes, of_1970 = totals
         done, before = replay.done(spark)
+    if of_1970:
+        progress.say(f"{of_1970:,} records of 1970-01-01 00:00 get the time of sending")
     if before:
         progress.say(f"{before:,} records have arrived already, going on behind them")
     stop = threading.Event()
@@ -365,6 +371,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
         "selected_bytes": selected_bytes or 0,
         "already_there": before,
         "sent": sent,
+        "times_changed": of_1970,
         "targets": sorted(set(replay.targets.values())),
     }
 

@@ -169,13 +169,15 @@ def _by_origin(frame: Any, kind: str) -> Any:
     text = f.try_element_at(found, f.lit(-1))["value"].cast("string")
     frame = frame.withColumn("_origin", text).where(f.col("_origin").isNotNull())
     if kind == "mirror":
-        frame = frame.withColumn("offset", f.col("_origin").cast("bigint"))
+        frame = frame.withColumn("offset", f.col("_origin").try_cast("bigint"))
     else:
         parts = f.split("_origin", "/")
         frame = (
             frame.withColumn("topic", parts[0])
-            .withColumn("partition", parts[1].cast("int"))
-            .withColumn("offset", parts[2].cast("bigint"))
+            .withColumn("partition", f.try_element_at(parts, f.lit(2)).try_cast("int"))
+            .withColumn("offset", f.try_element_at(parts, f.lit(3)).try_cast("bigint"))
         )
+    # Others may write a header of this name too, with whatever they like.
+    frame = frame.where(f.col("partition").isNotNull() & f.col("offset").isNotNull())
     kept = f.filter("headers", lambda entry: ~entry["key"].startswith(OWN_HEADERS))
     return frame.withColumn("headers", kept).drop("_origin")

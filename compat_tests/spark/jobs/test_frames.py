@@ -245,11 +245,15 @@ def test_figures_of_two_sides_that_differ(spark: Any) -> None:
 
 
 def test_lag_of_partitions_where_nothing_happens(spark: Any) -> None:
-    """Of a minute only those partitions counted in which there was a commit or a record then."""
+    """Of a minute only those partitions counted in which there was a commit or a record then, and
+    of the commits of a minute the largest, though a group may have been set back."""
     from kwire.spark.lag_history import COMMIT_SCHEMA, lag_history
 
     commits = spark.createDataFrame(
-        [("g", "t", 0, 5, 2), ("g", "t", 1, 2, 2), ("g", "t", 0, 9, 3), ("late", "t", 1, 4, 9)],
+        [
+            *(("g", "t", 0, 7, 2, 1), ("g", "t", 0, 5, 2, 2), ("g", "t", 1, 2, 2, 3)),
+            *(("g", "t", 0, 9, 3, 4), ("late", "t", 1, 4, 9, 5)),
+        ],
         COMMIT_SCHEMA,
     )
     moment = datetime.datetime(1970, 1, 1, 0, 1, tzinfo=datetime.UTC)
@@ -317,12 +321,17 @@ def test_two_writers_of_one_lake_at_the_same_time(spark: Any, tmp_path: pathlib.
 
 
 def test_shares_of_hot_keys_are_of_all_bytes(spark: Any) -> None:
+    from pyspark.sql import functions as f
+
     from kwire.spark.profiles import hot_keys
 
     rows = [("t", 0, key, size) for key, size in ((b"a", 30), (b"b", 10), (None, 60), (b"a", 0))]
     frame = spark.createDataFrame(rows, "topic string, partition int, key binary, size int")
     found = [(bytes(row.key), row.records, row.share) for row in hot_keys(frame, 5).collect()]
     assert found == [(b"a", 2, 0.3), (b"b", 1, 0.1)]
+    # Records without a byte ended the job: divided by nothing.
+    nothing = frame.where("key is null or size = 0").withColumn("size", f.lit(0))
+    assert [(bytes(row.key), row.share) for row in hot_keys(nothing, 5).collect()] == [(b"a", 0.0)]
 
 
 def test_no_job_brings_records_to_the_driver(
