@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 from kwire.spark.client_settings import client_config
 from kwire.spark.job import JobError, UsageError
@@ -22,6 +22,7 @@ LATEST = "latest"
 GROUPS_IN_FLIGHT = 50
 
 Partition = tuple[str, int]
+T = TypeVar("T")
 
 
 class TopicInfo(NamedTuple):
@@ -119,21 +120,42 @@ class Cluster:
             spec = OffsetSpec.for_timestamp(int(at))
         isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         request = {TopicPartition(topic, number): spec for topic, number in partitions}
-        if not request:
-            return {}
         found: dict[Partition, int] = {}
-        futures = self._admin.list_offsets(
-            request, isolation_level=isolation, request_timeout=TIMEOUT_S
-        )
-        for partition, future in futures.items():
-            try:
-                found[partition.topic, partition.partition] = int(
-                    future.result(FUTURE_TIMEOUT_S).offset
-                )
-            except (KafkaException, TimeoutError) as error:
-                name = f"{partition.topic}-{partition.partition}"
-                raise JobError(f"offsets of {name}: {self._reason(error)}") from None
+        deadline_s = time.monotonic() + TIMEOUT_S
+        while request:
+            futures = self._admin.list_offsets(
+                request, isolation_level=isolation, request_timeout=TIMEOUT_S
+            )
+            again = {}
+            for partition, future in futures.items():
+                place = partition.topic, partition.partition
+                try:
+                    found[place] = int(future.result(FUTURE_TIMEOUT_S).offset)
+                except (KafkaException, TimeoutError) as error:
+                    if not _is_moving(error) or time.monotonic() > deadline_s:
+                        name = f"{partition.topic}-{partition.partition}"
+                        raise JobError(f"offsets of {name}: {self._reason(error)}") from None
+                    again[partition] = spec
+            request = again
+            if request:
+                time.sleep(LEADERS_PAUSE_S)
         return found
+
+    def _asked(self, ask: Callable[[], T]) -> T:
+        """The answer; as long as leaders and coordinators move it is asked again.
+
+        Raises KafkaException and TimeoutError.
+        """
+        from confluent_kafka import KafkaException
+
+        deadline_s = time.monotonic() + TIMEOUT_S
+        while True:
+            try:
+                return ask()
+            except (KafkaException, TimeoutError) as error:
+                if not _is_moving(error) or time.monotonic() > deadline_s:
+                    raise
+            time.sleep(LEADERS_PAUSE_S)
 
     def create_topic(
         self, name: str, partitions: int, configs: Mapping[str, str] | None = None
@@ -206,13 +228,23 @@ class Cluster:
         return {key: e.value for key, e in entries.items() if e.source == own and e.value}
 
     def groups(self, pattern: str) -> dict[str, bool]:
-        """{group: whether it has members} of the consumer groups whose name matches."""
+        """{group: whether it has members} of the consumer groups whose name matches.
+
+        Those of a broker that does not answer are left out: their coordinators move.
+        """
         from confluent_kafka import ConsumerGroupState, KafkaException
 
-        try:
+        def ask() -> Any:
             listed = self._admin.list_consumer_groups(request_timeout=TIMEOUT_S).result(
                 FUTURE_TIMEOUT_S
             )
+            for error in map(_exception, listed.errors):
+                if _is_moving(error):
+                    raise error
+            return listed
+
+        try:
+            listed = self._asked(ask)
         except (KafkaException, TimeoutError) as error:
             raise JobError(f"groups of {self.bootstrap}: {self._reason(error)}") from None
         idle = (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
@@ -227,9 +259,13 @@ class Cluster:
         from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 
         request = [ConsumerGroupTopicPartitions(group)]
-        futures = self._admin.list_consumer_group_offsets(request, request_timeout=TIMEOUT_S)
+
+        def ask() -> Any:
+            futures = self._admin.list_consumer_group_offsets(request, request_timeout=TIMEOUT_S)
+            return _without_errors(futures[group].result(FUTURE_TIMEOUT_S).topic_partitions)
+
         try:
-            found = futures[group].result(FUTURE_TIMEOUT_S).topic_partitions
+            found = self._asked(ask)
         except (KafkaException, TimeoutError) as error:
             raise JobError(f"offsets of group {group}: {self._reason(error)}") from None
         return {(p.topic, p.partition): p.offset for p in found if p.offset >= 0}
@@ -239,11 +275,14 @@ class Cluster:
         from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 
         wanted = [TopicPartition(topic, n, offset) for (topic, n), offset in offsets.items()]
-        futures = self._admin.alter_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=TIMEOUT_S
-        )
+        request = [ConsumerGroupTopicPartitions(group, wanted)]
+
+        def ask() -> None:
+            futures = self._admin.alter_consumer_group_offsets(request, request_timeout=TIMEOUT_S)
+            _without_errors(futures[group].result(FUTURE_TIMEOUT_S).topic_partitions)
+
         try:
-            futures[group].result(FUTURE_TIMEOUT_S)
+            self._asked(ask)
         except (KafkaException, TimeoutError) as error:
             return self._reason(error)
         return None
@@ -253,6 +292,35 @@ def _code(error: BaseException) -> int | None:
     """librdkafka's error code; None for a wait that ended."""
     found: Any = error.args[0] if error.args else None
     return int(found.code()) if hasattr(found, "code") else None
+
+
+def _exception(error: Any) -> BaseException:
+    """An error of a list of them, as it would be raised."""
+    from confluent_kafka import KafkaException
+
+    return error if isinstance(error, BaseException) else KafkaException(error)
+
+
+def _without_errors(partitions: list[Any]) -> list[Any]:
+    """An answer's partitions. Raises KafkaException with the error of one of them."""
+    for partition in partitions:
+        if partition.error is not None:
+            raise _exception(partition.error)
+    return partitions
+
+
+def _is_moving(error: BaseException) -> bool:
+    """Whether a broker says that it is not, or not yet, whom to ask: soon another one is."""
+    from confluent_kafka import KafkaError
+
+    return _code(error) in (
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,  # of a transaction that is about to end
+    )
 
 
 def _is_silence(error: BaseException) -> bool:

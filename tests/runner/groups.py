@@ -466,6 +466,6 @@ GATE: tuple[Group, ...] = (
             modules=("pyspark", "pandas"),
             real=True,
         )
-        for name in ("pipeline", "frames", "connector", "mirror", "kills", "oddities")
+        for name in ("pipeline", "frames", "connector", "mirror", "kills", "oddities", "on_kafka")
     ),
 )

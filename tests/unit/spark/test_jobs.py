@@ -156,6 +156,63 @@ def test_a_new_topic_is_there_when_it_has_leaders(monkeypatch: pytest.MonkeyPatc
     assert answers == []
 
 
+def test_who_moves_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Apache Kafka answers so for a moment after a topic's creation, and while a coordinator
+    loads, of all or of one partition: a replay ended there, and a mirror left groups out and
+    took what was refused for done."""
+    pytest.importorskip("confluent_kafka")
+    from concurrent.futures import Future
+    from types import SimpleNamespace
+
+    from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
+
+    from kwire.spark import cluster
+
+    monkeypatch.setattr(cluster, "LEADERS_PAUSE_S", 0)
+    group = SimpleNamespace(group_id="g", state=ConsumerGroupState.EMPTY)
+    loading = KafkaError(KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
+    away = KafkaException(KafkaError(KafkaError.NOT_COORDINATOR))
+    place = SimpleNamespace(topic="t", partition=0, offset=7, error=None)
+    not_yet = SimpleNamespace(topic="t", partition=0, offset=-1001, error=loading)
+    answers: list[Any] = []
+
+    def answer(*_: Any, **__: Any) -> Any:
+        result: Future[Any] = Future()
+        found = answers.pop(0)
+        if isinstance(found, Exception):
+            result.set_exception(found)
+        else:
+            result.set_result(found)
+        return result
+
+    class Admin:
+        list_consumer_groups = staticmethod(answer)
+
+        def list_offsets(self, request: Any, **_: Any) -> dict[Any, Any]:
+            return {partition: answer() for partition in request}
+
+        def list_consumer_group_offsets(self, request: Any, **_: Any) -> dict[str, Any]:
+            return {"g": answer()}
+
+        alter_consumer_group_offsets = list_consumer_group_offsets
+
+    moving = cluster.Cluster("127.0.0.1:1")
+    moving._admin = Admin()  # type: ignore[assignment]
+    answers = [
+        *(SimpleNamespace(valid=[], errors=[loading]), SimpleNamespace(valid=[group], errors=[])),
+        *(away, SimpleNamespace(topic_partitions=[place])),
+        *(SimpleNamespace(topic_partitions=[found]) for found in (not_yet, place)),
+        SimpleNamespace(offset=3),
+        KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)),
+        SimpleNamespace(offset=4),
+    ]
+    assert moving.groups(".*") == {"g": False}
+    assert moving.group_offsets("g") == {("t", 0): 7}
+    assert moving.set_group_offsets("g", {("t", 0): 7}) is None
+    assert moving.offsets([("t", 0), ("t", 1)], cluster.LATEST) == {("t", 0): 3, ("t", 1): 4}
+    assert answers == []
+
+
 def test_client_settings_by_kafkas_names() -> None:
     settings = {
         "security.protocol": "SASL_SSL",
