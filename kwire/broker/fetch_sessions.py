@@ -75,7 +75,7 @@ class SessionPartition:
         if answer.error_code != 0:
             self.high_watermark = -1  # so that the next success is answered as well
             new = True
-        if answer.diverging_epoch.epoch != -1 or answer.diverging_epoch.end_offset != -1:
+        if answer.is_set("diverging_epoch"):
             self.high_watermark = -1
             new = True
         return new

@@ -47,6 +47,10 @@ class Struct:
         if tags or self._tagged is not None:
             _set_tagged(self, "unknown_tags", tags)
 
+    def is_set(self, name: str) -> bool:
+        """Whether a tagged field was given a value, maybe its default; asking makes none."""
+        return self._tagged is not None and name in self._tagged
+
     def copy(self: Self, **changes: Any) -> Self:
         """A copy with some fields changed; lists and structs inside are shared with this one."""
         made: Self = object.__new__(self.PLAIN)

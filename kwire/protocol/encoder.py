@@ -11,6 +11,7 @@ are joined; `records` are appended as they are, never copied. In the generated c
 
 from __future__ import annotations
 
+from operator import itemgetter
 from struct import Struct as PackStruct
 from struct import error as PackError
 from struct import pack
@@ -23,6 +24,9 @@ from kwire.protocol.varint import ONE_BYTE, encode_uvarint
 
 __all__ = ["build_encoder"]
 
+_TAG_OF = itemgetter(0)
+_TAG_HEAD = PackStruct("BB").pack
+
 
 def build_encoder(message: schema.Message, version: int, classes: dict[str, Any]) -> Any:
     """The encoder of `message` at `version`; `classes` by struct name, the root's included."""
@@ -31,15 +35,18 @@ def build_encoder(message: schema.Message, version: int, classes: dict[str, Any]
 
 def write_tags(append: Any, tags: list[tuple[int, bytes]]) -> None:
     """The tag section of a struct, in ascending order; EncodeError for a tag twice."""
-    tags.sort(key=lambda item: item[0])
+    tags.sort(key=_TAG_OF)
     append(encode_uvarint(len(tags)))
     last = -1
     for tag, data in tags:
         if tag <= last:
             raise EncodeError(f"tag {tag} is negative or twice in one struct")
         last = tag
-        append(encode_uvarint(tag))
-        append(encode_uvarint(len(data)))
+        size = len(data)
+        if tag < 128 and size < 128:
+            append(_TAG_HEAD(tag, size))
+        else:
+            append(encode_uvarint(tag) + encode_uvarint(size))
         append(data)
 
 
@@ -172,6 +179,12 @@ class _EncoderWriter(Writer):
         if field.is_array:
             return f"({value} is None or len({value}))"
         if field.default is ...:
+            struct = self._message.structs[field.type]
+            if all(inner.type in FORMATS and not inner.is_array for inner in struct.fields):
+                differing = [
+                    self._differs(inner, f"{value}.{inner.name}") for inner in struct.fields
+                ]
+                return f"({value} is None or {value}._tagged or {' or '.join(differing)})"
             cls = self.constant("C_" + field.type, self._classes[field.type])
             return f"{value} != {cls}()"
         if field.default == 0 and field.type not in ("string", "bytes", "uuid", "records"):
@@ -182,17 +195,20 @@ class _EncoderWriter(Writer):
         run, self._run = self._run, []
         with self.block(f"if {owner}._tagged:"):
             self._emit(run)
-            tags = self.fresh("t")
-            self.line(f"{tags} = list({owner}.unknown_tags)")
+            found, tags = self.fresh("d"), self.fresh("t")
+            self.line(f"{found} = {owner}._tagged")
+            self.line(f"{tags} = list({found}.get('unknown_tags', ()))")
             outer = self._append
             for field in fields:
-                pieces = self.fresh("w")
+                value, pieces = self.fresh("v"), self.fresh("w")
                 self._append = f"{pieces}.append"
-                with self.block(f"if {self._differs(field, f'{owner}.{field.name}')}:"):
-                    self.line(f"{pieces} = []")
-                    self._field(field, f"{owner}.{field.name}", in_tag=True)
-                    self._flush()
-                    self.line(f"{tags}.append(({field.tag}, b''.join({pieces})))")
+                with self.block(f"if '{field.name}' in {found}:"):
+                    self.line(f"{value} = {found}['{field.name}']")
+                    with self.block(f"if {self._differs(field, value)}:"):
+                        self.line(f"{pieces} = []")
+                        self._field(field, value, in_tag=True)
+                        self._flush()
+                        self.line(f"{tags}.append(({field.tag}, b''.join({pieces})))")
             self._append = outer
             self.line(f"write_tags({outer}, {tags})")
         with self.block("else:"):

@@ -280,7 +280,7 @@ class LeaderFetcher:
         try:
             if answer.error_code:
                 self._refused(followed, asked, answer.error_code)
-            elif answer.diverging_epoch.epoch >= 0 or answer.diverging_epoch.end_offset >= 0:
+            elif answer.is_set("diverging_epoch") and answer.diverging_epoch.epoch >= 0:
                 self._diverged(partition, answer.diverging_epoch)
             else:
                 self._append(followed, answer, written)

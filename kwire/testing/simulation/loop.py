@@ -28,6 +28,58 @@ T = TypeVar("T")
 EXECUTOR_DELAY_MAX_S = 0.002
 
 
+class SimulatedHandle:
+    """A callback that waits for its turn: what programs use of asyncio's handles, for less."""
+
+    __slots__ = ("_args", "_callback", "_context", "_when", "is_cancelled", "loop")
+
+    def __init__(
+        self,
+        loop: SimulatedLoop,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        context: contextvars.Context | None,
+        when: float = 0.0,
+    ) -> None:
+        self.loop = loop
+        self.is_cancelled = False
+        self._callback: Callable[..., object] | None = callback
+        self._args = args
+        self._context = contextvars.copy_context() if context is None else context
+        self._when = when
+
+    def cancel(self) -> None:
+        """Never run it; what it holds may go."""
+        self.is_cancelled = True
+        self._callback, self._args = None, ()
+
+    def cancelled(self) -> bool:
+        return self.is_cancelled
+
+    def when(self) -> float:
+        """The time of a timer, as `loop.time()` counts."""
+        return self._when
+
+    def run(self) -> None:
+        """Run it as its loop's; what it raises goes to the loop's exception handler."""
+        loop, callback = self.loop, self._callback
+        if callback is None or loop.is_closed():
+            return
+        previous = asyncio._get_running_loop()
+        asyncio._set_running_loop(loop)
+        try:
+            self._context.run(callback, *self._args)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            name = getattr(callback, "__qualname__", type(callback).__name__)
+            loop.call_exception_handler(
+                {"message": f"Exception in callback {name}", "exception": error, "handle": self}
+            )
+        finally:
+            asyncio._set_running_loop(previous)
+
+
 class SimulatedLoop(asyncio.AbstractEventLoop):
     """The loop of one life of a host: a crashed host comes back with a new one."""
 
@@ -39,7 +91,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._executor_free_at: dict[int, float] = {}
         self._executors: list[object] = []
         self._task_factory: Any = None
-        self.held: deque[asyncio.Handle] | None = None  # what waits while the process is stopped
+        self.held: deque[SimulatedHandle] | None = None  # what waits while the process is stopped
 
     @property
     def host(self) -> SimulatedHost:
@@ -67,10 +119,10 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         callback: Callable[..., object],
         *args: Any,
         context: contextvars.Context | None = None,
-    ) -> asyncio.Handle:
-        handle = asyncio.Handle(callback, args, self, context)
+    ) -> SimulatedHandle:
+        handle = SimulatedHandle(self, callback, args, context)
         if self._alive:
-            self._simulation.make_ready(self, handle)
+            self._simulation.make_ready(handle)
         return handle
 
     call_soon_threadsafe = call_soon  # type: ignore[assignment]  # there is one thread
@@ -81,7 +133,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         callback: Callable[..., object],
         *args: Any,
         context: contextvars.Context | None = None,
-    ) -> asyncio.TimerHandle:
+    ) -> SimulatedHandle:
         return self.call_at(self._simulation.now + delay, callback, *args, context=context)
 
     def call_at(  # type: ignore[override]
@@ -90,25 +142,11 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         callback: Callable[..., object],
         *args: Any,
         context: contextvars.Context | None = None,
-    ) -> asyncio.TimerHandle:
-        handle = asyncio.TimerHandle(when, callback, args, self, context)
+    ) -> SimulatedHandle:
+        handle = SimulatedHandle(self, callback, args, context, when)
         if self._alive:
-            self._simulation.add_timer(when, self, handle)
+            self._simulation.add_timer(when, handle)
         return handle
-
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Cancelled timers are skipped when their time comes."""
-
-    def run_handle(self, handle: asyncio.Handle) -> None:
-        """Run one callback as this loop's."""
-        if not self._alive:
-            return
-        previous = asyncio._get_running_loop()
-        asyncio._set_running_loop(self)
-        try:
-            handle._run()
-        finally:
-            asyncio._set_running_loop(previous)
 
     # --- futures and tasks ---
 

@@ -271,8 +271,10 @@ class SimulatedTransport(asyncio.Transport):
         if self._lost or self._eof_after_unsent:
             return
         for data in list_of_data:
-            view = memoryview(data).cast("B")
-            if len(view):
+            view = memoryview(data)
+            if view.format != "B" or view.ndim != 1:
+                view = view.cast("B")
+            if view:
                 self._unsent.append(view)
                 self._unsent_bytes += len(view)
         if self._simulation.chance(self._network.conditions.reset_per_million):
@@ -379,7 +381,8 @@ class SimulatedTransport(asyncio.Transport):
         if peer is None or self._lost:
             return
         earliest = self._simulation.now + self._network.latency()
-        self._delivery_at = max(self._delivery_at, earliest)
+        if earliest > self._delivery_at:
+            self._delivery_at = earliest
         self._deliveries += 1
         peer._loop.call_at(self._delivery_at, self._deliver)
 

@@ -8,7 +8,6 @@ the machine's clock, so a seed is a history.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import heapq
 from collections import deque
@@ -19,7 +18,7 @@ from kwire.clock import SeededRandom
 
 if TYPE_CHECKING:
     from kwire.testing.simulation.host import SimulatedHost
-    from kwire.testing.simulation.loop import SimulatedLoop
+    from kwire.testing.simulation.loop import SimulatedHandle, SimulatedLoop
 
 T = TypeVar("T")
 
@@ -49,9 +48,9 @@ class Simulation:
         self.after_event: Callable[[], None] | None = None
         self._keep_transcript = keep_transcript
         self._digest = hashlib.blake2b(digest_size=16)
-        self._timers: list[tuple[float, int, int, SimulatedLoop, asyncio.TimerHandle]] = []
+        self._timers: list[tuple[float, int, int, SimulatedHandle]] = []
         self._sequence = 0
-        self._ready: dict[SimulatedLoop, deque[asyncio.Handle]] = {}
+        self._ready: dict[SimulatedLoop, deque[SimulatedHandle]] = {}
         self.events = 0
         self.network = SimulatedNetwork(self)
 
@@ -88,7 +87,8 @@ class Simulation:
 
     # --- what loops call ---
 
-    def make_ready(self, loop: SimulatedLoop, handle: asyncio.Handle) -> None:
+    def make_ready(self, handle: SimulatedHandle) -> None:
+        loop = handle.loop
         if loop.held is not None:
             loop.held.append(handle)
             return
@@ -97,10 +97,9 @@ class Simulation:
             queue = self._ready[loop] = deque()
         queue.append(handle)
 
-    def add_timer(self, when: float, loop: SimulatedLoop, handle: asyncio.TimerHandle) -> None:
+    def add_timer(self, when: float, handle: SimulatedHandle) -> None:
         self._sequence += 1
-        entry = (when, self.random.below(1 << 30), self._sequence, loop, handle)
-        heapq.heappush(self._timers, entry)
+        heapq.heappush(self._timers, (when, self.random.below(1 << 30), self._sequence, handle))
 
     def hold(self, loop: SimulatedLoop) -> None:
         """Run nothing of `loop` until `release`: its process is stopped, the world goes on."""
@@ -111,13 +110,13 @@ class Simulation:
         """Let a loop that was held catch up: what came meanwhile, timers too, in that order."""
         held, loop.held = loop.held, None
         for handle in held or ():
-            self.make_ready(loop, handle)
+            self.make_ready(handle)
 
     def drop(self, loop: SimulatedLoop) -> None:
         """Forget everything that `loop` had to do (its host crashed)."""
         self._ready.pop(loop, None)
         loop.held = None
-        kept = [entry for entry in self._timers if entry[3] is not loop]
+        kept = [entry for entry in self._timers if entry[3].loop is not loop]
         if len(kept) != len(self._timers):
             heapq.heapify(kept)
             self._timers = kept
@@ -126,22 +125,15 @@ class Simulation:
 
     def step(self) -> bool:
         """Run one callback; returns False when nothing is left to do, ever."""
-        if self._ready:
-            self._run_one()
-            return True
-        timers = self._timers
-        while timers:
-            when, _, _, loop, handle = heapq.heappop(timers)
-            if handle._cancelled:
-                continue
-            if when > self.now:
-                self.now = when
-            if loop.held is not None:
-                loop.held.append(handle)
-                continue
-            self._run(loop, handle)
-            return True
-        return False
+        handle = self._next_ready() if self._ready else self._next_timer()
+        if handle is None:
+            return False
+        if not handle.is_cancelled:
+            self.events += 1
+            handle.run()
+            if self.after_event is not None:
+                self.after_event()
+        return True
 
     def run_until(self, condition: Callable[[], bool], *, limit_s: float = 3600.0) -> None:
         """Run until `condition()` holds.
@@ -173,7 +165,8 @@ class Simulation:
         self.run_until(task.done, limit_s=limit_s)
         return task.result()
 
-    def _run_one(self) -> None:
+    def _next_ready(self) -> SimulatedHandle:
+        """The first in line of a host that has something to do; cancelled ones too."""
         ready = self._ready
         if len(ready) == 1:
             loop = next(iter(ready))
@@ -183,11 +176,19 @@ class Simulation:
         handle = queue.popleft()
         if not queue:
             del ready[loop]
-        if not handle._cancelled:
-            self._run(loop, handle)
+        return handle
 
-    def _run(self, loop: SimulatedLoop, handle: asyncio.Handle) -> None:
-        self.events += 1
-        loop.run_handle(handle)
-        if self.after_event is not None:
-            self.after_event()
+    def _next_timer(self) -> SimulatedHandle | None:
+        """The next timer of a process that runs; it becomes that late."""
+        timers = self._timers
+        while timers:
+            when, _, _, handle = heapq.heappop(timers)
+            if handle.is_cancelled:
+                continue
+            if when > self.now:
+                self.now = when
+            held = handle.loop.held
+            if held is None:
+                return handle
+            held.append(handle)
+        return None

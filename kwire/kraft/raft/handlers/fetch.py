@@ -304,13 +304,14 @@ def handle_response(raft: RaftState, node_id: int, sent: Any, response: Any, now
 
 def _apply(raft: RaftState, follower: Follower, partition: Any) -> bool:
     """What the leader says of this replica's position: truncate, load a snapshot, or go on."""
-    diverging, snapshot = partition.diverging_epoch, partition.snapshot_id
-    if diverging.epoch >= 0:
+    diverging = partition.diverging_epoch if partition.is_set("diverging_epoch") else None
+    if diverging is not None and diverging.epoch >= 0:
         if diverging.end_offset < 0:
             return False
         truncate(raft, OffsetAndEpoch(diverging.end_offset, diverging.epoch))
         return True
-    if snapshot.epoch >= 0 or snapshot.end_offset >= 0:
+    snapshot = partition.snapshot_id if partition.is_set("snapshot_id") else None
+    if snapshot is not None and max(snapshot.epoch, snapshot.end_offset) >= 0:
         if snapshot.epoch < 0 or snapshot.end_offset < 0:
             return False
         wanted = OffsetAndEpoch(snapshot.end_offset, snapshot.epoch)
