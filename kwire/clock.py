@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -73,3 +74,16 @@ class SeededRandom:
         while drawn >= limit:
             drawn = bits(width)
         return drawn
+
+    def drawer(self, limit: int) -> Callable[[], int]:
+        """A function that draws as `below(limit)` does, for a limit that stays the same."""
+        bits = self._bits
+        width = limit.bit_length()
+
+        def draw() -> int:
+            drawn = bits(width)
+            while drawn >= limit:
+                drawn = bits(width)
+            return drawn
+
+        return draw

@@ -12,11 +12,12 @@ their order, like those of a pool with one worker.
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import inspect
 import socket
+from asyncio.events import _get_running_loop, _set_running_loop
 from collections import deque
 from collections.abc import Callable, Coroutine
+from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -38,14 +39,14 @@ class SimulatedHandle:
         loop: SimulatedLoop,
         callback: Callable[..., object],
         args: tuple[Any, ...],
-        context: contextvars.Context | None,
+        context: Context | None,
         when: float = 0.0,
     ) -> None:
         self.loop = loop
         self.is_cancelled = False
         self._callback: Callable[..., object] | None = callback
         self._args = args
-        self._context = contextvars.copy_context() if context is None else context
+        self._context = copy_context() if context is None else context
         self._when = when
 
     def cancel(self) -> None:
@@ -63,10 +64,10 @@ class SimulatedHandle:
     def run(self) -> None:
         """Run it as its loop's; what it raises goes to the loop's exception handler."""
         loop, callback = self.loop, self._callback
-        if callback is None or loop.is_closed():
+        if callback is None or not loop.is_alive:
             return
-        previous = asyncio._get_running_loop()
-        asyncio._set_running_loop(loop)
+        previous = _get_running_loop()
+        _set_running_loop(loop)
         try:
             self._context.run(callback, *self._args)
         except (SystemExit, KeyboardInterrupt):
@@ -77,7 +78,7 @@ class SimulatedHandle:
                 {"message": f"Exception in callback {name}", "exception": error, "handle": self}
             )
         finally:
-            asyncio._set_running_loop(previous)
+            _set_running_loop(previous)
 
 
 class SimulatedLoop(asyncio.AbstractEventLoop):
@@ -86,7 +87,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def __init__(self, host: SimulatedHost) -> None:
         self._host = host
         self._simulation = host.simulation
-        self._alive = True
+        self.is_alive = True
         self._exception_handler: Callable[[asyncio.AbstractEventLoop, Any], object] | None = None
         self._executor_free_at: dict[int, float] = {}
         self._executors: list[object] = []
@@ -99,7 +100,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def kill(self) -> None:
         """Nothing of this loop runs any more."""
-        self._alive = False
+        self.is_alive = False
         for task in asyncio.all_tasks(self):
             coro: Any = task.get_coro()
             if (
@@ -118,10 +119,10 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self,
         callback: Callable[..., object],
         *args: Any,
-        context: contextvars.Context | None = None,
+        context: Context | None = None,
     ) -> SimulatedHandle:
         handle = SimulatedHandle(self, callback, args, context)
-        if self._alive:
+        if self.is_alive:
             self._simulation.make_ready(handle)
         return handle
 
@@ -132,19 +133,23 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         delay: float,
         callback: Callable[..., object],
         *args: Any,
-        context: contextvars.Context | None = None,
+        context: Context | None = None,
     ) -> SimulatedHandle:
-        return self.call_at(self._simulation.now + delay, callback, *args, context=context)
+        when = self._simulation.now + delay
+        handle = SimulatedHandle(self, callback, args, context, when)
+        if self.is_alive:
+            self._simulation.add_timer(when, handle)
+        return handle
 
     def call_at(  # type: ignore[override]
         self,
         when: float,
         callback: Callable[..., object],
         *args: Any,
-        context: contextvars.Context | None = None,
+        context: Context | None = None,
     ) -> SimulatedHandle:
         handle = SimulatedHandle(self, callback, args, context, when)
-        if self._alive:
+        if self.is_alive:
             self._simulation.add_timer(when, handle)
         return handle
 
@@ -159,7 +164,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         if self._task_factory is not None:
             made: asyncio.Task[T] = self._task_factory(self, coro)
             return made
-        if not self._alive:
+        if not self.is_alive:
             coro.close()  # it is never begun, and nobody is to be warned of that
         return asyncio.Task(coro, loop=self, name=name or "task", context=context)
 
@@ -175,13 +180,13 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         return task.result()
 
     def is_running(self) -> bool:
-        return asyncio._get_running_loop() is self
+        return _get_running_loop() is self
 
     def is_closed(self) -> bool:
-        return not self._alive
+        return not self.is_alive
 
     def close(self) -> None:
-        self._alive = False
+        self.is_alive = False
 
     def get_debug(self) -> bool:
         return False
@@ -218,7 +223,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """Tell of a fault; of what falls with a process that is gone there is nothing to tell."""
-        if not self._alive:
+        if not self.is_alive:
             return
         if self._exception_handler is not None:
             self._exception_handler(self, context)
@@ -258,8 +263,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     ) -> None:
         if future.cancelled():
             return
-        running = asyncio._get_running_loop()
-        asyncio._set_running_loop(None)  # a worker thread has no running loop
+        running = _get_running_loop()
+        _set_running_loop(None)  # a worker thread has no running loop
         try:
             result = func(*args)
         except Exception as error:
@@ -267,7 +272,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         else:
             self.call_at(done_at, _complete, future, result)
         finally:
-            asyncio._set_running_loop(running)
+            _set_running_loop(running)
 
     def set_default_executor(self, executor: Any) -> None:
         """All executors are simulated."""

@@ -92,7 +92,7 @@ class SimulatedNetwork:
     def latency(self) -> float:
         conditions = self.conditions
         simulation = self._simulation
-        if simulation.chance(conditions.slow_per_million):
+        if conditions.slow_per_million and simulation.chance(conditions.slow_per_million):
             return simulation.uniform(conditions.latency_max_s, conditions.slow_max_s)
         return simulation.uniform(conditions.latency_min_s, conditions.latency_max_s)
 
@@ -240,6 +240,7 @@ class SimulatedTransport(asyncio.Transport):
         self._simulation = host.simulation
         self._loop = host.loop
         self._protocol: Any = None
+        self._is_buffered = False
         self._unsent: deque[memoryview] = deque()
         self._unsent_bytes = 0
         self._high, self._low = WRITE_HIGH_WATER_BYTES, WRITE_HIGH_WATER_BYTES // 4
@@ -257,6 +258,7 @@ class SimulatedTransport(asyncio.Transport):
 
     def set_protocol(self, protocol: Any) -> None:
         self._protocol = protocol
+        self._is_buffered = isinstance(protocol, asyncio.BufferedProtocol)
 
     def get_protocol(self) -> Any:
         return self._protocol
@@ -272,15 +274,19 @@ class SimulatedTransport(asyncio.Transport):
             return
         for data in list_of_data:
             view = memoryview(data)
-            if view.format != "B" or view.ndim != 1:
+            if type(data) is not bytes and (view.format != "B" or view.ndim != 1):
                 view = view.cast("B")
-            if view:
+            size = len(view)
+            if size:
                 self._unsent.append(view)
-                self._unsent_bytes += len(view)
-        if self._simulation.chance(self._network.conditions.reset_per_million):
+                self._unsent_bytes += size
+        reset_per_million = self._network.conditions.reset_per_million
+        if reset_per_million and self._simulation.chance(reset_per_million):
             self.break_both()
             return
-        self._maybe_unknown()
+        peer = self.peer
+        if peer is not None and peer._vanished:
+            self._maybe_unknown(peer)
         self._schedule_delivery()
         if self._unsent_bytes > self._high and not self._writing_paused:
             self._writing_paused = True
@@ -336,7 +342,7 @@ class SimulatedTransport(asyncio.Transport):
         """The server's side of a new connection begins."""
         if self._lost:
             return
-        self._protocol = protocol_factory()
+        self.set_protocol(protocol_factory())
         self._protocol.connection_made(self)
         if self.peer is not None:
             self.peer.wake()
@@ -358,12 +364,9 @@ class SimulatedTransport(asyncio.Transport):
             at = self._simulation.now + self._network.latency()
             self._loop.call_at(at, self._lose, ConnectionResetError(104, "connection reset"))
 
-    def _maybe_unknown(self) -> None:
+    def _maybe_unknown(self, peer: SimulatedTransport) -> None:
         """What is sent to a machine that was started again meanwhile is answered by a reset."""
-        peer = self.peer
-        if peer is None or not peer._vanished or not peer.host.up:
-            return
-        if not self._network.is_blocked(self.host.name, peer.host.name, self.port):
+        if peer.host.up and not self._network.is_blocked(self.host.name, peer.host.name, self.port):
             self.reset_later()
 
     def vanish(self, *, reset_peer: bool) -> None:
@@ -391,16 +394,17 @@ class SimulatedTransport(asyncio.Transport):
         peer = self.peer
         if self._lost or peer is None or peer._lost or peer._protocol is None:
             return
-        if self._network.is_blocked(self.host.name, peer.host.name, self.port):
+        network, unsent = self._network, self._unsent
+        if network.is_blocked(self.host.name, peer.host.name, self.port):
             return
-        while self._unsent and not peer._reading_paused and not peer._lost:
-            peer._receive(self._unsent)
-        size = sum(map(len, self._unsent)) if self._unsent else 0
+        while unsent and not peer._reading_paused and not peer._lost:
+            peer._receive(unsent)
+        size = sum(map(len, unsent)) if unsent else 0
         self._unsent_bytes = size
         if self._writing_paused and size <= self._low:
             self._writing_paused = False
             self._loop.call_soon(self._resume_writing)
-        if not self._unsent and self._eof_after_unsent:
+        if self._eof_after_unsent and not unsent:
             peer._receive_eof()
             if self._closing:
                 self._loop.call_soon(self._lose, None)
@@ -418,9 +422,11 @@ class SimulatedTransport(asyncio.Transport):
         if self._network.conditions.small_reads and limit > 1 and self._simulation.chance(100_000):
             limit = 1 + self._simulation.random.below(limit)
         protocol = self._protocol
-        if isinstance(protocol, asyncio.BufferedProtocol):
+        if self._is_buffered:
             with memoryview(protocol.get_buffer(-1)) as buffer:
-                size = min(limit, len(buffer))
+                size = len(buffer)
+                if limit < size:
+                    size = limit
                 _move(incoming, buffer, size)
                 protocol.buffer_updated(size)
             # As a real loop has by now: a view of it that is alive is one that somebody keeps.
@@ -434,7 +440,8 @@ class SimulatedTransport(asyncio.Transport):
         if self._closing or self._lost:
             return
         with memoryview(protocol.get_buffer(-1)) as free:
-            size = min(size, len(free))
+            if size > len(free):
+                size = len(free)
             free[:size] = POISON * size
 
     def _receive_eof(self) -> None:
@@ -463,12 +470,12 @@ def _move(incoming: deque[memoryview], target: memoryview, size: int) -> None:
     at = 0
     while at < size:
         first = incoming.popleft()
-        taken = size - at
-        if taken < len(first):
-            incoming.appendleft(first[taken:])
-            first = first[:taken]
-        target[at : at + len(first)] = first
-        at += len(first)
+        end = at + len(first)
+        if end > size:
+            incoming.appendleft(first[size - at :])
+            first, end = first[: size - at], size
+        target[at:end] = first
+        at = end
 
 
 async def _pause(loop: SimulatedLoop, seconds: float) -> None:

@@ -9,9 +9,9 @@ the machine's clock, so a seed is a history.
 from __future__ import annotations
 
 import hashlib
-import heapq
 from collections import deque
 from collections.abc import Callable, Coroutine
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kwire.clock import SeededRandom
@@ -42,6 +42,8 @@ class Simulation:
         self.seed = seed
         self.now = 0.0
         self.random = SeededRandom(seed)
+        self._draw_millionths = self.random.drawer(1_000_000)
+        self._draw_rank = self.random.drawer(1 << 30)  # of timers that are due at the same time
         self.hosts: dict[str, SimulatedHost] = {}
         self.transcript: list[str] = []
         self.failures: list[str] = []
@@ -79,11 +81,11 @@ class Simulation:
 
     def uniform(self, low: float, high: float) -> float:
         """A random number in [low, high), in steps of a millionth of the range."""
-        return low + (high - low) * (self.random.below(1_000_000) / 1_000_000)
+        return low + (high - low) * (self._draw_millionths() / 1_000_000)
 
     def chance(self, per_million: int) -> bool:
         """True `per_million` times in a million; draws nothing when it is 0."""
-        return per_million > 0 and self.random.below(1_000_000) < per_million
+        return per_million > 0 and self._draw_millionths() < per_million
 
     # --- what loops call ---
 
@@ -99,7 +101,7 @@ class Simulation:
 
     def add_timer(self, when: float, handle: SimulatedHandle) -> None:
         self._sequence += 1
-        heapq.heappush(self._timers, (when, self.random.below(1 << 30), self._sequence, handle))
+        heappush(self._timers, (when, self._draw_rank(), self._sequence, handle))
 
     def hold(self, loop: SimulatedLoop) -> None:
         """Run nothing of `loop` until `release`: its process is stopped, the world goes on."""
@@ -118,7 +120,7 @@ class Simulation:
         loop.held = None
         kept = [entry for entry in self._timers if entry[3].loop is not loop]
         if len(kept) != len(self._timers):
-            heapq.heapify(kept)
+            heapify(kept)
             self._timers = kept
 
     # --- running ---
@@ -182,7 +184,7 @@ class Simulation:
         """The next timer of a process that runs; it becomes that late."""
         timers = self._timers
         while timers:
-            when, _, _, handle = heapq.heappop(timers)
+            when, _, _, handle = heappop(timers)
             if handle.is_cancelled:
                 continue
             if when > self.now:
