@@ -286,8 +286,11 @@ class _DecoderWriter(Writer):
             self.line(f"{found} = {{}}")
             self.line(f"{unknown} = []")
             with self.block(f"for _ in range({count}):"):
-                self.line(f"{tag}, p = uvarint(v, p)")
-                self.line(f"{size}, p = uvarint(v, p)")
+                self.line(f"{tag}, {size} = v[p], v[p + 1]")
+                self.line("p += 2")
+                with self.block(f"if {tag} > 127 or {size} > 127:"):
+                    self.line(f"{tag}, p = uvarint(v, p - 2)")
+                    self.line(f"{size}, p = uvarint(v, p)")
                 for field in fields:
                     with self.block(f"if {tag} == {field.tag}:"):
                         self._field(field, f"{found}['{field.name}']", in_tag=True)

@@ -205,6 +205,9 @@ class _EncoderWriter(Writer):
                 with self.block(f"if '{field.name}' in {found}:"):
                     self.line(f"{value} = {found}['{field.name}']")
                     with self.block(f"if {self._differs(field, value)}:"):
+                        if field.type in FORMATS and field.type != "uuid" and not field.is_array:
+                            self._fixed_tag(field, tags, value)
+                            continue
                         self.line(f"{pieces} = []")
                         self._field(field, value, in_tag=True)
                         self._flush()
@@ -213,6 +216,13 @@ class _EncoderWriter(Writer):
             self.line(f"write_tags({outer}, {tags})")
         with self.block("else:"):
             self._emit([*run, ("B", "0")])
+
+    def _fixed_tag(self, field: schema.Field, tags: str, value: str) -> None:
+        """Append a tagged field of fixed size."""
+        characters = FORMATS[field.type]
+        packer = PackStruct(">" + characters).pack
+        name = self.constant("P_" + characters.replace("?", "t"), packer)
+        self.line(f"{tags}.append(({field.tag}, {name}({value})))")
 
     # Fields
 

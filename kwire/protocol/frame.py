@@ -115,7 +115,7 @@ def encode_request(
     parts = request.encode_parts(version)
     name = b"" if client_id is None else client_id.encode()
     tail = name + b"\0" if has_flexible_request_header(api_key, version) else name
-    size = 10 + len(tail) + sum(map(len, parts))
+    size = 10 + len(tail) + (len(parts[0]) if len(parts) == 1 else sum(map(len, parts)))
     length = -1 if client_id is None else len(name)
     try:
         head = _REQUEST_HEAD.pack(size, api_key, version, correlation_id, length) + tail
@@ -140,12 +140,13 @@ def decode_response(api_key: int, version: int, buffer: Buffer) -> tuple[int, An
     try:
         (correlation_id,) = _CORRELATION.unpack_from(buffer, 0)
         position = 4
-        if has_flexible_response_header(api_key, version):
-            position = _skip_tags(buffer, position)
+        if version >= _FLEXIBLE_RESPONSE_FROM.get(api_key, NEVER):
+            position = _skip_tags(buffer, 4) if buffer[4] else 5
     except (PackError, IndexError):
         raise MalformedError("the response ends inside its header") from None
     cls = messages.response_class(api_key)
-    return correlation_id, cls.decode(memoryview(buffer)[position:], version)
+    response, _ = cls.decode_from(buffer, position, version)
+    return correlation_id, response
 
 
 def _with_head(head: bytes, parts: list[Any]) -> list[Any]:
