@@ -281,7 +281,8 @@ class BrokerConnection(FrameConnection):
         self._answer(slot, outcome)
         if self._blocking is slot:
             self._blocking = None
-            self._run_queue()
+            if self._queue or self._refusal is not None or self._reading_paused:
+                self._run_queue()
         if self._ended:
             self._end_if_answered()
 

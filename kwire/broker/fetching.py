@@ -68,13 +68,18 @@ class FetchLimits:
 
 
 class FetchTarget:
-    """One partition of a request: what is asked, what was found there."""
+    """One partition of a request: what is asked, what was found there.
+
+    `answer` is made of what was `found` when it is first looked at: a fetch that waits needs none
+    of its first read, and a session none of what has not changed.
+    """
 
     __slots__ = (
-        "answer",
+        "_answer",
         "asked",
         "counted_bytes",
         "failed",
+        "found",
         "key",
         "name",
         "partition",
@@ -86,10 +91,35 @@ class FetchTarget:
         self.name = name
         self.asked = asked
         self.partition: Partition | None = None
-        self.answer: Any = None
+        self.found: FetchSlices | None = None
+        self._answer: Any = None
         self.records_bytes = 0
         self.counted_bytes = 0  # towards min_bytes
         self.failed = False
+
+    @property
+    def answer(self) -> Any:
+        """The PartitionData; None before anything was found."""
+        if self._answer is None and self.found is not None:
+            self._answer = _answer_of(self.asked.index, self.found)
+        return self._answer
+
+    def take(self, found: FetchSlices | None) -> None:
+        """Answer with what was found; None forgets it."""
+        self.found = found
+        self._answer = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the session's client was told all of this before."""
+        found, asked = self.found, self.asked
+        return (
+            found is not None
+            and self._answer is None
+            and not self.records_bytes
+            and found.high_watermark == asked.high_watermark
+            and found.log_start_offset == asked.local_log_start_offset
+        )
 
     def refuse(self, code: int, *, was_read: bool = False) -> None:
         """Answer with an error: every offset -1, no records; the aborted transactions are null
@@ -100,9 +130,27 @@ class FetchTarget:
         answer.high_watermark = -1
         answer.aborted_transactions = None if was_read else []
         answer.records = b""
-        self.answer = answer
+        self.found, self._answer = None, answer
         self.records_bytes = self.counted_bytes = 0
         self.failed = True
+
+
+def _answer_of(index: int, found: FetchSlices) -> Any:
+    answer = m.FetchResponse.PartitionData()
+    answer.partition_index = index
+    answer.high_watermark = found.high_watermark
+    answer.last_stable_offset = found.last_stable_offset
+    answer.log_start_offset = found.log_start_offset
+    answer.records = found.buffers or b""
+    if found.aborted is None:
+        answer.aborted_transactions = None
+    else:
+        transaction = m.FetchResponse.AbortedTransaction
+        answer.aborted_transactions = [
+            transaction(producer_id=producer_id, first_offset=first_offset)
+            for producer_id, first_offset in found.aborted
+        ]
+    return answer
 
 
 class FetchRead:
@@ -173,10 +221,10 @@ class FetchRead:
     def _take_bytes(self) -> None:
         """What was found so far is not sent in this turn of the loop."""
         for target in self._targets[: self._at]:
-            records = None if target.answer is None else target.answer.records
-            if records and type(records) is list and type(records[0]) is FileSlice:
+            found = target.found
+            if found is not None and found.buffers and type(found.buffers[0]) is FileSlice:
                 try:
-                    target.answer.records = [records[0].read()]
+                    found.buffers = [found.buffers[0].read()]
                 except OSError:
                     target.refuse(ErrorCode.KAFKA_STORAGE_ERROR, was_read=True)
                     self.ends_wait = True
@@ -211,7 +259,6 @@ class FetchRead:
         if asked.last_fetched_epoch >= 0 and self._diverges(target, log):
             return None
         isolation = limits.isolation
-        bytes_max = min(asked.partition_bytes_max, self._left_bytes)
         quota = self._quota
         if quota is not None and quota.holds_back(partition, limits.replica_id):
             if not log.log_start_offset <= asked.fetch_offset <= log.log_end_offset:
@@ -225,6 +272,7 @@ class FetchRead:
         is_negative = asked.partition_bytes_max < 0 or limits.bytes_max < 0
         if is_negative and log.log_start_offset <= asked.fetch_offset <= log.log_end_offset:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Apache Kafka 4.4 answers it
+        bytes_max = min(asked.partition_bytes_max, self._left_bytes)
         return log.read(
             asked.fetch_offset,
             max(0, bytes_max),
@@ -252,32 +300,16 @@ class FetchRead:
     def _fill(self, target: FetchTarget, slices: FetchSlices) -> None:
         self._found(target, slices)
         if self._limits.replica_id >= 0:
-            self._follower_is_at(target)
-            if self._quota is not None and target.partition is not None:
-                self._quota.sent(target.partition, slices.size_bytes)
+            self._follower_is_at(target, slices)
 
     def _found(self, target: FetchTarget, slices: FetchSlices) -> None:
-        answer = m.FetchResponse.PartitionData()
-        answer.partition_index = target.asked.index
-        answer.high_watermark = slices.high_watermark
-        answer.last_stable_offset = slices.last_stable_offset
-        answer.log_start_offset = slices.log_start_offset
-        answer.records = slices.buffers or b""
-        if slices.aborted is None:
-            answer.aborted_transactions = None
-        else:
-            transaction = m.FetchResponse.AbortedTransaction
-            answer.aborted_transactions = [
-                transaction(producer_id=producer_id, first_offset=first_offset)
-                for producer_id, first_offset in slices.aborted
-            ]
-        target.answer = answer
+        target.take(slices)
         target.records_bytes = slices.size_bytes
         target.counted_bytes = slices.counted_bytes
         self.total_bytes += slices.counted_bytes
         self._left_bytes -= slices.counted_bytes
 
-    def _follower_is_at(self, target: FetchTarget) -> None:
+    def _follower_is_at(self, target: FetchTarget, slices: FetchSlices) -> None:
         """Our log holds what the follower asked for: it has everything before."""
         partition, asked, limits = target.partition, target.asked, self._limits
         assert partition is not None
@@ -285,7 +317,9 @@ class FetchRead:
             limits.replica_id, limits.replica_epoch, asked.fetch_offset, asked.log_start_offset
         )
         if partition.log is not None:
-            target.answer.high_watermark = partition.log.high_watermark
+            slices.high_watermark = partition.log.high_watermark
+        if slices.size_bytes and self._quota is not None:
+            self._quota.sent(partition, slices.size_bytes)
 
     def _is_read_elsewhere(self, target: FetchTarget, log: Any) -> bool:
         """Whether another replica is in the consumer's rack: tell it which (KIP-392)."""
@@ -401,8 +435,9 @@ class DelayedFetch:
             assert target.partition is not None
             target.partition.fetch_waiters[self] = None
             if limits.isolation is Isolation.COMMITTED:
-                self._unstable[target.partition] = target.answer.last_stable_offset, 0
-            target.answer = None
+                assert target.found is not None
+                self._unstable[target.partition] = target.found.last_stable_offset, 0
+            target.take(None)
         self._deadline = self._context.node.deadlines.add(limits.wait_ms, self._read_again)
 
     # -- woken by a partition

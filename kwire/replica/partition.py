@@ -148,9 +148,10 @@ class Partition:
 
     def leader_log(self, current_leader_epoch: int = NO_EPOCH) -> Any:
         """The log, when we lead at this epoch; NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR."""
-        if current_leader_epoch != NO_EPOCH:
+        state = self.state
+        if current_leader_epoch not in (NO_EPOCH, state.leader_epoch):
             self.check_epoch(current_leader_epoch)
-        if not self.is_leader:
+        if state.leader_id != state.broker_id:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if self.log is None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)

@@ -197,11 +197,11 @@ class ReplicaState:
     def step(self, event: Event, now_ms: int) -> list[Effect]:
         """Take one event in; returns what has to be done, in order."""
         match event:
+            case FollowerFetched():
+                return self._follower_fetched(event, now_ms)
             case LogEndMoved():
                 self.log_end_offset = event.log_end_offset
                 return self._advance(now_ms) if self.is_leader else []
-            case FollowerFetched():
-                return self._follower_fetched(event, now_ms)
             case Assigned():
                 return self._assigned(event, now_ms)
             case Tick():
@@ -258,10 +258,9 @@ class ReplicaState:
         if replica_count > 1:
             if len(self.isr) < min(self.min_isr, replica_count):
                 return []
-            held_back_by = self.maximal_isr
             for replica, progress in self.followers.items():
                 if progress.log_end_offset < mark and (
-                    replica in held_back_by or self._is_about_to_join(replica, progress, now_ms)
+                    replica in self.maximal_isr or self._is_about_to_join(replica, progress, now_ms)
                 ):
                     mark = progress.log_end_offset
         if mark <= self.high_watermark:

@@ -100,7 +100,8 @@ class _Fetch:
         if not isinstance(session, FetchSession):
             code: ErrorCode = session
             return code
-        session.update(request.topics, request.forgotten_topics_data)
+        if request.topics or request.forgotten_topics_data:
+            session.update(request.topics, request.forgotten_topics_data)
         if not session.partitions:
             cache.remove(session.session_id)
             return []
@@ -144,6 +145,7 @@ class _Fetch:
     def _limits(self) -> FetchLimits:
         request, node = self._request, self._context.node
         connection = self._context.connection
+        has_state = self._context.api_version >= REPLICA_STATE_FROM
         bytes_max = min(request.max_bytes, node.fetch_bytes_max)
         replica_id = self._replica_id()
         if replica_id >= 0:
@@ -161,11 +163,7 @@ class _Fetch:
             from_follower=replica_id == CONSUMER and self._context.api_version >= FOLLOWERS_FROM,
             rack=request.rack_id,
             as_files=connection is not None and connection.sends_files,
-            replica_epoch=(
-                request.replica_state.replica_epoch
-                if self._context.api_version >= REPLICA_STATE_FROM
-                else -1
-            ),
+            replica_epoch=request.replica_state.replica_epoch if has_state else -1,
         )
 
     def _follower_refused(self, limits: FetchLimits) -> ErrorCode | None:
@@ -215,6 +213,8 @@ class _Fetch:
         refused = [target for target in self._targets if target.partition is None]
         refused.sort(key=_is_named)
         for target in (*self._readable, *refused) if refused else self._readable:
+            if incremental and target.is_known:
+                continue
             answer = target.answer
             if target.failed:
                 if self._context.api_version >= LEADER_HINTS_FROM:
