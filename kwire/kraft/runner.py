@@ -240,7 +240,8 @@ class ControllerRunner:
     def deadline_ms(self) -> int:
         if not self.is_active:
             return FOREVER_MS
-        return min((at_ms for _, at_ms in self.controller.timers()), default=FOREVER_MS)
+        deadline_ms: int | None = self.controller.deadline_ms()
+        return FOREVER_MS if deadline_ms is None else deadline_ms
 
     def expire(self, now_ms: int) -> None:
         """Do what is due; one thing at a time, each after the last one was replayed."""

@@ -88,6 +88,7 @@ class _Link:
         self._connection: _PeerConnection | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._versions: dict[int, tuple[int, int]] | None = None
+        self._chosen: dict[int, int] = {}  # versions by API, of those that were asked for
         self._waiting: deque[_Request] = deque()
         self._sent: dict[int, _Request] = {}
         self._correlation_id = 0
@@ -159,12 +160,18 @@ class _Link:
     def _version_for(self, request: _Request) -> int | None:
         if request.version is not None:
             return request.version
+        chosen = self._chosen.get(request.api_key)
+        if chosen is not None:
+            return chosen
         theirs = (self._versions or {}).get(request.api_key)
         if theirs is None:
             return None
         ours = type(request.message)
         version = min(theirs[1], int(ours.MAX_VERSION))
-        return version if version >= max(theirs[0], int(ours.MIN_VERSION)) else None
+        if version < max(theirs[0], int(ours.MIN_VERSION)):
+            return None
+        self._chosen[request.api_key] = version
+        return version
 
     def _write(self, request: _Request) -> None:
         assert self._connection is not None
@@ -224,6 +231,7 @@ class _Link:
     def _failed(self, reason: str) -> None:
         self._connection = None
         self._versions = None
+        self._chosen.clear()
         backoff_ms = min(
             self._owner.backoff_ms * 2 ** min(self._failures, 16), self._owner.backoff_max_ms
         )

@@ -124,9 +124,9 @@ class Checkers:
             become_leader(raft, role, now_ms)
 
         def committed(driver: Any, effect: Any) -> None:
-            listener = _MetadataListener(checkers, driver)
-            if not any(type(known) is _MetadataListener for known in driver.feed._listeners):
-                driver.feed._listeners.insert(0, listener)
+            listeners = driver.feed._listeners
+            if not listeners or type(listeners[0]) is not _MetadataListener:
+                listeners.insert(0, _MetadataListener(checkers, driver))
             commit(driver, effect)
 
         Partition.advance_high_watermark = advanced  # type: ignore[method-assign]

@@ -252,6 +252,16 @@ class Controller:
             timers.append(("session", session))
         return timers
 
+    def deadline_ms(self) -> int | None:
+        """The first of the `timers`, None without any."""
+        if not self.is_active:
+            return None
+        session_ms = self.state.heartbeats.next_deadline_ms()
+        if not self._deadlines:
+            return session_ms
+        deadline_ms = min(self._deadlines.values())
+        return deadline_ms if session_ms is None else min(deadline_ms, session_ms)
+
     def expire(self, now_ms: int, wall_ms: int, next_offset: int | None = None) -> Records:
         """Records for what is due: one stale broker, elections, expired tokens, a sign of life.
 

@@ -148,10 +148,10 @@ class Heartbeats:
 
     def next_deadline_ms(self) -> int | None:
         """When the next session ends, or None."""
-        contacts = [contact_ms for _, contact_ms in self._contacts.values()]
-        if not contacts:
+        if not self._contacts:
             return None
-        return max(min(contacts) + self.session_timeout_ms + 1, self._away_until_ms)
+        silent_since_ms = min([contact_ms for _, contact_ms in self._contacts.values()])
+        return max(silent_since_ms + self.session_timeout_ms + 1, self._away_until_ms)
 
     def stale_broker(self, now_ms: int) -> tuple[int, int] | None:
         """(id, epoch) of the broker that was silent longest, if its session is over."""

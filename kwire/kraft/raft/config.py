@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from kwire.kraft.raft.types import Endpoints, ReplicaKey
 from kwire.kraft.raft.voters import VoterNode, VoterSet
@@ -39,7 +40,7 @@ class RaftConfig:
     fetch_bytes_max: int = 1_048_576
     fetch_snapshot_bytes_max: int = 1_048_576
 
-    @property
+    @cached_property
     def key(self) -> ReplicaKey:
         return ReplicaKey.of(self.node_id, self.directory_id)
 

@@ -73,8 +73,7 @@ Endpoints = tuple[Endpoint, ...]
 
 def find_endpoint(endpoints: Endpoints, name: str) -> Endpoint | None:
     """The endpoint of a listener name (compared without case, as Kafka normalises them)."""
-    wanted = name.upper()
     for endpoint in endpoints:
-        if endpoint.name.upper() == wanted:
+        if endpoint.name == name or endpoint.name.upper() == name.upper():
             return endpoint
     return None

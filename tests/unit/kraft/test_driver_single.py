@@ -119,8 +119,8 @@ class TopicController:
     def deactivate(self) -> None:
         self.is_active = False
 
-    def timers(self) -> list[Any]:
-        return []
+    def deadline_ms(self) -> int | None:
+        return None
 
 
 class Context:

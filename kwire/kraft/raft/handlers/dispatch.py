@@ -58,22 +58,21 @@ RESPONSES: dict[int, ResponseHandler] = {
 
 def handle(raft: RaftState, message: msg.Message, now_ms: int) -> None:
     """One message of `messages.py`."""
-    if isinstance(message, msg.Tick):
-        return
     if isinstance(message, msg.Request):
         handler = REQUESTS.get(message.request.API_KEY)
-        check(handler is not None, f"API {message.request.API_KEY} is not raft's")
-        assert handler is not None
-        handler(raft, message, now_ms)
+        if handler is None:
+            check(False, f"API {message.request.API_KEY} is not raft's")
+        else:
+            handler(raft, message, now_ms)
     elif isinstance(message, msg.Response):
         _response(raft, message, now_ms)
-    elif isinstance(message, msg.Failed):
-        _failed(raft, message, now_ms)
-    elif isinstance(message, msg.Append):
-        append.handle_append(raft, message)
     elif isinstance(message, msg.Flushed):
         append.handle_flushed(raft, message)
-    else:
+    elif isinstance(message, msg.Append):
+        append.handle_append(raft, message)
+    elif isinstance(message, msg.Failed):
+        _failed(raft, message, now_ms)
+    elif not isinstance(message, msg.Tick):
         _rare(raft, message, now_ms)
 
 

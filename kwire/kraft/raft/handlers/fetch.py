@@ -180,6 +180,9 @@ def role_changed(raft: RaftState) -> None:
 def poll_waiting(raft: RaftState, now_ms: int) -> int:
     """Answer what can be answered; when the next one's time is over."""
     waiting = raft.waiting_fetches
+    if not waiting:
+        raft.wake_fetches = False
+        return FOREVER_MS
     while raft.wake_fetches:
         raft.wake_fetches = False
         for reply_to, entry in list(waiting.items()):

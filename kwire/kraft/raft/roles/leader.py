@@ -109,6 +109,9 @@ class Leader(Role):
         for replica in before.values():
             self.observers[replica.key] = replica
         self.voter_ids = tuple(self.voters)
+        self._fetches_needed = fetches_for_check_quorum(
+            len(self.voters), self.is_voter(self._local)
+        )
 
     def is_voter(self, key: ReplicaKey) -> bool:
         replica = self.voters.get(key.id)
@@ -148,12 +151,13 @@ class Leader(Role):
         if key.id < 0:
             return False
         self.voter_alive(key, now_ms)
-        self.replica(key).fetched(offset, leader_end_offset, now_ms)
-        return self.is_voter(key) and self.update_high_watermark()
+        replica = self.replica(key)
+        replica.fetched(offset, leader_end_offset, now_ms)
+        return replica is self.voters.get(key.id) and self.update_high_watermark()
 
     def update_high_watermark(self) -> bool:
         """Only a record of this very epoch commits what came before it (Raft, 5.4.2)."""
-        offset = majority_offset(replica.end_offset for replica in self.voters.values())
+        offset = majority_offset([replica.end_offset for replica in self.voters.values()])
         if offset <= self.start_offset:
             return False
         if self.high_watermark is not None and offset <= self.high_watermark:
@@ -166,8 +170,7 @@ class Leader(Role):
         if key.id == self._local.id or not self.is_voter(key):
             return
         self._fetched[key.id] = None
-        needed = fetches_for_check_quorum(len(self.voters), self.is_voter(self._local))
-        if len(self._fetched) >= needed:
+        if len(self._fetched) >= self._fetches_needed:
             self._fetched.clear()
             self.check_quorum_at_ms = now_ms + self._check_quorum_ms
 
