@@ -49,14 +49,22 @@ class Pending(Generic[T]):
         if self.done:
             return False
         self._result = result
-        self._finish()
+        self.done = True
+        self._on_cancel = None
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback(self)
         return True
 
     def fail(self, error: Exception) -> bool:
         if self.done:
             return False
         self._error = error
-        self._finish()
+        self.done = True
+        self._on_cancel = None
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback(self)
         return True
 
     def cancel(self) -> bool:
@@ -92,13 +100,6 @@ class Pending(Generic[T]):
         if not self.done or self.cancelled:
             raise AssertionError("result() of a Pending that has none")
         return self._result  # type: ignore[return-value]
-
-    def _finish(self) -> None:
-        self.done = True
-        self._on_cancel = None
-        callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
-            callback(self)
 
 
 U = TypeVar("U")

@@ -23,7 +23,7 @@ from kwire.protocol.api_keys import API_KEYS, UNBUILT, ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 LISTENER = "controller"
-_RAFT_RIGHTS = {
+_RAFT_RIGHTS: dict[int, int] = {
     ApiKey.DESCRIBE_QUORUM: DESCRIBE,
     ApiKey.ADD_RAFT_VOTER: ALTER,
     ApiKey.REMOVE_RAFT_VOTER: ALTER,
@@ -35,7 +35,7 @@ class _RaftApi:
 
     @staticmethod
     def handle(context: RequestContext, request: Any) -> Any:
-        right = _RAFT_RIGHTS.get(ApiKey(context.api_key), CLUSTER_ACTION)
+        right = _RAFT_RIGHTS.get(context.api_key, CLUSTER_ACTION)
         if not context.authorize(right, CLUSTER, CLUSTER_NAME):
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         return context.node.metadata.raft_request(request, context)

@@ -85,7 +85,8 @@ class BufferPool:
         self.replaced = 0
         self._shared = bytearray(RECEIVE_BUFFER_BYTES)
         self._large = bytearray()
-        self._received = self._shared
+        self.received = self._shared
+        """The buffer that the last read went into."""
         self._returned: list[bytearray] = []
         self._free: dict[int, list[bytearray]] = {size: [] for size in POOLED_SIZES}
         self._free_bytes = 0
@@ -100,24 +101,21 @@ class BufferPool:
             large = self._large
             if len(large) < expected_bytes or is_kept(large):
                 large = self._large = self.take(expected_bytes, expected_bytes)
-            self._received = large
+            self.received = large
             return large
-        if is_kept(self._shared):
-            self._shared = bytearray(RECEIVE_BUFFER_BYTES)
+        shared = self._shared
+        if is_kept(shared):
+            shared = self._shared = bytearray(RECEIVE_BUFFER_BYTES)
             self.replaced += 1
-        self._received = self._shared
-        return self._shared
-
-    def received(self) -> bytearray:
-        """The buffer that the last read went into."""
-        return self._received
+        self.received = shared
+        return shared
 
     def claim(self, wanted_bytes: int, held_bytes: int) -> bytearray | None:
         """The large buffer of the last read, for a frame that begins at its start, as if it came
         from `take`; None when the last read went elsewhere, or the frame is larger, or too little
         of it has arrived to hold so much memory for it."""
         large = self._large
-        if self._received is not large or not wanted_bytes <= len(large) <= 4 * held_bytes:
+        if self.received is not large or not wanted_bytes <= len(large) <= 4 * held_bytes:
             return None
         self._large = bytearray()
         return large

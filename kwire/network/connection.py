@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from struct import Struct
 from typing import Any
 
 from kwire.network.buffers import LARGE_RECEIVE_BYTES_MAX, RESERVED_FROM_BYTES, BufferPool
 
 SIZE_PREFIX_BYTES = 4
+_SIZE = Struct(">i").unpack_from
 Buffer = bytes | bytearray | memoryview
 
 
@@ -59,7 +61,7 @@ class FrameConnection(asyncio.BufferedProtocol):
             self._filled = 0  # whatever still arrives is dropped, in place
             return
         if partial is None:
-            with memoryview(self._pool.received()) as view:
+            with memoryview(self._pool.received) as view:
                 self._cut(view, nbytes)
         else:
             self._filled += nbytes
@@ -90,10 +92,11 @@ class FrameConnection(asyncio.BufferedProtocol):
                 if left:
                     self._begin_partial(SIZE_PREFIX_BYTES, view[position:end])
                 return
-            body = position + SIZE_PREFIX_BYTES
-            size = int.from_bytes(view[position:body], "big", signed=True)
-            if not self._size_accepted(size):
+            (size,) = _SIZE(view, position)
+            if not self._frame_bytes_min <= size <= self.frame_bytes_max:
+                self._refuse_size(size)
                 return
+            body = position + SIZE_PREFIX_BYTES
             stop = body + size
             if stop > end:
                 self._begin_partial(SIZE_PREFIX_BYTES + size, view[position:end], not position)
@@ -101,12 +104,9 @@ class FrameConnection(asyncio.BufferedProtocol):
             self.frame_received(view[body:stop])
             position = stop
 
-    def _size_accepted(self, size: int) -> bool:
-        if self._frame_bytes_min <= size <= self.frame_bytes_max:
-            return True
+    def _refuse_size(self, size: int) -> None:
         self._refused = True
         self.frame_refused(f"frame of {size} bytes")
-        return False
 
     def _begin_partial(self, target: int, start: memoryview, in_front: bool = False) -> None:
         """Hold `start` of a frame; `in_front` says that it begins where the last read began."""
@@ -136,10 +136,12 @@ class FrameConnection(asyncio.BufferedProtocol):
         """What was asked for has arrived: the size field, a first piece, or the whole frame."""
         target = self._target
         if target == SIZE_PREFIX_BYTES:
-            size = int.from_bytes(partial, "big", signed=True)
+            (size,) = _SIZE(partial)
             self._partial = None
-            if self._size_accepted(size):
+            if self._frame_bytes_min <= size <= self.frame_bytes_max:
                 self._begin_partial(SIZE_PREFIX_BYTES + size, memoryview(partial))
+            else:
+                self._refuse_size(size)
             return
         if self._filled < target:
             larger = self._pool.take(target, self._filled)

@@ -266,7 +266,12 @@ def _set_tagged(struct: Struct, name: str, value: Any) -> None:
 
 def _initialiser(struct: schema.Struct, classes: dict[str, Any]) -> Any:
     """`__init__` with every field as a keyword that has the schema's default."""
-    namespace: dict[str, Any] = {"unset": ..., "checked": _checked_tagged}
+    tagged = frozenset(field.name for field in struct.fields if field.tag is not None)
+    namespace: dict[str, Any] = {
+        "unset": ...,
+        "known": tagged | {"unknown_tags"},
+        "refuse": _refuse_arguments,
+    }
     arguments, body = [], []
     for field in struct.fields:
         if field.tag is not None:
@@ -283,18 +288,17 @@ def _initialiser(struct: schema.Struct, classes: dict[str, Any]) -> Any:
         body.append(f"self.{field.name} = {default} if {field.name} is unset else {field.name}")
     keywords = ", ".join(["self", *(["*", *arguments] if arguments else []), "**tagged"])
     lines = [f"def __init__({keywords}):"]
-    body.append("self._tagged = checked(self, tagged) if tagged else None")
+    body += [
+        "if tagged and not tagged.keys() <= known: refuse(self, tagged.keys() - known)",
+        "self._tagged = tagged or None",
+    ]
     lines += [f"    {line}" for line in body]
     exec(compile("\n".join(lines), f"<{struct.name}>", "exec"), namespace)
     return namespace["__init__"]
 
 
-def _checked_tagged(struct: Struct, values: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of a constructor that are no fields outside of the tag section."""
-    for name in values:
-        if name not in struct.FIELDS and name != "unknown_tags":
-            raise TypeError(f"{struct.NAME} has no field {name}")
-    return values
+def _refuse_arguments(struct: Struct, names: set[str]) -> None:
+    raise TypeError(f"{struct.NAME} has no field {min(names)}")
 
 
 def _same_bytes(left: Any, right: Any) -> bool:

@@ -20,12 +20,11 @@ from typing import Any
 from kwire.protocol import budget, schema
 from kwire.protocol.errors import EncodeError, UnsupportedVersionError
 from kwire.protocol.source import FORMATS, Writer, is_flexible
-from kwire.protocol.varint import ONE_BYTE, encode_uvarint
+from kwire.protocol.varint import ONE_BYTE, encode_uvarint, read_uvarint
 
 __all__ = ["build_encoder"]
 
 _TAG_OF = itemgetter(0)
-_TAG_HEAD = PackStruct("BB").pack
 
 
 def build_encoder(message: schema.Message, version: int, classes: dict[str, Any]) -> Any:
@@ -33,21 +32,26 @@ def build_encoder(message: schema.Message, version: int, classes: dict[str, Any]
     return _EncoderWriter(message, version, classes).build()
 
 
-def write_tags(append: Any, tags: list[tuple[int, bytes]]) -> None:
-    """The tag section of a struct, in ascending order; EncodeError for a tag twice."""
+def tag_head(tag: int, size_bytes: int) -> bytes:
+    """What stands before the value of a tagged field."""
+    return encode_uvarint(tag) + encode_uvarint(size_bytes)
+
+
+def write_tags(append: Any, known: list[bytes], unknown: list[tuple[int, bytes]]) -> None:
+    """The tag section of a struct, in ascending order; EncodeError for a tag twice.
+
+    `known` are the tagged fields that the schema knows, each with its head.
+    """
+    tags = [(read_uvarint(field, 0)[0], field) for field in known]
+    tags += [(tag, tag_head(tag, len(data)) + data if tag >= 0 else b"") for tag, data in unknown]
     tags.sort(key=_TAG_OF)
     append(encode_uvarint(len(tags)))
     last = -1
-    for tag, data in tags:
+    for tag, field in tags:
         if tag <= last:
             raise EncodeError(f"tag {tag} is negative or twice in one struct")
         last = tag
-        size = len(data)
-        if tag < 128 and size < 128:
-            append(_TAG_HEAD(tag, size))
-        else:
-            append(encode_uvarint(tag) + encode_uvarint(size))
-        append(data)
+        append(field)
 
 
 def explain(message: Any, version: int, error: Exception) -> str:
@@ -96,6 +100,7 @@ class _EncoderWriter(Writer):
             Unsupported=UnsupportedVersionError,
             pack=pack,
             size_of=records_size_bytes,
+            tag_head=tag_head,
             uvarint=encode_uvarint,
             write_tags=write_tags,
         )
@@ -197,9 +202,9 @@ class _EncoderWriter(Writer):
             self._emit(run)
             found, tags = self.fresh("d"), self.fresh("t")
             self.line(f"{found} = {owner}._tagged")
-            self.line(f"{tags} = list({found}.get('unknown_tags', ()))")
+            self.line(f"{tags} = []")
             outer = self._append
-            for field in fields:
+            for field in sorted(fields, key=lambda field: field.tag or 0):
                 value, pieces = self.fresh("v"), self.fresh("w")
                 self._append = f"{pieces}.append"
                 with self.block(f"if '{field.name}' in {found}:"):
@@ -211,18 +216,24 @@ class _EncoderWriter(Writer):
                         self.line(f"{pieces} = []")
                         self._field(field, value, in_tag=True)
                         self._flush()
-                        self.line(f"{tags}.append(({field.tag}, b''.join({pieces})))")
+                        self.line(f"{value} = b''.join({pieces})")
+                        self.line(f"{tags}.append(tag_head({field.tag}, len({value})) + {value})")
             self._append = outer
-            self.line(f"write_tags({outer}, {tags})")
+            with self.block(f"if 'unknown_tags' in {found}:"):
+                self.line(f"write_tags({outer}, {tags}, {found}['unknown_tags'])")
+            with self.block("else:"):
+                self.line(f"{outer}(BYTES[len({tags})])")
+                self.line(f"{outer}(b''.join({tags}))")
         with self.block("else:"):
             self._emit([*run, ("B", "0")])
 
     def _fixed_tag(self, field: schema.Field, tags: str, value: str) -> None:
-        """Append a tagged field of fixed size."""
-        characters = FORMATS[field.type]
-        packer = PackStruct(">" + characters).pack
-        name = self.constant("P_" + characters.replace("?", "t"), packer)
-        self.line(f"{tags}.append(({field.tag}, {name}({value})))")
+        """Append a tagged field of fixed size with its head."""
+        layout = PackStruct(">" + FORMATS[field.type])
+        head = tag_head(field.tag or 0, layout.size)
+        characters = f"{len(head)}s{FORMATS[field.type]}"
+        name = self.constant(f"P_{characters}".replace("?", "t"), PackStruct(">" + characters).pack)
+        self.line(f"{tags}.append({name}({head!r}, {value}))")
 
     # Fields
 

@@ -114,7 +114,7 @@ def encode_request(
     """A whole frame, size included, as buffers to be written one after another."""
     parts = request.encode_parts(version)
     name = b"" if client_id is None else client_id.encode()
-    tail = name + b"\0" if has_flexible_request_header(api_key, version) else name
+    tail = name + b"\0" if version >= _FLEXIBLE_FROM.get(api_key, NEVER) else name
     size = 10 + len(tail) + (len(parts[0]) if len(parts) == 1 else sum(map(len, parts)))
     length = -1 if client_id is None else len(name)
     try:

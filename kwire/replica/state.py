@@ -278,7 +278,7 @@ class ReplicaState:
 
     def _follower_fetched(self, event: FollowerFetched, now_ms: int) -> list[Effect]:
         progress = self.followers.get(event.replica_id)
-        if progress is None or not self.is_leader:
+        if progress is None or self.leader_id != self.broker_id:
             return []
         if 0 <= event.replica_epoch < progress.replica_epoch:
             return []  # an earlier life of that broker

@@ -65,6 +65,7 @@ class Heartbeats:
         self.session_timeout_ms = session_timeout_ms
         self._sessions: dict[int, _Session] = {}
         self._contacts: dict[int, tuple[int, int]] = {}  # broker id -> (epoch, last contact)
+        self._silent_since_ms: int | None = None  # the oldest contact, once it was asked for
         self._away_until_ms = 0
 
     def reset(
@@ -77,6 +78,7 @@ class Heartbeats:
         of the node that led the quorum before: it was heard of when that leader was."""
         self._sessions = {}
         self._contacts = {}
+        self._silent_since_ms = None
         self._away_until_ms = now_ms  # before that it was not for us to end sessions
         leader_id, leader_heard_ms = leader_heard or (-1, now_ms)
         for broker in brokers.values():
@@ -97,10 +99,12 @@ class Heartbeats:
     def heard_of(self, broker_id: int, epoch: int, now_ms: int) -> None:
         """A heartbeat of the registered broker arrived."""
         self._contacts[broker_id] = (epoch, now_ms)
+        self._silent_since_ms = None
 
     def end_session(self, broker_id: int) -> None:
         """Nothing more will be heard of this incarnation."""
         self._contacts.pop(broker_id, None)
+        self._silent_since_ms = None
 
     def fence(self, broker_id: int) -> None:
         """The broker's session is over."""
@@ -150,8 +154,9 @@ class Heartbeats:
         """When the next session ends, or None."""
         if not self._contacts:
             return None
-        silent_since_ms = min([contact_ms for _, contact_ms in self._contacts.values()])
-        return max(silent_since_ms + self.session_timeout_ms + 1, self._away_until_ms)
+        if self._silent_since_ms is None:
+            self._silent_since_ms = min(contact_ms for _, contact_ms in self._contacts.values())
+        return max(self._silent_since_ms + self.session_timeout_ms + 1, self._away_until_ms)
 
     def stale_broker(self, now_ms: int) -> tuple[int, int] | None:
         """(id, epoch) of the broker that was silent longest, if its session is over."""

@@ -395,7 +395,7 @@ class SimulatedTransport(asyncio.Transport):
         if self._lost or peer is None or peer._lost or peer._protocol is None:
             return
         network, unsent = self._network, self._unsent
-        if network.is_blocked(self.host.name, peer.host.name, self.port):
+        if network._blocked and network.is_blocked(self.host.name, peer.host.name, self.port):
             return
         while unsent and not peer._reading_paused and not peer._lost:
             peer._receive(unsent)
@@ -427,18 +427,20 @@ class SimulatedTransport(asyncio.Transport):
                 size = len(buffer)
                 if limit < size:
                     size = limit
-                _move(incoming, buffer, size)
+                if size == len(incoming[0]):
+                    buffer[:size] = incoming.popleft()
+                else:
+                    _move(incoming, buffer, size)
                 protocol.buffer_updated(size)
             # As a real loop has by now: a view of it that is alive is one that somebody keeps.
-            self._poison(protocol, size)
+            if not self._closing and not self._lost:
+                self._poison(protocol, size)
         else:
             data = bytearray(limit)
             _move(incoming, memoryview(data), limit)
             protocol.data_received(bytes(data))
 
     def _poison(self, protocol: asyncio.BufferedProtocol, size: int) -> None:
-        if self._closing or self._lost:
-            return
         with memoryview(protocol.get_buffer(-1)) as free:
             if size > len(free):
                 size = len(free)

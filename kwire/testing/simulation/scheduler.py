@@ -43,7 +43,7 @@ class Simulation:
         self.now = 0.0
         self.random = SeededRandom(seed)
         self._draw_millionths = self.random.drawer(1_000_000)
-        self._draw_rank = self.random.drawer(1 << 30)  # of timers that are due at the same time
+        self._draw_rank = self.random.drawer(1 << 30)  # among timers that are due together
         self.hosts: dict[str, SimulatedHost] = {}
         self.transcript: list[str] = []
         self.failures: list[str] = []

@@ -213,7 +213,7 @@ def test_a_large_frame_stays_where_its_first_read_put_it() -> None:
     frame = framed(b"y" * 999_000)
     feed(connection, frame, 1 << 30)
     feed(connection, frame[:600_000], 1 << 30)
-    assert connection._partial is pool.received()
+    assert connection._partial is pool.received
     feed(connection, frame[600_000:] + framed(b"z"), 1 << 30)
     assert connection.frames == [frame[4:], frame[4:], b"z"]
 
@@ -224,4 +224,4 @@ def test_a_large_buffer_is_not_held_for_a_few_bytes() -> None:
     for connection in connections:
         feed(connection, framed(b"y" * 3_999_000), 1 << 30)
         feed(connection, framed(b"y" * 3_999_000)[:1000], 1 << 30)
-        assert connection._partial is not pool.received()
+        assert connection._partial is not pool.received
