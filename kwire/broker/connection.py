@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kwire.broker.context import DISCONNECT, NO_REPLY, RequestContext
@@ -266,7 +267,7 @@ class BrokerConnection(FrameConnection):
         self._slots.append(slot)
         if not context.effects_done or len(self._slots) >= UNANSWERED_REQUESTS_MAX:
             self._blocking = slot
-        pending.add_done_callback(lambda done: self._pending_done(slot, done))
+        pending.add_done_callback(partial(self._pending_done, slot))
 
     def _pending_done(self, slot: _Slot, pending: Pending[Any]) -> None:
         if self._closed:

@@ -108,6 +108,10 @@ class FetchTarget:
         """Answer with what was found; None forgets it."""
         self.found = found
         self._answer = None
+        if found is None:
+            return
+        self.records_bytes = found.size_bytes
+        self.counted_bytes = found.counted_bytes
 
     @property
     def is_known(self) -> bool:
@@ -286,7 +290,7 @@ class FetchRead:
         """At the end of what is shown there is nothing: usual, and answered without a file."""
         committed = isolation is Isolation.COMMITTED
         high_watermark = log.high_watermark
-        slices = FetchSlices(
+        nothing = FetchSlices(
             [],
             0,
             high_watermark,
@@ -295,7 +299,9 @@ class FetchRead:
             log.log_start_offset,
             [] if committed else None,
         )
-        self._fill(target, slices)
+        target.take(nothing)
+        if self._limits.replica_id >= 0:
+            self._follower_is_at(target, nothing)
 
     def _fill(self, target: FetchTarget, slices: FetchSlices) -> None:
         self._found(target, slices)
@@ -304,8 +310,6 @@ class FetchRead:
 
     def _found(self, target: FetchTarget, slices: FetchSlices) -> None:
         target.take(slices)
-        target.records_bytes = slices.size_bytes
-        target.counted_bytes = slices.counted_bytes
         self.total_bytes += slices.counted_bytes
         self._left_bytes -= slices.counted_bytes
 

@@ -17,18 +17,11 @@ COMPACT_AT = 1024
 class Deadline:
     """One entry of the heap; `cancel()` forgets it."""
 
-    __slots__ = ("_heap", "at_s", "callback", "order")
+    __slots__ = ("_heap", "callback")
 
-    def __init__(
-        self, heap: DeadlineHeap, at_s: float, order: int, callback: Callable[[], None]
-    ) -> None:
+    def __init__(self, heap: DeadlineHeap, callback: Callable[[], None]) -> None:
         self._heap = heap
-        self.at_s = at_s
-        self.order = order
         self.callback: Callable[[], None] | None = callback
-
-    def __lt__(self, other: Deadline) -> bool:
-        return (self.at_s, self.order) < (other.at_s, other.order)
 
     def cancel(self) -> None:
         """Never run the callback; does nothing once it ran."""
@@ -42,7 +35,7 @@ class DeadlineHeap:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._heap: list[Deadline] = []
+        self._heap: list[tuple[float, int, Deadline]] = []  # (when, order of adding, entry)
         self._order = 0
         self._forgotten = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -56,8 +49,8 @@ class DeadlineHeap:
         """Run `callback()` in `delay_ms` milliseconds."""
         self._order += 1
         at_s = self._loop.time() + delay_ms / 1000
-        deadline = Deadline(self, at_s, self._order, callback)
-        heapq.heappush(self._heap, deadline)
+        deadline = Deadline(self, callback)
+        heapq.heappush(self._heap, (at_s, self._order, deadline))
         if self._timer is None or at_s < self._timer_at_s:
             self._arm()
         return deadline
@@ -66,7 +59,7 @@ class DeadlineHeap:
         """An entry was cancelled; its memory goes when half of the heap are such."""
         self._forgotten += 1
         if self._forgotten > COMPACT_AT and self._forgotten * 2 > len(self._heap):
-            self._heap = [entry for entry in self._heap if entry.callback is not None]
+            self._heap = [entry for entry in self._heap if entry[2].callback is not None]
             heapq.heapify(self._heap)
             self._forgotten = 0
 
@@ -83,24 +76,24 @@ class DeadlineHeap:
             self._timer.cancel()
             self._timer = None
         heap = self._heap
-        while heap and heap[0].callback is None:
+        while heap and heap[0][2].callback is None:
             heapq.heappop(heap)
             self._forgotten -= 1
         if heap:
-            self._timer_at_s = heap[0].at_s
+            self._timer_at_s = heap[0][0]
             self._timer = self._loop.call_at(self._timer_at_s, self._run)
 
     def _run(self) -> None:
         self._timer = None
         heap = self._heap
         now_s = self._loop.time()
-        while heap and (heap[0].callback is None or heap[0].at_s <= now_s):
-            entry = heapq.heappop(heap)
-            callback = entry.callback
+        while heap and (heap[0][2].callback is None or heap[0][0] <= now_s):
+            deadline = heapq.heappop(heap)[2]
+            callback = deadline.callback
             if callback is None:
                 self._forgotten -= 1
                 continue
-            entry.callback = None
+            deadline.callback = None
             callback()
             heap = self._heap
         self._arm()

@@ -110,6 +110,7 @@ class RaftDriver:
             self.feed.add(self.runner)
         self.snapshotter = Snapshotter(self, policy or SnapshotPolicy(), scheduler)
         self._performers: dict[type, Callable[[Any], None]] = {
+            fx.PersistElection: self._persist,
             fx.AppendControl: self._append_control,
             fx.AppendBatch: self._append_batch,
             fx.AppendFetched: self._append_fetched,
@@ -280,10 +281,7 @@ class RaftDriver:
         try:
             while self._queue and not self._is_blocked and not self._closed:
                 effect = self._queue.popleft()
-                if isinstance(effect, fx.PersistElection):
-                    self._persist(effect)
-                else:
-                    self._performers[type(effect)](effect)
+                self._performers[type(effect)](effect)
         except Exception as error:
             self.fail(error)
         finally:

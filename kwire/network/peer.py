@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from struct import Struct
 from typing import Any
 
 from kwire.clock import Random
@@ -30,6 +31,8 @@ API_VERSIONS_KEY = 18
 API_VERSIONS_VERSION = 3
 FRAME_BYTES_MAX = 100 * 1024 * 1024
 QUEUED_REQUESTS_MAX = 1000
+
+_CORRELATION = Struct(">i").unpack_from
 
 LocalHandler = Callable[[int, int, Any], Pending[Any]]
 Resolver = Callable[[int], tuple[str, int] | None]
@@ -97,13 +100,13 @@ class _Link:
         self._closed = False
 
     def submit(self, request: _Request) -> None:
+        if self._versions is not None:
+            self._write(request)
+            return
         if len(self._waiting) >= QUEUED_REQUESTS_MAX:
             request.fail(
                 ErrorCode.NETWORK_EXCEPTION, f"too many requests queued for node {self._node_id}"
             )
-            return
-        if self._versions is not None:
-            self._write(request)
             return
         self._waiting.append(request)
         if self._connection is None and self._connecting is None:
@@ -157,12 +160,7 @@ class _Link:
             if not request.pending.done:
                 self._write(request)
 
-    def _version_for(self, request: _Request) -> int | None:
-        if request.version is not None:
-            return request.version
-        chosen = self._chosen.get(request.api_key)
-        if chosen is not None:
-            return chosen
+    def _choose_version(self, request: _Request) -> int | None:
         theirs = (self._versions or {}).get(request.api_key)
         if theirs is None:
             return None
@@ -175,7 +173,9 @@ class _Link:
 
     def _write(self, request: _Request) -> None:
         assert self._connection is not None
-        version = self._version_for(request)
+        version = request.version
+        if version is None:
+            version = self._chosen.get(request.api_key) or self._choose_version(request)
         if version is None:
             request.fail(
                 ErrorCode.UNSUPPORTED_VERSION,
@@ -196,7 +196,7 @@ class _Link:
         )
 
     def answered(self, view: memoryview) -> None:
-        correlation_id = int.from_bytes(view[:4], "big", signed=True)
+        (correlation_id,) = _CORRELATION(view)
         request = self._sent.pop(correlation_id, None)
         try:
             if request is None or request.version is None:

@@ -65,9 +65,9 @@ class FollowerSession:
                 )
             )
         forgotten: dict[bytes, list[int]] = {}
-        for topic_id, index in known:
-            if (topic_id, index) not in wanted:
-                forgotten.setdefault(topic_id, []).append(index)
+        for key in known:
+            if key not in wanted:
+                forgotten.setdefault(key[0], []).append(key[1])
         request.topics = [  # type: ignore[attr-defined]
             message.FetchTopic(topic_id=topic_id, partitions=partitions)
             for topic_id, partitions in topics.items()

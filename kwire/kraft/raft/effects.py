@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from kwire.kraft.raft.election import ElectionState
-from kwire.kraft.raft.types import Node, OffsetAndEpoch
+from kwire.kraft.raft.types import Node, OffsetAndEpoch, value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PersistElection:
     """Write `quorum-state` durably before anything that follows."""
 
@@ -17,7 +16,7 @@ class PersistElection:
     kraft_version: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AppendControl:
     """Build and append one control batch: (control record type, message) each."""
 
@@ -26,7 +25,7 @@ class AppendControl:
     records: tuple[tuple[int, Any], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AppendBatch:
     """Append the leader's own data batch, whose offsets and epoch are to be stamped."""
 
@@ -35,7 +34,7 @@ class AppendBatch:
     batch: bytes | bytearray
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AppendFetched:
     """Append whole batches from the leader as they are."""
 
@@ -43,21 +42,21 @@ class AppendFetched:
     batches: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TruncateTo:
     """Remove the records from `end_offset` on."""
 
     end_offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StartAt:
     """Empty the log and start it at a stored snapshot."""
 
     snapshot: OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DeleteBefore:
     """Start the log at `snapshot`, delete older segments and the snapshots `gone`."""
 
@@ -65,14 +64,14 @@ class DeleteBefore:
     gone: tuple[OffsetAndEpoch, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Flush:
     """Make everything that was appended durable; report `Flushed(token)`. No barrier."""
 
     token: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Send:
     """Send a request; report `Response` or `Failed` with this correlation."""
 
@@ -81,7 +80,7 @@ class Send:
     request: Any
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Reply:
     """Answer a request."""
 
@@ -89,7 +88,7 @@ class Reply:
     response: Any
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReplyRecords:
     """Answer a Fetch: put up to `bytes_max` of records from `offset` into its only partition."""
 
@@ -99,7 +98,7 @@ class ReplyRecords:
     bytes_max: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReplySnapshot:
     """Answer a FetchSnapshot: size and bytes of a stored snapshot from `position` on.
 
@@ -113,7 +112,7 @@ class ReplySnapshot:
     bytes_max: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class WriteSnapshot:
     """Write a piece of a snapshot that is being fetched; position 0 starts it anew."""
 
@@ -122,28 +121,28 @@ class WriteSnapshot:
     chunk: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FreezeSnapshot:
     """A fetched snapshot is complete: make it durable, report `SnapshotStored`."""
 
     snapshot: OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Commit:
     """The high watermark has moved to `offset`."""
 
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LoadSnapshot:
     """The state machine must forget its state and load this snapshot."""
 
     snapshot: OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LeaderChanged:
     """Another leader or epoch. With this node's id it means: lead from now on, everything up to
     the start of the epoch is committed."""
@@ -152,7 +151,7 @@ class LeaderChanged:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Upgraded:
     """The answer to `UpgradeVersion`: code 0 and the offset after its records, or an error."""
 

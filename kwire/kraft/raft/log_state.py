@@ -65,8 +65,10 @@ class LogState:
 
     def append(self, base_offset: int, last_offset: int, epoch: int) -> None:
         """A batch was appended."""
-        check(base_offset == self.end_offset, f"append at {base_offset}, end {self.end_offset}")
-        check(epoch >= self.last_epoch, f"append of epoch {epoch} after {self.last_epoch}")
+        if base_offset != self.end_offset:
+            check(False, f"append at {base_offset}, end {self.end_offset}")
+        if epoch < self.last_epoch:
+            check(False, f"append of epoch {epoch} after {self.last_epoch}")
         if not self.epochs or self.epochs[-1][0] < epoch:
             self.epochs.append((epoch, base_offset))
         self.end_offset = last_offset + 1
@@ -127,7 +129,8 @@ class LogState:
 
     def validate(self, offset: int, epoch: int) -> Validated:
         """Judge a follower's end offset and the epoch of its last record."""
-        latest, earliest = self.latest_snapshot, self.earliest_snapshot
+        snapshots = self.snapshots
+        earliest, latest = (snapshots[0], snapshots[-1]) if snapshots else (None, None)
         if offset == 0 and latest is not None and latest != BOOTSTRAP_SNAPSHOT:
             return Validated(Position.SNAPSHOT, latest)
         if self.start_offset == 0 and offset == 0 and epoch == 0:

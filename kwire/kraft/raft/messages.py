@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from kwire.kraft.raft.types import OffsetAndEpoch
+from kwire.kraft.raft.types import OffsetAndEpoch, value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Tick:
     """Time has passed."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Request:
     """A request of another node or a client.
 
@@ -28,14 +27,14 @@ class Request:
     wall_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Cancel:
     """Whoever sent the request with this `reply_to` no longer waits."""
 
     reply_to: Any
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Response:
     """The response to the request of a `Send` effect."""
 
@@ -43,7 +42,7 @@ class Response:
     response: Any
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Failed:
     """The request of a `Send` effect got no response; `code` is Kafka's error code for why."""
 
@@ -51,7 +50,7 @@ class Failed:
     code: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Append:
     """The leader's state machine appends one batch of `record_count` records.
 
@@ -63,21 +62,21 @@ class Append:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Flushed:
     """The `Flush` effect with this token is done: what it covered is durable."""
 
     token: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SnapshotCreated:
     """The state machine has written a snapshot of its committed state."""
 
     snapshot: OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SnapshotStored:
     """A snapshot fetched from the leader is complete and durable (after `FreezeSnapshot`).
 
@@ -89,26 +88,26 @@ class SnapshotStored:
     kraft_version: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DeletePrefix:
     """Retention asks that the log starts at this snapshot."""
 
     snapshot: OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Resign:
     """The state machine gives up leadership of `epoch` (it cannot go on)."""
 
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Shutdown:
     """The node stops: a leader resigns, nothing new is started."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class UpgradeVersion:
     """Raise kraft.version to `level` (UpdateFeatures); answered with an `Upgraded` effect."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kwire.clock import Random
-from kwire.kraft.raft.types import Node
+from kwire.kraft.raft.types import Node, value
 
 
-@dataclass
+@dataclass(slots=True)
 class _Connection:
     node: Node
     correlation: int | None = None
@@ -16,7 +16,7 @@ class _Connection:
     backoff_until_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Outstanding:
     """A request that was sent and not answered."""
 

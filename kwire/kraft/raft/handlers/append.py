@@ -92,10 +92,8 @@ def leader_committed(raft: RaftState, leader: Leader) -> None:
 
 
 def commit(raft: RaftState, offset: int) -> None:
-    check(
-        offset <= raft.log.end_offset,
-        f"high watermark {offset} above the log's end {raft.log.end_offset}",
-    )
+    if offset > raft.log.end_offset:
+        check(False, f"high watermark {offset} above the log's end {raft.log.end_offset}")
     if offset > raft.log.high_watermark:
         raft.log.high_watermark = offset
         raft.emit(fx.Commit(offset))

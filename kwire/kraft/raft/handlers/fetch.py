@@ -9,7 +9,6 @@ are refused, as by Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kwire.kraft.raft import effects as fx
@@ -26,6 +25,7 @@ from kwire.kraft.raft.types import (
     OffsetAndEpoch,
     ReplicaKey,
     check,
+    value,
 )
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
@@ -37,7 +37,7 @@ WAITING_FETCHES_MAX = 10_000
 KRAFT_NODE_ENDPOINTS_VERSION = 17
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class WaitingFetch:
     """A Fetch that found nothing to send yet."""
 
