@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
 from typing import Protocol
 
 
@@ -59,7 +58,7 @@ class SeededRandom:
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
-        self._bits = self._random.getrandbits
+        self.bits = self._random.getrandbits  # that many random bits as a number
 
     def random_bytes(self, size_bytes: int) -> bytes:
         return self._random.randbytes(size_bytes)
@@ -68,22 +67,9 @@ class SeededRandom:
         # What randrange does and draws, at a third of its cost: simulations draw all the time.
         if limit < 1:
             raise ValueError(f"nothing is below {limit}")
-        bits = self._bits
+        bits = self.bits
         width = limit.bit_length()
         drawn = bits(width)
         while drawn >= limit:
             drawn = bits(width)
         return drawn
-
-    def drawer(self, limit: int) -> Callable[[], int]:
-        """A function that draws as `below(limit)` does, for a limit that stays the same."""
-        bits = self._bits
-        width = limit.bit_length()
-
-        def draw() -> int:
-            drawn = bits(width)
-            while drawn >= limit:
-                drawn = bits(width)
-            return drawn
-
-        return draw

@@ -203,14 +203,14 @@ class FetchRead:
             target = targets[self._at]
             try:
                 found = self._read(target)
-                if isinstance(found, Pending):
-                    if not found.done:
-                        self._waiting = found
-                        self._take_bytes()
-                        found.add_done_callback(self._continue)
-                        return
-                    found = found.result()
                 if found is not None:
+                    if isinstance(found, Pending):
+                        if not found.done:
+                            self._waiting = found
+                            self._take_bytes()
+                            found.add_done_callback(self._continue)
+                            return
+                        found = found.result()
                     self._fill(target, found)
             except KafkaError as error:
                 self._refuse(target, error)

@@ -396,7 +396,8 @@ class Node:
             for broker_id, (old, new) in delta.brokers.items():
                 if old is not None and (new is None or new.endpoints != old.endpoints):
                     self.peers.disconnect(broker_id)
-            self.lost_brokers.applied(delta, self._now_ms())
+            if delta.brokers:
+                self.lost_brokers.applied(delta, self._now_ms())
             self.replicas.apply(delta, image)
             self.replication.applied(delta)
             self.log_directories.applied(delta)

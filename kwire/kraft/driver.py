@@ -179,7 +179,9 @@ class RaftDriver:
         except Exception as error:
             self.fail(error)
             return
-        self._perform(effects)
+        self._queue.extend(effects)
+        self._drain()
+        self.arm()
 
     def step(self, message: msg.Message) -> None:
         """One message to raft. Only `Append` raises (KafkaError, not the leader)."""
@@ -192,7 +194,9 @@ class RaftDriver:
         except Exception as error:
             self.fail(error)
             return
-        self._perform(effects)
+        self._queue.extend(effects)
+        self._drain()
+        self.arm()
 
     def request(self, request: Any, version: int, *, listener: str) -> Pending[Any]:
         """A request for raft that came in by this listener (Vote, Fetch, DescribeQuorum, ...)."""
@@ -268,11 +272,6 @@ class RaftDriver:
             self._on_fatal(error)
 
     # ---- effects
-
-    def _perform(self, effects: list[fx.Effect]) -> None:
-        self._queue.extend(effects)
-        self._drain()
-        self.arm()
 
     def _drain(self) -> None:
         if self._is_draining or self._is_blocked:

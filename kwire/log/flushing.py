@@ -154,15 +154,20 @@ def sync_files(files: Files, request: SyncRequest) -> None:
     along what waits for it at the same moment (2,500 files of 500 partitions: 0.3 s instead of 8).
     Contents come before the directories that name them.
     """
-    jobs = [partial(files.fdatasync, handle) for handle in dict.fromkeys(request.handles)]
-    jobs += [partial(_sync_path, files, path) for path in dict.fromkeys(request.paths)]
+    handles, paths = dict.fromkeys(request.handles), dict.fromkeys(request.paths)
     directories = dict.fromkeys(request.directories)
-    entries = [partial(_sync_directory, files, directory) for directory in directories]
     is_parallel = getattr(files, "syncs_in_parallel", False)
-    if not is_parallel or len(jobs) + len(entries) < PARALLEL_SYNCS_MIN:
-        for job in (*jobs, *entries):
-            job()
+    if not is_parallel or len(handles) + len(paths) + len(directories) < PARALLEL_SYNCS_MIN:
+        for handle in handles:
+            files.fdatasync(handle)
+        for path in paths:
+            _sync_path(files, path)
+        for directory in directories:
+            _sync_directory(files, directory)
         return
+    jobs = [partial(files.fdatasync, handle) for handle in handles]
+    jobs += [partial(_sync_path, files, path) for path in paths]
+    entries = [partial(_sync_directory, files, directory) for directory in directories]
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(SYNC_THREADS, thread_name_prefix="kwire-sync-many") as threads:

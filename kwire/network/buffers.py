@@ -104,7 +104,10 @@ class BufferPool:
             self.received = large
             return large
         shared = self._shared
-        if is_kept(shared):
+        try:  # is_kept, which is asked for every read
+            shared.append(0)
+            shared.pop()
+        except BufferError:
             shared = self._shared = bytearray(RECEIVE_BUFFER_BYTES)
             self.replaced += 1
         self.received = shared

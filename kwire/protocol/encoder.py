@@ -100,7 +100,6 @@ class _EncoderWriter(Writer):
             Unsupported=UnsupportedVersionError,
             pack=pack,
             size_of=records_size_bytes,
-            tag_head=tag_head,
             uvarint=encode_uvarint,
             write_tags=write_tags,
         )
@@ -210,14 +209,14 @@ class _EncoderWriter(Writer):
                 with self.block(f"if '{field.name}' in {found}:"):
                     self.line(f"{value} = {found}['{field.name}']")
                     with self.block(f"if {self._differs(field, value)}:"):
-                        if field.type in FORMATS and field.type != "uuid" and not field.is_array:
+                        if field.type in FORMATS and not field.is_array:
                             self._fixed_tag(field, tags, value)
                             continue
                         self.line(f"{pieces} = []")
                         self._field(field, value, in_tag=True)
                         self._flush()
                         self.line(f"{value} = b''.join({pieces})")
-                        self.line(f"{tags}.append(tag_head({field.tag}, len({value})) + {value})")
+                        self._sized_tag(field, tags, value)
             self._append = outer
             with self.block(f"if 'unknown_tags' in {found}:"):
                 self.line(f"write_tags({outer}, {tags}, {found}['unknown_tags'])")
@@ -229,13 +228,27 @@ class _EncoderWriter(Writer):
 
     def _fixed_tag(self, field: schema.Field, tags: str, value: str) -> None:
         """Append a tagged field of fixed size with its head."""
+        if field.type == "uuid":
+            self._check_uuid(field, value)
         layout = PackStruct(">" + FORMATS[field.type])
         head = tag_head(field.tag or 0, layout.size)
         characters = f"{len(head)}s{FORMATS[field.type]}"
         name = self.constant(f"P_{characters}".replace("?", "t"), PackStruct(">" + characters).pack)
         self.line(f"{tags}.append({name}({head!r}, {value}))")
 
+    def _sized_tag(self, field: schema.Field, tags: str, value: str) -> None:
+        """Append a tagged field whose value has been encoded, with its head."""
+        tag = encode_uvarint(field.tag or 0)
+        with self.block(f"if len({value}) < 128:"):
+            self.line(f"{tags}.append({tag!r} + BYTES[len({value})] + {value})")
+        with self.block("else:"):
+            self.line(f"{tags}.append({tag!r} + uvarint(len({value})) + {value})")
+
     # Fields
+
+    def _check_uuid(self, field: schema.Field, name: str) -> None:
+        with self.block(f"if len({name}) != 16:"):
+            self.line(f"raise EncodeError('{self.label}: {field.name} is not 16 bytes')")
 
     def _field(self, field: schema.Field, value: str, *, in_tag: bool) -> None:
         nullable = schema.within(self._version, field.nullable)
@@ -253,8 +266,7 @@ class _EncoderWriter(Writer):
             if field.type == "uuid":
                 name = self.fresh("u")
                 self.line(f"{name} = {value}")
-                with self.block(f"if len({name}) != 16:"):
-                    self.line(f"raise EncodeError('{self.label}: {field.name} is not 16 bytes')")
+                self._check_uuid(field, name)
                 value = name
             self._put(FORMATS[field.type], value)
         else:

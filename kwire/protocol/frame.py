@@ -112,7 +112,7 @@ def encode_request(
     api_key: int, version: int, correlation_id: int, client_id: str | None, request: Any
 ) -> list[Any]:
     """A whole frame, size included, as buffers to be written one after another."""
-    parts = request.encode_parts(version)
+    parts: list[Any] = request.encode_parts(version)
     name = b"" if client_id is None else client_id.encode()
     tail = name + b"\0" if version >= _FLEXIBLE_FROM.get(api_key, NEVER) else name
     size = 10 + len(tail) + (len(parts[0]) if len(parts) == 1 else sum(map(len, parts)))

@@ -8,7 +8,7 @@ won and lost in the order of the changes (coordinators load and unload by them).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 from kwire.log.log_config import LogConfig
@@ -96,15 +96,8 @@ class ReplicaManager:
     def apply(self, delta: Any, image: Any) -> None:
         """A committed change of the metadata."""
         self._brokers = image.brokers
-        changes = sorted(
-            delta.partitions.values(), key=lambda change: (change.topic_name, change.index)
-        )
-        for change in changes:
-            if change.new is None:
-                self._remove(change.topic_id, change.index)
-        for change in changes:
-            if change.new is not None:
-                self._assign(change.topic_name, change.topic_id, change.index, change.new)
+        if delta.partitions:
+            self._change(delta.partitions.values())
         for resource_type, name in delta.configs:
             if resource_type == TOPIC_RESOURCE:
                 self.configure(name)
@@ -112,6 +105,15 @@ class ReplicaManager:
                 for topic in dict.fromkeys(partition.topic for partition in self):
                     self.configure(topic)
                 break
+
+    def _change(self, partitions: Iterable[Any]) -> None:
+        changes = sorted(partitions, key=lambda change: (change.topic_name, change.index))
+        for change in changes:
+            if change.new is None:
+                self._remove(change.topic_id, change.index)
+        for change in changes:
+            if change.new is not None:
+                self._assign(change.topic_name, change.topic_id, change.index, change.new)
 
     def configure(self, topic: str) -> None:
         """Hand the newest configs of a topic to the logs of its partitions."""

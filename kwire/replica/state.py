@@ -256,7 +256,7 @@ class ReplicaState:
         mark = self.log_end_offset
         replica_count = len(self.replicas)
         if replica_count > 1:
-            if len(self.isr) < min(self.min_isr, replica_count):
+            if len(self.isr) < self.min_isr and len(self.isr) < replica_count:
                 return []
             for replica, progress in self.followers.items():
                 if progress.log_end_offset < mark and (

@@ -197,20 +197,22 @@ class History:
     def until(self, condition: Callable[[], bool], limit_s: float, otherwise: str) -> None:
         """Run until it holds; a violation anywhere ends the run at once."""
         simulation, checkers = self.simulation, self.checkers
-        end = simulation.now + limit_s
-        next_look = simulation.now
+        step, failures = simulation.step, simulation.failures
+        now = next_look = simulation.now
+        end = now + limit_s
         while True:
-            if simulation.now >= next_look:
+            if now >= next_look:
                 if condition():
                     return
-                next_look = simulation.now + 0.02
-            if not simulation.step():
+                next_look = now + 0.02
+            if not step():
                 raise SimulationError("nothing left to do")
             if checkers.first is not None:
                 raise checkers.first
-            if simulation.failures:
-                raise SimulationError(simulation.failures[0])
-            if simulation.now > end:
+            if failures:
+                raise SimulationError(failures[0])
+            now = simulation.now
+            if now > end:
                 raise Violation(f"{otherwise} within {limit_s:.0f} s\n{self.cluster.describe()}")
 
     def _make_actors(self) -> None:

@@ -129,15 +129,13 @@ class RaftState:
         if alone and not isinstance(role, Candidate):
             self.become_prospective(now_ms)
         self._poll(now_ms)
-        return self._take()
+        effects, self.effects = self.effects, []
+        return effects
 
     def step(self, message: msg.Message, now_ms: int) -> list[fx.Effect]:
         """React to one message at a time; see the package's contract."""
         dispatch.handle(self, message, now_ms)
         self._poll(now_ms)
-        return self._take()
-
-    def _take(self) -> list[fx.Effect]:
         effects, self.effects = self.effects, []
         return effects
 

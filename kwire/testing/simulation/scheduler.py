@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 START_WALL_MS = 1_700_000_000_000
+MILLION = 1_000_000
+MILLION_BITS = MILLION.bit_length()
+RANKS = 1 << 30  # of timers that are due together
+RANK_BITS = RANKS.bit_length()
 
 
 class SimulationError(AssertionError):
@@ -42,8 +46,7 @@ class Simulation:
         self.seed = seed
         self.now = 0.0
         self.random = SeededRandom(seed)
-        self._draw_millionths = self.random.drawer(1_000_000)
-        self._draw_rank = self.random.drawer(1 << 30)  # among timers that are due together
+        self._bits = self.random.bits
         self.hosts: dict[str, SimulatedHost] = {}
         self.transcript: list[str] = []
         self.failures: list[str] = []
@@ -81,11 +84,21 @@ class Simulation:
 
     def uniform(self, low: float, high: float) -> float:
         """A random number in [low, high), in steps of a millionth of the range."""
-        return low + (high - low) * (self._draw_millionths() / 1_000_000)
+        bits = self._bits
+        drawn = bits(MILLION_BITS)
+        while drawn >= MILLION:  # as `SeededRandom.below`
+            drawn = bits(MILLION_BITS)
+        return low + (high - low) * (drawn / MILLION)
 
     def chance(self, per_million: int) -> bool:
         """True `per_million` times in a million; draws nothing when it is 0."""
-        return per_million > 0 and self._draw_millionths() < per_million
+        if per_million <= 0:
+            return False
+        bits = self._bits
+        drawn = bits(MILLION_BITS)
+        while drawn >= MILLION:
+            drawn = bits(MILLION_BITS)
+        return drawn < per_million
 
     # --- what loops call ---
 
@@ -101,7 +114,11 @@ class Simulation:
 
     def add_timer(self, when: float, handle: SimulatedHandle) -> None:
         self._sequence += 1
-        heappush(self._timers, (when, self._draw_rank(), self._sequence, handle))
+        bits = self._bits
+        rank = bits(RANK_BITS)
+        while rank >= RANKS:  # as `SeededRandom.below`
+            rank = bits(RANK_BITS)
+        heappush(self._timers, (when, rank, self._sequence, handle))
 
     def hold(self, loop: SimulatedLoop) -> None:
         """Run nothing of `loop` until `release`: its process is stopped, the world goes on."""
