@@ -49,7 +49,7 @@ class Pending(Generic[T]):
         if self.done:
             return False
         self._result = result
-        self.done = True
+        self.done = True  # as `_finish`: a call less for what is usual
         self._on_cancel = None
         callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
@@ -60,11 +60,7 @@ class Pending(Generic[T]):
         if self.done:
             return False
         self._error = error
-        self.done = True
-        self._on_cancel = None
-        callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
-            callback(self)
+        self._finish()
         return True
 
     def cancel(self) -> bool:
@@ -100,6 +96,13 @@ class Pending(Generic[T]):
         if not self.done or self.cancelled:
             raise AssertionError("result() of a Pending that has none")
         return self._result  # type: ignore[return-value]
+
+    def _finish(self) -> None:
+        self.done = True
+        self._on_cancel = None
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback(self)
 
 
 U = TypeVar("U")
