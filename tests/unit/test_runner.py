@@ -126,6 +126,22 @@ def test_pytest_group_runs_only_what_failed_again(tmp_path: pathlib.Path, contex
     assert "assert False == True" in result.notes[0]
 
 
+def test_a_crash_after_the_last_test_is_told_and_runs_all_again(
+    tmp_path: pathlib.Path, context: Context
+) -> None:
+    module = tmp_path / "test_crashes.py"
+    module.write_text(
+        "import atexit, os, pathlib\nSEEN = pathlib.Path(__file__).parent / 'seen'\n\n"
+        "def test_steady():\n    if not SEEN.exists():\n        SEEN.touch()\n"
+        "        atexit.register(os.abort)\n"
+    )
+    group = Group("g", pytest_group(str(module), extra=("--rootdir", str(tmp_path))), 60, real=True)
+    result = group.judged(context)
+    assert (result.passed, result.failed) == (1, 0)
+    assert result.notes[0].startswith("again: g: pytest ended with -6")
+    assert "Fatal Python error: Aborted" in result.notes[0]
+
+
 def test_the_end_of_the_verdict_names_what_failed() -> None:
     total = Result(3, 1, 1, ["t.a::b: assert 1\n    == 2", "skipped: x: no y", "again: z: slow"])
     lines = verdict_of(total).splitlines()
