@@ -85,7 +85,7 @@ def test_an_interrupt_before_anything_serves_is_no_traceback(
 
 @pytest.mark.parametrize("brokers", [1, 2, 3])
 def test_nobody_is_warned_of_what_the_command_sets_itself(brokers: int, tmp_path: Path) -> None:
-    """Two brokers have other replication factors than Kafka's defaults, also of what is not built."""
+    """Of two brokers: a replication factor of share groups, which are not built."""
     _prepare(tmp_path, brokers)
     for node_id in range(1, brokers + 1):
         properties = read_properties(str(tmp_path / f"broker-{node_id}.properties"))
