@@ -209,6 +209,7 @@ class SystemFiles:
         os.makedirs(path, exist_ok=True)
 
     def remove_directory(self, path: str) -> None:
+        # A partition's directory may be a link: that goes, the directory that it leads to stays.
         if os.path.islink(path):
             os.unlink(path)
         else:

@@ -91,6 +91,7 @@ class LogDirectory:
         self.cleaner_points: Offsets = {}
         self._lock = -1
         self.has_recovery_points = True
+        # The loop itself writes in `limit`, while a thread may be writing the same file (ADR 3).
         self._writing = threading.Lock()
         self._asked = 0  # how many writes of checkpoints were asked for
         self._newest: dict[str, int] = {}  # the number of each file's last one
@@ -117,7 +118,8 @@ class LogDirectory:
                 logger.warning("%s: %s", self._file(LOCK), error)
 
     def meta_properties(self) -> dict[str, str] | None:
-        """What `meta.properties` says, None without one; LogDirectoryError if it is damaged."""
+        """What `meta.properties` says, None without one. Raises LogDirectoryError if it is damaged
+        or of an unknown version, OSError if it cannot be read."""
         path = self._file(META_PROPERTIES)
         try:
             values = parse_properties(self.files.read_file(path))
@@ -136,9 +138,9 @@ class LogDirectory:
             ) from None
         return values
 
-    def name(self, found: Mapping[str, str], directory_id: bytes, wall_ms: int) -> None:
-        """Give a directory without `directory.id` one (those of Apache Kafka before 3.7 have
-        none), durably."""
+    def give_id(self, found: Mapping[str, str], directory_id: bytes, wall_ms: int) -> None:
+        """Add a `directory.id` durably to a `meta.properties` (`found`) that has none, as those of
+        Apache Kafka before 3.7. Raises OSError."""
         node_id = int(found.get("node.id", found.get("broker.id", "-1")))
         content = encode_meta_properties(
             found.get("cluster.id", ""), node_id, directory_id, wall_ms
@@ -147,7 +149,7 @@ class LogDirectory:
         self.directory_id = directory_id
 
     def begin(self) -> None:
-        """Read the checkpoints and whether the last stop was clean."""
+        """Read the checkpoints and whether the last stop was clean. Raises OSError."""
         path = self._file(CLEAN_SHUTDOWN)
         if self.files.exists(path):
             self.was_clean = True
@@ -182,6 +184,7 @@ class LogDirectory:
         """Logs are opened from here on: the last stop is no longer what they are as of.
 
         Until then a start that fails, or is stopped, leaves the directory as clean as it was.
+        Raises OSError.
         """
         if self.was_clean:
             self.files.unlink(self._file(CLEAN_SHUTDOWN))

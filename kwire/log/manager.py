@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from kwire.clock import Clock, Random
 from kwire.log import checkpoints
@@ -152,7 +153,8 @@ class LogManager:
         """
         clean, scheduler = directory.was_clean, ImmediateScheduler()
         flusher = Flusher(self.files, scheduler)
-        return self._open(path, key, topic_id, directory, scheduler, flusher, None, clean=clean)
+        known = self._known_of(directory, key)
+        return self._open(path, key, topic_id, scheduler, flusher, None, clean=clean, **known)
 
     def adopt(self, log: PartitionLog, directory: LogDirectory) -> None:
         """Make a log that was opened apart the partition's."""
@@ -169,13 +171,12 @@ class LogManager:
         path: str,
         key: tuple[str, int],
         topic_id: bytes,
-        directory: LogDirectory,
         scheduler: Scheduler,
         flusher: Flusher,
         open_segments: OpenSegments | None,
-        *,
-        clean: bool,
+        **options: Any,
     ) -> PartitionLog:
+        """A log with the settings of all; `options` are those of `open_log` for this one."""
         topic, partition = key
         return open_log(
             path,
@@ -188,13 +189,18 @@ class LogManager:
             scheduler=scheduler,
             flusher=flusher,
             open_segments=open_segments,
-            clean=clean,
-            recovery_point=directory.recovery_point(key),
-            log_start_offset=directory.log_starts.get(key, 0),
-            high_watermark=directory.high_watermarks.get(key, 0),
             producer_expiration_ms=self.settings.producer_id_expiration_ms,
             verify_transactions=self.settings.verify_transactions,
+            **options,
         )
+
+    def _known_of(self, directory: LogDirectory, key: tuple[str, int]) -> dict[str, Any]:
+        """What the directory's checkpoints say of a log, as options of `open_log`."""
+        return {
+            "recovery_point": directory.recovery_point(key),
+            "log_start_offset": directory.log_starts.get(key, 0),
+            "high_watermark": directory.high_watermarks.get(key, 0),
+        }
 
     # -- look-up ------------------------------------------------------------------------------
 
@@ -253,7 +259,8 @@ class LogManager:
             self.files.make_directory(path)
             self.write_partition_metadata(path, topic_id)
             shared = (self.scheduler, home.flusher, self._open_segments)
-            log = self._open(path, key, topic_id, home, *shared, clean=False)
+            options = self._known_of(home, key)
+            log = self._open(path, key, topic_id, *shared, clean=False, **options)
             if config is not None:
                 log.reconfigure(config)
         except OSError as error:
@@ -311,21 +318,14 @@ class LogManager:
         self, directory: LogDirectory, path: str, key: tuple[str, int], topic_id: bytes
     ) -> PartitionLog:
         """The log in `path` that is not the partition's yet (see `moving`)."""
-        topic, partition = key
-        return open_log(
+        return self._open(
             path,
-            topic,
-            partition,
+            key,
             topic_id,
-            self.config_of(topic),
-            self.clock,
-            files=self.files,
-            scheduler=self.scheduler,
-            flusher=directory.flusher,
-            open_segments=self._open_segments,
+            self.scheduler,
+            directory.flusher,
+            self._open_segments,
             clean=directory.was_clean,
-            producer_expiration_ms=self.settings.producer_id_expiration_ms,
-            verify_transactions=self.settings.verify_transactions,
             on_error=lambda log, error, lost: self.take_offline(directory, error) if lost else None,
         )
 
