@@ -266,12 +266,7 @@ def test_a_damaged_batch_makes_the_partition_uncleanable_and_stays_as_it_is(
 
 def test_a_full_disk_is_tried_again_later() -> None:
     world = CleaningWorld()
-    world.append([(b"a", b"1")])
-    world.append([(b"b", b"2")])
-    world.roll()
-    world.disk.capacity_bytes = world.disk.used_bytes()
-    assert world.clean() == 0
-    assert world.cleaner.uncleanable
+    world.meet_a_full_disk()
     assert not any(".cleaned" in name for name in world.names())
     world.disk.capacity_bytes = None
     assert world.clean() == 0
