@@ -16,7 +16,7 @@ from kwire.log.checkpoints import parse_checkpoint
 from kwire.log.cross_checks import AbortCheck, EpochCheck
 from kwire.log.directory_files import parse_partition_metadata, parse_properties
 from kwire.log.epochs import parse_epochs
-from kwire.log.files import Files, OversizedError, SystemFiles
+from kwire.log.files import Files, SystemFiles, UnfitFileError
 from kwire.log.producer_snapshot import decode_snapshot
 from kwire.log.segment import HEADER_SIZE
 from kwire.log.transaction_index import ENTRY_SIZE as TRANSACTION_ENTRY_SIZE
@@ -322,7 +322,7 @@ def _entries(
     except FileNotFoundError:
         problems.append(Problem(path, -1, "is missing"))
         return
-    except OversizedError as error:
+    except UnfitFileError as error:
         problems.append(Problem(path, -1, reason_of(error)))
         return
     body = data.rstrip(b"\0")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from kwire.log import checkpoints
+from kwire.log.checking import set_strange_aside
 from kwire.log.checkpoints import Offsets, encode_checkpoint, parse_checkpoint
 from kwire.log.directory_files import (
     CLEAN_SHUTDOWN,
@@ -19,7 +20,7 @@ from kwire.log.directory_files import (
     parse_clean_shutdown,
     parse_properties,
 )
-from kwire.log.files import Files, LockedError, write_atomically
+from kwire.log.files import TEMPORARY_SUFFIX, Files, LockedError, write_atomically
 from kwire.log.flushing import Flusher, Syncs
 from kwire.log.scheduling import Scheduler
 from kwire.protocol import uuids
@@ -30,6 +31,14 @@ DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
 FUTURE_SUFFIX = "-future"
 NAME_SIZE_MAX = 255
+# Files that a running node replaces.
+_REPLACED = (
+    checkpoints.RECOVERY_POINTS,
+    checkpoints.HIGH_WATERMARKS,
+    checkpoints.LOG_STARTS,
+    checkpoints.CLEANER_POINTS,
+    CLEAN_SHUTDOWN,
+)
 METADATA_PARTITION = ("__cluster_metadata", 0)
 
 
@@ -150,6 +159,9 @@ class LogDirectory:
 
     def begin(self) -> None:
         """Read the checkpoints and whether the last stop was clean. Raises OSError."""
+        set_strange_aside(
+            self.files, self.path, lambda name: name.removesuffix(TEMPORARY_SUFFIX) in _REPLACED
+        )
         path = self._file(CLEAN_SHUTDOWN)
         if self.files.exists(path):
             self.was_clean = True

@@ -17,6 +17,7 @@ from kwire.log.checkpoints import Offsets
 from kwire.log.cleaner import LogCleaner
 from kwire.log.closing import close_directory
 from kwire.log.directory_files import (
+    META_PROPERTIES,
     PARTITION_METADATA,
     encode_partition_metadata,
 )
@@ -131,7 +132,9 @@ class LogManager:
         directory.error = error
         if all(other.error is not None for other in self.directories):
             why = "not a directory" if isinstance(error, FileExistsError) else error.strerror
-            raise LogDirectoryError(f"{directory.path} cannot be used: {why or error}") from None
+            file = f"{directory.path}/{META_PROPERTIES}"
+            where = file if error.filename == file else directory.path
+            raise LogDirectoryError(f"{where} cannot be used: {why or error}") from None
         logger.error("%s: %s; the log directory is offline", directory.path, error)
 
     def load_all(self, expected_topic: ExpectedTopic | None = None) -> None:

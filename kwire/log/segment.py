@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 
-from kwire.log.files import Buffer, Files, OversizedError, unlink_quietly, write_fully
+from kwire.log.files import Buffer, Files, UnfitFileError, unlink_quietly, write_fully
 from kwire.log.flushing import SyncRequest
 from kwire.log.index import OffsetIndex
 from kwire.log.log_config import LogConfig
@@ -542,7 +542,7 @@ class Segment:
             return
         try:
             valid = index.load(self.files.read_file(self.index_path))
-        except (FileNotFoundError, OversizedError):
+        except (FileNotFoundError, UnfitFileError):
             valid = False
         if valid and index.last()[1] >= self.size_bytes:
             valid = False
@@ -559,7 +559,7 @@ class Segment:
             return
         try:
             valid = index.load(self.files.read_file(self.time_index_path))
-        except (FileNotFoundError, OversizedError):
+        except (FileNotFoundError, UnfitFileError):
             valid = False
         self._time_index = index
         # Kafka creates a missing time index empty and leaves it so; a segment with data has at
