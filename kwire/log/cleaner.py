@@ -114,8 +114,8 @@ class LogCleaner:
 
         def written(done: Pending[None]) -> None:
             error = done.error()
-            if error is not None:
-                self._manager.take_offline(home, error)
+            if isinstance(error, OSError):
+                self._manager.checkpoint_failed(home, error)
 
         self._scheduler.run(job).add_done_callback(written)
 

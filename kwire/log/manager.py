@@ -95,7 +95,7 @@ class LogManager:
         self.goes_offline_by_writes: Callable[[], bool] = lambda: False
         self._open_segments = OpenSegments()
         self._timers: dict[str, Timer] = {}
-        self._checkpoints = CheckpointWrites(self.scheduler, self._checkpoint_failed)
+        self._checkpoints = CheckpointWrites(self.scheduler, self.checkpoint_failed)
         self.cleaner: LogCleaner | None = None
         self.moves = LogMoves(self)
 
@@ -508,7 +508,8 @@ class LogManager:
         ]
         return after(gather(written), lambda _: _raise_first(written))
 
-    def _checkpoint_failed(self, directory: LogDirectory, error: OSError) -> None:
+    def checkpoint_failed(self, directory: LogDirectory, error: OSError) -> None:
+        """A checkpoint file could not be written."""
         if isinstance(error, FullDiskError) and not self.goes_offline_by_writes():
             # Nobody else has the records: they go on being read, and the next one may find space.
             logger.error("%s: %s; it is tried again later", directory.path, error)

@@ -88,7 +88,7 @@ class PartitionLog(AppendingLog):
             except reading.ColdReadError as cold:
                 return self._read_later(cold, offset, bytes_max, isolation, min_one)
             except KafkaError as error:
-                self._tell(f"cannot be read at offset {offset}: {error.message}")
+                self._cannot_be_read(offset, error)
                 raise
             except OSError as error:
                 raise KafkaError(
@@ -109,6 +109,13 @@ class PartitionLog(AppendingLog):
             aborted,
             found.counted_bytes,
         )
+
+    def _cannot_be_read(self, offset: int, error: KafkaError) -> None:
+        segment, then = self.segments.floor(offset), ""
+        if segment.is_sealed:
+            segment.ask_for_repair()
+            then = "; the next start keeps the damaged bytes aside and goes on behind them"
+        self._tell(f"cannot be read at offset {offset}: {error.message}{then}")
 
     def _tell(self, damage: str) -> None:
         """Name what a reader has met, once: no start looks at all of a log."""

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from kwire.clock import Clock
 from kwire.log import replay
-from kwire.log.checking import set_strange_aside
+from kwire.log.checking import free_path, set_strange_aside
 from kwire.log.checkpoints import LOG_STARTS, OFFSET_MAX, RECOVERY_POINTS
 from kwire.log.directory_files import PARTITION_METADATA
 from kwire.log.epochs import parse_epochs
@@ -56,6 +56,9 @@ logger = logging.getLogger(__name__)
 
 # More offsets than any loss at the end of a log takes: a checkpoint that says so is damaged.
 LOST_MAX = 1 << 40
+
+# Behind it a segment had no room for its records.
+BASE_MAX = OFFSET_MAX - (1 << 32)
 
 
 class _Found(NamedTuple):
@@ -124,6 +127,14 @@ def open_log(
     log.log_start_offset = max(log_start_offset, log.segments.first.base_offset)
     recovery_point = _plausible(log, recovery_point)
     end_offset = _recover(log, found, clean, recovery_point)
+    if max(recovery_point or 0, end_offset) < high_watermark:
+        logger.warning(
+            "%s: ends at offset %d, although its high watermark was %d; what was not durable is "
+            "lost",
+            directory,
+            end_offset,
+            high_watermark,
+        )
     log.recovery_point = min(max(recovery_point or 0, log.log_start_offset), end_offset)
     log.update_high_watermark(high_watermark)
     for segment in log.segments:
@@ -209,7 +220,12 @@ def _look(files: Files, directory: str) -> _Found:
         stem, dot, suffix = name.partition(".")
         kind = kinds.get(dot + suffix)
         if kind is not None and stem.isdecimal() and len(stem) == 20:
-            kind[int(stem)] = size_bytes
+            if int(stem) <= BASE_MAX:
+                kind[int(stem)] = size_bytes
+                continue
+            target = free_path(files, f"{directory}/{name}")
+            logger.error("%s/%s: no log has such offsets; kept as %s", directory, name, target)
+            files.rename(f"{directory}/{name}", target)
     for table in (found.indexes, found.time_indexes, found.transaction_indexes):
         for orphan in [base for base in table if base not in found.logs]:
             del table[orphan]

@@ -4,76 +4,32 @@ answer, which is Kafka's unless Kafka's does harm.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from kwire.log.checkpoints import OFFSET_MAX
 from kwire.log.log_config import LogConfig
 from kwire.log.types import Isolation
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.records import Record, build_batch, iterate_headers
+from kwire.protocol.records import iterate_headers
+from tests.support.damages import (
+    CLEAN,
+    CONFIG,
+    FROM_ZERO,
+    STARTS,
+    append_and_read,
+    damaged_start,
+    filled,
+    truncate_last_batch,
+)
 from tests.support.data_directories import committed_offsets
 from tests.support.logs import DIRECTORY, World, names, read_all
-
-CONFIG = LogConfig(segment_bytes=500, index_interval_bytes=100)
-
-
-def _filled(batches: int = 30, *, producers: bool = False) -> World:
-    """Several segments of batches of 3 records, stopped cleanly."""
-    world = World(1, CONFIG)
-    for at in range(batches):
-        options: dict[str, Any] = {}
-        if producers:
-            options = {"producer_id": 5, "producer_epoch": 0, "base_sequence": at * 3}
-        world.append(3, value=b"%d" % at, timestamp=world.clock.now_ms + at, **options)
-        world.scheduler.turn()
-    assert len(world.log.segments) > 3
-    return world
-
-
-def _values(world: World) -> list[int]:
-    return sorted({int(value or b"") for _, value in read_all(world.log)})
-
-
-def _damage(world: World, what: Any, **options: Any) -> tuple[int, list[int]]:
-    """Stop cleanly, damage, start; returns the end before and the segments' bases."""
-    log = world.log
-    end, bases = log.log_end_offset, log.segments.bases
-    log.close(sync=True)
-    what(bases)
-    world.open(
-        **{
-            "clean": True,
-            "recovery_point": end,
-            "high_watermark": end,
-            "log_start_offset": log.log_start_offset,
-            **options,
-        }
-    )
-    return end, bases
-
-
-def _append_and_read(world: World, count: int) -> None:
-    """The log goes on: one more batch, everything readable."""
-    before = read_all(world.log)
-    info = world.append(1, value=b"999")
-    world.scheduler.turn()
-    assert read_all(world.log) == [*before, (info.base_offset, b"999")]
-    assert len(before) == count
-
-
-CLEAN = {"clean": True}
-UNCLEAN = {"clean": False}
-FROM_ZERO: dict[str, Any] = {"clean": False, "recovery_point": None}
-STARTS = pytest.mark.parametrize("start", [CLEAN, UNCLEAN, FROM_ZERO])
 
 
 @STARTS
 @pytest.mark.parametrize("suffixes", [(".index", ".timeindex"), (".timeindex",), (".index",)])
 def test_missing_indexes_are_rebuilt(start: Any, suffixes: tuple[str, ...]) -> None:
-    world = _filled()
+    world = filled()
     before = {n: world.disk.read_file(f"{DIRECTORY}/{n}") for n in names(world.disk)}
 
     def remove(bases: list[int]) -> None:
@@ -82,7 +38,7 @@ def test_missing_indexes_are_rebuilt(start: Any, suffixes: tuple[str, ...]) -> N
             for suffix in suffixes:
                 world.disk.unlink(world.path(suffix, base))
 
-    _damage(world, remove, **start)
+    damaged_start(world, remove, **start)
     world.log.close()
     for name in names(world.disk):
         if name.endswith("index"):
@@ -91,22 +47,22 @@ def test_missing_indexes_are_rebuilt(start: Any, suffixes: tuple[str, ...]) -> N
 
 @STARTS
 def test_index_of_an_older_segment_three_bytes_too_long(start: Any) -> None:
-    world = _filled()
+    world = filled()
 
     def extend(bases: list[int]) -> None:
         path = world.path(".index", bases[1])
         world.overwrite(path, world.disk.size_of(path), b"abc")
 
-    end, _ = _damage(world, extend, **start)
+    end, _ = damaged_start(world, extend, **start)
     assert world.log.log_end_offset == end
-    _append_and_read(world, end)
+    append_and_read(world, end)
 
 
 @STARTS
 @pytest.mark.parametrize("which", [1, -1])
 def test_index_entry_between_batches(start: Any, which: int) -> None:
     """Kafka walks from the wrong place; here the entry is checked before it is used."""
-    world = _filled()
+    world = filled()
 
     def shift(bases: list[int]) -> None:
         path = world.path(".index", bases[which])
@@ -114,29 +70,21 @@ def test_index_entry_between_batches(start: Any, which: int) -> None:
         position = int.from_bytes(data[4:8], "big")
         world.overwrite(path, 4, (position + 7).to_bytes(4, "big"))
 
-    end, _ = _damage(world, shift, **start)
+    end, _ = damaged_start(world, shift, **start)
     assert [world.log.read(o, 1).next_offset > o for o in range(end)] == [True] * end  # type: ignore[union-attr]
-    _append_and_read(world, end)
-
-
-def _truncate_last_batch(world: World) -> Any:
-    def cut(bases: list[int]) -> None:
-        path = world.path(".log", bases[-1])
-        world.resize(path, world.disk.size_of(path) - 20)
-
-    return cut
+    append_and_read(world, end)
 
 
 def test_last_batch_truncated_after_a_clean_stop_keeps_all_whole_batches(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Kafka lets the log end fall to the last index entry and appends behind the torn bytes."""
-    world = _filled()
-    end, _ = _damage(world, _truncate_last_batch(world), **CLEAN)
+    world = filled()
+    end, _ = damaged_start(world, truncate_last_batch(world), **CLEAN)
     assert world.log.log_end_offset == end - 3
     assert "stored durably" in caplog.text or "quarantine" in caplog.text
     assert any(name.endswith(".quarantine") for name in names(world.disk))
-    _append_and_read(world, end - 3)
+    append_and_read(world, end - 3)
 
 
 @pytest.mark.parametrize("what", ["last batch", "last segment", "all"])
@@ -144,15 +92,15 @@ def test_a_leader_gives_no_offset_twice_that_was_durable(
     what: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A consumer that was at the end would miss what is written between there and its position."""
-    world = _filled()
+    world = filled()
 
     def lose(bases: list[int]) -> None:
         if what == "last batch":
-            _truncate_last_batch(world)(bases)
+            truncate_last_batch(world)(bases)
         for base in {"last segment": bases[-1:], "all": bases}.get(what, []):
             world.resize(world.path(".log", base), 0)
 
-    end, _ = _damage(world, lose, **CLEAN)
+    end, _ = damaged_start(world, lose, **CLEAN)
     left = read_all(world.log)
     assert world.log.log_end_offset < end
     assert f"although {end} was stored durably" in caplog.text
@@ -171,7 +119,7 @@ def test_a_leader_gives_no_offset_twice_that_was_durable(
 
 def test_what_is_kept_of_one_damage_outlives_the_next() -> None:
     """Two damages at the same place were kept under the same name."""
-    world = _filled()
+    world = filled()
     kept: list[bytes] = []
     for byte in (b"\x55", b"\x66"):
 
@@ -181,16 +129,16 @@ def test_what_is_kept_of_one_damage_outlives_the_next() -> None:
             kept.append(data[: size_bytes - 1] + byte)
             world.overwrite(world.path(".log", bases[1]), size_bytes - 1, byte)
 
-        _damage(world, flip, **FROM_ZERO)
+        damaged_start(world, flip, **FROM_ZERO)
     found = [n for n in names(world.disk) if n.endswith(".quarantine")]
     assert sorted(world.disk.read_file(f"{DIRECTORY}/{n}") for n in found) == sorted(kept)
 
 
 def test_a_follower_fetches_again_what_it_lost() -> None:
-    world = _filled()
+    world = filled()
     sent = bytes(world.log.read(87, 1 << 20).buffers[0])  # type: ignore[union-attr]
     whole = read_all(world.log)
-    end, _ = _damage(world, _truncate_last_batch(world), **CLEAN)
+    end, _ = damaged_start(world, truncate_last_batch(world), **CLEAN)
     assert world.log.log_end_offset == end - 3
     world.log.append_as_follower(sent)
     world.scheduler.turn()
@@ -201,11 +149,11 @@ def test_a_follower_fetches_again_what_it_lost() -> None:
 
 
 def test_last_batch_torn_by_a_kill_is_cut() -> None:
-    world = _filled()
-    end, _ = _damage(world, _truncate_last_batch(world), clean=False, recovery_point=0)
+    world = filled()
+    end, _ = damaged_start(world, truncate_last_batch(world), clean=False, recovery_point=0)
     assert world.log.log_end_offset == end - 3
     assert not any(name.endswith(".quarantine") for name in names(world.disk))
-    _append_and_read(world, end - 3)
+    append_and_read(world, end - 3)
 
 
 @STARTS
@@ -216,15 +164,15 @@ def test_last_batch_torn_by_a_kill_is_cut() -> None:
 )
 def test_bytes_after_the_last_batch(start: Any, garbage: bytes) -> None:
     """After a clean stop Kafka appends behind garbage, and refuses to start with zeros."""
-    world = _filled()
+    world = filled()
 
     def extend(bases: list[int]) -> None:
         path = world.path(".log", bases[-1])
         world.overwrite(path, world.disk.size_of(path), garbage)
 
-    end, _ = _damage(world, extend, **start)
+    end, _ = damaged_start(world, extend, **start)
     assert world.log.log_end_offset == end
-    _append_and_read(world, end)
+    append_and_read(world, end)
     world.kill()
     assert len(read_all(world.log)) == end + 1
 
@@ -234,21 +182,21 @@ def test_bytes_after_the_last_batch(start: Any, garbage: bytes) -> None:
 def test_bytes_after_an_older_segment(start: Any, garbage: bytes) -> None:
     """Recovering from zero Kafka deletes all later segments; nothing of them is lost here. After a
     clean stop its consumers fail at the garbage; here they do not see it."""
-    world = _filled()
+    world = filled()
 
     def extend(bases: list[int]) -> None:
         path = world.path(".log", bases[1])
         world.overwrite(path, world.disk.size_of(path), garbage)
 
-    end, bases = _damage(world, extend, **start)
+    end, bases = damaged_start(world, extend, **start)
     assert world.log.log_end_offset == end
     assert world.log.segments.bases == bases
-    _append_and_read(world, end)
+    append_and_read(world, end)
 
 
 @pytest.mark.parametrize("start", [CLEAN, FROM_ZERO])
 def test_wrong_checksum_in_the_last_batch(start: Any) -> None:
-    world = _filled()
+    world = filled()
 
     def flip(bases: list[int]) -> None:
         path = world.path(".log", bases[-1])
@@ -256,41 +204,41 @@ def test_wrong_checksum_in_the_last_batch(start: Any) -> None:
         data = world.disk.read_file(path)
         world.overwrite(path, size - 3, bytes([data[-3] ^ 1]))
 
-    end, _ = _damage(world, flip, **start)
+    end, _ = damaged_start(world, flip, **start)
     assert world.log.log_end_offset == end - 3
-    _append_and_read(world, end - 3)
+    append_and_read(world, end - 3)
 
 
 def test_wrong_checksum_in_an_older_segment_costs_that_batch_only(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """From zero Kafka truncates there and deletes all later segments."""
-    world = _filled()
+    world = filled()
 
     def flip(bases: list[int]) -> None:
         world.overwrite(world.path(".log", bases[1]), 80, b"\xff\xff\xff")
 
-    end, bases = _damage(world, flip, **FROM_ZERO)
+    end, bases = damaged_start(world, flip, **FROM_ZERO)
     assert world.log.log_end_offset == end
     assert "checksum" in caplog.text
     assert any(name.endswith(".quarantine") for name in names(world.disk))
     lost = set(range(end)) - {offset for offset, _ in read_all(world.log)}
     assert len(lost) == 3
     assert min(lost) == bases[1]
-    _append_and_read(world, end - 3)
+    append_and_read(world, end - 3)
 
 
 def test_wrong_checksum_above_the_recovery_point_ends_the_log_there() -> None:
     """After a power cut: what follows was never promised, and a replica fetches it again."""
-    world = _filled()
+    world = filled()
 
     def flip(bases: list[int]) -> None:
         world.overwrite(world.path(".log", bases[2]), 80, b"\xff\xff\xff")
 
-    _, bases = _damage(world, flip, clean=False, recovery_point=1)
+    _, bases = damaged_start(world, flip, clean=False, recovery_point=1)
     assert world.log.log_end_offset == bases[2]
     assert any(n.endswith(".log.quarantine") for n in names(world.disk)), "later segments are kept"
-    _append_and_read(world, bases[2])
+    append_and_read(world, bases[2])
 
 
 @STARTS
@@ -312,7 +260,7 @@ def test_leader_epochs_are_rebuilt(start: Any, content: bytes | None) -> None:
         if content is not None:
             world.overwrite(path, 0, content)
 
-    _damage(world, damage, **start)
+    damaged_start(world, damage, **start)
     assert world.log.leader_epochs.entries == expected
     world.log.close()
     assert world.disk.read_file(path) == b"0\n3\n0 0\n1 30\n2 60\n"
@@ -370,7 +318,7 @@ def test_transaction_indexes_are_rebuilt(start: Any, damage: str) -> None:
                 else:
                     world.overwrite(path, 0, b"\xff\xff")
 
-    end, _ = _damage(world, remove, **start)
+    end, _ = damaged_start(world, remove, **start)
     world.log.update_high_watermark(end)
     assert _committed(world) == expected
     if start is FROM_ZERO:
@@ -398,7 +346,7 @@ def test_producer_snapshots_are_rebuilt(start: Any, damage: str) -> None:
             else:
                 world.overwrite(path, 8, b"\xff\xff")
 
-    end, _ = _damage(world, spoil, **start)
+    end, _ = damaged_start(world, spoil, **start)
     world.log.update_high_watermark(end)
     assert world.log.last_stable_offset == stable
     after = [(e.producer_id, e.last_sequence) for e in world.log.active_producers()]
@@ -407,13 +355,15 @@ def test_producer_snapshots_are_rebuilt(start: Any, damage: str) -> None:
 
 @STARTS
 def test_first_segments_log_missing(start: Any, caplog: pytest.LogCaptureFixture) -> None:
-    world = _filled()
-    end, bases = _damage(world, lambda b: world.disk.unlink(world.path(".log", b[0])), **start)
+    world = filled()
+    end, bases = damaged_start(
+        world, lambda b: world.disk.unlink(world.path(".log", b[0])), **start
+    )
     assert world.log.log_start_offset == bases[1]
     assert world.log.log_end_offset == end
     assert "without a log" in caplog.text
     assert world.path(".index", 0).rsplit("/", 1)[1] not in names(world.disk)
-    _append_and_read(world, end - bases[1])
+    append_and_read(world, end - bases[1])
 
 
 @STARTS
@@ -431,7 +381,7 @@ def test_empty_directory_is_a_new_log(start: Any) -> None:
 
 @STARTS
 def test_swap_is_completed_and_cleaned_and_deleted_go(start: Any) -> None:
-    world = _filled()
+    world = filled()
 
     def prepare(bases: list[int]) -> None:
         for suffix in (".log", ".index", ".timeindex"):
@@ -440,26 +390,26 @@ def test_swap_is_completed_and_cleaned_and_deleted_go(start: Any) -> None:
         world.overwrite(world.path(".log", bases[3]) + ".cleaned", 0, b"half")
         world.overwrite(world.path(".log", 7777) + ".deleted", 0, b"gone")
 
-    end, bases = _damage(world, prepare, **start)
+    end, bases = damaged_start(world, prepare, **start)
     assert not [n for n in names(world.disk) if n.endswith((".swap", ".cleaned", ".deleted"))]
     assert world.log.segments.bases == bases
-    _append_and_read(world, end)
+    append_and_read(world, end)
 
 
 def test_swap_behind_a_cleaned_is_unfinished_while_the_originals_are_there() -> None:
-    world = _filled()
+    world = filled()
 
     def prepare(bases: list[int]) -> None:
         world.overwrite(world.path(".log", bases[1]) + ".cleaned", 0, b"half")
         world.overwrite(world.path(".log", bases[2]) + ".swap", 0, b"half")
 
-    end, _ = _damage(world, prepare)
+    end, _ = damaged_start(world, prepare)
     assert world.log.log_end_offset == end
-    _append_and_read(world, end)
+    append_and_read(world, end)
 
 
 def test_swap_replaces_the_segments_it_covers() -> None:
-    world = _filled()
+    world = filled()
     log = world.log
     end, bases = log.log_end_offset, log.segments.bases
     log.close(sync=True)
@@ -475,145 +425,15 @@ def test_swap_replaces_the_segments_it_covers() -> None:
 
 
 def test_zeros_of_a_preallocated_index_are_no_entries() -> None:
-    world = _filled()
+    world = filled()
 
     def extend(bases: list[int]) -> None:
         for suffix, size in ((".index", 4096), (".timeindex", 4092)):
             world.resize(world.path(suffix, bases[-1]), size)
 
-    end, _ = _damage(world, extend)
+    end, _ = damaged_start(world, extend)
     assert world.log.log_end_offset == end
-    _append_and_read(world, end)
-
-
-@pytest.mark.parametrize("start", [UNCLEAN, {"clean": True, "recovery_point": 500}])
-def test_log_start_behind_an_end_that_was_lost_begins_anew(start: Any) -> None:
-    """What is left was deleted, if the start is right; it is kept, as that nobody can know."""
-    world = _filled(20)
-    before: dict[str, bytes] = {}
-
-    def look(bases: list[int]) -> None:
-        before.update({n: world.disk.read_file(f"{DIRECTORY}/{n}") for n in names(world.disk)})
-
-    _damage(world, look, log_start_offset=500, **start)
-    assert (world.log.log_start_offset, world.log.log_end_offset) == (500, 500)
-    for name, data in before.items():
-        if name.endswith(".log"):
-            assert world.disk.read_file(f"{DIRECTORY}/{name}.quarantine") == data
-    world.append()
-    world.scheduler.turn()
-    assert read_all(world.log) == [(500, b"value")]
-
-
-@pytest.mark.parametrize(
-    ("start", "log_start"), [(CLEAN, 500), (CLEAN, OFFSET_MAX), (UNCLEAN, OFFSET_MAX)]
-)
-def test_a_log_start_that_cannot_be_costs_no_record(
-    start: Any, log_start: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A digit more in `log-start-offset-checkpoint`, and all records of the partition were gone."""
-    world = _filled(20)
-    before = read_all(world.log)
-    end, _ = _damage(world, lambda bases: None, log_start_offset=log_start, **start)
-    assert read_all(world.log) == before
-    assert f"its start is {log_start} by log-start-offset-checkpoint, its end {end}" in caplog.text
-    _append_and_read(world, end)
-
-
-@pytest.mark.parametrize("start", [CLEAN, UNCLEAN])
-def test_a_recovery_point_that_cannot_be_costs_nothing(
-    start: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    """After a clean stop the leader filled the log up to there: it did not end."""
-    world = _filled(20)
-    before = read_all(world.log)
-    options = {**start, "recovery_point": OFFSET_MAX}
-    end, _ = _damage(world, lambda bases: None, **options)
-    assert f"offset {OFFSET_MAX} in recovery-point-offset-checkpoint cannot be" in caplog.text
-    world.log.assign_epoch(5)
-    assert read_all(world.log) == before
-    _append_and_read(world, end)
-
-
-def test_a_leader_alone_shows_the_end_that_it_has_given_up() -> None:
-    """Its high watermark began in front of the lost offsets, and told consumers of less."""
-    world = _filled()
-    end, _ = _damage(world, _truncate_last_batch(world), **CLEAN)
-    world.log.assign_epoch(5)
-    assert world.log.log_end_offset == end
-
-
-def test_a_segment_under_another_name_is_kept(caplog: pytest.LogCaptureFixture) -> None:
-    """Its batches, at offsets below its base, were cut off as a torn tail."""
-    world = _filled()
-    renamed: list[bytes] = []
-
-    def rename(bases: list[int]) -> None:
-        renamed.append(world.disk.read_file(world.path(".log", bases[-1])))
-        world.disk.rename(world.path(".log", bases[-1]), world.path(".log", 5000))
-
-    for start in (CLEAN, UNCLEAN):
-        _damage(world, rename, **start)
-        assert f"{5000:020d}.log: offset " in caplog.text
-    kept = [world.disk.read_file(f"{DIRECTORY}/{n}") for n in names(world.disk) if "quara" in n]
-    assert sorted(kept) == sorted(data for data in renamed if data)
-
-
-def test_a_whole_batch_that_is_out_of_place_is_no_torn_write() -> None:
-    """After a kill, behind the recovery point: the batches of another partition are kept."""
-    world = _filled()
-    stray = bytes(world.log.read(0, 1).buffers[0])  # type: ignore[union-attr]
-
-    def extend(bases: list[int]) -> None:
-        path = world.path(".log", bases[-1])
-        world.overwrite(path, world.disk.size_of(path), stray)
-
-    end, _ = _damage(world, extend, **UNCLEAN)
-    assert world.log.log_end_offset == end
-    (kept,) = [n for n in names(world.disk) if n.endswith(".quarantine")]
-    assert world.disk.read_file(f"{DIRECTORY}/{kept}") == stray
-
-
-@pytest.mark.parametrize("start", [CLEAN, {"clean": False, "recovery_point": 90}])
-def test_an_older_segment_that_is_empty_is_named(
-    start: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    world = _filled()
-    _, bases = _damage(world, lambda bases: world.resize(world.path(".log", bases[1]), 0), **start)
-    assert f"{bases[1]:020d}.log is empty: offsets {bases[1]} to {bases[2] - 1} are" in caplog.text
-
-
-def test_what_is_missing_is_named_when_it_is_read(caplog: pytest.LogCaptureFixture) -> None:
-    """Below the recovery point no start looks at the batches."""
-    world = _filled()
-
-    def cut(bases: list[int]) -> None:
-        path = world.path(".log", bases[1])
-        world.resize(path, next(iterate_headers(world.disk.read_file(path)))[1].size_bytes)
-
-    _, bases = _damage(world, cut, **CLEAN)
-    for _ in range(2):
-        read_all(world.log)
-    assert caplog.text.count(f"offset {bases[1] + 3} and those behind it are missing") == 1
-
-
-def test_a_batch_that_cannot_be_read_is_named(caplog: pytest.LogCaptureFixture) -> None:
-    """The consumer was told, and nobody else."""
-    world = _filled()
-    _, bases = _damage(world, lambda bases: world.resize(world.path(".log", bases[1]), 80), **CLEAN)
-    for _ in range(2):
-        with pytest.raises(KafkaError):
-            world.log.read(bases[1], 1000)
-    assert caplog.text.count(f"cannot be read at offset {bases[1]}") == 1
-
-
-def test_gaps_that_compaction_left_are_no_damage(caplog: pytest.LogCaptureFixture) -> None:
-    world = World(1, replace(CONFIG, cleanup_policy=("compact",)))
-    for offset in range(0, 200, 20):
-        world.log.append_as_follower(build_batch([Record(0, 1, b"k", b"v")], base_offset=offset))
-        world.scheduler.turn()
-    assert len(read_all(world.log)) == 10
-    assert caplog.text == ""
+    append_and_read(world, end)
 
 
 def test_isolation_is_a_number_for_the_wire() -> None:
