@@ -151,6 +151,15 @@ def gather(pendings: list[Pending[T]]) -> Pending[list[Pending[T]]]:
     return outcome
 
 
+def settle_all(waiting: list[Pending[None]], error: Exception | None) -> None:
+    """Complete all of them, or fail them with the error."""
+    for pending in waiting:
+        if error is None:
+            pending.complete(None)
+        else:
+            pending.fail(error)
+
+
 def _cancel_all(pendings: list[Pending[T]]) -> None:
     for pending in pendings:
         pending.cancel()

@@ -5,9 +5,9 @@
     python -m tests.run unit golden     some groups by name
 
 What fails of real clients and processes (the groups marked `real`) is run once more: the second
-run decides, and the first failure is told by name. Prints a table with minutes a group, the
-failures, what was skipped and why, and as the last line `N passed, N failed, N skipped`. Exit
-status 1 when something failed. Logs: `.cache/test-logs`.
+run decides, and the first failure is told by name. Prints a table with minutes a group, what was
+skipped and why, the failures, `N passed, N failed, N skipped`, and as the last line the names of
+what failed. Exit status 1 when something failed. Logs and the verdict: `.cache/test-logs`.
 With KWIRE_TEST_MINUTES no group starts after that many minutes: what is left is skipped by name.
 """
 
@@ -21,6 +21,9 @@ import time
 from tests.runner.groups import GATE, TEST, Context, Group
 from tests.runner.model import ROOT, Paths, Result
 from tests.runner.served import BrokerDidNotStart, ServedBrokers
+
+#: Of a failure's first line, what the last line of the output repeats.
+NAME_WIDTH = 160
 
 
 def _selected(words: list[str]) -> list[Group]:
@@ -81,22 +84,30 @@ def main(words: list[str]) -> int:
     print(f"{'group':28} {'passed':>6} {'failed':>6} {'skipped':>7} {'minutes':>8}")
     print("\n".join(table))
     print(f"{'all':28} {'':6} {'':6} {'':7} {(time.monotonic() - began) / 60:8.1f}")
-    untold = [note for note in total.notes if not note.startswith(("skipped", "again"))]
-    _print_notes("failed", untold)
-    _print_notes(
-        "failed once, run again", [note for note in total.notes if note.startswith("again")]
-    )
-    _print_notes("skipped", [note for note in total.notes if note.startswith("skipped")])
-    print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
+    verdict = verdict_of(total)
+    print(verdict)
+    name = "-".join(words).replace(" ", "-") or "test"
+    (logs / f"verdict-{name}.txt").write_text(verdict + "\n")
     return 1 if total.failed else 0
 
 
-def _print_notes(title: str, notes: list[str]) -> None:
-    if notes:
-        print(f"\n{title}:")
-        for note in notes:
-            print(f"  {note}")
-        print()
+def verdict_of(total: Result) -> str:
+    """What is told in the end. The failures come last: an end of a log is enough to see them."""
+    failed = [note for note in total.notes if not note.startswith(("skipped", "again"))]
+    lines = _titled("skipped", [note for note in total.notes if note.startswith("skipped")])
+    lines += _titled(
+        "failed once, run again", [note for note in total.notes if note.startswith("again")]
+    )
+    lines += _titled("failed", failed)
+    lines.append(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
+    if total.failed:
+        names = [note.splitlines()[0][:NAME_WIDTH] for note in failed]
+        lines.append(f"failed: {'; '.join(names)}")
+    return "\n".join(lines)
+
+
+def _titled(title: str, notes: list[str]) -> list[str]:
+    return [f"{title}:", *(f"  {note}" for note in notes), ""] if notes else []
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ class MetadataQuorum:
         for directory, found in zip(directories, known):
             self._check(directory.path, found, known[0])
             if directory.directory_id == uuids.ZERO:
-                self._name(directory, found)
+                self._give_id(directory, found)
         self.cluster_id = known[0].get("cluster.id", "")
         self._open_driver()
         self._warn_of_another_directory()
@@ -103,11 +103,11 @@ class MetadataQuorum:
                 f"{first.get('cluster.id')}; move the wrong one away"
             )
 
-    def _name(self, directory: LogDirectory, found: dict[str, str]) -> None:
+    def _give_id(self, directory: LogDirectory, found: dict[str, str]) -> None:
         from kwire.kraft.format import random_directory_id
 
         node = self._node
-        directory.name(found, random_directory_id(node.random), node.clock.wall_ms())
+        directory.give_id(found, random_directory_id(node.random), node.clock.wall_ms())
         told = uuids.to_text(directory.directory_id)
         logger.info("%s had no directory.id; it is %s now", directory.path, told)
 

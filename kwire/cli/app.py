@@ -6,7 +6,7 @@ Typer and Rich are imported here only, so that `kwire serve` stays quick to star
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -21,6 +21,7 @@ from kwire.protocol.records import Codec
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 PRODUCE_BATCH_RECORDS = 500
+COLUMN_GAP = "  "
 DEFAULT_BOOTSTRAP = "localhost:9092"
 
 app = typer.Typer(
@@ -88,19 +89,35 @@ def _print(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
-def _table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """A table for people; tab-separated lines when the output is not a terminal."""
+def _table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
+    """A table for people, or paragraphs where it is wider than the terminal: names stay whole, to
+    be copied. Tab-separated lines when the output is not a terminal."""
     console = Console()
+    cells = [[_cell(value) for value in row] for row in rows]
     if not console.is_terminal:
-        for row in rows:
-            _print("\t".join(_cell(value) for value in row))
+        for row in cells:
+            _print("\t".join(row))
+        return
+    widths = [max(map(len, column)) for column in zip(columns, *cells)]
+    if sum(widths) + len(COLUMN_GAP) * (len(widths) - 1) > console.width:
+        _paragraphs(columns, cells)
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(_cell(value) for value in row))
+    for row in cells:
+        table.add_row(*row)
     console.print(table)
+
+
+def _paragraphs(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A row's first cell, and below it the others that hold something, a line each."""
+    label_width = max(map(len, columns[1:]), default=0)
+    for row in rows:
+        _print(row[0])
+        for column, cell in zip(columns[1:], row[1:]):
+            if cell:
+                _print(f"  {column:{label_width}}{COLUMN_GAP}{cell}")
 
 
 def _cell(value: object) -> str:

@@ -214,8 +214,6 @@ class Cluster:
             "offsets.topic.replication.factor": replicas,
             "transaction.state.log.replication.factor": replicas,
             "transaction.state.log.min.isr": in_sync,
-            "share.coordinator.state.topic.replication.factor": replicas,
-            "share.coordinator.state.topic.min.isr": in_sync,
             **CLUSTER_SETTINGS,
             **self._arguments.overrides,
         }

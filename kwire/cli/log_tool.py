@@ -26,6 +26,10 @@ EXIT_FAULTS, EXIT_USAGE = 1, 2
 ACTIONS = ("dump", "verify", "stats")
 
 
+class _NothingThere(Exception):
+    """A path without any file of ours; one line."""
+
+
 def main(arguments: list[str]) -> int:
     """Run `kwire log`; returns the exit status."""
     options = [a for a in arguments if a.startswith("-")]
@@ -51,11 +55,9 @@ def main(arguments: list[str]) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # names may be any bytes
     as_json = "--json" in options
     try:
-        for path in paths:
-            if not any(kind_of(file).name != "other" for file in files_of(path, SystemFiles())):
-                return _complain(f"{path}: no file of a data directory there")
+        sizes = [size for path in paths for size in _sizes_of(path)]
         if action == "verify":
-            return _verify(paths, as_json, "--deep" in options)
+            return _verify(paths, sizes, as_json, "--deep" in options)
         rows = (
             _each(paths, lambda path: dump(path, records="--records" in options))
             if action == "dump"
@@ -64,9 +66,32 @@ def main(arguments: list[str]) -> int:
         _write(rows, as_json)
     except BrokenPipeError:
         return EXIT_FAULTS
+    except _NothingThere as error:
+        return _complain(str(error))
     except OSError as error:
         return _complain(f"{error.filename or ''}: {error.strerror or error}")
     return 0
+
+
+def _sizes_of(path: str) -> list[int]:
+    """The size in bytes of each file; _NothingThere where none is a data directory's.
+
+    What cannot be read is not counted, the action tells of it. Raises OSError where that is all.
+    """
+    files = SystemFiles()
+    sizes: list[int] = []
+    is_known = False
+    try:
+        for file in files_of(path, files):
+            is_known = is_known or kind_of(file).name != "other"
+            with contextlib.suppress(OSError):
+                sizes.append(files.size_of(file))
+    except OSError:
+        if not is_known:
+            raise
+    if not is_known:
+        raise _NothingThere(f"{path}: no file of a data directory there")
+    return sizes
 
 
 def _fault(path: str) -> str:
@@ -93,22 +118,17 @@ def _each(paths: list[str], rows_of: Callable[[str], Iterable[Row]]) -> Iterator
         yield from rows_of(path)
 
 
-def _verify(paths: list[str], as_json: bool, deep: bool) -> int:
-    files = SystemFiles()
+def _verify(paths: list[str], sizes: list[int], as_json: bool, deep: bool) -> int:
     began = time.monotonic()
-    count = size_bytes = faults = 0
+    faults = 0
     for path in paths:
-        with contextlib.suppress(OSError):  # `verify` tells of it
-            for file in files_of(path, files):
-                count += 1
-                size_bytes += files.size_of(file)
-        for problem in verify(path, files, deep=deep):
+        for problem in verify(path, deep=deep):
             faults += 1
             sys.stdout.write((json.dumps(problem._asdict()) if as_json else str(problem)) + "\n")
     if not as_json:
-        seconds = max(time.monotonic() - began, 1e-9)
+        seconds, size_bytes = max(time.monotonic() - began, 1e-9), sum(sizes)
         sys.stdout.write(
-            f"{count} files, {size_bytes / 1e6:.1f} MB, {faults} faults, "
+            f"{len(sizes)} files, {size_bytes / 1e6:.1f} MB, {faults} faults, "
             f"{size_bytes / 1e6 / seconds:.0f} MB/s\n"
         )
     return EXIT_FAULTS if faults else 0

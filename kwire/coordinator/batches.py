@@ -100,7 +100,7 @@ def _cut(sizes: list[int], bytes_max: int) -> Iterator[tuple[int, int]]:
     yield start, len(sizes)
 
 
-class Whole(NamedTuple):
+class Undamaged(NamedTuple):
     """The batches of a buffer whose checksums hold, and the offsets at which the others begin.
 
     `reached` is where to read on where none of `data` is at or behind the offset, else 0.
@@ -111,7 +111,7 @@ class Whole(NamedTuple):
     reached: int
 
 
-def whole(buffer: Buffer, offset: int) -> Whole:
+def undamaged(buffer: Buffer, offset: int) -> Undamaged:
     """Leave out the batches whose checksum does not hold: what they say may never have been said.
 
     How many offsets a damaged batch has is believed only where `buffer` has nothing else.
@@ -131,9 +131,9 @@ def whole(buffer: Buffer, offset: int) -> Whole:
         damaged.append(header.base_offset)
         reached = max(header.next_offset, offset + 1)
     if not damaged:
-        return Whole(buffer, damaged, 0)
+        return Undamaged(buffer, damaged, 0)
     pieces.append(view[start:end])
-    return Whole(b"".join(pieces), damaged, 0 if has_whole else reached)
+    return Undamaged(b"".join(pieces), damaged, 0 if has_whole else reached)
 
 
 def replay_steps(shard: Shard, module: str, buffer: memoryview, offset: int) -> Iterator[int]:

@@ -17,7 +17,7 @@ from kwire.coordinator.seam import CoordinatorLog, Loop, Shard
 from kwire.pending import Pending
 from kwire.protocol.records.compaction_kernel import COMPILED, OffsetMap
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 # A slice ends after this long or this many steps (time does not pass within a callback of a
 # simulated loop).
@@ -30,13 +30,21 @@ REPLAYED_MAX = 5000
 MAP_BYTES_PER_RECORD = 50
 MAP_BYTES_MAX = 128 * 1024 * 1024
 
-Job = Callable[[], int]
+
+class GoneThrough(NamedTuple):
+    """What a thread did: the next offset, and the offsets of the batches that it left out."""
+
+    reached: int
+    damaged: list[int]
+
+
+Job = Callable[[], GoneThrough]
 
 
 class Worker(NamedTuple):
     """A thread for compiled work: `run` a job there; `seed` of 16 bytes that nobody can guess."""
 
-    run: Callable[[Job], Pending[int]]
+    run: Callable[[Job], Pending[GoneThrough]]
     seed: Callable[[], bytes]
 
 
@@ -120,14 +128,14 @@ class Loading:
         reduction = self._reduction
         if reduction is not None and self._worker is not None:
             go_through = reduction.index if self._is_indexing else reduction.take
-            job = self._worker.run(lambda: self._whole_only(buffers, offset, go_through))
+            job = self._worker.run(lambda: _go_through_undamaged(buffers, offset, go_through))
             job.add_done_callback(
-                lambda done: self._guarded(lambda: self._go_on(done.result(), offset))
+                lambda done: self._guarded(lambda: self._gone_through(done.result(), offset))
             )
             return
         data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
-        found = batches.whole(data, offset)
-        self._name(found.damaged)
+        found = batches.undamaged(data, offset)
+        self._tell(found.damaged)
         steps: Iterator[int]
         if reduction is not None:
             steps = reduction.steps(bytes(found.data), offset)
@@ -136,20 +144,16 @@ class Loading:
         passed = offset if not found.reached else found.reached
         self._in_slices(steps, offset, lambda reached: self._go_on(max(reached, passed), offset))
 
-    def _whole_only(
-        self, buffers: list[Any], offset: int, go_through: Callable[[bytes, int], int]
-    ) -> int:
-        """The job of the thread: what is whole of the buffers; the next offset."""
-        found = batches.whole(b"".join(buffers), offset)
-        self._name(found.damaged)
-        return max(go_through(bytes(found.data), offset), found.reached)
+    def _gone_through(self, done: GoneThrough, offset: int) -> None:
+        self._tell(done.damaged)
+        self._go_on(done.reached, offset)
 
-    def _name(self, damaged: list[int]) -> None:
+    def _tell(self, damaged: list[int]) -> None:
         """Say once of each batch that it is left out: nothing may take its place unnoticed."""
         for base_offset in damaged:
             if base_offset not in self._damaged:
                 self._damaged[base_offset] = None
-                log.error(
+                logger.error(
                     "partition %d of the %s: the checksum of the batch at offset %d does not hold; "
                     "its records are left out, and older ones may count in their place",
                     self._partition,
@@ -191,3 +195,12 @@ class Loading:
             )
         else:
             self._loop.call_soon(lambda: self._guarded(lambda: then(reached)))
+
+
+def _go_through_undamaged(
+    buffers: list[Any], offset: int, go_through: Callable[[bytes, int], int]
+) -> GoneThrough:
+    """The job of the thread. What is damaged is told by the loop: a thread keeps no state."""
+    found = batches.undamaged(b"".join(buffers), offset)
+    reached = go_through(bytes(found.data), offset)
+    return GoneThrough(max(reached, found.reached), found.damaged)

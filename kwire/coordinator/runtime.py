@@ -27,7 +27,7 @@ from kwire.coordinator.seam import CoordinatorLog, Loop, Moment, Result, Shard
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 S = TypeVar("S", bound=Shard)
 Operation = Callable[[S, Moment], Result]
@@ -383,7 +383,7 @@ class CoordinatorRuntime(Generic[S]):
         try:
             base_offset = self._append(current, batch.build(self._base_sequence), at_once=True)
         except KafkaError as error:
-            log.warning(
+            logger.warning(
                 "partition %d of the %s is loaded anew, its log refused what was decided: %s",
                 current.partition,
                 self._module,
@@ -395,7 +395,7 @@ class CoordinatorRuntime(Generic[S]):
         finally:
             current.busy = was_busy
         if base_offset != batch.base_offset:
-            log.warning(
+            logger.warning(
                 "partition %d of the %s is loaded anew: somebody else wrote to it, offset %d is %d",
                 current.partition,
                 self._module,
@@ -546,7 +546,7 @@ class CoordinatorRuntime(Generic[S]):
         self._settle(current)
 
     def _loading_failed(self, current: PartitionShard[S], error: Exception) -> None:
-        log.error(
+        logger.error(
             "partition %d of the %s at epoch %d cannot be loaded: %s",
             current.partition,
             self._module,
@@ -562,7 +562,7 @@ class CoordinatorRuntime(Generic[S]):
     def _broken(self, current: PartitionShard[S], pending: Pending[Any], error: Exception) -> None:
         """An operation failed in a way that no Kafka error describes: a bug of ours. Its caller
         is told so, the shard is built anew from what the log says."""
-        log.error(
+        logger.error(
             "an operation on partition %d of the %s failed; loading it anew",
             current.partition,
             self._module,

@@ -37,7 +37,7 @@ from kwire.kraft.snapshots import (
     snapshot_fault,
 )
 from kwire.log.checking import QUARANTINE_SUFFIX
-from kwire.log.files import Files, OversizedError, SystemFiles, write_atomically
+from kwire.log.files import Files, SystemFiles, UnfitFileError, write_atomically
 from kwire.log.log_config import LogConfig
 from kwire.log.partition_log import PartitionLog
 from kwire.log.repair import LostRecordsError
@@ -244,7 +244,7 @@ class MetadataLog:
             return None
         try:
             return ElectionState.decode(self._files.read_file(path))
-        except (QuorumStateError, OversizedError) as error:
+        except (QuorumStateError, UnfitFileError) as error:
             raise QuorumStateError(f"{path}: {error}; restore it from a copy") from None
 
     def write_election(self, election: ElectionState, kraft_version: int) -> Pending[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import NamedTuple
 
 from kwire.log.files import Files, write_fully
@@ -132,6 +133,15 @@ def _resume(
     return segment.size_bytes, None
 
 
+def is_a_batch(segment: Segment, item: Damage) -> bool:
+    """Whether damage begins with a batch that is whole, at offsets where it does not belong."""
+    head = memoryview(segment.pread(HEADER_SIZE, item.position))
+    header, _ = _header(head, 0, segment.size_bytes - item.position)
+    if header is None:
+        return False
+    return check_crc(memoryview(segment.pread(header.size_bytes, item.position)), 0, header)
+
+
 def quarantine(segment: Segment, damage: list[Damage]) -> None:
     """Copy damaged bytes beside the segment before they are cut out, and name them."""
     for item in damage:
@@ -176,6 +186,16 @@ def free_path(files: Files, stem: str) -> str:
         number += 1
         path = f"{stem}.{number}{QUARANTINE_SUFFIX}"
     return path
+
+
+def set_strange_aside(files: Files, directory: str, is_ours: Callable[[str], bool]) -> None:
+    """Rename what is no plain file and has the name of one of ours (`is_ours`): a directory, a
+    pipe, a link to nowhere. Reading it may never end, and writing the file fails. Raises OSError.
+    """
+    for name in [name for name in files.irregular(directory) if is_ours(name)]:
+        target = free_path(files, f"{directory}/{name}")
+        logger.error("%s/%s is no plain file; it is kept as %s", directory, name, target)
+        files.rename(f"{directory}/{name}", target)
 
 
 def _is_zeros(segment: Segment, item: Damage) -> bool:

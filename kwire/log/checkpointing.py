@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kwire.log.checkpoints import Offsets
 from kwire.log.log_directory import LogDirectory
 from kwire.log.scheduling import Scheduler
-from kwire.pending import Pending
+from kwire.pending import Pending, settle_all
 
 if TYPE_CHECKING:
     from kwire.log.partition_log import PartitionLog
@@ -48,30 +48,25 @@ class CheckpointWrites:
             waiting = self._waiting.pop(file)
             if waiting:
                 again = self.write(directory, name, offsets)
-                again.add_done_callback(lambda done: settle(waiting, done.error()))
-            settle([result], error)
+                again.add_done_callback(lambda done: settle_all(waiting, done.error()))
+            settle_all([result], error)
 
         job = directory.checkpoint_job(name, known)
         self._scheduler.run(job).add_done_callback(finished)
         return result
 
 
-def settle(waiting: list[Pending[None]], error: Exception | None) -> None:
-    for pending in waiting:
-        if error is None:
-            pending.complete(None)
-        else:
-            pending.fail(error)
-
-
 def recovery_point(log: PartitionLog) -> int:
+    """What `recovery-point-offset-checkpoint` says of a log: below it all is durable."""
     return log.recovery_point
 
 
 def high_watermark(log: PartitionLog) -> int:
+    """What `replication-offset-checkpoint` says of a log."""
     return log.high_watermark
 
 
 def moved_start(log: PartitionLog) -> int:
-    """The log's start where it lies inside of the first segment, -1 else."""
+    """What `log-start-offset-checkpoint` says of a log: its start where that lies inside of the
+    first segment, -1 (not listed) else."""
     return log.log_start_offset if log.log_start_offset > log.segments.first.base_offset else -1

@@ -13,6 +13,8 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 CLEANER_POINTS = "cleaner-offset-checkpoint"
 
+OFFSET_MAX = (1 << 63) - 1
+
 Offsets = dict[tuple[str, int], int]
 
 
@@ -36,6 +38,8 @@ def parse_checkpoint(data: bytes) -> Offsets:
     for topic, partition, offset in _entries(lines[2:]):
         if partition < 0 or offset < 0:
             raise ValueError(f"a negative number for {topic}-{partition}")
+        if offset > OFFSET_MAX:
+            raise ValueError(f"{offset} is no offset")
         offsets[topic, partition] = offset
     if len(lines) - 2 != int(lines[1]):
         raise ValueError(f"{len(lines) - 2} entries where {lines[1]} are announced")

@@ -114,8 +114,8 @@ class LogCleaner:
 
         def written(done: Pending[None]) -> None:
             error = done.error()
-            if error is not None:
-                self._manager.take_offline(home, error)
+            if isinstance(error, OSError):
+                self._manager.checkpoint_failed(home, error)
 
         self._scheduler.run(job).add_done_callback(written)
 
@@ -334,6 +334,8 @@ class _Cleaning:
     def _index(self) -> None:
         if self._log.recovery_point < self._found.end or self._log.is_closed:
             raise CleaningStopped
+        if self._log.segments.first.base_offset >= self._found.end:
+            raise CleaningStopped  # retention was faster
         job, segments = self._cleaner.new_job(self._found)
         self._job = job
         self._segments = {segment.base_offset: segment for segment in segments}

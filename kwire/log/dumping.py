@@ -10,7 +10,7 @@ from kwire.log.checkpoints import parse_checkpoint
 from kwire.log.directory_files import parse_partition_metadata, parse_properties
 from kwire.log.epochs import parse_epochs
 from kwire.log.files import Files, SystemFiles
-from kwire.log.inspection import Batch, Problem, files_of, kind_of, reason_of, scan
+from kwire.log.inspection import Batch, Problem, files_of, kind_of, reason_of, scan, unreadable
 from kwire.log.log_directory import METADATA_PARTITION, parse_name
 from kwire.log.producer_snapshot import decode_snapshot
 from kwire.log.transaction_index import TransactionIndex
@@ -51,7 +51,7 @@ def dump(path: str, files: Files | None = None, *, records: bool = False) -> Ite
         except OSError as error:
             if file == path:
                 raise
-            yield head | {"error": f"cannot be read: {reason_of(error)}"}
+            yield head | {"error": unreadable(file, error).reason}
 
 
 def _batches(file: str, head: Row, files: Files, records: bool) -> Iterator[Row]:
@@ -214,10 +214,11 @@ def stats(path: str, files: Files | None = None) -> Iterator[Row]:
 
 
 def _readable(file: str, files: Files, problems: list[Problem]) -> Iterator[Batch]:
+    """The batches as far as the file can be read; what is wrong goes to `problems`."""
     try:
         yield from scan(file, files, problems.append)
     except OSError as error:
-        problems.append(Problem(file, -1, f"cannot be read: {reason_of(error)}"))
+        problems.append(unreadable(file, error))
 
 
 def _sum_up(segments: list[str], files: Files) -> Row:

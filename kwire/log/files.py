@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import stat
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
@@ -22,6 +23,7 @@ _PROBE = (bytearray(1),)  # where a byte goes that nobody looks at
 NO_WINDOW = -1, 0, memoryview(b"")
 WINDOW_BYTES = 16 * 1024 * 1024
 WHOLE_BYTES_MAX = 1 << 28  # of a file that is read whole
+TEMPORARY_SUFFIX = ".tmp"  # of what is about to replace a file
 IOV_MAX = 1024  # the kernel's limit of buffers in one vectored call
 
 
@@ -44,6 +46,7 @@ class Files(Protocol):
     def is_directory(self, path: str) -> bool: ...
     def listing(self, path: str) -> dict[str, int]: ...
     def directories(self, path: str) -> list[str]: ...
+    def irregular(self, path: str) -> list[str]: ...
     def read_file(self, path: str) -> bytes: ...
     def rename(self, source: str, target: str) -> None: ...
     def unlink(self, path: str) -> None: ...
@@ -63,8 +66,19 @@ class LockedError(OSError):
         self.pid = pid
 
 
-class OversizedError(OSError, ValueError):
-    """A file that is read whole is larger than any of its kind: damaged, not to be read."""
+class UnfitFileError(OSError, ValueError):
+    """What is read whole cannot be a file of its kind: damaged, not to be read."""
+
+
+class IrregularFileError(UnfitFileError):
+    """A directory, or a pipe or device, where reading may wait forever or never end."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(errno.EINVAL, "is no plain file", path)
+
+
+class OversizedError(UnfitFileError):
+    """It is larger than any of its kind."""
 
     def __init__(self, path: str, size_bytes: int) -> None:
         super().__init__(errno.EFBIG, f"{size_bytes} bytes are too many for such a file", path)
@@ -180,20 +194,33 @@ class SystemFiles:
     def listing(self, path: str) -> dict[str, int]:
         """Names of the plain files in a directory with their sizes, in name order."""
         with os.scandir(path) as entries:
-            found = {e.name: e.stat().st_size for e in entries if e.is_file()}
+            found = {e.name: e.stat().st_size for e in entries if _is_file(e)}
         return dict(sorted(found.items()))
 
     def directories(self, path: str) -> list[str]:
         """Names of the directories in a directory, in name order."""
         with os.scandir(path) as entries:
-            return sorted(e.name for e in entries if e.is_dir())
+            return sorted(e.name for e in entries if _is_directory(e))
+
+    def irregular(self, path: str) -> list[str]:
+        """Names of all in a directory that is no plain file and no link to one, in name order."""
+        with os.scandir(path) as entries:
+            return sorted(e.name for e in entries if not _is_file(e))
 
     def read_file(self, path: str) -> bytes:
-        with open(path, "rb") as file:
-            size_bytes = os.fstat(file.fileno()).st_size
-            if size_bytes > WHOLE_BYTES_MAX:
-                raise OversizedError(path, size_bytes)
-            return file.read()
+        """The whole of a file. Raises UnfitFileError beside OSError."""
+        # A pipe that nobody writes to is not waited for.
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
+                raise IrregularFileError(path)
+            if status.st_size > WHOLE_BYTES_MAX:
+                raise OversizedError(path, status.st_size)
+            with open(handle, "rb", closefd=False) as file:
+                return file.read()
+        finally:
+            os.close(handle)
 
     def rename(self, source: str, target: str) -> None:
         os.rename(source, target)
@@ -209,6 +236,7 @@ class SystemFiles:
         os.makedirs(path, exist_ok=True)
 
     def remove_directory(self, path: str) -> None:
+        # A partition's directory may be a link: that goes, the directory that it leads to stays.
         if os.path.islink(path):
             os.unlink(path)
         else:
@@ -243,6 +271,24 @@ class SystemFiles:
         except FileNotFoundError:
             pass
         os.close(handle)
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        return False  # a link that leads to itself
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        return False
 
 
 def can_map(files: Files) -> bool:
@@ -287,7 +333,7 @@ def write_atomically(files: Files, path: str, data: bytes, *, sync: bool = True)
     Without `sync` the file survives the process, not the machine: for what recovery rebuilds.
     Raises OSError, FullDiskError where there is no space for the new one.
     """
-    temporary = path + ".tmp"
+    temporary = path + TEMPORARY_SUFFIX
     handle = _write_new(files, temporary, data)
     try:
         if sync:

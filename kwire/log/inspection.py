@@ -16,7 +16,7 @@ from kwire.log.checkpoints import parse_checkpoint
 from kwire.log.cross_checks import AbortCheck, EpochCheck
 from kwire.log.directory_files import parse_partition_metadata, parse_properties
 from kwire.log.epochs import parse_epochs
-from kwire.log.files import Files, OversizedError, SystemFiles
+from kwire.log.files import Files, SystemFiles, UnfitFileError
 from kwire.log.producer_snapshot import decode_snapshot
 from kwire.log.segment import HEADER_SIZE
 from kwire.log.transaction_index import ENTRY_SIZE as TRANSACTION_ENTRY_SIZE
@@ -119,6 +119,11 @@ def _directories(path: str, files: Files, seen: dict[str, None]) -> Iterator[str
 def reason_of(error: OSError | ValueError) -> str:
     """Why something cannot be read, without its path."""
     return str(getattr(error, "strerror", None) or error)
+
+
+def unreadable(path: str, error: OSError) -> Problem:
+    """What cannot be read, by the path in the error where there is one."""
+    return Problem(str(error.filename or path), -1, f"cannot be read: {reason_of(error)}")
 
 
 # -- batches ----------------------------------------------------------------------------------
@@ -317,7 +322,7 @@ def _entries(
     except FileNotFoundError:
         problems.append(Problem(path, -1, "is missing"))
         return
-    except OversizedError as error:
+    except UnfitFileError as error:
         problems.append(Problem(path, -1, reason_of(error)))
         return
     body = data.rstrip(b"\0")
@@ -403,15 +408,15 @@ def verify(path: str, files: Files | None = None, *, deep: bool = False) -> Iter
         for at in _directories(path, files, {}):
             yield from _verify_directory(at, files, deep)
     except OSError as error:
-        yield Problem(str(error.filename or at), -1, f"cannot be read: {reason_of(error)}")
+        yield unreadable(at, error)
 
 
 def _verify_directory(path: str, files: Files, deep: bool) -> Iterator[Problem]:
     try:
-        names = files.listing(path)
-        yield from _verify_segments(path, files, deep)
+        names = list(files.listing(path))
+        yield from _verify_segments(path, names, files, deep)
     except OSError as error:
-        yield Problem(str(error.filename or path), -1, f"cannot be read: {reason_of(error)}")
+        yield unreadable(path, error)
         return
     for name in names:
         kind = kind_of(name)
@@ -420,11 +425,10 @@ def _verify_directory(path: str, files: Files, deep: bool) -> Iterator[Problem]:
         try:
             yield from verify_file(f"{path}/{name}", files, deep=deep)
         except OSError as error:
-            yield Problem(f"{path}/{name}", -1, f"cannot be read: {reason_of(error)}")
+            yield unreadable(f"{path}/{name}", error)
 
 
-def _verify_segments(path: str, files: Files, deep: bool) -> Iterator[Problem]:
-    names = list(files.listing(path))
+def _verify_segments(path: str, names: list[str], files: Files, deep: bool) -> Iterator[Problem]:
     logs = [n for n in names if kind_of(n).name == "segment" and n.endswith(".log")]
     end_offset = -1
     aborts = AbortCheck(files)
@@ -444,8 +448,7 @@ def _verify_segments(path: str, files: Files, deep: bool) -> Iterator[Problem]:
             end_offset = _verify_batches(file, base_offset, files, problems, indexes, deep, others)
             aborts.finish(end_offset)
         except OSError as error:
-            reason = f"cannot be read: {reason_of(error)}"
-            problems.append(Problem(str(error.filename or file), -1, reason))
+            problems.append(unreadable(file, error))
         yield from problems
     for fault in (*aborts.faults, *(epochs.faults if epochs is not None else ())):
         yield Problem(*fault)

@@ -228,6 +228,10 @@ class AppendingLog(LogBase):
                 [], base_offset=self._next_offset, last_offset=last_offset, leader_epoch=epoch
             )
             self.append_as_follower(batch)
+        try:
+            self.settle()  # the high watermark of a leader alone begins where its log ends
+        except (KafkaError, OSError) as error:
+            logger.error("%s: %s", self.directory, error)
 
     def _check_writable(self) -> None:
         if self.error is not None:

@@ -23,7 +23,7 @@ from kwire.log.scheduling import Scheduler
 from kwire.log.segment import Segment
 from kwire.log.segments import Segments
 from kwire.log.tail import Tail
-from kwire.pending import Pending
+from kwire.pending import Pending, settle_all
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
@@ -191,11 +191,7 @@ class LogBase:
             error = done.error()
             if error is None and truncations == self._truncations:
                 self.log_end_offset = max(self.log_end_offset, target)
-            for pending in waiting:
-                if error is None:
-                    pending.complete(None)
-                else:
-                    pending.fail(self.error or error)
+            settle_all(waiting, None if error is None else self.error or error)
 
         self._flush_to(target).add_done_callback(flushed)
 

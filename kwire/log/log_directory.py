@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from kwire.log import checkpoints
+from kwire.log.checking import set_strange_aside
 from kwire.log.checkpoints import Offsets, encode_checkpoint, parse_checkpoint
 from kwire.log.directory_files import (
     CLEAN_SHUTDOWN,
@@ -19,7 +20,7 @@ from kwire.log.directory_files import (
     parse_clean_shutdown,
     parse_properties,
 )
-from kwire.log.files import Files, LockedError, write_atomically
+from kwire.log.files import TEMPORARY_SUFFIX, Files, LockedError, write_atomically
 from kwire.log.flushing import Flusher, Syncs
 from kwire.log.scheduling import Scheduler
 from kwire.protocol import uuids
@@ -30,6 +31,14 @@ DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
 FUTURE_SUFFIX = "-future"
 NAME_SIZE_MAX = 255
+# Files that a running node replaces.
+_REPLACED = (
+    checkpoints.RECOVERY_POINTS,
+    checkpoints.HIGH_WATERMARKS,
+    checkpoints.LOG_STARTS,
+    checkpoints.CLEANER_POINTS,
+    CLEAN_SHUTDOWN,
+)
 METADATA_PARTITION = ("__cluster_metadata", 0)
 
 
@@ -91,6 +100,7 @@ class LogDirectory:
         self.cleaner_points: Offsets = {}
         self._lock = -1
         self.has_recovery_points = True
+        # The loop itself writes in `limit`, while a thread may be writing the same file (ADR 3).
         self._writing = threading.Lock()
         self._asked = 0  # how many writes of checkpoints were asked for
         self._newest: dict[str, int] = {}  # the number of each file's last one
@@ -117,7 +127,8 @@ class LogDirectory:
                 logger.warning("%s: %s", self._file(LOCK), error)
 
     def meta_properties(self) -> dict[str, str] | None:
-        """What `meta.properties` says, None without one; LogDirectoryError if it is damaged."""
+        """What `meta.properties` says, None without one. Raises LogDirectoryError if it is damaged
+        or of an unknown version, OSError if it cannot be read."""
         path = self._file(META_PROPERTIES)
         try:
             values = parse_properties(self.files.read_file(path))
@@ -136,9 +147,9 @@ class LogDirectory:
             ) from None
         return values
 
-    def name(self, found: Mapping[str, str], directory_id: bytes, wall_ms: int) -> None:
-        """Give a directory without `directory.id` one (those of Apache Kafka before 3.7 have
-        none), durably."""
+    def give_id(self, found: Mapping[str, str], directory_id: bytes, wall_ms: int) -> None:
+        """Add a `directory.id` durably to a `meta.properties` (`found`) that has none, as those of
+        Apache Kafka before 3.7. Raises OSError."""
         node_id = int(found.get("node.id", found.get("broker.id", "-1")))
         content = encode_meta_properties(
             found.get("cluster.id", ""), node_id, directory_id, wall_ms
@@ -147,7 +158,10 @@ class LogDirectory:
         self.directory_id = directory_id
 
     def begin(self) -> None:
-        """Read the checkpoints and whether the last stop was clean."""
+        """Read the checkpoints and whether the last stop was clean. Raises OSError."""
+        set_strange_aside(
+            self.files, self.path, lambda name: name.removesuffix(TEMPORARY_SUFFIX) in _REPLACED
+        )
         path = self._file(CLEAN_SHUTDOWN)
         if self.files.exists(path):
             self.was_clean = True
@@ -182,6 +196,7 @@ class LogDirectory:
         """Logs are opened from here on: the last stop is no longer what they are as of.
 
         Until then a start that fails, or is stopped, leaves the directory as clean as it was.
+        Raises OSError.
         """
         if self.was_clean:
             self.files.unlink(self._file(CLEAN_SHUTDOWN))

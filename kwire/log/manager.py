@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from kwire.clock import Clock, Random
 from kwire.log import checkpoints
@@ -16,6 +17,7 @@ from kwire.log.checkpoints import Offsets
 from kwire.log.cleaner import LogCleaner
 from kwire.log.closing import close_directory
 from kwire.log.directory_files import (
+    META_PROPERTIES,
     PARTITION_METADATA,
     encode_partition_metadata,
 )
@@ -93,7 +95,7 @@ class LogManager:
         self.goes_offline_by_writes: Callable[[], bool] = lambda: False
         self._open_segments = OpenSegments()
         self._timers: dict[str, Timer] = {}
-        self._checkpoints = CheckpointWrites(self.scheduler, self._checkpoint_failed)
+        self._checkpoints = CheckpointWrites(self.scheduler, self.checkpoint_failed)
         self.cleaner: LogCleaner | None = None
         self.moves = LogMoves(self)
 
@@ -130,7 +132,9 @@ class LogManager:
         directory.error = error
         if all(other.error is not None for other in self.directories):
             why = "not a directory" if isinstance(error, FileExistsError) else error.strerror
-            raise LogDirectoryError(f"{directory.path} cannot be used: {why or error}") from None
+            file = f"{directory.path}/{META_PROPERTIES}"
+            where = file if error.filename == file else directory.path
+            raise LogDirectoryError(f"{where} cannot be used: {why or error}") from None
         logger.error("%s: %s; the log directory is offline", directory.path, error)
 
     def load_all(self, expected_topic: ExpectedTopic | None = None) -> None:
@@ -152,7 +156,8 @@ class LogManager:
         """
         clean, scheduler = directory.was_clean, ImmediateScheduler()
         flusher = Flusher(self.files, scheduler)
-        return self._open(path, key, topic_id, directory, scheduler, flusher, None, clean=clean)
+        known = self._known_of(directory, key)
+        return self._open(path, key, topic_id, scheduler, flusher, None, clean=clean, **known)
 
     def adopt(self, log: PartitionLog, directory: LogDirectory) -> None:
         """Make a log that was opened apart the partition's."""
@@ -169,13 +174,12 @@ class LogManager:
         path: str,
         key: tuple[str, int],
         topic_id: bytes,
-        directory: LogDirectory,
         scheduler: Scheduler,
         flusher: Flusher,
         open_segments: OpenSegments | None,
-        *,
-        clean: bool,
+        **options: Any,
     ) -> PartitionLog:
+        """A log with the settings of all; `options` are those of `open_log` for this one."""
         topic, partition = key
         return open_log(
             path,
@@ -188,13 +192,18 @@ class LogManager:
             scheduler=scheduler,
             flusher=flusher,
             open_segments=open_segments,
-            clean=clean,
-            recovery_point=directory.recovery_point(key),
-            log_start_offset=directory.log_starts.get(key, 0),
-            high_watermark=directory.high_watermarks.get(key, 0),
             producer_expiration_ms=self.settings.producer_id_expiration_ms,
             verify_transactions=self.settings.verify_transactions,
+            **options,
         )
+
+    def _known_of(self, directory: LogDirectory, key: tuple[str, int]) -> dict[str, Any]:
+        """What the directory's checkpoints say of a log, as options of `open_log`."""
+        return {
+            "recovery_point": directory.recovery_point(key),
+            "log_start_offset": directory.log_starts.get(key, 0),
+            "high_watermark": directory.high_watermarks.get(key, 0),
+        }
 
     # -- look-up ------------------------------------------------------------------------------
 
@@ -253,7 +262,8 @@ class LogManager:
             self.files.make_directory(path)
             self.write_partition_metadata(path, topic_id)
             shared = (self.scheduler, home.flusher, self._open_segments)
-            log = self._open(path, key, topic_id, home, *shared, clean=False)
+            options = self._known_of(home, key)
+            log = self._open(path, key, topic_id, *shared, clean=False, **options)
             if config is not None:
                 log.reconfigure(config)
         except OSError as error:
@@ -311,21 +321,14 @@ class LogManager:
         self, directory: LogDirectory, path: str, key: tuple[str, int], topic_id: bytes
     ) -> PartitionLog:
         """The log in `path` that is not the partition's yet (see `moving`)."""
-        topic, partition = key
-        return open_log(
+        return self._open(
             path,
-            topic,
-            partition,
+            key,
             topic_id,
-            self.config_of(topic),
-            self.clock,
-            files=self.files,
-            scheduler=self.scheduler,
-            flusher=directory.flusher,
-            open_segments=self._open_segments,
+            self.scheduler,
+            directory.flusher,
+            self._open_segments,
             clean=directory.was_clean,
-            producer_expiration_ms=self.settings.producer_id_expiration_ms,
-            verify_transactions=self.settings.verify_transactions,
             on_error=lambda log, error, lost: self.take_offline(directory, error) if lost else None,
         )
 
@@ -505,7 +508,8 @@ class LogManager:
         ]
         return after(gather(written), lambda _: _raise_first(written))
 
-    def _checkpoint_failed(self, directory: LogDirectory, error: OSError) -> None:
+    def checkpoint_failed(self, directory: LogDirectory, error: OSError) -> None:
+        """A checkpoint file could not be written."""
         if isinstance(error, FullDiskError) and not self.goes_offline_by_writes():
             # Nobody else has the records: they go on being read, and the next one may find space.
             logger.error("%s: %s; it is tried again later", directory.path, error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from kwire.clock import Clock
@@ -15,9 +16,15 @@ from kwire.log.types import FetchSlices, Isolation, TimestampOffset
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 
+logger = logging.getLogger(__name__)
+
+TOLD_MAX = 100  # damages that are named of one log
+
 
 class PartitionLog(AppendingLog):
     """One partition's log, opened by `open` (recovery.open_log)."""
+
+    _told: dict[str, None] | None = None  # what was named of its damages
 
     @classmethod
     def open(
@@ -80,10 +87,15 @@ class PartitionLog(AppendingLog):
                 )
             except reading.ColdReadError as cold:
                 return self._read_later(cold, offset, bytes_max, isolation, min_one)
+            except KafkaError as error:
+                self._cannot_be_read(offset, error)
+                raise
             except OSError as error:
                 raise KafkaError(
                     ErrorCode.KAFKA_STORAGE_ERROR, f"Error while reading {self.name}: {error}"
                 ) from error
+            if found.data and reading.begins_above(found.data, offset) and not self.config.compacts:
+                self._tell(f"offset {offset} and those behind it are missing")
         aborted = None
         if isolation == Isolation.COMMITTED:
             aborted = self._aborted(offset, found.next_offset) if found.data else []
@@ -97,6 +109,21 @@ class PartitionLog(AppendingLog):
             aborted,
             found.counted_bytes,
         )
+
+    def _cannot_be_read(self, offset: int, error: KafkaError) -> None:
+        segment, then = self.segments.floor(offset), ""
+        if segment.is_sealed:
+            segment.ask_for_repair()
+            then = "; the next start keeps the damaged bytes aside and goes on behind them"
+        self._tell(f"cannot be read at offset {offset}: {error.message}{then}")
+
+    def _tell(self, damage: str) -> None:
+        """Name what a reader has met, once: no start looks at all of a log."""
+        if self._told is None:
+            self._told = {}
+        if damage not in self._told and len(self._told) < TOLD_MAX:
+            self._told[damage] = None
+            logger.error("%s: %s; `kwire log verify` tells more", self.directory, damage)
 
     def _read_later(
         self,

@@ -26,7 +26,7 @@ from kwire.checksums import crc32c
 from kwire.log.files import Files, unlink_quietly, write_atomically
 from kwire.log.producers import BatchMetadata, ProducerEntry
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _HEAD = struct.Struct(">hIi")
 _ENTRY = struct.Struct(">qhiqiqiq")
@@ -117,7 +117,7 @@ class SnapshotFiles:
             try:
                 return offset, decode_snapshot(self._files.read_file(self._path(offset)))
             except (ValueError, OSError) as error:
-                log.warning("%s: %s; rebuilding it from the log", self._path(offset), str(error))
+                logger.warning("%s: %s; rebuilding it from the log", self._path(offset), str(error))
                 self.remove([offset])
         return -1, []
 

@@ -14,7 +14,7 @@ from kwire.log.types import CompletedTransaction, Origin
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import BatchHeader
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 BATCHES_KEPT = 5
 NO_EPOCH = -1

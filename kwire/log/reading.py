@@ -9,7 +9,7 @@ from kwire.log.segment import HEADER_SIZE, Segment
 from kwire.log.segments import Segments
 from kwire.log.types import FileSlice
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.records import parse_header
+from kwire.protocol.records import MAGIC_CURRENT, parse_header
 
 FIRST_BATCH_GUESS_BYTES = 64 * 1024
 FILE_SLICE_BYTES_MIN = 256 * 1024  # below that a copy costs no more than the way around it
@@ -92,6 +92,17 @@ def read_batches(
             return found
         at += 1
     return EMPTY
+
+
+def begins_above(data: Buffer | FileSlice, offset: int) -> bool:
+    """Whether offsets are missing in front of what a read at `offset` has found.
+
+    Of a FileSlice, which is not read, only where whole segments are passed over.
+    """
+    if isinstance(data, FileSlice):
+        return data.segment_base > offset
+    # Of messages before magic 2 it is the last offset that is told.
+    return int.from_bytes(data[:8], "big") > offset and data[16] >= MAGIC_CURRENT
 
 
 def _start(segment: Segment, offset: int) -> int:

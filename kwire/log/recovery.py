@@ -19,8 +19,11 @@ from typing import NamedTuple
 
 from kwire.clock import Clock
 from kwire.log import replay
+from kwire.log.checking import free_path, set_strange_aside
+from kwire.log.checkpoints import LOG_STARTS, OFFSET_MAX, RECOVERY_POINTS
+from kwire.log.directory_files import PARTITION_METADATA
 from kwire.log.epochs import parse_epochs
-from kwire.log.files import Files, SystemFiles, unlink_quietly
+from kwire.log.files import TEMPORARY_SUFFIX, Files, SystemFiles, unlink_quietly
 from kwire.log.flushing import Flusher
 from kwire.log.log_base import EPOCHS_FILE, LogBase
 from kwire.log.log_config import LogConfig
@@ -28,7 +31,12 @@ from kwire.log.maintenance import new_segment
 from kwire.log.open_segments import OpenSegments
 from kwire.log.partition_log import PartitionLog
 from kwire.log.producer_snapshot import SnapshotFiles
-from kwire.log.repair import LostRecordsError, recover_segments, repair_segment
+from kwire.log.repair import (
+    LostRecordsError,
+    recover_segments,
+    repair_segment,
+    set_segments_aside,
+)
 from kwire.log.scheduling import ImmediateScheduler, Scheduler
 from kwire.log.segment import (
     CLEANED_SUFFIX,
@@ -44,6 +52,13 @@ from kwire.log.segment import (
 from kwire.protocol.errors import KafkaError
 
 logger = logging.getLogger(__name__)
+
+
+# More offsets than any loss at the end of a log takes: a checkpoint that says so is damaged.
+LOST_MAX = 1 << 40
+
+# Behind it a segment had no room for its records.
+BASE_MAX = OFFSET_MAX - (1 << 32)
 
 
 class _Found(NamedTuple):
@@ -110,12 +125,37 @@ def open_log(
     if not len(log.segments):
         new_segment(log, max(log_start_offset, 0))
     log.log_start_offset = max(log_start_offset, log.segments.first.base_offset)
+    recovery_point = _plausible(log, recovery_point)
     end_offset = _recover(log, found, clean, recovery_point)
+    if max(recovery_point or 0, end_offset) < high_watermark:
+        logger.warning(
+            "%s: ends at offset %d, although its high watermark was %d; what was not durable is "
+            "lost",
+            directory,
+            end_offset,
+            high_watermark,
+        )
     log.recovery_point = min(max(recovery_point or 0, log.log_start_offset), end_offset)
     log.update_high_watermark(high_watermark)
     for segment in log.segments:
         segment.close()  # opened again when somebody appends or reads
     return log
+
+
+def _plausible(log: PartitionLog, recovery_point: int | None) -> int | None:
+    """The recovery point, None where it cannot be one of this log."""
+    active_base = log.segments.active.base_offset
+    if recovery_point is None or recovery_point - active_base <= LOST_MAX:
+        return recovery_point
+    logger.error(
+        "%s: offset %d in %s cannot be one of this log, whose last segment begins at %d; going on "
+        "without it",
+        log.directory,
+        recovery_point,
+        RECOVERY_POINTS,
+        active_base,
+    )
+    return None
 
 
 def _recover(log: PartitionLog, found: _Found, clean: bool, recovery_point: int | None) -> int:
@@ -124,13 +164,17 @@ def _recover(log: PartitionLog, found: _Found, clean: bool, recovery_point: int 
     epochs_are_whole = _load_epochs(log, found)
     end = _end_if_whole(log) if clean else None
     first = log.segments.active.base_offset if clean else point
-    end_offset = recover_segments(log, first, recovery_point) if end is None else end
+    if end is None:
+        # After a clean stop all was durable: what is amiss is no tail that was never promised.
+        end_offset = recover_segments(log, first, OFFSET_MAX if clean else recovery_point)
+    else:
+        end_offset = end
     if end_offset < log.durable_below:
         raise LostRecordsError(
             f"{log.directory}: the log ends at offset {end_offset}, it ended at {log.durable_below}"
         )
     if log.log_start_offset > end_offset:
-        end_offset = _start_above_end(log, end_offset)
+        end_offset = _start_above_end(log, end_offset, is_whole=clean and end_offset >= point)
     if end_offset < point:
         logger.error(
             "%s: ends at offset %d, although %d was stored durably",
@@ -159,6 +203,7 @@ def _recover(log: PartitionLog, found: _Found, clean: bool, recovery_point: int 
 
 def _look(files: Files, directory: str) -> _Found:
     """Sort the files by kind; finish or undo what a crash interrupted."""
+    set_strange_aside(files, directory, _is_of_a_log)
     names = files.listing(directory)
     if any(name.endswith((SWAP_SUFFIX, CLEANED_SUFFIX, DELETED_SUFFIX, ".tmp")) for name in names):
         _finish_replacements(files, directory, names)
@@ -175,7 +220,12 @@ def _look(files: Files, directory: str) -> _Found:
         stem, dot, suffix = name.partition(".")
         kind = kinds.get(dot + suffix)
         if kind is not None and stem.isdecimal() and len(stem) == 20:
-            kind[int(stem)] = size_bytes
+            if int(stem) <= BASE_MAX:
+                kind[int(stem)] = size_bytes
+                continue
+            target = free_path(files, f"{directory}/{name}")
+            logger.error("%s/%s: no log has such offsets; kept as %s", directory, name, target)
+            files.rename(f"{directory}/{name}", target)
     for table in (found.indexes, found.time_indexes, found.transaction_indexes):
         for orphan in [base for base in table if base not in found.logs]:
             del table[orphan]
@@ -186,6 +236,13 @@ def _look(files: Files, directory: str) -> _Found:
                 [stem + INDEX_SUFFIX, stem + TIME_INDEX_SUFFIX, stem + TRANSACTION_INDEX_SUFFIX],
             )
     return found
+
+
+def _is_of_a_log(name: str) -> bool:
+    """Whether a file of that name would be taken for one of the log's, or is written by it."""
+    stem = name.partition(".")[0]
+    is_numbered = len(stem) == 20 and stem.isdecimal()
+    return is_numbered or name.removesuffix(TEMPORARY_SUFFIX) in (EPOCHS_FILE, PARTITION_METADATA)
 
 
 def _finish_replacements(files: Files, directory: str, names: dict[str, int]) -> None:
@@ -272,6 +329,13 @@ def _add_segments(log: PartitionLog, found: _Found, checked_from: int | None) ->
             if found.indexes.get(base, 0) or found.time_indexes.get(base, 0):
                 segment.reset_indexes()
                 segment.finish_indexes()
+            if segment.is_sealed and not log.config.compacts:
+                logger.error(
+                    "%s is empty: offsets %d to %d are lost",
+                    segment.log_path,
+                    base,
+                    bases[bases.index(base) + 1] - 1,
+                )
         elif base < limit and not (base in found.indexes and base in found.time_indexes):
             missing += 1
             next_base = bases[bases.index(base) + 1] if segment.is_sealed else None
@@ -312,19 +376,35 @@ def _end_if_whole(log: PartitionLog) -> int | None:
     return expected
 
 
-def _start_above_end(log: PartitionLog, end_offset: int) -> int:
-    """The log's start lies behind its end: what is left holds nothing that may be shown."""
+def _start_above_end(log: PartitionLog, end_offset: int, *, is_whole: bool) -> int:
+    """The log's start lies behind its end: which of the two is right?
+
+    Where nothing of the log is missing (`is_whole`), or none could ever be missing, it is the
+    start that is damaged, and counts for nothing. Else the end was lost, with the last records
+    that were deleted; what is left is not shown any more, but kept.
+    """
+    start = log.log_start_offset
+    if is_whole or start - end_offset > LOST_MAX:
+        log.log_start_offset = log.segments.first.base_offset
+        logger.error(
+            "%s: its start is %d by %s, its end %d; starting at offset %d: records that were "
+            "deleted may come back",
+            log.directory,
+            start,
+            LOG_STARTS,
+            end_offset,
+            log.log_start_offset,
+        )
+        return end_offset
     logger.warning(
         "%s: ends at offset %d before its start %d; beginning anew there",
         log.directory,
         end_offset,
-        log.log_start_offset,
+        start,
     )
-    for segment in list(log.segments):
-        log.segments.remove(segment)
-        segment.delete_files()
-    new_segment(log, log.log_start_offset)
-    return log.log_start_offset
+    set_segments_aside(log, list(log.segments), start)
+    new_segment(log, start)
+    return start
 
 
 # -- epochs -----------------------------------------------------------------------------------

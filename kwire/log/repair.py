@@ -14,6 +14,7 @@ from kwire.log.checking import (
     Damage,
     check_segment,
     free_path,
+    is_a_batch,
     quarantine,
     salvage,
 )
@@ -44,12 +45,12 @@ def recover_segments(log: LogBase, first_offset: int, recovery_point: int | None
                     f"{segment.log_path} does not follow on offset {expected}, where the log "
                     "before it ends"
                 )
-            _set_aside(log, segments[at:], expected)
+            set_segments_aside(log, segments[at:], expected)
             break
         next_base = segments[at + 1].base_offset if at + 1 < len(segments) else None
         expected, was_cut = repair_segment(log, segment, recovery_point, next_base)
         if was_cut and next_base is not None:
-            _set_aside(log, segments[at + 1 :], expected)
+            set_segments_aside(log, segments[at + 1 :], expected)
             break
     active = log.segments.active
     active.reopen(log.config)
@@ -109,7 +110,8 @@ def _repair(
         if resume == item.next_offset:
             continue  # nothing is missing: stray bytes between batches
         is_tail = resume is None
-        is_durable = item.next_offset < (recovery_point or 0)
+        # A whole batch that is not in its place is no torn write.
+        is_durable = item.next_offset < (recovery_point or 0) or is_a_batch(segment, item)
         if is_durable or (recovery_point is None and not is_tail):
             continue
         logger.warning(
@@ -131,7 +133,7 @@ def _repair(
     return False
 
 
-def _set_aside(log: LogBase, segments: list[Segment], end_offset: int) -> None:
+def set_segments_aside(log: LogBase, segments: list[Segment], end_offset: int) -> None:
     """Take segments that no longer follow on the log out of it; those with data are kept."""
     for segment in reversed(segments):
         log.segments.remove(segment)
@@ -139,7 +141,7 @@ def _set_aside(log: LogBase, segments: list[Segment], end_offset: int) -> None:
         if segment.size_bytes:
             target = free_path(log.files, segment.log_path)
             logger.error(
-                "%s: does not follow on offset %d, where the log now ends; kept as %s",
+                "%s: does not belong to the log, which goes on at offset %d; kept as %s",
                 segment.log_path,
                 end_offset,
                 target,

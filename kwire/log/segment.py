@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 
-from kwire.log.files import Buffer, Files, OversizedError, unlink_quietly, write_fully
+from kwire.log.files import Buffer, Files, UnfitFileError, unlink_quietly, write_fully
 from kwire.log.flushing import SyncRequest
 from kwire.log.index import OffsetIndex
 from kwire.log.log_config import LogConfig
@@ -448,6 +448,7 @@ class Segment:
         """Build both indexes anew from the batches' headers."""
         logger.error("%s: %s; rebuilding the indexes", self.log_path, reason)
         self.reset_indexes()
+        is_whole = True
         try:
             for _, header in self.walk(0):
                 if self.assigned_bytes + header.size_bytes > self.size_bytes:
@@ -457,10 +458,20 @@ class Segment:
             logger.error(
                 "%s: its indexes end at byte %d: %s", self.log_path, self.assigned_bytes, error
             )
+            is_whole = False
         self.assigned_bytes = self.size_bytes
         self._hints.clear()
         if self.is_sealed:
             self.finish_indexes()
+            if not is_whole:
+                self.ask_for_repair()
+
+    def ask_for_repair(self) -> None:
+        """Its batches are damaged: the next start checks each, as where an index is missing."""
+        try:
+            unlink_quietly(self.files, [self.time_index_path])
+        except OSError as error:
+            logger.warning("%s: %s", self.time_index_path, error)
 
     def finish_rebuild(self) -> None:
         """After all batches were assigned again: a sealed segment's indexes go to their files."""
@@ -542,7 +553,7 @@ class Segment:
             return
         try:
             valid = index.load(self.files.read_file(self.index_path))
-        except (FileNotFoundError, OversizedError):
+        except (FileNotFoundError, UnfitFileError):
             valid = False
         if valid and index.last()[1] >= self.size_bytes:
             valid = False
@@ -559,7 +570,7 @@ class Segment:
             return
         try:
             valid = index.load(self.files.read_file(self.time_index_path))
-        except (FileNotFoundError, OversizedError):
+        except (FileNotFoundError, UnfitFileError):
             valid = False
         self._time_index = index
         # Kafka creates a missing time index empty and leaves it so; a segment with data has at

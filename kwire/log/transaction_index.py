@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from kwire.log.files import Files, OversizedError, unlink_quietly, write_fully
+from kwire.log.files import Files, UnfitFileError, unlink_quietly, write_fully
 
 ENTRY_SIZE = 34
 _ENTRY = struct.Struct(">hqqqq")
@@ -41,7 +41,7 @@ class TransactionIndex:
         """(index, whether the file was whole and in order)."""
         try:
             data = files.read_file(path)
-        except OversizedError:
+        except UnfitFileError:
             return cls(files, path, []), False
         entries: list[AbortedTransaction] = []
         valid = len(data) % ENTRY_SIZE == 0

@@ -93,6 +93,11 @@ class FileSlice:
     def __len__(self) -> int:
         return self._size_bytes
 
+    @property
+    def segment_base(self) -> int:
+        """The base offset of the segment."""
+        return self._segment.base_offset
+
     def view(self) -> memoryview:
         """The bytes for a system call to take, not to be looked at in this process. OSError."""
         segment = self._segment

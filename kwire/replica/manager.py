@@ -196,6 +196,8 @@ class ReplicaManager:
                         followers.forget(partition)
                     if partition.log is not None:
                         partition.log.assign_epoch(effect.leader_epoch)
+                        if partition.log.log_end_offset > partition.state.log_end_offset:
+                            partition.taken_over()  # lost offsets are not given anew
                     self._tell(partition, effect.leader_epoch)
                 case AdvanceHighWatermark():
                     if partition.log is not None:

@@ -13,36 +13,36 @@ import contextlib
 import dataclasses
 import datetime
 import hashlib
-import time
 from typing import Any
 
 from kwire.clock import SystemClock, SystemRandom
 from kwire.spark import lake
 from kwire.spark.archive_source import load_archive, parse_time
-from kwire.spark.client_settings import check_settings
+from kwire.spark.batching import (
+    add_batch_options,
+    behind_gap,
+    check_batch_options,
+    exit_status,
+    note_begin,
+    run_batches,
+)
 from kwire.spark.cluster import EARLIEST, LATEST, Cluster, Partition, partitions_of
 from kwire.spark.decoding import add_decoding_options, check_decoding, decoder_of
 from kwire.spark.job import (
     EXIT_DONE,
-    EXIT_INTERRUPTED,
     FinalError,
     Job,
-    JobError,
     Progress,
     UsageError,
-    add_kafka_options,
-    check_patience,
     check_pattern,
     check_topics,
-    one_line,
-    pairs,
     require,
     run_job,
 )
 from kwire.spark.lake_files import check_folder, is_local, open_lake_files
 from kwire.spark.lake_log import DEAD_LETTERS, RECORDS, LakeLog, LakeState
 from kwire.spark.maintenance import add_maintenance_options, check_maintenance, maintain
-from kwire.spark.session import lost_jvm, open_session
+from kwire.spark.session import open_session
 from kwire.spark.topic_source import (
     Ranges,
     check_ends,
@@ -59,33 +59,15 @@ COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "none")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    add_kafka_options(parser)
+    add_batch_options(parser, interval_s=10.0, batch_records=2_000_000)
     parser.add_argument("--topics", metavar="A,B", help="topics to archive")
-    parser.add_argument("--pattern", metavar="REGEX", help="topics whose whole name matches")
     parser.add_argument("--lake", metavar="FOLDER", help="where to: a path or an URI Spark knows")
-    parser.add_argument("--once", action="store_true", help="up to what is there now, then end")
-    parser.add_argument("--interval", type=float, default=10.0, metavar="S", help="between looks")
-    parser.add_argument(
-        "--batch-records", type=int, default=2_000_000, metavar="N", help="at most, in a commit"
-    )
     parser.add_argument(
         "--from", dest="start", default=EARLIEST, help="at first: earliest, latest or a time"
-    )
-    parser.add_argument(
-        "--isolation",
-        default="read_committed",
-        choices=("read_committed", "read_uncommitted"),
-        help="of transactions",
     )
     parser.add_argument("--name", help="of this writer, if several share the lake")
     parser.add_argument("--compression", default="zstd", choices=COMPRESSIONS, help="of files")
     parser.add_argument("--tasks", type=int, default=0, metavar="N", help="at least so many tasks")
-    parser.add_argument(
-        "--allow-gaps", action="store_true", help="go on when records were deleted before"
-    )
-    parser.add_argument(
-        "--retry-seconds", type=float, default=300.0, metavar="S", help="patience with the cluster"
-    )
     add_decoding_options(parser)
     add_maintenance_options(parser)
 
@@ -100,8 +82,7 @@ def check(options: argparse.Namespace) -> None:
             load_archive(options.lake)
         return
     require(options, "bootstrap")
-    options.settings = pairs(options.kafka_option, "--kafka-option")
-    check_settings(options.settings)
+    check_batch_options(options)
     if bool(options.topics) == bool(options.pattern):
         raise UsageError("give either --topics or --pattern")
     options.topic_list = check_topics(options.topics)
@@ -109,9 +90,6 @@ def check(options: argparse.Namespace) -> None:
         check_pattern(options.pattern, "--pattern")
     if options.start not in (EARLIEST, LATEST) and parse_time(options.start, "--from") is None:
         raise UsageError(f"--from {options.start}: neither earliest, latest nor a time")
-    if options.batch_records < 1 or options.interval < 0:
-        raise UsageError("--batch-records must be above 0, --interval not below")
-    check_patience(options.retry_seconds)
     if options.name and not all(letter.isalnum() or letter in "-_" for letter in options.name):
         raise UsageError(f"--name {options.name}: letters, digits, - and _ only")
 
@@ -146,7 +124,7 @@ class Archiver:
         session = SystemRandom().random_bytes(6).hex()
         self.log = LakeLog(files, writer_name(options), session)
         self.root = files.root
-        self.cluster = Cluster(options.bootstrap, options.settings)
+        self.cluster = Cluster(options.bootstrap, options.settings, progress.say)
         self.committed = options.isolation == "read_committed"
         self.totals = Totals()
         self.is_complete = False
@@ -166,43 +144,20 @@ class Archiver:
     def run(self) -> None:
         """Batches until there is nothing new (--once: it is complete) or it is time to stop."""
         try:
-            self._run()
+            self.is_complete = run_batches(
+                self.options, self.progress, self.batch, self.remove_left_overs, RETRY_PAUSE_S
+            )
         except BaseException:
             # Best done here: plain readers would see it until this writer is started again.
             with contextlib.suppress(Exception):
                 lake.discard_session(self.log)
             raise
 
-    def _run(self) -> None:
-        failing_since: float | None = None
-        while not self.progress.stopping:
-            try:
-                if failing_since is not None:
-                    self.remove_left_overs()
-                lag = self.batch()
-                failing_since = None
-            except (FinalError, UsageError):
-                raise
-            except Exception as error:
-                if lost_jvm():
-                    raise
-                now_s = time.monotonic()
-                failing_since = failing_since or now_s
-                if now_s - failing_since > self.options.retry_seconds:
-                    raise JobError(f"gave up after {one_line(error)}") from error
-                self.progress.say(f"{one_line(error)}; trying again")
-                self.progress.wait(RETRY_PAUSE_S)
-                continue
-            if lag == 0:
-                if self.options.once:
-                    self.is_complete = True
-                    return
-                self.progress.wait(self.options.interval)
-
     def batch(self) -> int:
         """One batch; how many offsets are left behind it."""
         topics, starts, ends = self._positions()
-        self._begin(topics, starts)
+        if self.options.start != EARLIEST:
+            note_begin(self.log, starts, topics, self.clock.wall_ms(), _check_unmoved)
         ranges = limit_ranges(starts, ends, self.options.batch_records)
         if not ranges:
             return 0
@@ -260,30 +215,10 @@ class Archiver:
         starts: dict[Partition, int] = {}
         for key in partitions:
             start = state.offsets.get(key, chosen.get(key, firsts[key]))
-            if start < firsts[key]:
-                gap = f"{key[0]}-{key[1]}: offsets {start} to {firsts[key] - 1} are gone"
-                if not self.options.allow_gaps:
-                    raise FinalError(f"{gap}; --allow-gaps goes on behind them")
-                self.totals.gaps.append(gap)
-                start = firsts[key]
-            starts[key] = start
+            allow_gaps, tell = self.options.allow_gaps, self.totals.gaps.append
+            starts[key] = behind_gap(key, start, firsts[key], allow_gaps, tell)
         check_ends(self.cluster, starts, ends)
         return starts
-
-    def _begin(self, topics: dict[str, str], starts: dict[Partition, int]) -> None:
-        """Where --from is not the beginning, where it was at first is kept: what comes behind it
-        belongs to the archive, also what comes before there is a first batch."""
-        new = {key: start for key, start in starts.items() if key not in self.log.state.offsets}
-        if self.options.start == EARLIEST or not new:
-            return
-        commit = self.log.new_commit(
-            "begin",
-            self.clock.wall_ms(),
-            offsets=new,
-            topics={topic: topics[topic] for topic, _ in new},
-        )
-        ranges = {key: (start, start) for key, start in new.items()}
-        self.log.commit(commit, lambda state: _check_unmoved(state, ranges))
 
     def _chosen(
         self, new: list[Partition], new_topics: set[str], ends: dict[Partition, int]
@@ -362,7 +297,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
         log.open(SystemClock().wall_ms())
         lake.remove_orphans(log)
         return EXIT_DONE, {"lake": options.lake, **maintain(spark, log, options, progress)}
-    cluster = Cluster(options.bootstrap, options.settings)
+    cluster = Cluster(options.bootstrap, options.settings, progress.say)
     found = cluster.describe(cluster.matching(options.topic_list, options.pattern))
     missing = [name for name in options.topic_list if name not in found]
     if missing:
@@ -373,8 +308,6 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
     archiver.run()
     archiver.remove_left_overs()
     maintained = maintain(spark, archiver.log, options, progress)
-    # Stopped between batches: fine for a job that goes on for ever, not all of --once.
-    status = EXIT_INTERRUPTED if options.once and not archiver.is_complete else EXIT_DONE
     state = archiver.log.state
     summary = {
         "lake": options.lake,
@@ -384,7 +317,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
         "offsets": {f"{topic}-{n}": offset for (topic, n), offset in sorted(state.offsets.items())},
         "ended": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
-    return status, summary
+    return exit_status(options, archiver.is_complete), summary
 
 
 JOB = Job(

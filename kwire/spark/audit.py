@@ -20,6 +20,7 @@ from kwire.spark.job import (
     Job,
     Progress,
     UsageError,
+    add_isolation_option,
     add_kafka_options,
     check_output,
     pairs,
@@ -49,12 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="-o of that cluster",
     )
-    parser.add_argument(
-        "--isolation",
-        default="read_committed",
-        choices=("read_committed", "read_uncommitted"),
-        help="of transactions",
-    )
+    add_isolation_option(parser)
     parser.add_argument(
         "--common", action="store_true", help="only offsets that both sides reach, by partition"
     )

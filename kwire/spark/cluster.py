@@ -5,15 +5,18 @@ A thin face of confluent-kafka's AdminClient: plain values go in and out, errors
 
 from __future__ import annotations
 
+import contextlib
 import re
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from kwire.spark.client_settings import client_config
 from kwire.spark.job import JobError, UsageError
 
 TIMEOUT_S = 30.0
+TELL_AFTER_S = 3.0
 # librdkafka ends a request itself; this is for a future that it forgets.
 FUTURE_TIMEOUT_S = TIMEOUT_S + 10
 LEADERS_PAUSE_S = 0.05
@@ -34,15 +37,24 @@ class TopicInfo(NamedTuple):
 
 
 class Cluster:
-    """A cluster by its bootstrap address and settings (Kafka's names)."""
+    """A cluster by its bootstrap address and settings (Kafka's names).
 
-    def __init__(self, bootstrap: str, settings: Mapping[str, str] | None = None) -> None:
+    `say` is given a line when a cluster does not answer soon, from a thread of its own.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        settings: Mapping[str, str] | None = None,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> None:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
         self.bootstrap = bootstrap
         self.settings = dict(settings or {})
         self.trouble = ""
+        self._say = say
         config: dict[str, Any] = client_config(bootstrap, self.settings)
         try:
             self._admin = AdminClient({**config, "log_level": 0, "error_cb": self._note})
@@ -67,7 +79,8 @@ class Cluster:
         from confluent_kafka import KafkaException
 
         try:
-            metadata = self._admin.list_topics(timeout=TIMEOUT_S)
+            with self._telling():
+                metadata = self._admin.list_topics(timeout=TIMEOUT_S)
         except (KafkaException, TimeoutError) as error:
             raise JobError(f"{self.bootstrap}: {self._reason(error)}") from None
         return sorted(name for name in metadata.topics if not name.startswith("__"))
@@ -89,7 +102,8 @@ class Cluster:
         found: dict[str, TopicInfo] = {}
         for name, future in futures.items():
             try:
-                described = future.result(FUTURE_TIMEOUT_S)
+                with self._telling():
+                    described = future.result(FUTURE_TIMEOUT_S)
             except (KafkaException, TimeoutError) as error:
                 if _code(error) == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     continue
@@ -121,25 +135,38 @@ class Cluster:
         isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         request = {TopicPartition(topic, number): spec for topic, number in partitions}
         found: dict[Partition, int] = {}
-        deadline_s = time.monotonic() + TIMEOUT_S
-        while request:
+        asked = "partitions"
+
+        def ask() -> None:
+            """Those that have not been told yet."""
+            nonlocal asked
             futures = self._admin.list_offsets(
                 request, isolation_level=isolation, request_timeout=TIMEOUT_S
             )
-            again = {}
             for partition, future in futures.items():
-                place = partition.topic, partition.partition
-                try:
-                    found[place] = int(future.result(FUTURE_TIMEOUT_S).offset)
-                except (KafkaException, TimeoutError) as error:
-                    if not _is_moving(error) or time.monotonic() > deadline_s:
-                        name = f"{partition.topic}-{partition.partition}"
-                        raise JobError(f"offsets of {name}: {self._reason(error)}") from None
-                    again[partition] = spec
-            request = again
+                asked = f"{partition.topic}-{partition.partition}"
+                offset = int(future.result(FUTURE_TIMEOUT_S).offset)
+                found[partition.topic, partition.partition] = offset
+                del request[partition]
+
+        try:
             if request:
-                time.sleep(LEADERS_PAUSE_S)
+                self._asked(ask)
+        except (KafkaException, TimeoutError) as error:
+            raise JobError(f"offsets of {asked}: {self._reason(error)}") from None
         return found
+
+    @contextlib.contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Say that an answer is waited for, where it does not come soon."""
+        line = f"no answer of {self.bootstrap} yet, waiting for {TIMEOUT_S:.0f} s at most"
+        timer = threading.Timer(TELL_AFTER_S, self._say, [line])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def _asked(self, ask: Callable[[], T]) -> T:
         """The answer; as long as leaders and coordinators move it is asked again.
@@ -151,7 +178,8 @@ class Cluster:
         deadline_s = time.monotonic() + TIMEOUT_S
         while True:
             try:
-                return ask()
+                with self._telling():
+                    return ask()
             except (KafkaException, TimeoutError) as error:
                 if not _is_moving(error) or time.monotonic() > deadline_s:
                     raise

@@ -192,6 +192,23 @@ def add_kafka_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_isolation_option(parser: argparse.ArgumentParser) -> None:
+    """Whether records of open and aborted transactions count."""
+    parser.add_argument(
+        "--isolation",
+        default="read_committed",
+        choices=("read_committed", "read_uncommitted"),
+        help="of transactions",
+    )
+
+
+def add_patience_option(parser: argparse.ArgumentParser) -> None:
+    """How long a job goes on asking; see `check_patience`."""
+    parser.add_argument(
+        "--retry-seconds", type=float, default=300.0, metavar="S", help="patience with a cluster"
+    )
+
+
 def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
     """`NAME=VALUE` options as a dict; UsageError names the one that is none."""
     found: dict[str, str] = {}

@@ -21,20 +21,24 @@ from typing import Any
 
 from kwire.clock import SystemClock, SystemRandom
 from kwire.spark import mirror_offsets as mapping
+from kwire.spark.batching import (
+    add_batch_options,
+    behind_gap,
+    check_batch_options,
+    exit_status,
+    note_begin,
+    run_batches,
+)
 from kwire.spark.client_settings import check_settings, client_config
 from kwire.spark.cluster import EARLIEST, LATEST, Cluster, Partition, TopicInfo, partitions_of
+from kwire.spark.headers import MIRROR_OFFSET, MIRROR_PATH
 from kwire.spark.job import (
-    EXIT_DONE,
-    EXIT_INTERRUPTED,
     TOPIC_NAME,
-    FinalError,
     Job,
     JobError,
     Progress,
     UsageError,
-    add_kafka_options,
     check_output,
-    check_patience,
     check_pattern,
     one_line,
     pairs,
@@ -43,7 +47,6 @@ from kwire.spark.job import (
 )
 from kwire.spark.lake_files import check_folder, open_lake_files
 from kwire.spark.lake_log import LakeLog
-from kwire.spark.mirror_offsets import OFFSET_HEADER, PATH_HEADER
 from kwire.spark.sending import (
     RUN_SCHEMA,
     SEND_COLUMNS,
@@ -52,7 +55,7 @@ from kwire.spark.sending import (
     check_producer,
     sender,
 )
-from kwire.spark.session import lost_jvm, open_session
+from kwire.spark.session import open_session
 from kwire.spark.topic_source import (
     Ranges,
     check_ends,
@@ -75,39 +78,23 @@ NOT_COPIED = (
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    add_kafka_options(parser)
+    add_batch_options(parser, interval_s=1.0, batch_records=500_000)
     parser.add_argument("--to", metavar="HOST:PORT", help="the target cluster")
     parser.add_argument(
         "--to-option", metavar="NAME=VALUE", action="append", default=[], help="-o of the target"
     )
     parser.add_argument("--alias", metavar="NAME", help="of the source cluster, in headers")
     parser.add_argument("--to-alias", metavar="NAME", help="of the target cluster")
-    parser.add_argument("--pattern", metavar="REGEX", help="topics whose whole name matches")
     parser.add_argument("--prefix", default="", metavar="TEXT", help="of the names in the target")
     parser.add_argument("--state", metavar="FOLDER", help="where the mirror keeps what it has done")
     parser.add_argument("--groups", metavar="REGEX", help="translate offsets of these groups")
     parser.add_argument(
         "--group-interval", type=float, default=30.0, metavar="S", help="between translations"
     )
-    parser.add_argument("--once", action="store_true", help="up to what is there now, then end")
-    parser.add_argument("--interval", type=float, default=1.0, metavar="S", help="between looks")
-    parser.add_argument(
-        "--batch-records", type=int, default=500_000, metavar="N", help="at most, in a commit"
-    )
     parser.add_argument(
         "--from", dest="start", default=EARLIEST, choices=(EARLIEST, LATEST), help="at first"
     )
-    parser.add_argument(
-        "--isolation",
-        default="read_committed",
-        choices=("read_committed", "read_uncommitted"),
-        help="of transactions",
-    )
     parser.add_argument("--lag-report", metavar="FILE", help="JSON, written after every batch")
-    parser.add_argument("--allow-gaps", action="store_true", help="go on behind deleted records")
-    parser.add_argument(
-        "--retry-seconds", type=float, default=300.0, metavar="S", help="patience with clusters"
-    )
 
 
 def check(options: argparse.Namespace) -> None:
@@ -116,18 +103,16 @@ def check(options: argparse.Namespace) -> None:
     check_pattern(options.pattern, "--pattern")
     if options.groups:
         check_pattern(options.groups, "--groups")
-    options.settings = pairs(options.kafka_option, "--kafka-option")
+    check_batch_options(options)
     options.to_settings = pairs(options.to_option, "--to-option")
-    check_settings(options.settings)
     check_settings(options.to_settings)
     for option, alias in (("--alias", options.alias), ("--to-alias", options.to_alias)):
         if not all(letter.isalnum() or letter in "-_." for letter in alias):
             raise UsageError(f"{option} {alias}: letters, digits, -, _ and . only")
     if options.alias == options.to_alias:
         raise UsageError("--alias and --to-alias must not be the same")
-    if options.batch_records < 1 or options.interval < 0 or options.group_interval < 0:
-        raise UsageError("--batch-records and intervals must not be negative")
-    check_patience(options.retry_seconds)
+    if options.group_interval < 0:
+        raise UsageError(f"--group-interval {options.group_interval:g}: must not be negative")
     check_output(options.lag_report, "--lag-report")
     check_folder(options.state, "--state")
     check_topic_prefix(options.prefix)
@@ -147,8 +132,8 @@ class Mirror:
         self.progress = progress
         self.spark = spark
         self.clock = SystemClock()
-        self.source = Cluster(options.bootstrap, options.settings)
-        self.target = Cluster(options.to, options.to_settings)
+        self.source = Cluster(options.bootstrap, options.settings, progress.say)
+        self.target = Cluster(options.to, options.to_settings, progress.say)
         self.log = LakeLog(
             open_lake_files(options.state, spark),
             f"mirror-{options.alias}-{options.to_alias}",
@@ -226,62 +211,19 @@ class Mirror:
             if key[0] in self.log.state.topics:
                 begin = firsts[key]
             start = max(known.get(key, begin), self._recovered.get(key, 0))
-            if start < firsts[key]:
-                gap = f"{key[0]}-{key[1]}: offsets {start} to {firsts[key] - 1} are gone"
-                if not self.options.allow_gaps:
-                    raise FinalError(f"{gap}; --allow-gaps goes on behind them")
-                self.progress.say(gap)
-                start = firsts[key]
-            starts[key] = start
+            allow_gaps, tell = self.options.allow_gaps, self.progress.say
+            starts[key] = behind_gap(key, start, firsts[key], allow_gaps, tell)
         check_ends(self.source, starts, ends)
         return starts, ends
-
-    def begin(self, topics: dict[str, TopicInfo], starts: dict[Partition, int]) -> None:
-        """Where --from is the end, where that was at first is kept: what comes behind it is
-        mirrored, also what comes before there is a first batch."""
-        new = {key: start for key, start in starts.items() if key not in self.log.state.offsets}
-        if self.options.start == EARLIEST or not new:
-            return
-        commit = self.log.new_commit(
-            "begin",
-            self.clock.wall_ms(),
-            offsets=new,
-            topics={topic: topics[topic].topic_id for topic, _ in new},
-        )
-        self.log.commit(commit)
 
     # -- the loop --------------------------------------------------------------------------------
 
     def run(self) -> None:
         """Batches until there is nothing new (--once) or it is time to stop."""
         self.log.open(self.clock.wall_ms())
-        failing_since: float | None = None
-        while not self.progress.stopping:
-            try:
-                if failing_since is not None:
-                    self.log.confirm()  # a commit may be there though its answer was lost
-                lag = self.batch()
-                if time.monotonic() - self._groups_at_s >= self.options.group_interval:
-                    self.translate_groups()
-                failing_since = None
-            except (FinalError, UsageError):
-                raise
-            except Exception as error:
-                if lost_jvm():
-                    raise
-                now_s = time.monotonic()
-                failing_since = failing_since or now_s
-                if now_s - failing_since > self.options.retry_seconds:
-                    raise JobError(f"gave up after {one_line(error)}") from error
-                self.progress.say(f"{one_line(error)}; trying again")
-                self._recovered = {}
-                self.progress.wait(RETRY_PAUSE_S)
-                continue
-            if lag == 0:
-                if self.options.once:
-                    self.is_complete = True
-                    break
-                self.progress.wait(self.options.interval)
+        self.is_complete = run_batches(
+            self.options, self.progress, self._batch_and_groups, self._before_retry, RETRY_PAUSE_S
+        )
         try:
             self.translate_groups()
         except JobError as error:
@@ -290,20 +232,32 @@ class Mirror:
                 raise
             self.progress.say(f"groups are as they were: {one_line(error)}")
 
+    def _batch_and_groups(self) -> int:
+        lag = self.batch()
+        if time.monotonic() - self._groups_at_s >= self.options.group_interval:
+            self.translate_groups()
+        return lag
+
+    def _before_retry(self) -> None:
+        self._recovered = {}
+        self.log.confirm()  # a commit may be there though its answer was lost
+
     def batch(self) -> int:
         """One batch; how many offsets are left behind it."""
         topics = self.topics()
         partitions = partitions_of(topics)
         self.recover(partitions)
         starts, ends = self.positions(partitions)
-        self.begin(topics, starts)
+        topic_ids = {name: info.topic_id for name, info in topics.items()}
+        if self.options.start != EARLIEST:
+            note_begin(self.log, starts, topic_ids, self.clock.wall_ms())
         ranges = limit_ranges(starts, ends, self.options.batch_records)
         if ranges:
             folder = mapping.new_folder(self.log, self.batches)
             with Watch(self.spark, self.progress):
                 self.send(ranges, folder)
-            check_not_replaced(self.source, {t: topics[t].topic_id for t, _ in ranges})
-            self.commit(ranges, topics, starts, folder)
+            check_not_replaced(self.source, {t: topic_ids[t] for t, _ in ranges})
+            self.commit(ranges, topic_ids, folder)
         moved = {key: end for key, (_, end) in ranges.items()}
         self.lag = {key: max(0, ends[key] - moved.get(key, starts[key])) for key in partitions}
         self.report_lag(ends)
@@ -325,10 +279,10 @@ class Mirror:
             config=client_config(self.options.to, self.options.to_settings, producer=True),
             partitions=None,
             headers=(),
-            source_header=OFFSET_HEADER,
+            source_header=MIRROR_OFFSET,
             full_source=False,
             done={},
-            path=MirrorPath(PATH_HEADER, self.options.alias, self.options.to_alias),
+            path=MirrorPath(MIRROR_PATH, self.options.alias, self.options.to_alias),
             timeout_s=self.options.retry_seconds,
         )
         rows = (
@@ -341,8 +295,7 @@ class Mirror:
     def commit(
         self,
         ranges: Ranges,
-        topics: dict[str, TopicInfo],
-        starts: dict[Partition, int],
+        topic_ids: dict[str, str],
         folder: str,
     ) -> None:
         """Offsets and runs become visible together."""
@@ -356,7 +309,7 @@ class Mirror:
             self.clock.wall_ms(),
             add=added,
             offsets={key: end for key, (_, end) in ranges.items()},
-            topics={topic: topics[topic].topic_id for topic, _ in ranges},
+            topics={topic: topic_ids[topic] for topic, _ in ranges},
             extra={"target_ends": noted},
         )
         self.log.commit(commit)
@@ -415,15 +368,14 @@ def write_report(path: str, report: Mapping[str, Any]) -> None:
 
 
 def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str, Any]]:
-    Cluster(options.bootstrap, options.settings).topic_names()
-    Cluster(options.to, options.to_settings).topic_names()
+    Cluster(options.bootstrap, options.settings, progress.say).topic_names()
+    Cluster(options.to, options.to_settings, progress.say).topic_names()
     check_producer(client_config(options.to, options.to_settings, producer=True))
     spark = open_session(options, "mirror", needs_kafka=True, sends=True)
     mirror = Mirror(options, progress, spark)
     mirror.run()
     state = mirror.log.state
-    status = EXIT_INTERRUPTED if options.once and not mirror.is_complete else EXIT_DONE
-    return status, {
+    return exit_status(options, mirror.is_complete), {
         "from": options.alias,
         "to": options.to_alias,
         "batches": mirror.batches,

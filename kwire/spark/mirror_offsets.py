@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kwire.spark.cluster import EARLIEST, LATEST, Partition
+from kwire.spark.headers import MIRROR_OFFSET, MIRROR_PATH, header_text
 from kwire.spark.lake import PLAIN_PATHS
 from kwire.spark.lake_log import DataFile, LakeLog
 from kwire.spark.sending import RUN_SCHEMA
@@ -19,25 +20,15 @@ from kwire.spark.topic_source import read_ranges
 if TYPE_CHECKING:
     from kwire.spark.mirror import Mirror
 
-PATH_HEADER = "kwire-mirror-path"
-OFFSET_HEADER = "kwire-mirror-offset"
 TABLE = "offsets"
 FOLDERS_MAX = 64
 SETTLE_S = 0.5
 
 
-def header_text(name: str) -> Any:
-    """The last header of this name as text; null without."""
-    from pyspark.sql import functions as f
-
-    found = f.filter("headers", lambda entry: entry["key"] == name)
-    return f.try_element_at(found, f.lit(-1))["value"].cast("string")
-
-
 def with_origin(frame: Any) -> Any:
     """The frame with `path` and `origin` (text or null) from the headers."""
-    return frame.withColumn("path", header_text(PATH_HEADER)).withColumn(
-        "origin", header_text(OFFSET_HEADER)
+    return frame.withColumn("path", header_text(MIRROR_PATH)).withColumn(
+        "origin", header_text(MIRROR_OFFSET)
     )
 
 

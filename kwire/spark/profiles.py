@@ -16,6 +16,7 @@ from kwire.spark.job import (
     Job,
     Progress,
     UsageError,
+    add_isolation_option,
     add_kafka_options,
     check_output,
     pairs,
@@ -44,12 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--partition-mb", type=float, default=10.0, metavar="MB", help="a second, for a partition"
     )
-    parser.add_argument(
-        "--isolation",
-        default="read_committed",
-        choices=("read_committed", "read_uncommitted"),
-        help="of transactions",
-    )
+    add_isolation_option(parser)
     parser.add_argument("--lag", action="store_true", help="lag of groups (needs --bootstrap)")
     parser.add_argument("--report", metavar="FILE", help="an HTML report with plots")
     add_range_options(parser)

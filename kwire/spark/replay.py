@@ -26,6 +26,7 @@ from kwire.spark.archive_source import (
 )
 from kwire.spark.client_settings import check_settings, client_config
 from kwire.spark.cluster import LATEST, Cluster, Partition, TopicInfo, partitions_of
+from kwire.spark.headers import REPLAY_ID, REPLAY_SOURCE, header_text, source_place
 from kwire.spark.job import (
     EXIT_DONE,
     Job,
@@ -33,6 +34,7 @@ from kwire.spark.job import (
     Progress,
     UsageError,
     add_kafka_options,
+    add_patience_option,
     check_patience,
     check_topic,
     pairs,
@@ -54,8 +56,6 @@ from kwire.spark.session import open_session
 from kwire.spark.topic_source import read_ranges
 from kwire.spark.watching import Watch
 
-ID_HEADER = "kwire-replay-id"
-SOURCE_HEADER = "kwire-replay-source"
 REPLAYS = "_kwire/replays"
 SETTLE_S = 0.5
 WATCH_S = 2.0
@@ -83,9 +83,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--rate", type=float, default=0, metavar="N", help="records a second")
     parser.add_argument("--rate-mb", type=float, default=0, metavar="MB", help="MB a second")
-    parser.add_argument(
-        "--retry-seconds", type=float, default=300.0, metavar="S", help="patience with the cluster"
-    )
+    add_patience_option(parser)
     add_range_options(parser)
 
 
@@ -137,7 +135,7 @@ class Replay:
         self.options = options
         self.progress = progress
         self.id = replay_id(options)
-        self.cluster = Cluster(options.bootstrap, options.settings)
+        self.cluster = Cluster(options.bootstrap, options.settings, progress.say)
 
     def prepare(self, log: LakeLog) -> None:
         """Look at archive and target; UsageError for what cannot work."""
@@ -240,8 +238,8 @@ class Replay:
         settings = SendSettings(
             config=client_config(self.options.bootstrap, self.options.settings, producer=True),
             partitions=self.partitions if self.options.partitioner == "murmur2" else None,
-            headers=((ID_HEADER, self.id.encode()),),
-            source_header=SOURCE_HEADER,
+            headers=((REPLAY_ID, self.id.encode()),),
+            source_header=REPLAY_SOURCE,
             full_source=True,
             done=dict(done),
             records_per_s=self.options.rate / at_once,
@@ -303,26 +301,14 @@ def arrived(frame: Any, replay: str) -> Any:
     """Of a target topic: what has arrived of a replay, by source and target partition.
 
     Columns: topic and source (the archive's topic and partition), partition (the target's),
-    last (source offset), records, distinct_records.
+    last (source offset), records.
     """
     from pyspark.sql import functions as f
 
-    def header(name: str) -> Any:
-        found = f.filter("headers", lambda entry: entry["key"] == name)
-        return f.try_element_at(found, f.lit(-1))["value"].cast("string")
-
-    parts = f.split("place", "/")
+    topic, source, offset = source_place()
     return (
-        frame.where(f.col("headers").isNotNull())
-        .where(f.exists("headers", lambda entry: entry["key"] == ID_HEADER))
-        .where(header(ID_HEADER) == replay)
-        .select("partition", header(SOURCE_HEADER).alias("place"))
-        .select(
-            parts[0].alias("topic"),
-            f.try_element_at(parts, f.lit(2)).try_cast("int").alias("source"),
-            "partition",
-            f.try_element_at(parts, f.lit(3)).try_cast("bigint").alias("offset"),
-        )
+        frame.where(header_text(REPLAY_ID) == replay)
+        .select(topic.alias("topic"), source.alias("source"), "partition", offset.alias("offset"))
         .where(f.col("source").isNotNull() & f.col("offset").isNotNull())
         .groupBy("topic", "source", "partition")
         .agg(f.max("offset").alias("last"), f.count("*").alias("records"))

@@ -20,6 +20,7 @@ from typing import Any
 
 from kwire.spark.archive_source import archive_frame, chosen_files, load_archive, narrow_frame
 from kwire.spark.cluster import EARLIEST, LATEST, Cluster, partitions_of
+from kwire.spark.headers import MIRROR_OFFSET, OWN_PREFIX, header_text, source_place
 from kwire.spark.job import JobError, UsageError, check_topic, one_line
 from kwire.spark.lake import LAKE_COLUMNS, RECORD_COLUMNS
 from kwire.spark.lake_files import is_local
@@ -41,7 +42,6 @@ SIDE_COLUMNS = (
     "headers",
 )
 CONNECTOR_COLUMNS = tuple(name for name in RECORD_COLUMNS if name != "leaderEpoch")
-OWN_HEADERS = "kwire-"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,20 +164,13 @@ def _by_origin(frame: Any, kind: str) -> Any:
     """Topic, partition and offset by what mirror or replay wrote into the headers."""
     from pyspark.sql import functions as f
 
-    name = "kwire-mirror-offset" if kind == "mirror" else "kwire-replay-source"
-    found = f.filter("headers", lambda entry: entry["key"] == name)
-    text = f.try_element_at(found, f.lit(-1))["value"].cast("string")
-    frame = frame.withColumn("_origin", text).where(f.col("_origin").isNotNull())
     if kind == "mirror":
-        frame = frame.withColumn("offset", f.col("_origin").try_cast("bigint"))
+        origin = {"offset": header_text(MIRROR_OFFSET).try_cast("bigint")}
     else:
-        parts = f.split("_origin", "/")
-        frame = (
-            frame.withColumn("topic", parts[0])
-            .withColumn("partition", f.try_element_at(parts, f.lit(2)).try_cast("int"))
-            .withColumn("offset", f.try_element_at(parts, f.lit(3)).try_cast("bigint"))
-        )
-    # Others may write a header of this name too, with whatever they like.
-    frame = frame.where(f.col("partition").isNotNull() & f.col("offset").isNotNull())
-    kept = f.filter("headers", lambda entry: ~entry["key"].startswith(OWN_HEADERS))
-    return frame.withColumn("headers", kept).drop("_origin")
+        topic, partition, offset = source_place()
+        origin = {"topic": topic, "partition": partition, "offset": offset}
+    frame = frame.withColumns(origin).where(
+        f.col("partition").isNotNull() & f.col("offset").isNotNull()
+    )
+    kept = f.filter("headers", lambda entry: ~entry["key"].startswith(OWN_PREFIX))
+    return frame.withColumn("headers", kept)

@@ -12,30 +12,16 @@ from typing import Any
 
 import pytest
 
-from kwire.clock import SeededRandom, SystemClock
-from kwire.log.log_config import LogConfig
-from kwire.log.manager import LogManager
 from kwire.log.types import Isolation
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import Record, build_batch
-from kwire.replica.manager import ReplicaManager
 from kwire.replica.partition import Partition
-from kwire.replica.state import ReplicaState
+from tests.support.replicas import Assignment, assign, replica_of_broker_1
 
 
 def test_nobody_reads_what_the_leader_has_deleted(tmp_path: Path) -> None:
-    logs = LogManager([str(tmp_path)], SystemClock(), SeededRandom(1))
-    logs.open_directories()
-    replicas = ReplicaManager(1, logs, lambda topic: LogConfig(), lambda: 0)
-    partition = Partition("t", bytes(16), 0, ReplicaState(1))
-    partition.log = logs.create("t", 0, bytes(16), LogConfig())
-    replicas.by_id[bytes(16), 0] = partition
-
-    class Image:
-        leader, leader_epoch, partition_epoch = 2, 1, 1
-        replicas = isr = (1, 2)
-
-    replicas._assign("t", bytes(16), 0, Image())
+    replicas, partition = replica_of_broker_1(tmp_path)
+    assign(replicas, Assignment(leader=2, epoch=1))
     tail = build_batch([Record(0, 0, None, b"never committed", [])], leader_epoch=0)
     partition.append_as_follower(bytes(tail))
     partition.log.write_tail()

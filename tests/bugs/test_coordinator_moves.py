@@ -8,14 +8,14 @@ import pytest
 
 from kwire.coordinator.partition import ShardState
 from kwire.coordinator.runtime import CoordinatorRuntime
-from kwire.coordinator.seam import CoordinatorRecord, Moment, Result
+from kwire.coordinator.seam import CoordinatorRecord, Result
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from tests.support.coordinators import ManualClock, ManualLoop, MemoryLog
+from tests.support.coordinators import ManualClock, ManualLoop, MemoryLog, PassiveShard
 
 
-class Notes:
+class Notes(PassiveShard):
     """A shard that remembers offsets."""
 
     def __init__(self) -> None:
@@ -23,24 +23,6 @@ class Notes:
 
     def replay(self, key: Any, value: Any, *_: int) -> None:
         self.offsets[key.partition] = value.offset
-
-    def replay_marker(self, *_: Any) -> None:
-        pass
-
-    def loaded(self, moment: Moment) -> Result:
-        return Result()
-
-    def timers(self) -> int | None:
-        return None
-
-    def expire(self, moment: Moment) -> Result | None:
-        return None
-
-    def take_replies(self) -> list[Any]:
-        return []
-
-    def discard(self) -> list[Pending[Any]]:
-        return []
 
 
 class World:

@@ -182,6 +182,20 @@ class Member:
         ).error_code
 
 
+def join_once(c: Conn, group: str, version: int, member_id: str = "", **told):
+    """One JoinGroup and its answer, with fields of its own where `told` has some."""
+    body = {
+        "group_id": group,
+        "session_timeout_ms": 10000,
+        "rebalance_timeout_ms": 10000,
+        "member_id": member_id,
+        "group_instance_id": None,
+        "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": b"meta"}],
+    }
+    return c.send("join_group", version, {**body, **told})
+
+
 def stable(members: list[Member], assignments=None):
     """Bring all members into one Stable generation; the first joins first and is the leader. Returns join replies."""
     replies = [None] * len(members)

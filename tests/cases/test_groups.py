@@ -5,7 +5,16 @@ import uuid
 
 import pytest
 import wire
-from helpers import Member, committed, describe_group, simple_commit, stable, state_of, subscription
+from helpers import (
+    Member,
+    committed,
+    describe_group,
+    join_once,
+    simple_commit,
+    stable,
+    state_of,
+    subscription,
+)
 from wire import group_ready, retry
 
 
@@ -17,25 +26,6 @@ def listed(c, version=4, **kw):
     r = c.send("list_groups", version, dict({"states_filter": [], "types_filter": []}, **kw))
     assert r.error_code == 0, r
     return {g.group_id: g for g in r.groups}
-
-
-def _join(c, group, version, member_id="", **kw):
-    return c.send(
-        "join_group",
-        version,
-        dict(
-            {
-                "group_id": group,
-                "session_timeout_ms": 10000,
-                "rebalance_timeout_ms": 10000,
-                "member_id": member_id,
-                "group_instance_id": None,
-                "protocol_type": "consumer",
-                "protocols": [{"name": "range", "metadata": b"meta"}],
-            },
-            **kw,
-        ),
-    )
 
 
 # ------------------------------------------------------------------------------------------------- GRP-1: joining
@@ -50,13 +40,13 @@ def test_grp_1_member_id_required(conn, group, version):
     """
     group_ready(conn, group)
     t0 = time.monotonic()
-    r = _join(conn, group, version)
+    r = join_once(conn, group, version)
     assert ms(t0) < 2500, "must not wait for a rebalance"
     assert (r.error_code, r.generation_id, r.members) == (79, -1, [])
     head, tail = r.member_id[: len("checks-")], r.member_id[len("checks-") :]
     assert head == "checks-" and str(uuid.UUID(tail)) == tail, r.member_id
     assert describe_group(conn, group).members == []
-    r2 = _join(conn, group, version, r.member_id)
+    r2 = join_once(conn, group, version, r.member_id)
     assert (r2.error_code, r2.generation_id, r2.member_id, r2.leader) == (
         0,
         1,
@@ -77,7 +67,7 @@ def test_grp_1_old_versions_join_at_once(conn, group, version):
     SOURCES: kafkaex/kafka_ex#539
     """
     group_ready(conn, group)
-    r = _join(conn, group, version)
+    r = join_once(conn, group, version)
     assert (r.error_code, r.generation_id, r.leader) == (0, 1, r.member_id)
     assert r.member_id.startswith("checks-")
     assert [(m.member_id, m.metadata) for m in r.members] == [(r.member_id, b"meta")]
@@ -91,11 +81,11 @@ def test_grp_1_static_member_joins_at_once_and_bogus_id_is_refused(conn, group):
     """
     group_ready(conn, group)
     for v in (0, 3, 5, 9):
-        r = _join(conn, group, v, "bogus")
+        r = join_once(conn, group, v, "bogus")
         assert (r.error_code, r.member_id, r.generation_id, r.members) == (25, "bogus", -1, []), (
             f"v{v}"
         )
-    r = _join(conn, group, 5, group_instance_id="i1")
+    r = join_once(conn, group, 5, group_instance_id="i1")
     assert (r.error_code, r.generation_id, r.leader) == (0, 1, r.member_id)
     assert r.members[0].group_instance_id == "i1"
     # with a live group too
@@ -109,7 +99,7 @@ def test_grp_1_static_member_joins_at_once_and_bogus_id_is_refused(conn, group):
     )
     assert r.error_code == 0
     for v in (3, 5, 9):
-        assert _join(conn, group, v, "bogus").error_code == 25, f"v{v}"
+        assert join_once(conn, group, v, "bogus").error_code == 25, f"v{v}"
 
 
 # ------------------------------------------------------------------------------------ GRP-2: pending member ids
@@ -544,7 +534,7 @@ def test_grp_8_static_member_comes_back_without_rebalance(conn, conns, topic, gr
     assert (n.heartbeat(), n.commit(topic, 2), b.heartbeat()) == (0, 0, 0)
     assert n.heartbeat(group_instance_id="i9") == 25, "unknown instance id"
     assert n.commit(topic, 3, group_instance_id="i9") == 25
-    assert _join(conns(), group, 5, n.id, group_instance_id="i9").error_code == 25
+    assert join_once(conns(), group, 5, n.id, group_instance_id="i9").error_code == 25
     d = describe_group(conn, group)
     assert {(m.member_id, m.group_instance_id) for m in d.members} == {(n.id, "i1"), (b.id, None)}
     assert committed(conn, group, topic).committed_offset == 2

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -67,8 +68,8 @@ def _damage(file: Path, draw: random.Random) -> str:
     return f"{kind} {file.parent.name}/{file.name}"
 
 
-def _start(path: Path) -> None:
-    """Start a node on the directory and stop it; raises StartError."""
+def _start(path: Path, look: Callable[[Node], None] = lambda node: None) -> None:
+    """Start a node on the directory, look at it and stop it; raises StartError."""
     config = BrokerConfig.load(
         overrides={"log.dirs": str(path), "listeners": "PLAINTEXT://127.0.0.1:0", "node.id": "1"},
         developer=True,
@@ -82,6 +83,7 @@ def _start(path: Path) -> None:
     async def life() -> None:
         try:
             await asyncio.wait_for(node.start(), 20)
+            look(node)
         finally:
             await node.stop()
 
@@ -125,3 +127,23 @@ def test_a_node_on_damaged_files(
     if _attempt(path, done, caplog):
         # What it made of the directory is whole.
         assert _attempt(path, [*done, "second start"], caplog)
+
+
+def test_a_broker_alone_shows_the_end_that_was_durable(
+    sources: dict[str, Path], tmp_path: Path
+) -> None:
+    """The last segment is lost: ListOffsets told an end below what consumers had seen, until the
+    next record came."""
+    path = tmp_path / "data"
+    _copy(sources["clean"], path)
+    end = int(golden.expected("clean")["topics"]["plain"]["partitions"]["0"]["log_end_offset"])
+    last = max((path / "plain-0").glob("*.log"))
+    assert 0 < int(last.stem) < end
+    last.write_bytes(b"")
+
+    def look(node: Node) -> None:
+        partition = node.replicas.partition("plain", 0)
+        assert partition is not None
+        assert partition.log.high_watermark == partition.log.log_end_offset == end
+
+    _start(path, look)

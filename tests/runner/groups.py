@@ -78,7 +78,7 @@ def second_verdict(first: Result, second: Result) -> Result:
     kept = [note for note in first.notes if note.startswith("skipped")]
     notes = [note for note in second.notes if not note.startswith("skipped")]
     return Result(
-        passed=max(second.passed, first.passed + first.failed - second.failed),
+        passed=first.passed + (first.failed - first.crashes) - (second.failed - second.crashes),
         failed=second.failed,
         skipped=first.skipped,
         notes=[*notes, *told, *kept],
@@ -134,11 +134,12 @@ def _pytest(context: Context, arguments: list[str], environment: Mapping[str, st
     report.unlink(missing_ok=True)
     arguments = [*arguments, "-o", f"cache_dir={context.paths.logs / context.name}.cache"]
     if context.again:
-        arguments += ["--last-failed", "--last-failed-no-failures=none"]
+        # Where no test failed it was the end that did, and all of them have to come to it again.
+        arguments += ["--last-failed", "--last-failed-no-failures=all"]
     outcome = run_program(
         [context.paths.python, "-m", "pytest", "-q", f"--junitxml={report}", *arguments],
         log=context.log(),
-        environment=context.paths.environment(**environment),
+        environment=context.paths.environment(PYTHONFAULTHANDLER="1", **environment),
         limit_s=context.limit_s,
     )
     if not report.exists():
@@ -146,8 +147,11 @@ def _pytest(context: Context, arguments: list[str], environment: Mapping[str, st
         return Result.failure(f"{context.name}: {why}: {_tail(outcome.output)}")
     result = _read_junit(report)
     if outcome.status not in (0, 1, 5) or (outcome.status == 1 and not result.failed):
+        # All tests had ended: it crashed on its way out, or somebody kept it from ending.
         result.failed += 1
-        result.notes.append(f"{context.name}: pytest ended with {outcome.status}")
+        result.crashes += 1
+        end = "did not end" if outcome.status is None else f"ended with {outcome.status}"
+        result.notes.append(f"{context.name}: pytest {end}: {_tail(outcome.output)}")
     return result
 
 

@@ -14,17 +14,22 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 @dataclasses.dataclass
 class Result:
-    """What a group of tests came to; `notes` are lines for people, worst first."""
+    """What a group of tests came to; `notes` are lines for people, worst first.
+
+    `crashes` are those of `failed` that are no test: the program crashed after its last one.
+    """
 
     passed: int = 0
     failed: int = 0
     skipped: int = 0
+    crashes: int = dataclasses.field(default=0, kw_only=True)
     notes: list[str] = dataclasses.field(default_factory=list)
 
     def add(self, other: Result) -> None:
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
+        self.crashes += other.crashes
         self.notes += other.notes
 
     @classmethod

@@ -67,6 +67,15 @@ class CleaningWorld:
             self.manager.create(TOPIC, partition, TOPIC_ID, config, directory=home)
         self.scheduler.turn()
 
+    def meet_a_full_disk(self) -> None:
+        """Two records that could be cleaned, and no space to do it: the partition is given up."""
+        self.append([(b"a", b"1")])
+        self.append([(b"b", b"2")])
+        self.roll()
+        self.disk.capacity_bytes = self.disk.used_bytes()
+        assert self.clean() == 0
+        assert self.cleaner.uncleanable
+
     def config_of(self, topic: str) -> LogConfig:
         return self.config
 

@@ -9,6 +9,7 @@ import heapq
 from collections.abc import Callable
 from typing import Any
 
+from kwire.coordinator.seam import Moment, Result
 from kwire.log.types import AppendInfo
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -187,3 +188,25 @@ def open_batches(runtime: Any, partition: int = 0) -> list[bytearray]:
     batch: bytearray = current.batch.build(0)
     stamp(batch, 0, current.batch.base_offset, current.leader_epoch)
     return [batch]
+
+
+class PassiveShard:
+    """What a shard of the runtime has to have, for one that only replays: no timers, no replies."""
+
+    def replay_marker(self, *_: Any) -> None:
+        """Markers change nothing."""
+
+    def loaded(self, moment: Moment) -> Result:
+        return Result()
+
+    def timers(self) -> int | None:
+        return None
+
+    def expire(self, moment: Moment) -> Result | None:
+        return None
+
+    def take_replies(self) -> list[tuple[Pending[Any], Any]]:
+        return []
+
+    def discard(self) -> list[Pending[Any]]:
+        return []

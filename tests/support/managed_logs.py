@@ -9,6 +9,7 @@ from kwire.testing.simulation.disk import SimulatedDisk
 from tests.support.logs import ManualClock, ManualScheduler, client_batch
 
 TOPIC_ID = bytes(range(1, 17))
+OTHER_TOPIC_ID = bytes(range(2, 18))
 
 
 class Node:
@@ -61,3 +62,11 @@ class Node:
 
     def names(self, path: str = "/data") -> list[str]:
         return self.disk.directories(path)
+
+
+def node_with_topic() -> Node:
+    """A node that has three records in `topic-0`."""
+    node = Node()
+    node.manager.create("topic", 0, TOPIC_ID)
+    node.append("topic", 0, 3)
+    return node

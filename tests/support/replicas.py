@@ -21,6 +21,7 @@ from kwire.broker.fetching import FetchLimits, FetchRead, FetchTarget
 from kwire.clock import SeededRandom, SystemClock
 from kwire.log.log_config import LogConfig
 from kwire.log.manager import LogManager
+from kwire.log.scheduling import Scheduler
 from kwire.log.types import Isolation
 from kwire.pending import Pending
 from kwire.protocol import messages as m
@@ -29,6 +30,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import Record, build_batch, read_records
 from kwire.replica.fetcher import FetchSettings
 from kwire.replica.fetchers import Fetchers
+from kwire.replica.manager import ReplicaManager
 from kwire.replica.partition import Partition
 from kwire.replica.state import AlterIsr, Assigned, BecomeFollower, BecomeLeader, ReplicaState
 
@@ -232,3 +234,29 @@ class Replicas:
 
     def epochs(self, broker_id: int) -> list[tuple[int, int]]:
         return list(self[broker_id].partition.log.leader_epochs.entries)
+
+
+class Assignment:
+    """A partition as the metadata has it: brokers 1 and 2, both in the ISR."""
+
+    def __init__(self, leader: int, epoch: int) -> None:
+        self.leader, self.leader_epoch, self.partition_epoch = leader, epoch, epoch
+        self.replicas = self.isr = (1, 2)
+
+
+def replica_of_broker_1(
+    directory: Path, scheduler: Scheduler | None = None
+) -> tuple[ReplicaManager, Partition]:
+    """A partition with a log on the real disk, and the manager that `assign` gives Assignments."""
+    logs = LogManager([str(directory)], SystemClock(), SeededRandom(1), scheduler=scheduler)
+    logs.open_directories()
+    replicas = ReplicaManager(1, logs, lambda topic: LogConfig(), lambda: 0)
+    partition = Partition(TOPIC, TOPIC_ID, 0, ReplicaState(1))
+    partition.log = logs.create(TOPIC, 0, TOPIC_ID, LogConfig())
+    replicas.by_id[TOPIC_ID, 0] = partition
+    return replicas, partition
+
+
+def assign(replicas: ReplicaManager, assignment: Assignment) -> None:
+    """What the manager does when the metadata says so."""
+    replicas._assign(TOPIC, TOPIC_ID, 0, assignment)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.run import verdict_of
 from tests.runner.groups import Context, Group, pytest_group
 from tests.runner.kills import ALLOWED, CLIENTS, Allowance, excuse, read_allowances
 from tests.runner.model import Paths, Result, judge, read_allowed, run_program
@@ -123,3 +124,28 @@ def test_pytest_group_runs_only_what_failed_again(tmp_path: pathlib.Path, contex
     assert (result.passed, result.failed) == (2, 0)
     assert (tmp_path / "steady").read_text() == "x"
     assert "assert False == True" in result.notes[0]
+
+
+def test_a_crash_after_the_last_test_is_told_and_runs_all_again(
+    tmp_path: pathlib.Path, context: Context
+) -> None:
+    module = tmp_path / "test_crashes.py"
+    module.write_text(
+        "import atexit, os, pathlib\nSEEN = pathlib.Path(__file__).parent / 'seen'\n\n"
+        "def test_steady():\n    if not SEEN.exists():\n        SEEN.touch()\n"
+        "        atexit.register(os.abort)\n"
+    )
+    group = Group("g", pytest_group(str(module), extra=("--rootdir", str(tmp_path))), 60, real=True)
+    result = group.judged(context)
+    assert (result.passed, result.failed) == (1, 0)
+    assert result.notes[0].startswith("again: g: pytest ended with -6")
+    assert "Fatal Python error: Aborted" in result.notes[0]
+
+
+def test_the_end_of_the_verdict_names_what_failed() -> None:
+    total = Result(3, 1, 1, ["t.a::b: assert 1\n    == 2", "skipped: x: no y", "again: z: slow"])
+    lines = verdict_of(total).splitlines()
+    assert lines[-2:] == ["3 passed, 1 failed, 1 skipped", "failed: t.a::b: assert 1"]
+    assert lines.index("skipped:") < lines.index("failed once, run again:") < lines.index("failed:")
+    assert "    == 2" in lines
+    assert verdict_of(Result(3)) == "3 passed, 0 failed, 0 skipped"

@@ -22,7 +22,7 @@ from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 RETRY_MS = 20
 RETRY_MAX_MS = 1000
@@ -177,7 +177,7 @@ class MarkerSender:
             return
         error = done.error()
         if error is not None:
-            log.debug("markers were not taken: %s", error)
+            logger.debug("markers were not taken: %s", error)
             for job, _ in sent:
                 self._retry_later(job)
             return

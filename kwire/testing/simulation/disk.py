@@ -201,6 +201,10 @@ class SimulatedDisk:
     def directories(self, path: str) -> list[str]:
         return [name for name, inode in self._children(path) if inode is None]
 
+    def irregular(self, path: str) -> list[str]:
+        """Nothing but directories: there are no pipes and no links."""
+        return self.directories(path)
+
     def read_file(self, path: str) -> bytes:
         self._check("read_file", path)
         data = bytes(self._file(path).data)

@@ -2,8 +2,8 @@
 HOST:PORT SET [NAME...]` writes tests/golden/data/group_answers.json.gz (names: only those).
 
 For the set `default` the broker needs group.initial.rebalance.delay.ms=0, for `limited` the
-LIMITED_CONFIGS of scripts.py; for both replication factor 1 for its internal topics, and otherwise
-Kafka's defaults.
+LIMITED_CONFIGS of timed_scripts.py; for both replication factor 1 for its internal topics, and
+otherwise Kafka's defaults.
 """
 
 from __future__ import annotations

@@ -171,15 +171,24 @@ def test_a_listener_on_every_interface_is_advertised_by_a_name_that_resolves(
     assert reachable_name() == expected
 
 
-def test_a_directory_of_another_node_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("node.id=1", "node.id=2", "node 2"),
+        ("version=1", "version=9", "has version 9, known are 0, 1"),
+    ],
+)
+def test_a_directory_of_another_node_or_of_an_unknown_version_is_refused(
+    tmp_path: Path, old: str, new: str, told: str
+) -> None:
     thread = NodeThread(tmp_path)
     thread.start()
     thread.stop()
     properties = tmp_path / "meta.properties"
-    properties.write_text(properties.read_text().replace("node.id=1", "node.id=2"))
+    properties.write_text(properties.read_text().replace(old, new))
     other = NodeThread(tmp_path)
     try:
-        with pytest.raises(StartError, match="node 2"):
+        with pytest.raises(StartError, match=told):
             other.start()
     finally:
         other.stop()
@@ -197,20 +206,6 @@ def test_a_start_on_a_full_disk_says_where(tmp_path: Path, monkeypatch: pytest.M
     finally:
         node.stop()
     assert str(raised.value) == f"{tmp_path}: No space left on device"
-
-
-def test_a_directory_of_a_version_that_is_not_known_is_refused(tmp_path: Path) -> None:
-    thread = NodeThread(tmp_path)
-    thread.start()
-    thread.stop()
-    properties = tmp_path / "meta.properties"
-    properties.write_text(properties.read_text().replace("version=1", "version=9"))
-    other = NodeThread(tmp_path)
-    try:
-        with pytest.raises(StartError, match="has version 9, known are 0, 1"):
-            other.start()
-    finally:
-        other.stop()
 
 
 def test_a_directory_without_an_id_gets_one_for_good(

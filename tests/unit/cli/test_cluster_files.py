@@ -9,6 +9,7 @@ import pytest
 
 from kwire.cli import cluster
 from kwire.cli.main import ServeArguments, main
+from kwire.config.broker_config import BrokerConfig
 from kwire.config.properties import read_properties
 from kwire.kraft import format as formatting
 from kwire.kraft.snapshots import parse_snapshot
@@ -16,9 +17,9 @@ from kwire.kraft.snapshots import parse_snapshot
 CHECKPOINT = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
 
 
-def _prepare(directory: Path) -> None:
+def _prepare(directory: Path, brokers: int = 3) -> None:
     arguments = ServeArguments()
-    arguments.brokers = 3
+    arguments.brokers = brokers
     arguments.listen = "127.0.0.1:0"
     cluster.Cluster(str(directory), arguments).prepare()
 
@@ -80,3 +81,12 @@ def test_an_interrupt_before_anything_serves_is_no_traceback(
     monkeypatch.setattr(cluster, "serve_cluster", interrupted)
     assert main(["serve", "--brokers", "3"]) == 130
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("brokers", [1, 2, 3])
+def test_nobody_is_warned_of_what_the_command_sets_itself(brokers: int, tmp_path: Path) -> None:
+    """Of two brokers: a replication factor of share groups, which are not built."""
+    _prepare(tmp_path, brokers)
+    for node_id in range(1, brokers + 1):
+        properties = read_properties(str(tmp_path / f"broker-{node_id}.properties"))
+        assert BrokerConfig.load(properties=properties).warnings == []

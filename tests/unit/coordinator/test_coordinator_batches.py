@@ -16,10 +16,10 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import build_batch, parse_header, read_batch
 from kwire.protocol.records.control import end_transaction_marker
 from kwire.protocol.records.reading import Record
-from tests.support.coordinators import ManualClock, ManualLoop, MemoryLog
+from tests.support.coordinators import ManualClock, ManualLoop, MemoryLog, PassiveShard
 
 
-class OffsetShard:
+class OffsetShard(PassiveShard):
     """Remembers the offset and where its record stands, by partition index."""
 
     def __init__(self) -> None:
@@ -31,23 +31,8 @@ class OffsetShard:
     ) -> None:
         self.notes[key.partition] = (value.offset, offset)
 
-    def replay_marker(self, producer_id: int, producer_epoch: int, commit: bool) -> None:
+    def replay_marker(self, producer_id: int, *_: Any) -> None:
         self.markers.append(producer_id)
-
-    def loaded(self, moment: Moment) -> Result:
-        return Result()
-
-    def timers(self) -> int | None:
-        return None
-
-    def expire(self, moment: Moment) -> Result | None:
-        return None
-
-    def take_replies(self) -> list[tuple[Pending[Any], Any]]:
-        return []
-
-    def discard(self) -> list[Pending[Any]]:
-        return []
 
 
 class World:

@@ -266,17 +266,32 @@ def test_a_damaged_batch_makes_the_partition_uncleanable_and_stays_as_it_is(
 
 def test_a_full_disk_is_tried_again_later() -> None:
     world = CleaningWorld()
-    world.append([(b"a", b"1")])
-    world.append([(b"b", b"2")])
-    world.roll()
-    world.disk.capacity_bytes = world.disk.used_bytes()
-    assert world.clean() == 0
-    assert world.cleaner.uncleanable
+    world.meet_a_full_disk()
     assert not any(".cleaned" in name for name in world.names())
     world.disk.capacity_bytes = None
     assert world.clean() == 0
     world.clock.now_ms += 601_000
     assert world.clean() == 1
+
+
+def test_a_full_disk_for_the_checkpoint_of_a_cleaning_takes_nothing_offline() -> None:
+    """On a node alone, as with the other checkpoints: records go on being read."""
+    world = CleaningWorld()
+    for _ in range(2):
+        world.append([(b"a", b"1")])
+        world.roll()
+    world.disk.fault = lambda operation, path: (
+        OSError(errno.ENOSPC, "no space left on device", path)
+        if operation == "pwritev" and "cleaner-offset-checkpoint" in path
+        else None
+    )
+    assert world.clean() == 1
+    assert world.failed == []
+    world.disk.fault = None
+    world.append([(b"a", b"2")])
+    world.roll()
+    assert world.clean() == 1
+    assert b"compacted 0 3" in world.disk.read_file("/data/cleaner-offset-checkpoint")
 
 
 def test_a_failed_sync_of_a_cleaned_segment_takes_the_directory_offline() -> None:

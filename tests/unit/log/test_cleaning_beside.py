@@ -141,3 +141,29 @@ def test_a_log_that_lost_its_clean_end_is_cleaned_anew(caplog: pytest.LogCapture
         world.append([(b"a", b"2")])
     world.kill()  # the file says so, too
     assert world.cleaner.cleaned_to(KEY) is None
+
+
+def test_retention_that_is_faster_than_a_cleaning_ends_it() -> None:
+    """While its segments became durable all of them were deleted: the partition was never
+    compacted again."""
+    config = dataclasses.replace(CONFIG, cleanup_policy=("compact", "delete"))
+    world = CleaningWorld(config)
+    for at in range(3):
+        world.append([(b"k", b"%d" % at)])
+        world.roll()
+    world.append([(b"other", b"1" * 100)])
+    world.log.doubt_durability(0)
+    world.log.recovery_point = 0
+    world.scheduler.holds_jobs = True
+    world.cleaner.look()
+    world.scheduler.turn()
+    world.log.delete_records_before(3)
+    assert world.log.delete_old_segments(world.clock.now_ms) == 3
+    world.scheduler.holds_jobs = False
+    world.scheduler.turn()
+    assert world.cleaner.uncleanable == {}
+    for at in range(3):
+        world.append([(b"k", b"%d" % at)])
+        world.roll()
+    assert world.clean() == 1
+    assert [key for _, key, _ in world.rows()] == [b"other", b"k"]

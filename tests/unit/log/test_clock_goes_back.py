@@ -55,12 +55,7 @@ def test_flush_ms_is_kept() -> None:
 
 def test_a_partition_that_failed_to_be_compacted_is_tried_again() -> None:
     world = CleaningWorld()
-    world.append([(b"a", b"1")])
-    world.append([(b"b", b"2")])
-    world.roll()
-    world.disk.capacity_bytes = world.disk.used_bytes()
-    assert world.clean() == 0
-    assert world.cleaner.uncleanable
+    world.meet_a_full_disk()
     world.disk.capacity_bytes = None
     world.clock.now_ms -= YEAR_MS
     assert world.clean() == 1

@@ -12,66 +12,24 @@ from kwire.log.log_config import LogConfig
 from kwire.log.types import Isolation
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import iterate_headers
+from tests.support.damages import (
+    CLEAN,
+    CONFIG,
+    FROM_ZERO,
+    STARTS,
+    append_and_read,
+    damaged_start,
+    filled,
+    truncate_last_batch,
+)
 from tests.support.data_directories import committed_offsets
 from tests.support.logs import DIRECTORY, World, names, read_all
-
-CONFIG = LogConfig(segment_bytes=500, index_interval_bytes=100)
-
-
-def _filled(batches: int = 30, *, producers: bool = False) -> World:
-    """Several segments of batches of 3 records, stopped cleanly."""
-    world = World(1, CONFIG)
-    for at in range(batches):
-        options: dict[str, Any] = {}
-        if producers:
-            options = {"producer_id": 5, "producer_epoch": 0, "base_sequence": at * 3}
-        world.append(3, value=b"%d" % at, timestamp=world.clock.now_ms + at, **options)
-        world.scheduler.turn()
-    assert len(world.log.segments) > 3
-    return world
-
-
-def _values(world: World) -> list[int]:
-    return sorted({int(value or b"") for _, value in read_all(world.log)})
-
-
-def _damage(world: World, what: Any, **options: Any) -> tuple[int, list[int]]:
-    """Stop cleanly, damage, start; returns the end before and the segments' bases."""
-    log = world.log
-    end, bases = log.log_end_offset, log.segments.bases
-    log.close(sync=True)
-    what(bases)
-    world.open(
-        **{
-            "clean": True,
-            "recovery_point": end,
-            "high_watermark": end,
-            "log_start_offset": log.log_start_offset,
-            **options,
-        }
-    )
-    return end, bases
-
-
-def _append_and_read(world: World, count: int) -> None:
-    """The log goes on: one more batch, everything readable."""
-    before = read_all(world.log)
-    info = world.append(1, value=b"999")
-    world.scheduler.turn()
-    assert read_all(world.log) == [*before, (info.base_offset, b"999")]
-    assert len(before) == count
-
-
-CLEAN = {"clean": True}
-UNCLEAN = {"clean": False}
-FROM_ZERO: dict[str, Any] = {"clean": False, "recovery_point": None}
-STARTS = pytest.mark.parametrize("start", [CLEAN, UNCLEAN, FROM_ZERO])
 
 
 @STARTS
 @pytest.mark.parametrize("suffixes", [(".index", ".timeindex"), (".timeindex",), (".index",)])
 def test_missing_indexes_are_rebuilt(start: Any, suffixes: tuple[str, ...]) -> None:
-    world = _filled()
+    world = filled()
     before = {n: world.disk.read_file(f"{DIRECTORY}/{n}") for n in names(world.disk)}
 
     def remove(bases: list[int]) -> None:
@@ -80,7 +38,7 @@ def test_missing_indexes_are_rebuilt(start: Any, suffixes: tuple[str, ...]) -> N
             for suffix in suffixes:
                 world.disk.unlink(world.path(suffix, base))
 
-    _damage(world, remove, **start)
+    damaged_start(world, remove, **start)
     world.log.close()
     for name in names(world.disk):
         if name.endswith("index"):
@@ -89,22 +47,22 @@ def test_missing_indexes_are_rebuilt(start: Any, suffixes: tuple[str, ...]) -> N
 
 @STARTS
 def test_index_of_an_older_segment_three_bytes_too_long(start: Any) -> None:
-    world = _filled()
+    world = filled()
 
     def extend(bases: list[int]) -> None:
         path = world.path(".index", bases[1])
         world.overwrite(path, world.disk.size_of(path), b"abc")
 
-    end, _ = _damage(world, extend, **start)
+    end, _ = damaged_start(world, extend, **start)
     assert world.log.log_end_offset == end
-    _append_and_read(world, end)
+    append_and_read(world, end)
 
 
 @STARTS
 @pytest.mark.parametrize("which", [1, -1])
 def test_index_entry_between_batches(start: Any, which: int) -> None:
     """Kafka walks from the wrong place; here the entry is checked before it is used."""
-    world = _filled()
+    world = filled()
 
     def shift(bases: list[int]) -> None:
         path = world.path(".index", bases[which])
@@ -112,29 +70,21 @@ def test_index_entry_between_batches(start: Any, which: int) -> None:
         position = int.from_bytes(data[4:8], "big")
         world.overwrite(path, 4, (position + 7).to_bytes(4, "big"))
 
-    end, _ = _damage(world, shift, **start)
+    end, _ = damaged_start(world, shift, **start)
     assert [world.log.read(o, 1).next_offset > o for o in range(end)] == [True] * end  # type: ignore[union-attr]
-    _append_and_read(world, end)
-
-
-def _truncate_last_batch(world: World) -> Any:
-    def cut(bases: list[int]) -> None:
-        path = world.path(".log", bases[-1])
-        world.resize(path, world.disk.size_of(path) - 20)
-
-    return cut
+    append_and_read(world, end)
 
 
 def test_last_batch_truncated_after_a_clean_stop_keeps_all_whole_batches(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Kafka lets the log end fall to the last index entry and appends behind the torn bytes."""
-    world = _filled()
-    end, _ = _damage(world, _truncate_last_batch(world), **CLEAN)
+    world = filled()
+    end, _ = damaged_start(world, truncate_last_batch(world), **CLEAN)
     assert world.log.log_end_offset == end - 3
     assert "stored durably" in caplog.text or "quarantine" in caplog.text
     assert any(name.endswith(".quarantine") for name in names(world.disk))
-    _append_and_read(world, end - 3)
+    append_and_read(world, end - 3)
 
 
 @pytest.mark.parametrize("what", ["last batch", "last segment", "all"])
@@ -142,15 +92,15 @@ def test_a_leader_gives_no_offset_twice_that_was_durable(
     what: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A consumer that was at the end would miss what is written between there and its position."""
-    world = _filled()
+    world = filled()
 
     def lose(bases: list[int]) -> None:
         if what == "last batch":
-            _truncate_last_batch(world)(bases)
+            truncate_last_batch(world)(bases)
         for base in {"last segment": bases[-1:], "all": bases}.get(what, []):
             world.resize(world.path(".log", base), 0)
 
-    end, _ = _damage(world, lose, **CLEAN)
+    end, _ = damaged_start(world, lose, **CLEAN)
     left = read_all(world.log)
     assert world.log.log_end_offset < end
     assert f"although {end} was stored durably" in caplog.text
@@ -169,7 +119,7 @@ def test_a_leader_gives_no_offset_twice_that_was_durable(
 
 def test_what_is_kept_of_one_damage_outlives_the_next() -> None:
     """Two damages at the same place were kept under the same name."""
-    world = _filled()
+    world = filled()
     kept: list[bytes] = []
     for byte in (b"\x55", b"\x66"):
 
@@ -179,16 +129,16 @@ def test_what_is_kept_of_one_damage_outlives_the_next() -> None:
             kept.append(data[: size_bytes - 1] + byte)
             world.overwrite(world.path(".log", bases[1]), size_bytes - 1, byte)
 
-        _damage(world, flip, **FROM_ZERO)
+        damaged_start(world, flip, **FROM_ZERO)
     found = [n for n in names(world.disk) if n.endswith(".quarantine")]
     assert sorted(world.disk.read_file(f"{DIRECTORY}/{n}") for n in found) == sorted(kept)
 
 
 def test_a_follower_fetches_again_what_it_lost() -> None:
-    world = _filled()
+    world = filled()
     sent = bytes(world.log.read(87, 1 << 20).buffers[0])  # type: ignore[union-attr]
     whole = read_all(world.log)
-    end, _ = _damage(world, _truncate_last_batch(world), **CLEAN)
+    end, _ = damaged_start(world, truncate_last_batch(world), **CLEAN)
     assert world.log.log_end_offset == end - 3
     world.log.append_as_follower(sent)
     world.scheduler.turn()
@@ -199,11 +149,11 @@ def test_a_follower_fetches_again_what_it_lost() -> None:
 
 
 def test_last_batch_torn_by_a_kill_is_cut() -> None:
-    world = _filled()
-    end, _ = _damage(world, _truncate_last_batch(world), clean=False, recovery_point=0)
+    world = filled()
+    end, _ = damaged_start(world, truncate_last_batch(world), clean=False, recovery_point=0)
     assert world.log.log_end_offset == end - 3
     assert not any(name.endswith(".quarantine") for name in names(world.disk))
-    _append_and_read(world, end - 3)
+    append_and_read(world, end - 3)
 
 
 @STARTS
@@ -214,15 +164,15 @@ def test_last_batch_torn_by_a_kill_is_cut() -> None:
 )
 def test_bytes_after_the_last_batch(start: Any, garbage: bytes) -> None:
     """After a clean stop Kafka appends behind garbage, and refuses to start with zeros."""
-    world = _filled()
+    world = filled()
 
     def extend(bases: list[int]) -> None:
         path = world.path(".log", bases[-1])
         world.overwrite(path, world.disk.size_of(path), garbage)
 
-    end, _ = _damage(world, extend, **start)
+    end, _ = damaged_start(world, extend, **start)
     assert world.log.log_end_offset == end
-    _append_and_read(world, end)
+    append_and_read(world, end)
     world.kill()
     assert len(read_all(world.log)) == end + 1
 
@@ -232,21 +182,21 @@ def test_bytes_after_the_last_batch(start: Any, garbage: bytes) -> None:
 def test_bytes_after_an_older_segment(start: Any, garbage: bytes) -> None:
     """Recovering from zero Kafka deletes all later segments; nothing of them is lost here. After a
     clean stop its consumers fail at the garbage; here they do not see it."""
-    world = _filled()
+    world = filled()
 
     def extend(bases: list[int]) -> None:
         path = world.path(".log", bases[1])
         world.overwrite(path, world.disk.size_of(path), garbage)
 
-    end, bases = _damage(world, extend, **start)
+    end, bases = damaged_start(world, extend, **start)
     assert world.log.log_end_offset == end
     assert world.log.segments.bases == bases
-    _append_and_read(world, end)
+    append_and_read(world, end)
 
 
 @pytest.mark.parametrize("start", [CLEAN, FROM_ZERO])
 def test_wrong_checksum_in_the_last_batch(start: Any) -> None:
-    world = _filled()
+    world = filled()
 
     def flip(bases: list[int]) -> None:
         path = world.path(".log", bases[-1])
@@ -254,41 +204,41 @@ def test_wrong_checksum_in_the_last_batch(start: Any) -> None:
         data = world.disk.read_file(path)
         world.overwrite(path, size - 3, bytes([data[-3] ^ 1]))
 
-    end, _ = _damage(world, flip, **start)
+    end, _ = damaged_start(world, flip, **start)
     assert world.log.log_end_offset == end - 3
-    _append_and_read(world, end - 3)
+    append_and_read(world, end - 3)
 
 
 def test_wrong_checksum_in_an_older_segment_costs_that_batch_only(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """From zero Kafka truncates there and deletes all later segments."""
-    world = _filled()
+    world = filled()
 
     def flip(bases: list[int]) -> None:
         world.overwrite(world.path(".log", bases[1]), 80, b"\xff\xff\xff")
 
-    end, bases = _damage(world, flip, **FROM_ZERO)
+    end, bases = damaged_start(world, flip, **FROM_ZERO)
     assert world.log.log_end_offset == end
     assert "checksum" in caplog.text
     assert any(name.endswith(".quarantine") for name in names(world.disk))
     lost = set(range(end)) - {offset for offset, _ in read_all(world.log)}
     assert len(lost) == 3
     assert min(lost) == bases[1]
-    _append_and_read(world, end - 3)
+    append_and_read(world, end - 3)
 
 
 def test_wrong_checksum_above_the_recovery_point_ends_the_log_there() -> None:
     """After a power cut: what follows was never promised, and a replica fetches it again."""
-    world = _filled()
+    world = filled()
 
     def flip(bases: list[int]) -> None:
         world.overwrite(world.path(".log", bases[2]), 80, b"\xff\xff\xff")
 
-    _, bases = _damage(world, flip, clean=False, recovery_point=1)
+    _, bases = damaged_start(world, flip, clean=False, recovery_point=1)
     assert world.log.log_end_offset == bases[2]
     assert any(n.endswith(".log.quarantine") for n in names(world.disk)), "later segments are kept"
-    _append_and_read(world, bases[2])
+    append_and_read(world, bases[2])
 
 
 @STARTS
@@ -310,7 +260,7 @@ def test_leader_epochs_are_rebuilt(start: Any, content: bytes | None) -> None:
         if content is not None:
             world.overwrite(path, 0, content)
 
-    _damage(world, damage, **start)
+    damaged_start(world, damage, **start)
     assert world.log.leader_epochs.entries == expected
     world.log.close()
     assert world.disk.read_file(path) == b"0\n3\n0 0\n1 30\n2 60\n"
@@ -368,7 +318,7 @@ def test_transaction_indexes_are_rebuilt(start: Any, damage: str) -> None:
                 else:
                     world.overwrite(path, 0, b"\xff\xff")
 
-    end, _ = _damage(world, remove, **start)
+    end, _ = damaged_start(world, remove, **start)
     world.log.update_high_watermark(end)
     assert _committed(world) == expected
     if start is FROM_ZERO:
@@ -396,7 +346,7 @@ def test_producer_snapshots_are_rebuilt(start: Any, damage: str) -> None:
             else:
                 world.overwrite(path, 8, b"\xff\xff")
 
-    end, _ = _damage(world, spoil, **start)
+    end, _ = damaged_start(world, spoil, **start)
     world.log.update_high_watermark(end)
     assert world.log.last_stable_offset == stable
     after = [(e.producer_id, e.last_sequence) for e in world.log.active_producers()]
@@ -405,13 +355,15 @@ def test_producer_snapshots_are_rebuilt(start: Any, damage: str) -> None:
 
 @STARTS
 def test_first_segments_log_missing(start: Any, caplog: pytest.LogCaptureFixture) -> None:
-    world = _filled()
-    end, bases = _damage(world, lambda b: world.disk.unlink(world.path(".log", b[0])), **start)
+    world = filled()
+    end, bases = damaged_start(
+        world, lambda b: world.disk.unlink(world.path(".log", b[0])), **start
+    )
     assert world.log.log_start_offset == bases[1]
     assert world.log.log_end_offset == end
     assert "without a log" in caplog.text
     assert world.path(".index", 0).rsplit("/", 1)[1] not in names(world.disk)
-    _append_and_read(world, end - bases[1])
+    append_and_read(world, end - bases[1])
 
 
 @STARTS
@@ -429,7 +381,7 @@ def test_empty_directory_is_a_new_log(start: Any) -> None:
 
 @STARTS
 def test_swap_is_completed_and_cleaned_and_deleted_go(start: Any) -> None:
-    world = _filled()
+    world = filled()
 
     def prepare(bases: list[int]) -> None:
         for suffix in (".log", ".index", ".timeindex"):
@@ -438,26 +390,26 @@ def test_swap_is_completed_and_cleaned_and_deleted_go(start: Any) -> None:
         world.overwrite(world.path(".log", bases[3]) + ".cleaned", 0, b"half")
         world.overwrite(world.path(".log", 7777) + ".deleted", 0, b"gone")
 
-    end, bases = _damage(world, prepare, **start)
+    end, bases = damaged_start(world, prepare, **start)
     assert not [n for n in names(world.disk) if n.endswith((".swap", ".cleaned", ".deleted"))]
     assert world.log.segments.bases == bases
-    _append_and_read(world, end)
+    append_and_read(world, end)
 
 
 def test_swap_behind_a_cleaned_is_unfinished_while_the_originals_are_there() -> None:
-    world = _filled()
+    world = filled()
 
     def prepare(bases: list[int]) -> None:
         world.overwrite(world.path(".log", bases[1]) + ".cleaned", 0, b"half")
         world.overwrite(world.path(".log", bases[2]) + ".swap", 0, b"half")
 
-    end, _ = _damage(world, prepare)
+    end, _ = damaged_start(world, prepare)
     assert world.log.log_end_offset == end
-    _append_and_read(world, end)
+    append_and_read(world, end)
 
 
 def test_swap_replaces_the_segments_it_covers() -> None:
-    world = _filled()
+    world = filled()
     log = world.log
     end, bases = log.log_end_offset, log.segments.bases
     log.close(sync=True)
@@ -473,24 +425,15 @@ def test_swap_replaces_the_segments_it_covers() -> None:
 
 
 def test_zeros_of_a_preallocated_index_are_no_entries() -> None:
-    world = _filled()
+    world = filled()
 
     def extend(bases: list[int]) -> None:
         for suffix, size in ((".index", 4096), (".timeindex", 4092)):
             world.resize(world.path(suffix, bases[-1]), size)
 
-    end, _ = _damage(world, extend)
+    end, _ = damaged_start(world, extend)
     assert world.log.log_end_offset == end
-    _append_and_read(world, end)
-
-
-def test_log_start_behind_the_end_begins_anew() -> None:
-    world = _filled(20)
-    _damage(world, lambda bases: None, log_start_offset=500)
-    assert (world.log.log_start_offset, world.log.log_end_offset) == (500, 500)
-    world.append()
-    world.scheduler.turn()
-    assert read_all(world.log) == [(500, b"value")]
+    append_and_read(world, end)
 
 
 def test_isolation_is_a_number_for_the_wire() -> None:

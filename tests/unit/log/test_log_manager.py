@@ -1,4 +1,4 @@
-"""Log directories: locks, loading, stray and deleted directories, checkpoints, failures."""
+"""Log directories in use: locks, starts and stops, placement, checkpoints, timers."""
 
 from __future__ import annotations
 
@@ -12,26 +12,14 @@ from typing import Any
 import pytest
 
 from kwire.clock import SeededRandom, SystemClock
-from kwire.log.directory_files import (
-    encode_meta_properties,
-    encode_partition_metadata,
-    java_date,
-    parse_clean_shutdown,
-    parse_partition_metadata,
-    parse_properties,
-)
-from kwire.log.files import SystemFiles, remove_tree
 from kwire.log.log_config import LogConfig
-from kwire.log.log_directory import LogDirectoryError, parse_name, suffixed_name
+from kwire.log.log_directory import LogDirectoryError
 from kwire.log.manager import LogManager
 from kwire.log.open_segments import OPEN_MAX
-from kwire.log.placement import UNASSIGNED, assigned
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
-from tests.support.logs import client_batch, read_all
-from tests.support.managed_logs import TOPIC_ID, Node
-
-OTHER_ID = bytes(range(2, 18))
+from tests.support.logs import read_all
+from tests.support.managed_logs import OTHER_TOPIC_ID, TOPIC_ID, Node, node_with_topic
 
 
 def test_create_stop_start() -> None:
@@ -180,7 +168,7 @@ def test_create_is_idempotent_but_not_across_topic_ids() -> None:
     log = node.manager.create("topic", 0, TOPIC_ID)
     assert node.manager.create("topic", 0, TOPIC_ID) is log
     with pytest.raises(KafkaError) as caught:
-        node.manager.create("topic", 0, OTHER_ID)
+        node.manager.create("topic", 0, OTHER_TOPIC_ID)
     assert caught.value.code == ErrorCode.INCONSISTENT_TOPIC_ID
 
 
@@ -191,46 +179,6 @@ def test_new_logs_go_to_the_emptiest_directory() -> None:
     assert len(node.names("/a")) == len(node.names("/b")) == 2
     node.restart()
     assert len(node.manager.logs()) == 4
-
-
-# -- deletion -----------------------------------------------------------------------------------
-
-
-def test_delete_frees_the_name_at_once_and_the_space_later() -> None:
-    node = Node()
-    node.manager.create("topic", 0, TOPIC_ID)
-    node.append("topic", 0, 3)
-    done = node.manager.delete("topic", 0)
-    node.scheduler.turn()
-    assert done.done
-    assert node.manager.get("topic", 0) is None
-    (name,) = node.names()
-    assert name.startswith("topic-0.")
-    assert name.endswith("-delete")
-    log = node.manager.create("topic", 0, OTHER_ID)
-    assert log.log_end_offset == 0
-    node.scheduler.advance(1001)
-    assert node.names() == ["topic-0"]
-
-
-def test_a_deletion_during_a_flush_is_no_failed_sync() -> None:
-    node = Node()
-    for partition in range(2):
-        node.manager.create("topic", partition, TOPIC_ID)
-    node.scheduler.turn()
-    for partition in range(2):
-        node.append("topic", partition)
-    flushes = [log.flush() for log in node.manager.logs()]
-    node.scheduler.holds_jobs = True
-    node.scheduler.turn()
-    deleted = node.manager.delete("topic", 0)
-    node.scheduler.holds_jobs = False
-    node.scheduler.turn()
-    assert [f.error() for f in flushes] == [None, None]
-    assert deleted.done
-    assert deleted.error() is None
-    assert node.failed == []
-    assert node.manager.logs()[0].error is None
 
 
 def test_few_sealed_segments_are_open() -> None:
@@ -279,102 +227,6 @@ def test_few_segments_that_were_written_are_open() -> None:
     assert len(read_all(log)) == OPEN_MAX + 100
 
 
-def test_a_deletion_goes_on_after_a_restart() -> None:
-    node = Node()
-    node.manager.create("topic", 0, TOPIC_ID)
-    node.manager.delete("topic", 0)
-    node.scheduler.turn()
-    node.kill()
-    assert node.manager.logs() == []
-    assert len(node.names()) == 1
-    node.scheduler.advance(1001)
-    assert node.names() == []
-
-
-def test_a_long_name_is_cut_for_its_suffix() -> None:
-    name = suffixed_name("t" * 249, 12, "u" * 32, "-delete")
-    assert len(name) == 255
-    parsed = parse_name(name)
-    assert parsed is not None
-    assert (parsed.partition, parsed.suffix) == (12, "-delete")
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("topic-0", ("topic", 0, "")),
-        ("with.dots_and-dashes-12", ("with.dots_and-dashes", 12, "")),
-        ("topic-3.0123abcd-stray", ("topic", 3, "-stray")),
-        ("topic-03", None),
-        ("a.b-3.0123abcd-future", ("a.b", 3, "-future")),
-        ("lost+found", None),
-        ("topic", None),
-        ("-1", None),
-        ("topic-x", None),
-        ("topic-delete", None),
-        ("topic-99999999999", None),
-    ],
-)
-def test_names(name: str, expected: tuple[str, int, str] | None) -> None:
-    assert parse_name(name) == expected
-
-
-# -- directories that do not fit ------------------------------------------------------------------
-
-
-def _with_topic() -> Node:
-    node = Node()
-    node.manager.create("topic", 0, TOPIC_ID)
-    node.append("topic", 0, 3)
-    return node
-
-
-@pytest.mark.parametrize("topics", [{}, {("topic", 0): OTHER_ID}])
-def test_a_log_that_the_metadata_does_not_know_is_set_aside(topics: Any) -> None:
-    node = _with_topic()
-    node.restart(topics)
-    assert node.manager.get("topic", 0) is None
-    (name,) = node.names()
-    assert name.startswith("topic-0.")
-    assert name.endswith("-stray")
-    node.restart(topics)
-    assert node.names() == [name], "a stray log is left alone"
-
-
-def test_a_name_that_nobody_writes_is_no_partition(caplog: pytest.LogCaptureFixture) -> None:
-    """A copy named `topic-00` was opened in the place of `topic-0`."""
-    node = _with_topic()
-    node.manager.shutdown()
-    for name in node.disk.listing("/data/topic-0"):
-        node.disk.make_directory("/data/topic-00")
-        handle = node.disk.open(f"/data/topic-00/{name}", create=True)
-        node.disk.pwritev(handle, [node.disk.read_file(f"/data/topic-0/{name}")], 0)
-    manager = node.start({("topic", 0): TOPIC_ID})
-    assert [log.directory for log in manager.logs()] == ["/data/topic-0"]
-    assert "topic-00 is not a partition's directory" in caplog.text
-    assert node.names() == ["topic-0", "topic-00"]
-
-
-def test_a_missing_file_of_log_starts_is_named(caplog: pytest.LogCaptureFixture) -> None:
-    node = _with_topic()
-    node.manager.shutdown()
-    node.disk.unlink("/data/log-start-offset-checkpoint")
-    node.start()
-    assert "/data/log-start-offset-checkpoint is missing" in caplog.text
-
-
-def test_a_fresh_directory_is_not_recovered(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO")
-    node = Node()
-    node.disk.make_directory("/data/__cluster_metadata-0")
-    node.kill()
-    assert "recovering" not in caplog.text
-    node.manager.create("topic", 0, TOPIC_ID)
-    node.scheduler.turn()
-    node.kill()
-    assert "recovering" in caplog.text
-
-
 def test_only_the_directories_of_the_moved_log_starts_are_written() -> None:
     """A failing disk made DeleteRecords on another one fail."""
     node = Node(["/one", "/two"])
@@ -396,250 +248,8 @@ def test_only_the_directories_of_the_moved_log_starts_are_written() -> None:
     assert node.disk.read_file("/one/log-start-offset-checkpoint") == b"0\n1\ntopic 0 4\n"
 
 
-def test_a_log_without_partition_metadata_is_set_aside() -> None:
-    node = _with_topic()
-    node.manager.shutdown()
-    node.disk.unlink("/data/topic-0/partition.metadata")
-    node.start({("topic", 0): TOPIC_ID})
-    assert [n.endswith("-stray") for n in node.names()] == [True]
-
-
-@pytest.mark.parametrize("content", [b"", b"version: 1\ntopic_id: x", b"\xff\xff", b"version: 0"])
-def test_unreadable_partition_metadata_refuses_in_one_line(content: bytes) -> None:
-    node = _with_topic()
-    node.manager.shutdown()
-    path = "/data/topic-0/partition.metadata"
-    node.disk.unlink(path)
-    handle = node.disk.open(path, create=True)
-    node.disk.pwritev(handle, [content], 0)
-    with pytest.raises(LogDirectoryError) as caught:
-        node.start({("topic", 0): TOPIC_ID})
-    assert path in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_an_empty_partition_directory_is_a_new_log() -> None:
-    node = Node()
-    node.manager.shutdown()
-    node.disk.make_directory("/data/topic-0")
-    log = node.start({("topic", 0): TOPIC_ID}).get("topic", 0)
-    assert log is not None
-    assert log.topic_id == TOPIC_ID
-
-
-def test_other_directories_are_left_alone() -> None:
-    """Kafka does not start beside lost+found or a future log."""
-    node = _with_topic()
-    node.manager.shutdown()
-    for name in ("lost+found", "topic-0.0123456789abcdef-future", "__cluster_metadata-0"):
-        node.disk.make_directory(f"/data/{name}")
-    manager = node.start({("topic", 0): TOPIC_ID})
-    assert [log.name for log in manager.logs()] == ["topic-0"]
-    assert len(node.names()) == 4
-
-
-def test_the_same_partition_in_two_directories_is_refused() -> None:
-    node = Node(["/a", "/b"])
-    node.manager.create("topic", 0, TOPIC_ID)
-    node.manager.shutdown()
-    other = "/b" if node.names("/a") else "/a"
-    node.disk.make_directory(f"{other}/topic-0")
-    handle = node.disk.open(f"{other}/topic-0/partition.metadata", create=True)
-    node.disk.pwritev(handle, [encode_partition_metadata(TOPIC_ID)], 0)
-    with pytest.raises(LogDirectoryError, match="same partition"):
-        node.start()
-
-
-@pytest.mark.parametrize("content", [b"garbage", b"0\n5\ntopic 0 1\n", b"0\n1\ntopic zero 1\n"])
-def test_damaged_checkpoints_are_done_without(content: bytes) -> None:
-    node = _with_topic()
-    node.manager.shutdown()
-    for name in ("recovery-point", "replication", "log-start"):
-        path = f"/data/{name}-offset-checkpoint"
-        node.disk.unlink(path)
-        handle = node.disk.open(path, create=True)
-        node.disk.pwritev(handle, [content], 0)
-    log = node.start().get("topic", 0)
-    assert log is not None
-    assert log.log_end_offset == 3
-
-
-# -- failures -------------------------------------------------------------------------------------
-
-
-def test_a_new_topic_begins_at_zero_whatever_the_checkpoints_say_of_an_older_one() -> None:
-    """Its checkpoints were written before it was deleted, and then the node was killed."""
-    node = Node()
-    log = node.manager.create("topic", 0, TOPIC_ID)
-    node.append("topic", 0, 5)
-    log.delete_records_before(3)
-    for write in (node.manager.checkpoint_log_starts, node.manager.checkpoint_recovery):
-        write()
-    node.manager.checkpoint_high_watermarks()
-    node.scheduler.turn()
-    node.manager.delete("topic", 0)
-    manager = node.kill({})
-    log = manager.create("topic", 0, OTHER_ID)
-    assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (0, 0, 0)
-    assert all(offsets == {} for offsets in manager.directories[0].offsets())
-
-
-@pytest.mark.parametrize("at", ["lock", "read_file"])
-def test_one_directory_that_cannot_be_opened_leaves_the_other_serving(
-    at: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    node = Node(["/one", "/two"])
-    for partition in range(2):
-        node.manager.create("topic", partition, TOPIC_ID)
-        node.append("topic", partition, 5)
-    node.manager.shutdown()
-    healthy = getattr(node.disk, at)
-
-    def failing(path: str) -> Any:
-        if path.startswith("/two/"):
-            raise OSError(errno.EIO, "input/output error", path)
-        return healthy(path)
-
-    monkeypatch.setattr(node.disk, at, failing)
-    manager = node.start()
-    assert [log.name for log in manager.logs()] == ["topic-0"]
-    assert "/two: " in caplog.text
-    assert "offline" in caplog.text
-    node.append("topic", 0, 1)
-    one, two = manager.directories
-    assert (one.error is None, two.error is None) == (True, False)
-    manager.shutdown()
-    monkeypatch.undo()
-    assert [log.log_end_offset for log in node.start().logs()] == [6, 5]
-
-
-def test_no_directory_that_can_be_opened_is_an_error_of_one_line(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    node = Node(["/one", "/two"])
-    node.manager.shutdown()
-
-    def failing(path: str) -> Any:
-        raise OSError(errno.EROFS, "read-only file system", path)
-
-    monkeypatch.setattr(node.disk, "lock", failing)
-    with pytest.raises(LogDirectoryError, match=r"/two cannot be used: .*read-only"):
-        node.start()
-
-
-def test_a_file_where_the_directory_should_be_is_told_in_words() -> None:
-    node = Node(["/one"])
-    node.manager.shutdown()
-
-    def failing(path: str) -> Any:
-        raise FileExistsError(errno.EEXIST, "File exists", path)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(node.disk, "lock", failing)
-        with pytest.raises(LogDirectoryError, match=r"^/one cannot be used: not a directory$"):
-            node.start()
-
-
-def test_an_empty_log_is_made_where_it_hides_no_other() -> None:
-    """The metadata names a directory that is offline: the log may be there."""
-    node = Node(["/one", "/two"])
-    one, two = node.manager.directories
-    one.directory_id, two.directory_id = TOPIC_ID, OTHER_ID
-    both = [one, two]
-    assert assigned(both, OTHER_ID) is two
-    assert assigned(both, bytes(16)) is None
-    two.error = OSError(errno.EIO, "input/output error")
-    assert assigned(both, TOPIC_ID) is one
-    assert assigned(both, UNASSIGNED) is None
-    for unknown in (OTHER_ID, bytes(16), bytes(range(3, 19))):
-        with pytest.raises(KafkaError, match="it may be in /two, which is offline") as caught:
-            assigned(both, unknown)
-        assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
-
-
-def test_a_failed_sync_takes_its_directory_offline_and_no_other() -> None:
-    node = Node(["/a", "/b"])
-    for partition in range(4):
-        node.manager.create("topic", partition, TOPIC_ID)
-    node.scheduler.turn()
-    for partition in range(4):
-        node.append("topic", partition)
-    node.disk.fault = lambda operation, path: (
-        OSError(errno.EIO, "io") if operation == "fdatasync" and path.startswith("/a/") else None
-    )
-    for log in node.manager.logs():
-        log.flush()
-    node.scheduler.turn()
-    assert node.failed == ["/a"]
-    results = {}
-    for log in node.manager.logs():
-        try:
-            log.append_as_leader(client_batch(), leader_epoch=0)
-            results[log.directory[:2]] = "accepted"
-        except KafkaError as error:
-            assert len(read_all(log)) == 1, "reads go on"
-            results[log.directory[:2]] = ErrorCode(error.code).name
-    assert results == {"/a": "KAFKA_STORAGE_ERROR", "/b": "accepted"}
-    assert node.manager.create("other", 0, TOPIC_ID).directory.startswith("/b")
-    node.scheduler.turn()
-    node.disk.fault = None
-    node.manager.shutdown()
-    assert ".kafka_cleanshutdown" not in node.disk.listing("/a")
-    assert ".kafka_cleanshutdown" in node.disk.listing("/b")
-
-
-def test_a_checkpoint_that_fails_takes_the_directory_offline() -> None:
-    node = _with_topic()
-    node.disk.fault = lambda operation, path: (
-        OSError(errno.EIO, "io") if "replication-offset" in path else None
-    )
-    node.manager.checkpoint_high_watermarks()
-    node.scheduler.turn()
-    assert node.failed == ["/data"]
-
-
-@pytest.mark.parametrize("others", [False, True])
-def test_a_checkpoint_for_which_there_is_no_space(
-    others: bool, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A full disk took a single node's directory offline within seconds: nothing could be read."""
-    node = _with_topic()
-    node.manager.goes_offline_by_writes = lambda: others
-    node.disk.fault = lambda operation, path: (
-        OSError(errno.ENOSPC, "no space left on device")
-        if operation == "pwritev" and "offset-checkpoint" in path
-        else None
-    )
-    node.manager.checkpoint_high_watermarks()
-    told = node.manager.checkpoint_log_starts()
-    node.scheduler.turn()
-    assert node.failed == (["/data"] if others else [])
-    assert isinstance(told.error(), OSError), "DeleteRecords was not made durable"
-    if others:
-        return
-    assert "tried again later" in caplog.text
-    log: Any = node.manager.get("topic", 0)
-    assert len(read_all(log)) == log.log_end_offset > 0
-    node.disk.fault = None
-    node.manager.checkpoint_high_watermarks()
-    node.scheduler.turn()
-    assert node.disk.read_file("/data/replication-offset-checkpoint") == b"0\n1\ntopic 0 3\n"
-
-
-def test_a_checkpoint_that_cannot_be_synced_is_not_tried_again() -> None:
-    node = _with_topic()
-    node.disk.fault = lambda operation, path: (
-        OSError(errno.ENOSPC, "no space left on device")
-        if operation == "fdatasync" and "offset-checkpoint" in path
-        else None
-    )
-    node.manager.checkpoint_high_watermarks()
-    node.scheduler.turn()
-    assert node.failed == ["/data"]
-
-
 def test_timers() -> None:
-    node = _with_topic()
+    node = node_with_topic()
     node.configs["topic"] = LogConfig()
     node.manager.start_timers()
     node.scheduler.advance(31_000)
@@ -655,9 +265,6 @@ def test_timers() -> None:
     assert read("/data/recovery-point-offset-checkpoint") == b"0\n1\ntopic 0 3\n"
     node.manager.shutdown()
     assert not [t for t in node.scheduler.timers if t.callback is not None and t.due_ms > 10**6]
-
-
-# -- the real thing -------------------------------------------------------------------------------
 
 
 def test_the_lock_names_its_holder(tmp_path: Path) -> None:
@@ -695,67 +302,3 @@ def test_several_directories_are_locked_all_or_none(tmp_path: Path) -> None:
     with pytest.raises(LogDirectoryError):
         manager.open_directories()
     assert list((tmp_path / "good").iterdir()) == []
-
-
-def test_what_is_removed_ends_at_links(tmp_path: Path) -> None:
-    """Somebody linked a partition to another disk, and something else into it."""
-    real, other, link = tmp_path / "real", tmp_path / "other", tmp_path / "topic-0.1-delete"
-    for directory in (real, other, real / "inner"):
-        directory.mkdir()
-        (directory / "file").write_text("content")
-    (real / "elsewhere").symlink_to(other)
-    link.symlink_to(real)
-    remove_tree(SystemFiles(), str(link))
-    assert not link.is_symlink()
-    assert list(real.iterdir()) == []
-    assert (other / "file").read_text() == "content"
-
-
-@pytest.mark.parametrize("size_bytes", [1 << 30, 1 << 40])
-@pytest.mark.parametrize(
-    "name",
-    ["recovery-point-offset-checkpoint", "topic-0/leader-epoch-checkpoint", "topic-0/{0}.index",
-     "topic-0/{0}.timeindex", "topic-0/{3}.snapshot", "topic-0/{3}.log", "topic-0/{0}.txnindex"],
-)  # fmt: skip
-def test_files_of_nothing_that_are_too_large(name: str, size_bytes: int, tmp_path: Path) -> None:
-    """A start that read all of it did not come back."""
-
-    def start() -> LogManager:
-        manager = LogManager([str(tmp_path)], SystemClock(), SeededRandom(1))
-        manager.open_directories()
-        manager.load_all()
-        return manager
-
-    manager = start()
-    log = manager.create("topic", 0, TOPIC_ID)
-    log.append_as_leader(client_batch(3, timestamp=1), leader_epoch=0)
-    log.roll()
-    log.append_as_leader(client_batch(3, timestamp=1), leader_epoch=0)
-    manager.shutdown()
-    path = tmp_path / name.format(*(f"{number:020d}" for number in range(4)))
-    with path.open("ab") as file:
-        file.truncate(size_bytes)
-    for _ in range(2):
-        manager = start()
-        (log,) = manager.logs()
-        assert [offset for offset, _ in read_all(log)] == list(range(6))
-        assert log.offset_for_timestamp(1) == (1, 0, 0)
-        manager.shutdown()
-
-
-def test_small_files() -> None:
-    assert java_date(1_795_820_790_000) == "Fri Nov 27 23:06:30 UTC 2026"
-    assert java_date(0) == "Thu Jan 01 00:00:00 UTC 1970"
-    assert java_date(951_782_400_000) == "Tue Feb 29 00:00:00 UTC 2000"
-    text = encode_meta_properties("cluster", 1, TOPIC_ID, 1_795_820_790_000)
-    assert text.startswith(b"#\n#Fri Nov 27 23:06:30 UTC 2026\n")
-    assert parse_properties(text) == {
-        "cluster.id": "cluster",
-        "node.id": "1",
-        "version": "1",
-        "directory.id": uuids.to_text(TOPIC_ID),
-    }
-    assert parse_partition_metadata(encode_partition_metadata(TOPIC_ID)) == TOPIC_ID
-    assert parse_clean_shutdown(b'{"version":0,"brokerEpoch":12}') == 12
-    for damaged in (b"", b"{", b"[]", b'{"version":1,"brokerEpoch":12}', b"\xff"):
-        assert parse_clean_shutdown(damaged) == -1

@@ -119,6 +119,15 @@ class World:
         self.partition().wait_for_commit(offset, told.append)
         return told
 
+    def waited_for(self) -> tuple[list[ErrorCode], Waiter]:
+        """A record that is not committed, with a producer and a consumer that wait for that."""
+        self.create([1, 2])
+        self.append()
+        self.scheduler.turn()
+        waiter = Waiter()
+        self.partition().fetch_waiters[waiter] = None
+        return self.committed(1), waiter
+
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
@@ -226,12 +235,7 @@ def test_only_the_leader_at_the_epoch_asked_for_appends(world: World) -> None:
 
 
 def test_losing_the_leadership_tells_everybody_who_waits(world: World) -> None:
-    world.create([1, 2])
-    world.append()
-    world.scheduler.turn()
-    told = world.committed(1)
-    waiter = Waiter()
-    world.partition().fetch_waiters[waiter] = None
+    told, waiter = world.waited_for()
     world.change(leader=2)
     assert told == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     assert waiter.events == ["changed"]
@@ -299,12 +303,7 @@ def test_a_replica_that_leaves_the_assignment_is_deleted(world: World, tmp_path:
 
 def test_kafka_8571_a_leader_that_leaves_the_assignment_tells_who_waits(world: World) -> None:
     """Producers and consumers that waited at it were told nothing until their time was over."""
-    world.create([1, 2])
-    world.append()
-    world.scheduler.turn()
-    told = world.committed(1)
-    waiter = Waiter()
-    world.partition().fetch_waiters[waiter] = None
+    told, waiter = world.waited_for()
     world.change(replicas=[2], isr=[2], leader=2)
     assert told == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     assert set(waiter.events) == {"changed"}

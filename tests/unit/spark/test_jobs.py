@@ -492,6 +492,40 @@ def test_a_broker_that_is_not_there_is_one_line_with_the_reason(
     assert text.count("\n") == 1, text
 
 
+def test_a_wait_for_a_broker_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job was silent until it gave up."""
+    pytest.importorskip("confluent_kafka")
+    import threading
+
+    from confluent_kafka import KafkaException
+
+    from kwire.spark import cluster
+
+    told = threading.Event()
+    lines: list[str] = []
+
+    def say(line: str) -> None:
+        lines.append(line)
+        told.set()
+
+    class Silent:
+        def list_topics(self, timeout: float) -> None:
+            assert told.wait(60)
+            raise KafkaException("no answer")
+
+        def poll(self, seconds: float) -> None:
+            pass
+
+    monkeypatch.setattr(cluster, "TELL_AFTER_S", 0)
+    silent = cluster.Cluster("127.0.0.1:1", say=say)
+    silent._admin = Silent()  # type: ignore[assignment]
+    with pytest.raises(JobError):
+        silent.topic_names()
+    assert lines == ["no answer of 127.0.0.1:1 yet, waiting for 30 s at most"]
+
+
 def test_one_name_twice_is_one_topic() -> None:
     assert job.check_topics("b,a,b,") == ["b", "a"]
 

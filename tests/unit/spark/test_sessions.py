@@ -10,7 +10,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from kwire.spark import archive, mirror, mirror_offsets
+from kwire.spark import archive, batching, mirror, mirror_offsets
 from kwire.spark.archive import Archiver
 from kwire.spark.cluster import EARLIEST, LATEST, Partition, TopicInfo
 from kwire.spark.job import FinalError, Job, Progress, parser_of
@@ -229,7 +229,7 @@ def test_without_a_jvm_nothing_is_tried_again(
         raise ConnectionRefusedError
 
     one.on_write = fail  # type: ignore[method-assign]
-    monkeypatch.setattr(archive, "lost_jvm", lambda: "gone")
+    monkeypatch.setattr(batching, "lost_jvm", lambda: "gone")
     with pytest.raises(ConnectionRefusedError):
         one.run()
     assert len(tries) == 1
