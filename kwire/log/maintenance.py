@@ -79,7 +79,7 @@ def truncate_to(log: LogBase, offset: int) -> None:
     log.log_start_offset = min(log.log_start_offset, offset)
     from kwire.log.replay import load_producers
 
-    load_producers(log, offset)
+    load_producers(log, offset, log.high_watermark)
     log.set_end(offset)
     log.update_high_watermark(min(log.high_watermark, offset))
     log.truncated()

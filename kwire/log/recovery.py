@@ -126,7 +126,7 @@ def open_log(
         new_segment(log, max(log_start_offset, 0))
     log.log_start_offset = max(log_start_offset, log.segments.first.base_offset)
     recovery_point = _plausible(log, recovery_point)
-    end_offset = _recover(log, found, clean, recovery_point)
+    end_offset = _recover(log, found, clean, recovery_point, high_watermark)
     if max(recovery_point or 0, end_offset) < high_watermark:
         logger.warning(
             "%s: ends at offset %d, although its high watermark was %d; what was not durable is "
@@ -158,7 +158,13 @@ def _plausible(log: PartitionLog, recovery_point: int | None) -> int | None:
     return None
 
 
-def _recover(log: PartitionLog, found: _Found, clean: bool, recovery_point: int | None) -> int:
+def _recover(
+    log: PartitionLog,
+    found: _Found,
+    clean: bool,
+    recovery_point: int | None,
+    high_watermark: int,
+) -> int:
     """Find the log's end, repairing what is damaged, and everything that goes with it."""
     point = recovery_point or 0
     epochs_are_whole = _load_epochs(log, found)
@@ -190,7 +196,7 @@ def _recover(log: PartitionLog, found: _Found, clean: bool, recovery_point: int 
     log.leader_epochs.truncate_from_start(log.log_start_offset)
     log.snapshots.remove_stray(log.segments.bases)
     log.snapshots.remove_above(end_offset)
-    replay.mending(log, lambda: replay.load_producers(log, end_offset))
+    replay.mending(log, lambda: replay.load_producers(log, end_offset, high_watermark))
     log.set_end(end_offset)
     replay.mending(log, lambda: replay.check_transaction_indexes(log, found.snapshots))
     if not clean:

@@ -83,10 +83,11 @@ def rebuild_epochs(log: LogBase) -> None:
     log.leader_epochs.replace(epochs.entries)
 
 
-def load_producers(log: LogBase, end_offset: int) -> None:
-    """Producer state at `end_offset`: the latest whole snapshot, and the log behind it."""
+def load_producers(log: LogBase, end_offset: int, high_watermark: int) -> None:
+    """Producer state at `end_offset`: the latest snapshot that will do, and the log behind it."""
     start = log.log_start_offset
-    offset, entries = log.snapshots.load_latest(start, end_offset)
+    reached = _stable_below(log, end_offset, high_watermark)
+    offset, entries = log.snapshots.load_latest(start, reached)
     log.producers.load(entries, max(offset, start), log.clock.wall_ms())
     if offset < 0:
         offset = start
@@ -96,6 +97,25 @@ def load_producers(log: LogBase, end_offset: int) -> None:
         aborted = _replay(log.producers, segment, offset, end_offset)
         _replace_transactions_from(segment, offset, aborted)
     log.producers.expire(log.clock.wall_ms())
+
+
+def _stable_below(log: LogBase, end_offset: int, high_watermark: int) -> int:
+    """Up to where a snapshot says all that is to be known at `end_offset`.
+
+    It has nothing of transactions that have ended, and they hold back the last stable offset until
+    their markers are below the high watermark. Markers in older segments than the high watermark's
+    are not looked for: without a checkpoint that would be the whole log.
+    """
+    active = log.segments.active
+    if not active.base_offset <= high_watermark < end_offset:
+        return end_offset
+    if not any(high_watermark < offset <= end_offset for offset in log.snapshots.offsets):
+        return end_offset
+    ends_any = any(
+        header.is_control and header.base_offset < end_offset
+        for _, header in _walk(active, high_watermark)
+    )
+    return high_watermark if ends_any else end_offset
 
 
 def _replay(
