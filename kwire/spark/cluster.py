@@ -59,7 +59,7 @@ class Cluster:
         try:
             self._admin = AdminClient({**config, "log_level": 0, "error_cb": self._note})
         except KafkaException as error:
-            raise UsageError(f"--kafka-option: {_reason(error)}") from None
+            raise UsageError(f"client settings for {bootstrap}: {_reason(error)}") from None
 
     def _note(self, error: Any) -> None:
         """What librdkafka tells of connections: the reason, where an answer does not come."""

@@ -526,6 +526,19 @@ def test_a_wait_for_a_broker_is_told(
     assert lines == ["no answer of 127.0.0.1:1 yet, waiting for 30 s at most"]
 
 
+def test_a_wrong_setting_of_the_target_is_not_laid_to_the_source(
+    tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever option a client's setting came from, --kafka-option was named."""
+    for module in ("pyspark", "pyarrow", "pandas", "confluent_kafka"):
+        pytest.importorskip(module)
+    arguments = ["mirror", "-b", NOWHERE, "--to", NOWHERE, "--alias", "a", "--to-alias", "b"]
+    arguments += ["--pattern", "t", "--state", str(tmp_path), "--to-option", "security.protocol=X"]
+    assert commands.main(arguments) == job.EXIT_USAGE
+    text = capsys.readouterr().err
+    assert text == "kwire spark mirror: client setting security.protocol=X: no such protocol\n"
+
+
 def test_one_name_twice_is_one_topic() -> None:
     assert job.check_topics("b,a,b,") == ["b", "a"]
 
