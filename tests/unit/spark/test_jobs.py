@@ -290,35 +290,28 @@ def test_one_name_twice_is_one_topic() -> None:
     assert job.check_topics("b,a,b,") == ["b", "a"]
 
 
-@pytest.mark.parametrize(("in_batches", "number"), [(True, 15), (True, 2), (False, 15), (False, 2)])
-def test_signals_end_a_batch_or_the_job(in_batches: bool, number: int) -> None:
+def test_a_new_session_leaves_the_handlers_of_signals() -> None:
+    """PySpark's own cancelled the batch that the first Ctrl-C was to let end. And one that came
+    while the JVM started left it behind: it waited for a process that was no more."""
     import signal
 
-    before = {signal.SIGTERM: signal.getsignal(15), signal.SIGINT: signal.getsignal(2)}
-    progress = Progress("x", quiet=True)
+    from kwire.spark.session import _own_signals
+
+    came: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {n: signal.signal(n, lambda number, _: came.append(number)) for n in numbers}
     try:
-        progress.stop_on_signals(in_batches)
-        if in_batches:
-            signal.raise_signal(number)
-            assert progress.stopping
-            number = signal.SIGINT
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(number)
+        handlers = {number: signal.getsignal(number) for number in numbers}
+        for number in numbers:
+            with _own_signals():
+                signal.raise_signal(number)
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+                assert number not in came
+            assert came[-1] == number
+        assert {number: signal.getsignal(number) for number in numbers} == handlers
     finally:
-        for which, handler in before.items():
-            signal.signal(which, handler)
-
-
-def test_a_new_session_leaves_the_handler_of_sigint() -> None:
-    """PySpark's own cancelled the batch that the first Ctrl-C was to let end."""
-    import signal
-
-    from kwire.spark.session import _own_sigint
-
-    before = signal.getsignal(signal.SIGINT)
-    with _own_sigint():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    assert signal.getsignal(signal.SIGINT) is before
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @pytest.mark.parametrize(
@@ -350,7 +343,7 @@ def test_an_interruption_is_one_line_not_py4js_traceback() -> None:
     code = (
         "import logging, os, signal\n"
         "from kwire.spark.job import Progress\n"
-        "Progress('x', True).stop_on_signals(False)\n"
+        "Progress('x', True).stop_on_signals()\n"
         "try:\n"
         "    os.kill(os.getpid(), signal.SIGTERM)\n"
         "except KeyboardInterrupt:\n"
