@@ -6,6 +6,8 @@ been durable. A clean stop notes where the log ended durably in `kwire.end`, whi
 over; when something is missing below that, the node does not start: it would be a voter that has
 forgotten what it acknowledged, or go on without topics that it has promised.
 
+`kwire.end` is two lines of text: the version `0`, and the offset.
+
 When the newest snapshot is ahead of the log - a follower died between storing it and emptying its
 log - the log starts anew at the snapshot.
 """

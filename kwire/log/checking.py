@@ -200,9 +200,10 @@ def set_strange_aside(files: Files, directory: str, is_ours: Callable[[str], boo
 
 def _is_zeros(segment: Segment, item: Damage) -> bool:
     """Whether the bytes are the rest of a segment that was allocated ahead."""
+    zeros = bytes(READ_BYTES)
     for at in range(0, min(item.size_bytes, KEPT_BYTES_MAX), READ_BYTES):
         data = segment.pread(min(READ_BYTES, item.size_bytes - at), item.position + at)
-        if data.count(0) != len(data):
+        if data != (zeros if len(data) == READ_BYTES else bytes(len(data))):
             return False
     return True
 

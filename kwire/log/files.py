@@ -13,7 +13,7 @@ import errno
 import mmap
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 Buffer = bytes | bytearray | memoryview
@@ -194,18 +194,18 @@ class SystemFiles:
     def listing(self, path: str) -> dict[str, int]:
         """Names of the plain files in a directory with their sizes, in name order."""
         with os.scandir(path) as entries:
-            found = {e.name: e.stat().st_size for e in entries if _is_file(e)}
+            found = {e.name: e.stat().st_size for e in entries if _holds(e.is_file)}
         return dict(sorted(found.items()))
 
     def directories(self, path: str) -> list[str]:
         """Names of the directories in a directory, in name order."""
         with os.scandir(path) as entries:
-            return sorted(e.name for e in entries if _is_directory(e))
+            return sorted(e.name for e in entries if _holds(e.is_dir))
 
     def irregular(self, path: str) -> list[str]:
         """Names of all in a directory that is no plain file and no link to one, in name order."""
         with os.scandir(path) as entries:
-            return sorted(e.name for e in entries if not _is_file(e))
+            return sorted(e.name for e in entries if not _holds(e.is_file))
 
     def read_file(self, path: str) -> bytes:
         """The whole of a file. Raises UnfitFileError beside OSError."""
@@ -273,18 +273,10 @@ class SystemFiles:
         os.close(handle)
 
 
-def _is_file(entry: os.DirEntry[str]) -> bool:
+def _holds(test: Callable[[], bool]) -> bool:
+    """What `is_file` or `is_dir` of an entry says, no for a link that leads to itself."""
     try:
-        return entry.is_file()
-    except OSError as error:
-        if error.errno != errno.ELOOP:
-            raise
-        return False  # a link that leads to itself
-
-
-def _is_directory(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
+        return test()
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise

@@ -237,7 +237,7 @@ def _load(
             for offsets in directory.offsets():
                 offsets.pop(key, None)
             topic_id = expected
-            manager.write_partition_metadata(path, expected)
+            manager.write_partition_metadata(path, expected, sync=True)
         if expected is None or topic_id != expected:
             _set_aside(manager, directory, name, found)
             return None
@@ -288,7 +288,7 @@ def _is_same(manager: LogManager, directory: LogDirectory, path: str, known: Par
         return False
     end_offset = other.log_end_offset
     other.close()
-    return 0 < end_offset == known.log_end_offset
+    return end_offset == known.log_end_offset
 
 
 def _set_aside(

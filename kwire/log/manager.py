@@ -284,9 +284,10 @@ class LogManager:
         if error is not None:
             log.fail(error, lost=True)
 
-    def write_partition_metadata(self, path: str, topic_id: bytes) -> None:
+    def write_partition_metadata(self, path: str, topic_id: bytes, *, sync: bool = False) -> None:
+        """Write the topic id of a partition's directory. Raises OSError."""
         data = encode_partition_metadata(topic_id)
-        write_atomically(self.files, f"{path}/{PARTITION_METADATA}", data, sync=False)
+        write_atomically(self.files, f"{path}/{PARTITION_METADATA}", data, sync=sync)
 
     def delete(self, topic: str, partition: int) -> Pending[None]:
         """Give up a partition's log: renamed at once, so that the name is free, removed later.
@@ -339,6 +340,10 @@ class LogManager:
         key = (old.topic, old.partition)
         path = f"{directory.path}/{old.name}"
         self._limit(directory, key, -1)
+        if moved_start(new) >= 0:
+            # Where both are there after a crash, deleted records must not come back by the new one.
+            starts = self.offsets_in(directory, moved_start) | {key: moved_start(new)}
+            directory.write_checkpoint(checkpoints.LOG_STARTS, starts)
         new.relocate(path)
         self.files.sync_directory(directory.path)
         new.on_truncated = self._log_truncated

@@ -309,6 +309,12 @@ class LogMove:
         request.paths.append(f"{self._path}/{PARTITION_METADATA}")
         request.directories += [self._path]
         try:
+            # Of two that are there after a loss of power none may end before the other.
+            source.sync_now()
+        except OSError as error:
+            source.fail(error, lost=True)
+            raise
+        try:
             target.sync_now()
             sync_files(self._manager.files, request)
         except OSError as error:

@@ -7,14 +7,11 @@ only in `append_data`, `append_marker` and the loading and expiry functions; `ch
 
 from __future__ import annotations
 
-import logging
 from typing import NamedTuple
 
 from kwire.log.types import CompletedTransaction, Origin
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import BatchHeader
-
-logger = logging.getLogger(__name__)
 
 BATCHES_KEPT = 5
 NO_EPOCH = -1

@@ -23,6 +23,11 @@ class Origin(IntEnum):
     REPLICATION = 3
 
 
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+ISOLATION_LEVELS = (READ_UNCOMMITTED, READ_COMMITTED)
+"""What a consumer asks for in Fetch and ListOffsets (KIP-98)."""
+
+
 class Isolation(IntEnum):
     """How far a read may see."""
 

@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import datetime
 import hashlib
+from collections.abc import Collection
 from typing import Any
 
 from kwire.clock import SystemClock, SystemRandom
@@ -30,6 +31,7 @@ from kwire.spark.cluster import EARLIEST, LATEST, Cluster, Partition, partitions
 from kwire.spark.decoding import add_decoding_options, check_decoding, decoder_of
 from kwire.spark.job import (
     EXIT_DONE,
+    EXIT_INTERRUPTED,
     FinalError,
     Job,
     Progress,
@@ -47,6 +49,7 @@ from kwire.spark.topic_source import (
     Ranges,
     check_ends,
     check_not_replaced,
+    check_times,
     limit_ranges,
     ranges_lag,
     read_ranges,
@@ -124,11 +127,14 @@ class Archiver:
         session = SystemRandom().random_bytes(6).hex()
         self.log = LakeLog(files, writer_name(options), session)
         self.root = files.root
-        self.cluster = Cluster(options.bootstrap, options.settings, progress.say)
+        self.cluster = Cluster(
+            options.bootstrap, options.settings, progress.say, lambda: progress.stopping
+        )
         self.committed = options.isolation == "read_committed"
         self.totals = Totals()
         self.is_complete = False
         self._sequence = 0
+        self._seen: set[str] = set()
 
     def open(self) -> None:
         """Take the lake over; what an older session still wants to commit fails from now on."""
@@ -162,8 +168,12 @@ class Archiver:
         if not ranges:
             return 0
         prefix = self._next_prefix()
-        with Watch(self.spark, self.progress):
-            added = self._write(ranges, prefix)
+        try:
+            with Watch(self.spark, self.progress):
+                added = self._write(ranges, prefix)
+        except Exception as error:
+            check_times(self.cluster, ranges, error)
+            raise
         check_not_replaced(self.cluster, {topic: topics[topic] for topic, _ in ranges})
         self.log.files.sync(file.path for file in added)
         now_ms = self.clock.wall_ms()
@@ -191,6 +201,7 @@ class Archiver:
         missing = [name for name in self.options.topic_list if name not in topics]
         if missing:
             raise FinalError(f"topic {missing[0]}: not found")
+        self._note_gone(topics)
         state = self.log.state
         for name, info in topics.items():
             if state.topics.get(name, info.topic_id) != info.topic_id:
@@ -200,6 +211,12 @@ class Archiver:
         ends = self.cluster.offsets(partitions, LATEST, committed=self.committed)
         starts = self._starts(partitions, firsts, ends)
         return {name: info.topic_id for name, info in topics.items()}, starts, ends
+
+    def _note_gone(self, topics: Collection[str]) -> None:
+        """Say once that a topic of the pattern is not there any more."""
+        for name in sorted(self._seen - set(topics)):
+            self.progress.say(f"topic {name} is gone; what was archived of it stays")
+        self._seen = set(topics)
 
     def _starts(
         self,
@@ -296,7 +313,10 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
             raise UsageError(f"--lake {options.lake}: no lake there")
         log.open(SystemClock().wall_ms())
         lake.remove_orphans(log)
-        return EXIT_DONE, {"lake": options.lake, **maintain(spark, log, options, progress)}
+        progress.has_batches = True
+        maintained = maintain(spark, log, options, progress)
+        status = EXIT_INTERRUPTED if progress.stopping else EXIT_DONE
+        return status, {"lake": options.lake, **maintained}
     cluster = Cluster(options.bootstrap, options.settings, progress.say)
     found = cluster.describe(cluster.matching(options.topic_list, options.pattern))
     missing = [name for name in options.topic_list if name not in found]
@@ -330,7 +350,6 @@ JOB = Job(
     add_options=add_options,
     check=check,
     run=run,
-    in_batches=True,
 )
 
 

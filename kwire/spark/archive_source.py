@@ -13,10 +13,9 @@ from kwire.spark.conditions import check_condition
 from kwire.spark.job import UsageError, check_topics, one_line
 from kwire.spark.lake_files import open_lake_files
 from kwire.spark.lake_log import DataFile, LakeLog
+from kwire.spark.topic_source import TIME_MAX_MS
 
 PARTITION_MAX = (1 << 31) - 1
-# Spark counts microseconds in 64 bits.
-TIME_MAX_MS = (1 << 63) // 1000 - 1
 _NUMBER = re.compile(r"-?[0-9]{1,18}\Z")
 
 

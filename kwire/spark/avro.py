@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 Reader = Callable[[bytes, int, int], tuple[Any, int]]
@@ -33,8 +33,16 @@ class AvroError(ValueError):
     """A schema that is none, or bytes that are not of it."""
 
 
-def compile_schema(text: str) -> Reader:
-    """A reader for the schema (JSON); raises AvroError."""
+def compile_schema(text: str, references: Sequence[str] = ()) -> Reader:
+    """A reader for the schema (JSON); raises AvroError. `references`: schemas whose types it
+    names, each behind those that it needs itself."""
+    names: dict[str, Reader] = {}
+    for reference in references:
+        _compile(_parse(reference), names, "")
+    return _compile(_parse(text), names, "")
+
+
+def _parse(text: str) -> Any:
     try:
         schema = json.loads(text)
         # Names that cannot be written are seen here, not in each of the values that hold them.
@@ -43,7 +51,7 @@ def compile_schema(text: str) -> Reader:
         raise AvroError("the schema has half a character") from None
     except ValueError as error:
         raise AvroError(f"the schema is no JSON: {error}") from None
-    return _compile(schema, {}, "")
+    return schema
 
 
 def decode(reader: Reader, data: bytes, position: int = 0) -> Any:

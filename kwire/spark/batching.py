@@ -69,6 +69,7 @@ def run_batches(
     `pause_s` later and behind `before_retry()`, until --retry-seconds are over: JobError. A
     FinalError, a UsageError and whatever comes of Spark's end are raised at once.
     """
+    progress.has_batches = True
     failing_since_s: float | None = None
     while not progress.stopping:
         try:
@@ -81,6 +82,9 @@ def run_batches(
         except Exception as error:
             if lost_jvm():
                 raise
+            if progress.stopping:
+                progress.say(f"{one_line(error)}; the batch is left for the next run")
+                break
             now_s = time.monotonic()
             failing_since_s = failing_since_s or now_s
             if now_s - failing_since_s > options.retry_seconds:

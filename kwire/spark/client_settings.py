@@ -63,12 +63,12 @@ def check_settings(settings: Mapping[str, str]) -> None:
     for name in settings:
         plain = name.removeprefix("kafka.")
         if plain in REFUSED:
-            raise UsageError(f"--kafka-option {plain}: the job sets this itself")
+            raise UsageError(f"client setting {plain}: the job sets this itself")
     protocol = settings.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"):
-        raise UsageError(f"--kafka-option security.protocol={protocol}: no such protocol")
+        raise UsageError(f"client setting security.protocol={protocol}: no such protocol")
     if protocol.startswith("SASL") and "sasl.mechanism" not in settings:
-        raise UsageError("--kafka-option sasl.mechanism is needed for SASL")
+        raise UsageError("client setting sasl.mechanism is needed for SASL")
 
 
 def connector_options(bootstrap: str, settings: Mapping[str, str]) -> dict[str, str]:
@@ -97,7 +97,7 @@ def client_config(
         elif plain == "sasl.jaas.config":
             config |= parse_jaas(value)
         elif plain in ("ssl.truststore.type", "ssl.keystore.type") and value.upper() != "PEM":
-            raise UsageError(f"--kafka-option {plain}={value}: only PEM is understood")
+            raise UsageError(f"client setting {plain}={value}: only PEM is understood")
         elif plain == "ssl.keystore.location":
             config |= {"ssl.certificate.location": value, "ssl.key.location": value}
         elif producer and plain in PRODUCER:
@@ -110,11 +110,11 @@ def client_config(
 def parse_jaas(text: str) -> dict[str, str]:
     """User name and password of a JAAS line of the plain or SCRAM login module."""
     if "PlainLoginModule" not in text and "ScramLoginModule" not in text:
-        raise UsageError("--kafka-option sasl.jaas.config: only PLAIN and SCRAM are understood")
+        raise UsageError("client setting sasl.jaas.config: only PLAIN and SCRAM are understood")
     found = {
         name: re.sub(r"\\(.)", r"\1", quoted) if quoted else bare
         for name, quoted, bare in _JAAS.findall(text)
     }
     if set(found) != {"username", "password"}:
-        raise UsageError("--kafka-option sasl.jaas.config: needs username and password")
+        raise UsageError("client setting sasl.jaas.config: needs username and password")
     return {"sasl.username": found["username"], "sasl.password": found["password"]}

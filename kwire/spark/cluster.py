@@ -5,11 +5,11 @@ A thin face of confluent-kafka's AdminClient: plain values go in and out, errors
 
 from __future__ import annotations
 
-import contextlib
+import concurrent.futures
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from kwire.spark.client_settings import client_config
@@ -19,6 +19,9 @@ TIMEOUT_S = 30.0
 TELL_AFTER_S = 3.0
 # librdkafka ends a request itself; this is for a future that it forgets.
 FUTURE_TIMEOUT_S = TIMEOUT_S + 10
+# What is left to a cluster that does not answer once the job is to stop.
+STOPPING_S = 5.0
+LOOK_S = 0.2
 LEADERS_PAUSE_S = 0.05
 EARLIEST = "earliest"
 LATEST = "latest"
@@ -39,7 +42,8 @@ class TopicInfo(NamedTuple):
 class Cluster:
     """A cluster by its bootstrap address and settings (Kafka's names).
 
-    `say` is given a line when a cluster does not answer soon, from a thread of its own.
+    `say` is given a line when a cluster does not answer soon. Once `stopping` says so an answer is
+    not waited for any longer than a moment.
     """
 
     def __init__(
@@ -47,6 +51,7 @@ class Cluster:
         bootstrap: str,
         settings: Mapping[str, str] | None = None,
         say: Callable[[str], None] = lambda line: None,
+        stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
@@ -55,11 +60,12 @@ class Cluster:
         self.settings = dict(settings or {})
         self.trouble = ""
         self._say = say
+        self._stopping = stopping
         config: dict[str, Any] = client_config(bootstrap, self.settings)
         try:
             self._admin = AdminClient({**config, "log_level": 0, "error_cb": self._note})
         except KafkaException as error:
-            raise UsageError(f"--kafka-option: {_reason(error)}") from None
+            raise UsageError(f"client settings for {bootstrap}: {_reason(error)}") from None
 
     def _note(self, error: Any) -> None:
         """What librdkafka tells of connections: the reason, where an answer does not come."""
@@ -74,13 +80,48 @@ class Cluster:
         self._admin.poll(0)
         return f"{reason} ({self.trouble})" if self.trouble and _is_silence(error) else reason
 
+    def _result(self, future: concurrent.futures.Future[T]) -> T:
+        """What a request brings, and a line where that takes long.
+
+        Raises KafkaException, and TimeoutError without an answer.
+        """
+        began_s = time.monotonic()
+        deadline_s = began_s + FUTURE_TIMEOUT_S
+        is_stopping = is_told = False
+        while True:
+            if not is_stopping and self._stopping():
+                is_stopping = True
+                deadline_s = min(deadline_s, time.monotonic() + STOPPING_S)
+            left_s = max(0.0, deadline_s - time.monotonic())
+            if concurrent.futures.wait([future], min(left_s, LOOK_S)).done:
+                return future.result()
+            if not left_s:
+                raise TimeoutError("it is to stop" if is_stopping else "")
+            if not is_told and time.monotonic() - began_s >= TELL_AFTER_S:
+                is_told = True
+                self._say(
+                    f"no answer of {self.bootstrap} yet, waiting for {TIMEOUT_S:.0f} s at most"
+                )
+
+    def _in_thread(self, call: Callable[[], T]) -> T:
+        """The result of a call of librdkafka that no signal would end."""
+        future: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+        def run() -> None:
+            try:
+                future.set_result(call())
+            except Exception as error:
+                future.set_exception(error)
+
+        threading.Thread(target=run, name="librdkafka", daemon=True).start()
+        return self._result(future)
+
     def topic_names(self) -> list[str]:
         """All topics but the internal ones; JobError when no broker answers."""
         from confluent_kafka import KafkaException
 
         try:
-            with self._telling():
-                metadata = self._admin.list_topics(timeout=TIMEOUT_S)
+            metadata = self._in_thread(lambda: self._admin.list_topics(timeout=TIMEOUT_S))
         except (KafkaException, TimeoutError) as error:
             raise JobError(f"{self.bootstrap}: {self._reason(error)}") from None
         return sorted(name for name in metadata.topics if not name.startswith("__"))
@@ -102,8 +143,7 @@ class Cluster:
         found: dict[str, TopicInfo] = {}
         for name, future in futures.items():
             try:
-                with self._telling():
-                    described = future.result(FUTURE_TIMEOUT_S)
+                described = self._result(future)
             except (KafkaException, TimeoutError) as error:
                 if _code(error) == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     continue
@@ -145,7 +185,7 @@ class Cluster:
             )
             for partition, future in futures.items():
                 asked = f"{partition.topic}-{partition.partition}"
-                offset = int(future.result(FUTURE_TIMEOUT_S).offset)
+                offset = int(self._result(future).offset)
                 found[partition.topic, partition.partition] = offset
                 del request[partition]
 
@@ -156,17 +196,21 @@ class Cluster:
             raise JobError(f"offsets of {asked}: {self._reason(error)}") from None
         return found
 
-    @contextlib.contextmanager
-    def _telling(self) -> Iterator[None]:
-        """Say that an answer is waited for, where it does not come soon."""
-        line = f"no answer of {self.bootstrap} yet, waiting for {TIMEOUT_S:.0f} s at most"
-        timer = threading.Timer(TELL_AFTER_S, self._say, [line])
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
+    def largest_times(self, partitions: Iterable[Partition]) -> dict[Partition, tuple[int, int]]:
+        """{partition: (the largest timestamp, ms, the offset of a record that has it)}."""
+        from confluent_kafka import KafkaException, TopicPartition
+        from confluent_kafka.admin import OffsetSpec
+
+        request = {TopicPartition(*key): OffsetSpec.max_timestamp() for key in partitions}
+        futures = self._admin.list_offsets(request, request_timeout=TIMEOUT_S)
+        found: dict[Partition, tuple[int, int]] = {}
+        for partition, future in futures.items():
+            try:
+                answer = self._result(future)
+            except (KafkaException, TimeoutError):
+                continue
+            found[partition.topic, partition.partition] = (answer.timestamp, answer.offset)
+        return found
 
     def _asked(self, ask: Callable[[], T]) -> T:
         """The answer; as long as leaders and coordinators move it is asked again.
@@ -178,8 +222,7 @@ class Cluster:
         deadline_s = time.monotonic() + TIMEOUT_S
         while True:
             try:
-                with self._telling():
-                    return ask()
+                return ask()
             except (KafkaException, TimeoutError) as error:
                 if not _is_moving(error) or time.monotonic() > deadline_s:
                     raise
@@ -197,9 +240,7 @@ class Cluster:
 
         topic = NewTopic(name, partitions, -1, config=dict(configs or {}))
         try:
-            self._admin.create_topics([topic], request_timeout=TIMEOUT_S)[name].result(
-                FUTURE_TIMEOUT_S
-            )
+            self._result(self._admin.create_topics([topic], request_timeout=TIMEOUT_S)[name])
         except (KafkaException, TimeoutError) as error:
             if _code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise JobError(f"creating {name}: {self._reason(error)}") from None
@@ -222,7 +263,7 @@ class Cluster:
 
         futures = self._admin.describe_topics(TopicCollection([name]), request_timeout=TIMEOUT_S)
         try:
-            described = futures[name].result(FUTURE_TIMEOUT_S)
+            described = self._result(futures[name])
         except (KafkaException, TimeoutError):
             return []
         return [partition.leader is not None for partition in described.partitions]
@@ -236,7 +277,7 @@ class Cluster:
             [NewPartitions(name, count)], request_timeout=TIMEOUT_S
         )
         try:
-            futures[name].result(FUTURE_TIMEOUT_S)
+            self._result(futures[name])
         except (KafkaException, TimeoutError) as error:
             raise JobError(f"partitions of {name}: {self._reason(error)}") from None
         self._await_leaders(name, count)
@@ -249,7 +290,7 @@ class Cluster:
         resource = ConfigResource(ResourceType.TOPIC, name)
         futures = self._admin.describe_configs([resource], request_timeout=TIMEOUT_S)
         try:
-            entries = futures[resource].result(FUTURE_TIMEOUT_S)
+            entries = self._result(futures[resource])
         except (KafkaException, TimeoutError) as error:
             raise JobError(f"configs of {name}: {self._reason(error)}") from None
         own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
@@ -263,9 +304,7 @@ class Cluster:
         from confluent_kafka import ConsumerGroupState, KafkaException
 
         def ask() -> Any:
-            listed = self._admin.list_consumer_groups(request_timeout=TIMEOUT_S).result(
-                FUTURE_TIMEOUT_S
-            )
+            listed = self._result(self._admin.list_consumer_groups(request_timeout=TIMEOUT_S))
             for error in map(_exception, listed.errors):
                 if _is_moving(error):
                     raise error
@@ -290,7 +329,7 @@ class Cluster:
 
         def ask() -> Any:
             futures = self._admin.list_consumer_group_offsets(request, request_timeout=TIMEOUT_S)
-            return _without_errors(futures[group].result(FUTURE_TIMEOUT_S).topic_partitions)
+            return _without_errors(self._result(futures[group]).topic_partitions)
 
         try:
             found = self._asked(ask)
@@ -307,7 +346,7 @@ class Cluster:
 
         def ask() -> None:
             futures = self._admin.alter_consumer_group_offsets(request, request_timeout=TIMEOUT_S)
-            _without_errors(futures[group].result(FUTURE_TIMEOUT_S).topic_partitions)
+            _without_errors(self._result(futures[group]).topic_partitions)
 
         try:
             self._asked(ask)
@@ -360,7 +399,9 @@ def _is_silence(error: BaseException) -> bool:
 
 def _reason(error: BaseException) -> str:
     found: Any = error.args[0] if error.args else None
-    return str(found.str()) if hasattr(found, "str") else f"no answer in {FUTURE_TIMEOUT_S:.0f} s"
+    if hasattr(found, "str"):
+        return str(found.str())
+    return f"no answer, and {found}" if found else f"no answer in {FUTURE_TIMEOUT_S:.0f} s"
 
 
 def partitions_of(topics: Mapping[str, TopicInfo]) -> list[Partition]:

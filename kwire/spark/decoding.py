@@ -1,8 +1,9 @@
 """Decoding of values while they are archived: JSON, or Avro by a registry's schemas.
 
 A value may begin with the five bytes of a schema registry: 0, then the schema's id (int32). JSON
-may have them, Avro must. What cannot be decoded is not dropped: it goes to the dead-letter table,
-unchanged, with the reason. The original value is kept in either table.
+may have them, Avro must. Schemas come from a registry (registry.py) or a folder. What cannot be
+decoded is not dropped: it goes to the dead-letter table, unchanged, with the reason. The original
+value is kept in either table.
 """
 
 from __future__ import annotations
@@ -11,18 +12,14 @@ import argparse
 import json
 import os
 import pathlib
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
-from http.client import HTTPException
 from typing import Any
 
 from kwire.spark.avro import AvroError, Reader, compile_schema, decode
 from kwire.spark.job import UsageError
+from kwire.spark.registry import Registry, Schema, SchemaUnavailable, UnknownSchema
 
 HEADER_BYTES = 5
-REGISTRY_TIMEOUT_S = 15.0
-SCHEMA_BYTES_MAX = 4 << 20
 
 
 def add_decoding_options(parser: argparse.ArgumentParser) -> None:
@@ -45,10 +42,6 @@ def check_decoding(options: argparse.Namespace) -> None:
 
 class Undecodable(Exception):
     """Why a value goes to the dead letters."""
-
-
-class SchemaUnavailable(Exception):
-    """The registry does not answer: the batch fails and is tried again, nothing is lost."""
 
 
 def split_header(value: bytes) -> tuple[int | None, bytes]:
@@ -84,7 +77,7 @@ class AvroSchemas:
     """Readers by schema id, from a folder or a registry; each is got once a process."""
 
     def __init__(self, registry: str | None, folder: str | None) -> None:
-        self._registry = registry
+        self._registry = None if registry is None else Registry(registry)
         self._folder = folder
         self._readers: dict[int, Reader | str] = {}
 
@@ -105,39 +98,24 @@ class AvroSchemas:
 
     def _load(self, schema_id: int) -> Reader | str:
         """The reader, or why there is none."""
-        text = self._text(schema_id)
-        if text is None:
-            return f"schema {schema_id} is not known"
         try:
-            return compile_schema(text)
+            schema = self._schema(schema_id)
+            return compile_schema(schema.text, schema.references)
+        except UnknownSchema as error:
+            return str(error)
         except (AvroError, ValueError, TypeError, RecursionError) as error:
             return f"schema {schema_id}: {error}"
 
-    def _text(self, schema_id: int) -> str | None:
-        if self._folder is not None:
-            path = pathlib.Path(self._folder) / f"{schema_id}.avsc"
-            try:
-                return path.read_text(encoding="utf-8", errors="replace")
-            except (FileNotFoundError, IsADirectoryError):
-                return None
-            except OSError as error:
-                raise SchemaUnavailable(f"{path}: {error.strerror}") from None
-        url = f"{(self._registry or '').rstrip('/')}/schemas/ids/{schema_id}"
+    def _schema(self, schema_id: int) -> Schema:
+        if self._registry is not None:
+            return self._registry.schema(schema_id)
+        path = pathlib.Path(self._folder or "") / f"{schema_id}.avsc"
         try:
-            with urllib.request.urlopen(url, timeout=REGISTRY_TIMEOUT_S) as response:
-                answer = json.loads(response.read(SCHEMA_BYTES_MAX))
-        except urllib.error.HTTPError as error:
-            if error.code == 404:
-                return None
-            raise SchemaUnavailable(f"{url}: status {error.code}") from None
-        except (OSError, ValueError, HTTPException) as error:
-            raise SchemaUnavailable(f"{url}: {error}") from None
-        if not isinstance(answer, dict):
-            raise SchemaUnavailable(f"{url}: the answer is no object of JSON")
-        if answer.get("schemaType", "AVRO") != "AVRO":
-            return None
-        schema = answer.get("schema")
-        return schema if isinstance(schema, str) else None
+            return Schema(path.read_text(encoding="utf-8", errors="replace"))
+        except (FileNotFoundError, IsADirectoryError):
+            raise UnknownSchema(f"schema {schema_id} is not known") from None
+        except OSError as error:
+            raise SchemaUnavailable(f"{path}: {error.strerror}") from None
 
 
 def decoder_of(options: argparse.Namespace) -> Callable[[Iterator[Any]], Iterator[Any]] | None:

@@ -6,14 +6,16 @@
     3    it failed; nothing that was committed is lost, run it again
     130  interrupted
 
-What a person reads goes to stderr, the summary (one line of JSON) to stdout and `--summary FILE`.
+What a person reads goes to stderr, the summary (one line of JSON) to stdout and `--summary FILE`,
+also of a job that failed or was interrupted once it had begun.
 In jobs that work in batches SIGTERM and the first SIGINT let the batch at hand end, a second SIGINT
-does not wait; other jobs end at once.
+does not wait; other jobs, and all of them before there is a batch, end at once.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import logging
@@ -32,10 +34,13 @@ EXIT_FOUND = 1
 EXIT_USAGE = 2
 EXIT_FAILED = 3
 EXIT_INTERRUPTED = 130
+PY4J = "py4j"
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}\Z")
 INT64_MAX = (1 << 63) - 1
 # librdkafka counts it in milliseconds of 31 bits.
 PATIENCE_MAX_S = 2_000_000.0
+# Spark counts microseconds, and its connector says so of milliseconds that are too many for that.
+TIME_OVERFLOW = "java.lang.ArithmeticException: long overflow"
 
 
 class UsageError(Exception):
@@ -69,8 +74,9 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 @dataclasses.dataclass(frozen=True)
 class Job:
     """A job by name. `add_options` declares, `check` refuses what cannot work (before Spark
-    starts), `run` does it and returns (exit status, summary). `in_batches`: it looks at
-    `Progress.stopping` between batches; another job is interrupted where it is."""
+    starts), `run` does it and returns (exit status, summary). One that works in batches says so
+    (`Progress.has_batches`) and looks at `Progress.stopping` between them; another one is
+    interrupted where it is."""
 
     name: str
     summary: str
@@ -80,7 +86,6 @@ class Job:
     check: Callable[[argparse.Namespace], None]
     run: Callable[[argparse.Namespace, Progress], tuple[int, dict[str, Any]]]
     needs_kafka: bool = True
-    in_batches: bool = False
 
 
 class Progress:
@@ -92,6 +97,9 @@ class Progress:
         self.records = 0
         self.size_bytes = 0
         self.stopping = False
+        self.has_batches = False
+        self.interrupted = False
+        self.ended = False
         self._started_s = time.monotonic()
         self._last_s = self._started_s
         self._last_bytes = 0
@@ -101,10 +109,11 @@ class Progress:
         return time.monotonic() - self._started_s
 
     def say(self, text: str) -> None:
-        """A line on stderr."""
+        """A line on stderr; who reads it may have gone, that is no matter of the job."""
         if not self.quiet:
-            sys.stderr.write(f"{self.name}: {text}\n")
-            sys.stderr.flush()
+            with contextlib.suppress(OSError):
+                sys.stderr.write(f"{self.name}: {text}\n")
+                sys.stderr.flush()
 
     def add(self, records: int, size_bytes: int, lag: int | None = None, what: str = "") -> None:
         """Count a step and tell: records, bytes, rate since the last step, lag in records."""
@@ -137,24 +146,31 @@ class Progress:
         while not self.stopping and (left_s := deadline_s - time.monotonic()) > 0:
             time.sleep(min(left_s, 0.2))
 
-    def stop_on_signals(self, in_batches: bool) -> None:
-        """SIGTERM and SIGINT ask to stop; the second SIGINT interrupts, without batches the first
-        of either."""
+    def stop_on_signals(self) -> None:
+        """SIGTERM and SIGINT ask to stop; the second SIGINT interrupts, the first of either does
+        where there is no batch that could end (`has_batches`)."""
 
         def ask(number: int, _: Any) -> None:
-            if not in_batches or (self.stopping and number == signal.SIGINT):
+            if self.ended:
+                return
+            if not self.has_batches or (self.stopping and number == signal.SIGINT):
+                self.interrupted = True
+                _cancel_queries()
                 raise KeyboardInterrupt
             self.stopping = True
             self.say("stopping after the batch at hand")
 
         # Py4J tells the root logger of it, with a traceback; the job has a line of its own.
         logging.getLogger().addFilter(_is_news)
+        # And its own ones of what comes of that.
+        logging.getLogger(PY4J).setLevel(logging.CRITICAL)
         signal.signal(signal.SIGTERM, ask)
         signal.signal(signal.SIGINT, ask)
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
+    kind = record.exc_info[0] if record.exc_info else None
+    return kind is None or not (kind is KeyboardInterrupt or kind.__module__.startswith(PY4J))
 
 
 def parser_of(job: Job) -> argparse.ArgumentParser:
@@ -287,29 +303,46 @@ def run_job(job: Job, arguments: Sequence[str] | None = None) -> int:
     here = str(pathlib.Path(__file__).parent)
     sys.path[:] = [path for path in sys.path if path != here]
     parser = parser_of(job)
+    progress: Progress | None = None
+    ending: _Ending | None = None
     try:
         options = parser.parse_args(sys.argv[1:] if arguments is None else list(arguments))
         pairs(options.spark_conf, "--spark-conf")
         _check_numbers(options)
         check_output(options.summary, "--summary")
         _require_installed(job, options)
-        job.check(options)
         progress = Progress(job.name, options.quiet)
-        progress.stop_on_signals(job.in_batches)
+        progress.stop_on_signals()
+        job.check(options)
+        ending = _Ending(job, options.summary, progress)
+        ending.forget()
         status, summary = job.run(options, progress)
-        _finish(job, options, progress, status, summary)
+        ending.write(status, summary)
+        return status
     except SystemExit as stop:  # --help
         return int(stop.code or 0)
     except UsageError as error:
-        sys.stderr.write(f"kwire spark {job.name}: {error}\n")
-        return EXIT_USAGE
+        status, line = EXIT_USAGE, str(error)
     except KeyboardInterrupt:
-        sys.stderr.write(f"kwire spark {job.name}: interrupted\n")
-        return EXIT_INTERRUPTED
+        status, line = EXIT_INTERRUPTED, "interrupted"
     except Exception as error:
-        sys.stderr.write(f"kwire spark {job.name}: {_lost_jvm() or one_line(error)}\n")
-        return EXIT_FAILED
+        status, line = EXIT_FAILED, _lost_jvm() or one_line(error)
+        if progress is not None and progress.interrupted:
+            # What fails then fails of that: Py4J does not reach the JVM again, for one.
+            status, line = EXIT_INTERRUPTED, "interrupted"
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"kwire spark {job.name}: {line}\n")
+        if ending is not None:
+            ending.write(status, {"error": line})
     return status
+
+
+def _cancel_queries() -> None:
+    """Let Spark end what it is at, where it runs: it would go on while the JVM ends."""
+    if "pyspark" in sys.modules:
+        from kwire.spark.session import cancel_queries
+
+        cancel_queries()
 
 
 def _lost_jvm() -> str | None:
@@ -321,19 +354,31 @@ def _lost_jvm() -> str | None:
     return lost_jvm()
 
 
-def _finish(
-    job: Job,
-    options: argparse.Namespace,
-    progress: Progress,
-    status: int,
-    summary: Mapping[str, Any],
-) -> None:
-    text = json.dumps({"job": job.name, "status": status, **progress.totals(), **summary})
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
-    if options.summary:
-        with open(options.summary, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
+@dataclasses.dataclass
+class _Ending:
+    """The summary of a job that has begun."""
+
+    job: Job
+    path: str | None
+    progress: Progress
+
+    def forget(self) -> None:
+        """Remove what an earlier run left: it would stand for one that was killed."""
+        if self.path and os.path.isfile(self.path) and not os.path.islink(self.path):
+            os.unlink(self.path)
+
+    def write(self, status: int, summary: Mapping[str, Any]) -> None:
+        """To the file, then to stdout: raises OSError where the former has no room for it."""
+        self.progress.ended = True
+        text = json.dumps(
+            {"job": self.job.name, "status": status, **self.progress.totals(), **summary}
+        )
+        path, self.path = self.path, None
+        if path:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
 
 
 def one_line(error: BaseException) -> str:
@@ -341,6 +386,8 @@ def one_line(error: BaseException) -> str:
     text = str(error).strip()
     if not isinstance(error, JobError) and (found := _python_error(text)):
         return found[:500]
+    if TIME_OVERFLOW in text:
+        return "a record has a time that Spark cannot hold"
     causes = re.findall(r"Caused by: ([^\n]+)", text)
     java = getattr(error, "java_exception", None)
     if not causes and java is not None:

@@ -86,7 +86,7 @@ def write_frame(
     names = f.struct(*(f.col(name).cast("string") for name in PARTITION_COLUMNS))
     target = "/".join(filter(None, (root, folder_of(table))))
     place = str(zlib.crc32(prefix.split(".")[0].encode()) & 0x7FFFFFFF)
-    (
+    writer = (
         frame.observe(observed, f.collect_set(names).alias("folders"), f.count("*").alias("rows"))
         .sortWithinPartitions(*PARTITION_COLUMNS, "offset")
         .write.mode("append")
@@ -96,8 +96,14 @@ def write_frame(
         .option("mapreduce.job.application.attempt.id", place)
         .option("mapreduce.fileoutputcommitter.cleanup.skipped", "true")
         .option("compression", codec)
-        .parquet(target)
     )
+    try:
+        writer.parquet(target)
+    except Exception:
+        # On a full disk it is what is in the way.
+        with contextlib.suppress(Exception):
+            _remove_gathering_place(frame.sparkSession, f"{target}/{GATHERING_FOLDER}", place)
+        raise
     _remove_gathering_place(frame.sparkSession, f"{target}/{GATHERING_FOLDER}", place)
     found = observed.get
     return {tuple(row) for row in found["folders"] or []}, found["rows"]

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
+from kwire.clock import SystemRandom
 from kwire.log.files import LockedError, SystemFiles, write_atomically
 from kwire.spark.job import UsageError
 
@@ -64,7 +65,8 @@ class LocalLakeFiles:
         target = self._path(path)
         folder, name = os.path.split(target)
         os.makedirs(folder, exist_ok=True)
-        draft = f"{folder}/.{name}.{os.getpid()}"
+        # Processes on several machines, or in containers, may have one number.
+        draft = f"{folder}/.{name}.{SystemRandom().random_bytes(8).hex()}"
         try:
             write_atomically(self._files, draft, data)
             os.link(draft, target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from typing import Any
 
 from kwire.clock import SystemClock
@@ -77,7 +78,13 @@ def compact(spark: Any, log: LakeLog, options: argparse.Namespace, progress: Pro
                 return replaced
             part = chosen[at : at + FOLDERS_AT_ONCE]
             bins = [files for _, found in part for files in found]
-            replaced += _join(spark, log, options, table, bins)
+            try:
+                replaced += _join(spark, log, options, table, bins)
+            except BaseException:
+                # Best done here: plain readers would see the records of these files twice.
+                with contextlib.suppress(Exception):
+                    lake.discard_session(log)
+                raise
             progress.say(f"compacted {replaced} files")
     return replaced
 
@@ -108,7 +115,6 @@ def _join(
     rows = binned.repartitionById(tasks, f.col("bin") % tasks).select(*columns)
     added = lake.write_table(spark, rows, root, table, prefix, options.compression)
     if sum(file.records for file in added) != sum(file.records for file in files):
-        log.files.delete(file.path for file in added)
         raise JobError("compaction counted other records than before and was not committed")
     log.files.sync(file.path for file in added)
     paths = [file.path for file in files]

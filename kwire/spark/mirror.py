@@ -16,7 +16,7 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kwire.clock import SystemClock, SystemRandom
@@ -34,6 +34,7 @@ from kwire.spark.cluster import EARLIEST, LATEST, Cluster, Partition, TopicInfo,
 from kwire.spark.headers import MIRROR_OFFSET, MIRROR_PATH
 from kwire.spark.job import (
     TOPIC_NAME,
+    FinalError,
     Job,
     JobError,
     Progress,
@@ -60,6 +61,7 @@ from kwire.spark.topic_source import (
     Ranges,
     check_ends,
     check_not_replaced,
+    check_times,
     limit_ranges,
     ranges_lag,
     read_ranges,
@@ -132,8 +134,12 @@ class Mirror:
         self.progress = progress
         self.spark = spark
         self.clock = SystemClock()
-        self.source = Cluster(options.bootstrap, options.settings, progress.say)
-        self.target = Cluster(options.to, options.to_settings, progress.say)
+
+        def stopping() -> bool:
+            return progress.stopping
+
+        self.source = Cluster(options.bootstrap, options.settings, progress.say, stopping)
+        self.target = Cluster(options.to, options.to_settings, progress.say, stopping)
         self.log = LakeLog(
             open_lake_files(options.state, spark),
             f"mirror-{options.alias}-{options.to_alias}",
@@ -143,6 +149,9 @@ class Mirror:
         self.batches = 0
         self.is_complete = False
         self._left_out: set[str] = set()
+        self._copies: dict[str, str] = {}
+        self._missed: set[str] = set()
+        self._seen: set[str] = set()
         self.groups: dict[str, str] = {}
         self.lag: dict[Partition, int] = {}
         self._groups_at_s = 0.0
@@ -162,7 +171,11 @@ class Mirror:
             if not self.is_copy_of_target(name)
         ]
         found = self.source.describe(names)
+        for name in sorted(self._seen - set(found)):
+            self.progress.say(f"topic {name} is gone from the source; its copy stays")
+        self._seen = set(found)
         there = self.target.describe([self.name_of(name) for name in found])
+        self._check_copies(found, there)
         for name, info in found.items():
             if self.log.state.topics.get(name, info.topic_id) != info.topic_id:
                 raise replaced(name)
@@ -171,17 +184,35 @@ class Mirror:
                 configs = self.source.topic_configs(name)
                 kept = {key: value for key, value in configs.items() if key not in NOT_COPIED}
                 self.target.create_topic(self.name_of(name), len(info.partitions), kept)
+                there |= self.target.describe([self.name_of(name)])
             elif len(copy.partitions) < len(info.partitions):
                 self.target.add_partitions(self.name_of(name), len(info.partitions))
+        self._copies = {name: copy.topic_id for name, copy in there.items()}
         return found
 
+    def _check_copies(self, topics: Iterable[str], there: Mapping[str, TopicInfo]) -> None:
+        """A copy that is gone would be made anew, and hold only what comes from now on; so would
+        another topic that has got its name. Raises FinalError then, at the second look."""
+        known = self.log.state.extra.get(mapping.COPY_IDS, {})
+        begun = {topic for topic, _ in self.log.state.offsets}
+        for name in map(self.name_of, filter(begun.__contains__, topics)):
+            if name not in there:
+                # A broker that has just started may not know it yet.
+                kind = FinalError if name in self._missed else JobError
+                self._missed.add(name)
+                raise kind(f"topic {name} is gone from the target; {mapping.ANEW}")
+            if known.get(name, there[name].topic_id) != there[name].topic_id:
+                raise FinalError(f"topic {name} was made anew in the target; {mapping.ANEW}")
+            self._missed.discard(name)
+
     def is_copy_of_target(self, topic: str) -> bool:
-        """Whether a topic is by its name what a mirror with the prefix ALIAS. made of the target's.
+        """Whether a topic is by its name what mirrors with the prefix ALIAS. made of the target's,
+        directly or by way of other clusters (C.B.A.t).
 
         Its records would not be sent back, but a topic for them would be made there, and by the
         other mirror one for that, and so on.
         """
-        if not self.options.prefix or not topic.startswith(f"{self.options.to_alias}."):
+        if not self.options.prefix or f".{self.options.to_alias}." not in f".{topic}":
             return False
         if topic not in self._left_out:
             self._left_out.add(topic)
@@ -221,6 +252,7 @@ class Mirror:
     def run(self) -> None:
         """Batches until there is nothing new (--once) or it is time to stop."""
         self.log.open(self.clock.wall_ms())
+        mapping.remove_orphans(self.log)
         self.is_complete = run_batches(
             self.options, self.progress, self._batch_and_groups, self._before_retry, RETRY_PAUSE_S
         )
@@ -240,7 +272,7 @@ class Mirror:
 
     def _before_retry(self) -> None:
         self._recovered = {}
-        self.log.confirm()  # a commit may be there though its answer was lost
+        mapping.remove_orphans(self.log)  # a commit may be there though its answer was lost
 
     def batch(self) -> int:
         """One batch; how many offsets are left behind it."""
@@ -254,8 +286,12 @@ class Mirror:
         ranges = limit_ranges(starts, ends, self.options.batch_records)
         if ranges:
             folder = mapping.new_folder(self.log, self.batches)
-            with Watch(self.spark, self.progress):
-                self.send(ranges, folder)
+            try:
+                with Watch(self.spark, self.progress):
+                    self.send(ranges, folder)
+            except Exception as error:
+                check_times(self.source, ranges, error)
+                raise
             check_not_replaced(self.source, {t: topic_ids[t] for t, _ in ranges})
             self.commit(ranges, topic_ids, folder)
         moved = {key: end for key, (_, end) in ranges.items()}
@@ -301,6 +337,11 @@ class Mirror:
         """Offsets and runs become visible together."""
         records, size_bytes, added = mapping.count(self.spark, self.log, folder)
         target_partitions = [(self.name_of(topic), n) for topic, n in ranges]
+        copies = dict(self.log.state.extra.get(mapping.COPY_IDS, {}))
+        for name, copy in self.target.describe(sorted({t for t, _ in target_partitions})).items():
+            if copy.topic_id != self._copies.get(name):
+                raise JobError(f"topic {name} was made anew in the target meanwhile")
+            copies[name] = copy.topic_id
         target_ends = self.target.offsets(target_partitions, LATEST)
         noted = dict(self.log.state.extra.get("target_ends", {}))
         noted |= {f"{topic}/{n}": end for (topic, n), end in target_ends.items()}
@@ -310,7 +351,7 @@ class Mirror:
             add=added,
             offsets={key: end for key, (_, end) in ranges.items()},
             topics={topic: topic_ids[topic] for topic, _ in ranges},
-            extra={"target_ends": noted},
+            extra={"target_ends": noted, mapping.COPY_IDS: copies},
         )
         self.log.commit(commit)
         self.batches += 1
@@ -356,7 +397,10 @@ class Mirror:
                 for (topic, n), lag in sorted(self.lag.items())
             },
         }
-        write_report(self.options.lag_report, report)
+        try:
+            write_report(self.options.lag_report, report)
+        except OSError as error:  # the mirror goes on; whoever watches it sees an old report
+            self.progress.say(f"--lag-report {self.options.lag_report}: {error.strerror}")
 
 
 def write_report(path: str, report: Mapping[str, Any]) -> None:
@@ -397,7 +441,6 @@ JOB = Job(
     add_options=add_options,
     check=check,
     run=run,
-    in_batches=True,
 )
 
 

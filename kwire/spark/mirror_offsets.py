@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 TABLE = "offsets"
 FOLDERS_MAX = 64
+COPY_IDS = "target_ids"
+ANEW = "remove what is left of it and begin anew with another --state"
 SETTLE_S = 0.5
 
 
@@ -64,6 +66,18 @@ def count(spark: Any, log: LakeLog, folder: str) -> tuple[int, int, list[DataFil
 def entry(folder: str, records: int, size_bytes: int) -> DataFile:
     """A folder of runs as the log has it."""
     return DataFile(folder, TABLE, "", "", -1, records, size_bytes, 0, 0, 0, 0)
+
+
+def remove_orphans(log: LakeLog) -> None:
+    """Remove the runs that no commit names: what attempts left that did not end.
+
+    Raises FinalError where another session has taken over.
+    """
+    folders = [name for name in log.files.names(TABLE) if not name.startswith(("_", "."))]
+    named = {file.path for file in log.confirm().select(TABLE)}
+    for name in folders:
+        if (folder := f"{TABLE}/{name}") not in named:
+            log.files.delete([info.path for info in list(log.files.walk(folder))])
 
 
 def compact(spark: Any, log: LakeLog, now_ms: int) -> None:

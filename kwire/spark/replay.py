@@ -10,10 +10,11 @@ there is always a beginning.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kwire.clock import SystemClock
@@ -29,6 +30,7 @@ from kwire.spark.cluster import LATEST, Cluster, Partition, TopicInfo, partition
 from kwire.spark.headers import REPLAY_ID, REPLAY_SOURCE, header_text, source_place
 from kwire.spark.job import (
     EXIT_DONE,
+    INT64_MAX,
     Job,
     JobError,
     Progress,
@@ -136,6 +138,7 @@ class Replay:
         self.progress = progress
         self.id = replay_id(options)
         self.cluster = Cluster(options.bootstrap, options.settings, progress.say)
+        self.found: Any = None
 
     def prepare(self, log: LakeLog) -> None:
         """Look at archive and target; UsageError for what cannot work."""
@@ -150,10 +153,9 @@ class Replay:
             target = self.targets[topic]
             needed[target] = max(needed.get(target, 0), partition + 1)
         if self.options.create:
+            configs = {**self._configs_of_times(), **self.options.topic_configs}
             for target, count in needed.items():
-                self.cluster.create_topic(
-                    target, self.options.create_partitions or count, self.options.topic_configs
-                )
+                self.cluster.create_topic(target, self.options.create_partitions or count, configs)
         found = self.cluster.describe(sorted(needed))
         for target, count in needed.items():
             if target not in found:
@@ -167,6 +169,13 @@ class Replay:
         self.partitions = {target: len(info.partitions) for target, info in found.items()}
         self.target_partitions = partitions_of(found)
         self.begins = self._begin(found)
+
+    def _configs_of_times(self) -> dict[str, str]:
+        """Kafka refuses records from more than an hour ahead, unless a topic allows it."""
+        newest_ms = max(file.last_ms for file in self.files)
+        if newest_ms <= SystemClock().wall_ms():
+            return {}
+        return {"message.timestamp.after.max.ms": str(INT64_MAX)}
 
     def _begin(self, found: Mapping[str, TopicInfo]) -> dict[Partition, int]:
         """Where the target ended when this replay began for the first time."""
@@ -221,14 +230,20 @@ class Replay:
         }
         if not ranges:
             return {}, 0
-        rows = arrived(
-            read_ranges(
-                spark, self.options.bootstrap, self.options.settings, ranges, committed=False
-            ),
-            self.id,
-        ).collect()
+        found = read_ranges(
+            spark, self.options.bootstrap, self.options.settings, ranges, committed=False
+        )
+        self.found = arrived_records(found, self.id)
+        rows = arrived(self.found).collect()
         places = {(row.topic, row.source, row.partition): row.last for row in rows}
         return places, sum(row.records for row in rows)
+
+    def still_chosen(self, frame: Any) -> int:
+        """How many of the records that had arrived before are chosen now: retention may have
+        removed some of them from the archive since."""
+        chosen = frame.select("topic", frame["partition"].alias("source"), "offset")
+        number: int = self.found.join(chosen, ["topic", "source", "offset"], "left_semi").count()
+        return number
 
     def send(self, spark: Any, frame: Any, done: Mapping[Place, int]) -> tuple[int, int]:
         """Produce what is missing; (records, bytes)."""
@@ -263,6 +278,19 @@ class Replay:
             .sortWithinPartitions("topic", "partition", "offset")
         )
 
+    @contextlib.contextmanager
+    def watched(self, selected: int, before: int) -> Iterator[None]:
+        """Progress meanwhile. Its end waits for the watcher only a moment: that one may wait for
+        a broker that is gone."""
+        stop = threading.Event()
+        watcher = threading.Thread(target=self.watch, args=(selected, before, stop), daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            watcher.join(WATCH_S)
+
     def watch(self, selected: int, before: int, stop: threading.Event) -> None:
         """Progress while a job sends: what the target has got since the beginning."""
         ends = self.cluster.offsets(self.target_partitions, LATEST)
@@ -271,6 +299,8 @@ class Replay:
                 now = self.cluster.offsets(self.target_partitions, LATEST)
             except JobError:
                 continue
+            if stop.is_set():
+                return
             sent = sum(now[key] - ends[key] for key in now)
             left = max(0, selected - before - sent)
             self.progress.say(f"{before + sent:,} of {selected:,} records, lag {left:,}")
@@ -297,12 +327,9 @@ def task_of(sources: Sequence[Partition]) -> Any:
     return f.create_map(*topics)[f.col("topic")][f.col("partition")]
 
 
-def arrived(frame: Any, replay: str) -> Any:
-    """Of a target topic: what has arrived of a replay, by source and target partition.
-
-    Columns: topic and source (the archive's topic and partition), partition (the target's),
-    last (source offset), records.
-    """
+def arrived_records(frame: Any, replay: str) -> Any:
+    """Of a target topic: what has arrived of a replay. Columns: topic, source and offset (the
+    archive's topic, partition and offset), partition (the target's)."""
     from pyspark.sql import functions as f
 
     topic, source, offset = source_place()
@@ -310,8 +337,15 @@ def arrived(frame: Any, replay: str) -> Any:
         frame.where(header_text(REPLAY_ID) == replay)
         .select(topic.alias("topic"), source.alias("source"), "partition", offset.alias("offset"))
         .where(f.col("source").isNotNull() & f.col("offset").isNotNull())
-        .groupBy("topic", "source", "partition")
-        .agg(f.max("offset").alias("last"), f.count("*").alias("records"))
+    )
+
+
+def arrived(records: Any) -> Any:
+    """By topic, source and partition: last (offset), records."""
+    from pyspark.sql import functions as f
+
+    return records.groupBy("topic", "source", "partition").agg(
+        f.max("offset").alias("last"), f.count("*").alias("records")
     )
 
 
@@ -340,22 +374,22 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[int, dict[str,
         progress.say(f"{of_1970:,} records of 1970-01-01 00:00 get the time of sending")
     if before:
         progress.say(f"{before:,} records have arrived already, going on behind them")
-    stop = threading.Event()
-    watcher = threading.Thread(target=replay.watch, args=(selected, before, stop), daemon=True)
-    watcher.start()
-    try:
+    with replay.watched(selected, before):
         sent, sent_bytes = replay.send(spark, frame, done)
-    finally:
-        stop.set()
-        watcher.join()
     progress.add(sent, sent_bytes, max(0, selected - before - sent))
-    if before + sent != selected:
-        raise JobError(f"{selected} records were to be replayed, {before} + {sent} are there")
+    gone = 0
+    if before and before + sent > selected:
+        gone = before - replay.still_chosen(frame)
+        progress.say(f"{gone:,} of the records that had arrived are no longer in the archive")
+    if before - gone + sent != selected:
+        there = f"{before - gone} + {sent}"
+        raise JobError(f"{selected} records were to be replayed, {there} are there")
     return EXIT_DONE, {
         "id": replay.id,
         "selected": selected,
         "selected_bytes": selected_bytes or 0,
         "already_there": before,
+        "no_longer_chosen": gone,
         "sent": sent,
         "times_changed": of_1970,
         "targets": sorted(set(replay.targets.values())),

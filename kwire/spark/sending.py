@@ -159,7 +159,7 @@ def check_producer(client: Mapping[str, str]) -> None:
         Producer({**producer_config(client, 300.0), "error_cb": lambda _: None})
     except (KafkaException, ValueError) as error:
         reason = error.args[0].str() if isinstance(error, KafkaException) else str(error)
-        raise UsageError(f"--kafka-option: {reason}") from None
+        raise UsageError(f"client settings of a producer: {reason}") from None
 
 
 class Sending:

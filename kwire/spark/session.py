@@ -28,6 +28,7 @@ LOCAL_SHUFFLE_PARTITIONS = 8
 ARROW_BATCH_BYTES = 64 << 20
 # What Java says is on the way out once its process has ended.
 JVM_END_S = 5.0
+CANCEL_S = 3.0
 OUT_OF_MEMORY_STATUS = 52
 QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
@@ -79,7 +80,7 @@ def open_session(options: Any, name: str, *, needs_kafka: bool, sends: bool = Fa
     builder = SparkSession.builder.appName(f"kwire {name}")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _own_sigint():
+    with _own_signals():
         spark = builder.getOrCreate()
     if "spark.log.level" not in settings:
         spark.sparkContext.setLogLevel("ERROR")
@@ -87,16 +88,42 @@ def open_session(options: Any, name: str, *, needs_kafka: bool, sends: bool = Fa
 
 
 @contextlib.contextmanager
-def _own_sigint() -> Iterator[None]:
-    """A new SparkContext takes SIGINT: it would cancel the batch that a job wants to end."""
+def _own_signals() -> Iterator[None]:
+    """A new SparkContext takes SIGINT: it would cancel the batch that a job wants to end. And what
+    comes while the JVM starts counts once it has: it would be left behind, waiting for a process
+    that is no more."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    handler = signal.getsignal(signal.SIGINT)
+    came: list[int] = []
+    handlers = {
+        number: signal.signal(number, lambda number, _: came.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
+        for which, handler in handlers.items():
+            signal.signal(which, handler)
+    if came:
+        signal.raise_signal(came[0])
+
+
+def cancel_queries() -> None:
+    """Cancel all queries of this process, from a thread with a connection of its own: this one's
+    waits for a query's end."""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is not None:
+        thread = threading.Thread(target=_cancel, args=(context,), daemon=True)
+        thread.start()
+        thread.join(CANCEL_S)
+
+
+def _cancel(context: Any) -> None:
+    with contextlib.suppress(Exception):
+        context.cancelAllJobs()
 
 
 def lost_jvm() -> str | None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kwire.spark.client_settings import connector_options
 from kwire.spark.cluster import LATEST, Cluster, Partition
-from kwire.spark.job import FinalError
+from kwire.spark.job import TIME_OVERFLOW, FinalError, one_line
 
 # The connector waits two minutes by default for a broker that is gone.
 POLL_TIMEOUT_MS = 30_000
 CONSUMER_OFFSETS = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 INTERNAL = "__"
+# Spark counts microseconds in 64 bits.
+TIME_MAX_MS = (1 << 63) // 1000 - 1
 
 Ranges = dict[Partition, tuple[int, int]]
 
@@ -66,6 +68,17 @@ def check_ends(
         if starts[key] > end:
             name = f"{key[0]}-{key[1]}"
             raise FinalError(f"{name} ends at {end}, before {starts[key]}, where it was read to")
+
+
+def check_times(cluster: Cluster, ranges: Iterable[Partition], error: BaseException) -> None:
+    """FinalError when it was a record's time that made a query fail: it would again."""
+    if TIME_OVERFLOW not in str(error):
+        return
+    for (topic, n), (time_ms, offset) in cluster.largest_times(ranges).items():
+        if time_ms > TIME_MAX_MS:
+            record = f"{topic}-{n}: the record at offset {offset}"
+            raise FinalError(f"{record} has a time that Spark cannot hold: {time_ms} ms")
+    raise FinalError(one_line(error))
 
 
 def _by_topic(values: Mapping[Partition, Any]) -> dict[str, dict[str, Any]]:

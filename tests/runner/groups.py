@@ -470,6 +470,9 @@ GATE: tuple[Group, ...] = (
             modules=("pyspark", "pandas"),
             real=True,
         )
-        for name in ("pipeline", "frames", "connector", "mirror", "kills", "oddities", "on_kafka")
+        for name in (
+            *("pipeline", "frames", "connector", "mirror", "kills", "oddities", "on_kafka"),
+            *("transactions", "trouble", "beside"),
+        )
     ),
 )

@@ -59,6 +59,7 @@ class CleaningWorld:
         self.settings = settings or CleanerSettings()
         self.compiled = compiled
         self.failed: list[str] = []
+        self.starts = -1
         self.partition = 0
         self.all_sequences: dict[int, dict[int, int]] = {}
         self.start()
@@ -82,10 +83,11 @@ class CleaningWorld:
     def start(self, expected_topic: ExpectedTopic | None = None) -> None:
         """Open whatever the disk holds."""
         self.scheduler = ManualScheduler()
+        self.starts += 1  # no name is given twice
         self.manager = LogManager(
             [self.directory, *self.other_directories],
             self.clock,
-            SeededRandom(5),
+            SeededRandom(5 + self.starts),
             files=self.files,
             scheduler=self.scheduler,
             settings=ManagerSettings(file_delete_delay_ms=1000, verify_transactions=False),

@@ -9,8 +9,19 @@ import types
 
 import pytest
 
+from kwire.cli.app import app
+from kwire.cli.cluster import READY_PREFIX
+from kwire.cli.log_tool import ACTIONS
+from kwire.spark.commands import JOBS
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("*/README.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted(ROOT.glob("docs/**/*.md")),
+    *sorted(ROOT.glob("*/README.md")),
+    *sorted(ROOT.glob("*/*/README.md")),
+]
+FOLDERS = "bench|compat_tests|docs|kwire|tests|tools"
 
 
 def generator() -> types.ModuleType:
@@ -48,3 +59,43 @@ def test_every_guarantee_names_tests_that_exist() -> None:
             assert not test or f"def {test}(" in source, f"{file}::{test}"
         is_heading = "shown by" in row or row.split("|")[1].strip() == "What happens"
         assert is_heading or file or row.rstrip().endswith("| - |"), row
+
+
+def code_of(page: pathlib.Path) -> list[str]:
+    """The lines of code blocks, and what stands between backquotes."""
+    text = page.read_text()
+    blocks = re.findall(r"^```.*?\n(.*?)^```", text, re.M | re.S)
+    blocks += re.findall(r"^(?: {4}.*\n)+", text, re.M)
+    lines = [line.strip() for block in blocks for line in block.splitlines()]
+    return lines + re.findall(r"`([^`\n]+)`", text)
+
+
+def kwire_commands() -> set[str]:
+    """`topic`, `topic create`, ..."""
+    found = {str(command.name) for command in app.registered_commands}
+    for group in app.registered_groups:
+        assert group.typer_instance is not None
+        found.add(str(group.name))
+        found |= {f"{group.name} {c.name}" for c in group.typer_instance.registered_commands}
+    return found | {f"spark {job}" for job in JOBS} | {f"log {action}" for action in ACTIONS}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_commands_and_files_of_the_pages_are_there(page: pathlib.Path) -> None:
+    known = kwire_commands()
+    targets = re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.M)
+    missing: list[str] = []
+    for line in code_of(page):
+        if line.startswith(READY_PREFIX):  # what `serve` says
+            continue
+        if match := re.match(r"kwire ([a-z][\w-]*)(?: ([a-z][\w-]*))?", line):
+            command, word = match[1], match[2]
+            has_words = any(name.startswith(f"{command} ") for name in known)
+            if command not in known or (word and has_words and f"{command} {word}" not in known):
+                missing.append(match[0])
+        if (match := re.match(r"make ([a-z][\w-]*)", line)) and match[1] not in targets:
+            missing.append(match[0])
+        for path in re.findall(rf"(?<![\w./-])(?:{FOLDERS})/[\w./-]*\w(?![\w*<{{])", line):
+            if not (ROOT / path).exists() and not (page.parent / path).exists():
+                missing.append(path)
+    assert missing == []

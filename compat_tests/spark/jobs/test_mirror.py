@@ -16,7 +16,7 @@ from tests.support import spark as support
 from tests.support.broker import BrokerProcess
 from tests.support.kafka_client import Sent
 from tests.support.spark import Outcome
-from tests.support.spark_kills import WAIT_S, wait_until
+from tests.support.spark_kills import WAIT_S, ends_of, wait_until
 
 Run = Callable[..., Outcome]
 
@@ -187,6 +187,61 @@ def test_the_runbook_of_a_failover(run: Run, jars: str, tmp_path: pathlib.Path) 
             found = sorted(record.value or b"" for part in records.values() for record in part)
             again = values("again", 10) if broker is east else []
             assert found == sorted(everything + again)
+
+
+def test_three_clusters_in_a_ring(
+    broker: BrokerProcess, west: BrokerProcess, run: Run, tmp_path: pathlib.Path
+) -> None:
+    """Each mirrors to the next one: every record is once in each, whatever its way."""
+    topic = client.create(broker.bootstrap, partitions=2)
+    with BrokerProcess() as third:
+        names = ("a", "b", "c")
+        clusters = dict(zip(names, (broker, west, third), strict=True))
+        ring = list(zip(names, (*names[1:], names[0]), strict=True))
+
+        def write(round_number: int) -> None:
+            for name, cluster in clusters.items():
+                values = [b"%s %d %d" % (name.encode(), round_number, i) for i in range(10)]
+                records = [Sent(i % 2, b"k", value) for i, value in enumerate(values)]
+                client.send(cluster.bootstrap, topic, records)
+
+        def turn(start: int) -> int:
+            """Each mirror once; how many records were sent."""
+            sent = 0
+            for source, target in ring[start:] + ring[:start]:
+                done = run(
+                    *("mirror", "-b", clusters[source].bootstrap),
+                    *("--to", clusters[target].bootstrap, "--alias", source),
+                    *("--to-alias", target, "--pattern", topic, "--groups", topic, "--once"),
+                    *("--state", str(tmp_path / source)),
+                )
+                assert done.status == 0, done.stderr
+                assert done.summary is not None
+                sent += done.summary["records"]
+            return sent
+
+        turn(0)  # makes the topics
+        for number in range(2):
+            write(number)
+            turn(number)
+        while turn(0):
+            pass
+        everything = sorted(
+            b"%s %d %d" % (name.encode(), number, i)
+            for name in names
+            for number in range(2)
+            for i in range(10)
+        )
+        for cluster in clusters.values():
+            copy = client.consume(cluster.bootstrap, topic)
+            assert sorted(r.value or b"" for part in copy.values() for r in part) == everything
+        # A group that has read all of it goes on behind it in the next cluster, and in the last.
+        ends = [ends_of(cluster.bootstrap, topic) for cluster in clusters.values()]
+        assert ends == [60] * 3
+        assert len(client.consume_as(broker.bootstrap, topic, topic)) == 60
+        turn(0)
+        for cluster in (west, third):
+            assert client.consume_as(cluster.bootstrap, topic, topic) == []
 
 
 BOTH_WRITTEN = [

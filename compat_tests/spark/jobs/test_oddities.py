@@ -143,3 +143,84 @@ def test_replay_into_a_topic_that_was_made_anew(broker: BrokerProcess, run: Run,
         assert done.status == 0, done.stderr
         summary: Any = done.summary
         assert (summary["sent"], summary["already_there"]) == (sent, there)
+
+
+def test_hostile_records(broker: BrokerProcess, run: Run, lake: str) -> None:
+    """Through archive, replay and mirror byte for byte, in the order and at the times they had."""
+    at, large = broker.bootstrap, 16 << 20
+    forever = str((1 << 63) - 1)
+    topic = client.create(
+        at, partitions=2, max_message_bytes=large, message_timestamp_after_max_ms=forever
+    )
+    many = [(f"name {i % 10}", b"%d" % i if i % 3 else None) for i in range(1000)]
+    odd = [
+        ("", b""),
+        ("", None),
+        ("é日本\U0001f600", b"\xff\x00"),
+        ("a\nb\0c", b"\n"),
+        ("kwire", b""),
+    ]
+    times = (-1, 1, -2, -(1 << 33), BASE_MS, 253_402_300_800_000, 9_000_000_000_000_000)
+    records = [
+        *(Sent(0, b"k", b"%d" % ms, (), ms) for ms in times),
+        Sent(0, None, None, (), BASE_MS),
+        Sent(0, b"", b"", (), BASE_MS),
+        Sent(0, b"gone", None, many, BASE_MS),
+        Sent(0, None, b"", odd, BASE_MS),
+        Sent(1, b"\xff" * 100_000, b"x" * (5 << 20), many[:100], BASE_MS),
+        Sent(1, b"k" * (5 << 20), None, odd * 50, BASE_MS - 1),
+        Sent(1, None, bytes(range(256)) * 20_000, (("large", b"h" * (1 << 20)),), 1),
+    ]
+    limits = {"message.max.bytes": str(large)}
+    client.send(at, topic, records, **limits)
+    done = run("archive", "-b", at, "--topics", topic, "--lake", lake, "--once")
+    assert done.status == 0, done.stderr
+    compacted = run("archive", "--lake", lake, "--maintain-only", "--compact", "--files-min", "2")
+    assert compacted.status == 0, compacted.stderr
+    sent = run(
+        *("replay", "-b", at, "--lake", lake, "--to-topic", f"{topic}-again", "--create"),
+        *("--topic-config", f"max.message.bytes={large}"),
+    )
+    assert sent.status == 0, sent.stderr
+    mirrored = run(
+        *("mirror", "-b", at, "--to", at, "--alias", "a", "--to-alias", "b", "--once"),
+        *("--pattern", topic, "--prefix", "m.", "--state", f"{lake}-state"),
+    )
+    assert mirrored.status == 0, mirrored.stderr
+    source = client.consume(at, topic)
+    assert [r.timestamp for r in source[0]][: len(times)] == list(times)
+    for copy in (f"{topic}-again", f"m.{topic}"):
+        found = client.consume(at, copy)
+        for number in (0, 1):
+            assert [r.content for r in found[number]] == [r.content for r in source[number]]
+    left = ("-b", at, "--left", f"topic:{topic}", "--right")
+    for right in (f"archive:{lake}", f"replay:{topic}-again"):
+        audited = run("audit", *left, right)
+        assert audited.status == 0, audited.summary
+    mirror = (f"mirror:m.{topic}", "--rename", f"{topic}=m.{topic}")
+    assert run("audit", *left, *mirror).status == 0
+    assert run("profile", "-b", at, "--source", f"topic:{topic}").status == 0
+
+
+@pytest.mark.parametrize("job", ["archive", "mirror", "audit"])
+def test_a_time_that_spark_cannot_hold(
+    broker: BrokerProcess, run: Run, lake: str, job: str
+) -> None:
+    """It was tried for minutes, and said to be a long overflow."""
+    at = broker.bootstrap
+    topic = client.create(at, message_timestamp_after_max_ms=(1 << 63) - 1)
+    times = (BASE_MS, 1 << 62)
+    client.send(at, topic, [Sent(0, None, b"%d" % ms, (), ms) for ms in times])
+    arguments = {
+        "archive": ("--topics", topic, "--lake", lake, "--once"),
+        "mirror": (
+            *("--to", at, "--alias", "a", "--to-alias", "b", "--prefix", "m.", "--once"),
+            *("--pattern", topic, "--state", lake),
+        ),
+        "audit": ("--left", f"topic:{topic}", "--right", f"topic:{topic}"),
+    }
+    done = run(job, "-b", at, *arguments[job], "--quiet")
+    assert done.status == 3
+    assert done.stderr.count("\n") == 1
+    place = f"{topic}-0: the record at offset 1" if job != "audit" else "a record"
+    assert f"{place} has a time that Spark cannot hold" in done.stderr

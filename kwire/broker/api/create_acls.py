@@ -11,13 +11,15 @@ from typing import Any
 
 from kwire.broker.context import DISCONNECT, RequestContext
 from kwire.broker.forwarding import forward
+from kwire.kraft.controller.acls import UNKNOWN
 
 VERSIONS = (1, 3)
 
 
 def handle(context: RequestContext, request: Any) -> Any:
     """See the module."""
-    for x in request.creations:
-        if 0 in (x.resource_type, x.resource_pattern_type, x.operation, x.permission_type):
+    for acl in request.creations:
+        kinds = (acl.resource_type, acl.resource_pattern_type, acl.operation, acl.permission_type)
+        if UNKNOWN in kinds:
             return DISCONNECT
     return forward(context, request)

@@ -11,13 +11,15 @@ from typing import Any
 
 from kwire.broker.context import DISCONNECT, RequestContext
 from kwire.broker.forwarding import forward
+from kwire.kraft.controller.acls import UNKNOWN
 
 VERSIONS = (1, 3)
 
 
 def handle(context: RequestContext, request: Any) -> Any:
     """See the module."""
-    for x in request.filters:
-        if 0 in (x.resource_type_filter, x.pattern_type_filter, x.operation, x.permission_type):
+    for wanted in request.filters:
+        kinds = (wanted.resource_type_filter, wanted.pattern_type_filter)
+        if UNKNOWN in (*kinds, wanted.operation, wanted.permission_type):
             return DISCONNECT
     return forward(context, request)

@@ -11,7 +11,7 @@ from typing import Any
 
 from kwire.broker.context import DISCONNECT, RequestContext
 from kwire.broker.operations import CLUSTER, CLUSTER_NAME, DESCRIBE
-from kwire.kraft.controller.acls import check_filter, matches_filter
+from kwire.kraft.controller.acls import UNKNOWN, check_filter, matches_filter
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -20,8 +20,8 @@ VERSIONS = (1, 3)
 
 def handle(context: RequestContext, request: Any) -> Any:
     """See the module."""
-    names = (request.resource_type_filter, request.pattern_type_filter)
-    if 0 in (*names, request.operation, request.permission_type):
+    kinds = (request.resource_type_filter, request.pattern_type_filter)
+    if UNKNOWN in (*kinds, request.operation, request.permission_type):
         return DISCONNECT
     if not context.authorize(DESCRIBE, CLUSTER, CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")

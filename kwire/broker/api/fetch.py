@@ -28,7 +28,7 @@ from kwire.broker.fetch_sessions import (
 from kwire.broker.fetching import DelayedFetch, FetchLimits, FetchTarget
 from kwire.broker.leaders import HINTED_ERRORS, LeaderHints, missing_partition_error
 from kwire.broker.operations import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME, READ, TOPIC
-from kwire.log.types import Isolation
+from kwire.log.types import ISOLATION_LEVELS, READ_COMMITTED, Isolation
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -40,7 +40,6 @@ LEADER_HINTS_FROM = 16
 STORAGE_ERRORS_FROM = 6
 FOLLOWERS_FROM = 11
 CONSUMER = -1
-ISOLATION_LEVELS = (0, 1)
 
 
 def handle(context: RequestContext, request: Any) -> Any:
@@ -150,7 +149,7 @@ class _Fetch:
         replica_id = self._replica_id()
         if replica_id >= 0:
             isolation = Isolation.LOG_END
-        elif request.isolation_level == 1:
+        elif request.isolation_level == READ_COMMITTED:
             isolation = Isolation.COMMITTED
         else:
             isolation = Isolation.HIGH_WATERMARK

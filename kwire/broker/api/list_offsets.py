@@ -8,9 +8,9 @@
     -6 EARLIEST_PENDING_UPLOAD  first offset to be uploaded (version 11); -1 without remote storage
 
 A special timestamp below its version is UNSUPPORTED_VERSION on that partition; a partition that
-is named twice is INVALID_REQUEST, and an isolation level that there is not UNKNOWN_SERVER_ERROR
-(measured). The answer of a time look-up is the first record at or after it
-below the high watermark (or the last stable offset), timestamp and offset -1 when there is none.
+is named twice is INVALID_REQUEST, and an isolation level that there is not UNKNOWN_SERVER_ERROR.
+The answer of a time look-up is the first record at or after it below the high watermark (or the
+last stable offset), timestamp and offset -1 when there is none. A topic is answered once.
 Source: KIP-79, KIP-734, KIP-405, KIP-1005, KIP-1023; measured on Apache Kafka 4.4.
 """
 
@@ -21,6 +21,7 @@ from typing import Any
 from kwire.broker.context import DISCONNECT, RequestContext
 from kwire.broker.leaders import missing_partition_error
 from kwire.broker.operations import DESCRIBE, TOPIC
+from kwire.log.types import ISOLATION_LEVELS, READ_COMMITTED
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -44,8 +45,6 @@ FIRST_VERSION = {
 }
 LEADER_EPOCH_FROM = 4
 DEBUGGING_REPLICA_ID = -2
-READ_UNCOMMITTED = 0
-READ_COMMITTED = 1
 
 Found = tuple[int, int, int]
 """(timestamp, offset, leader epoch)."""
@@ -62,7 +61,7 @@ def handle(context: RequestContext, request: Any) -> Any:
     answered: dict[tuple[str, int], None] = {}
     response = m.ListOffsetsResponse()
     entries: dict[str, Any] = {}
-    is_unknown = request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED)
+    is_unknown = request.isolation_level not in ISOLATION_LEVELS
     open_lookups: list[tuple[Any, Pending[Found]]] = []
     for topic in request.topics:
         if not topic.partitions:

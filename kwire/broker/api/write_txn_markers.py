@@ -3,7 +3,8 @@
 Only brokers may send it. Each partition gets a control batch of one record and is answered when
 that is committed; a marker in `__consumer_offsets` also decides the offsets that the transaction
 committed. Version 2 carries the transaction version: from 2 on the marker's epoch must be higher
-than that of the records it ends. Source: KIP-98, KIP-890; measured on Apache Kafka 4.4.
+than that of the records it ends. A marker without partitions is left out of the answer. Source:
+KIP-98, KIP-890; measured on Apache Kafka 4.4.
 """
 
 from __future__ import annotations

@@ -114,6 +114,7 @@ def test_other_directories_are_left_alone() -> None:
 def test_the_same_partition_in_two_directories_is_refused() -> None:
     node = Node(["/a", "/b"])
     node.manager.create("topic", 0, TOPIC_ID)
+    node.append("topic", 0, 1)
     node.manager.shutdown()
     other = "/b" if node.names("/a") else "/a"
     node.disk.make_directory(f"{other}/topic-0")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import random
 import struct
-import threading
 from typing import Any
 
 import pytest
@@ -14,7 +12,6 @@ import pytest
 from kwire.spark.avro import AvroError, compile_schema, decode
 from kwire.spark.decoding import (
     AvroSchemas,
-    SchemaUnavailable,
     Undecodable,
     decode_json,
     split_header,
@@ -169,47 +166,6 @@ def test_schemas_of_a_folder(tmp_path: Any) -> None:
     ):
         with pytest.raises(Undecodable, match=words):
             schemas.decode(value)
-
-
-def test_schemas_of_a_registry() -> None:
-    """Known, unknown, of another kind, and a registry that has trouble: that is no dead letter."""
-    answers = {
-        "/base/schemas/ids/1": (200, {"schema": '"string"'}),
-        "/base/schemas/ids/2": (200, {"schema": "message X {}", "schemaType": "PROTOBUF"}),
-        "/base/schemas/ids/4": (500, {}),
-    }
-    asked: list[str] = []
-
-    class Registry(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked.append(self.path)
-            status, body = answers.get(self.path, (404, {"error_code": 40403}))
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(json.dumps(body).encode())
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Registry) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            schemas = AvroSchemas(f"http://127.0.0.1:{server.server_port}/base/", None)
-            for text in ("one", "two"):
-                assert schemas.decode(b"\0\0\0\0\1" + string(text)) == (1, f'"{text}"')
-            for number in (2, 3):
-                with pytest.raises(Undecodable, match=f"schema {number} is not known"):
-                    schemas.decode(b"\0\0\0\0" + bytes([number]))
-            with pytest.raises(SchemaUnavailable, match="status 500"):
-                schemas.decode(b"\0\0\0\0\4")
-        finally:
-            server.shutdown()
-            thread.join()
-    # Once for each schema that there is an answer about.
-    assert asked.count("/base/schemas/ids/1") == 1
-    with pytest.raises(SchemaUnavailable):
-        schemas.decode(b"\0\0\0\0\5")
 
 
 def test_a_folder_of_schemas_that_are_none_is_a_reason_not_a_failure(tmp_path: Any) -> None:

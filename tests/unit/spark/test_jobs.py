@@ -1,11 +1,8 @@
-"""Pure parts of the jobs: options, client settings, ranges, runs, rates, reports."""
+"""The jobs as commands, before Spark: options, one line for what cannot work, ranges, runs."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import pathlib
-import re
 import subprocess
 import sys
 from typing import Any
@@ -14,17 +11,8 @@ import pytest
 
 from kwire.spark import archive, audit, commands, job, mirror, profiles, replay
 from kwire.spark.archive_source import parse_time
-from kwire.spark.client_settings import (
-    check_settings,
-    client_config,
-    connector_options,
-    parse_jaas,
-)
 from kwire.spark.job import JobError, Progress, UsageError, one_line, parser_of
-from kwire.spark.lag_history import decode_commit
 from kwire.spark.murmur2 import murmur2, partition_of
-from kwire.spark.profiles import recommend, step_of
-from kwire.spark.report import Report, bars, heat_map, lines, moment_text
 from kwire.spark.sending import RateLimit, Runs
 from kwire.spark.session import connector_version, jars_in
 from kwire.spark.topic_source import limit_ranges, ranges_lag
@@ -91,174 +79,6 @@ def test_one_line_of_a_long_error() -> None:
         "kwire.spark.sending.SendError: t-0: no\n\n\tat org.apache.spark.X\n"
     )
     assert one_line(RuntimeError(worker)) == "SendError: t-0: no"
-
-
-def test_a_cluster_that_does_not_answer_is_an_error_of_the_job(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Found in a fail-over: a wait for librdkafka that ended was a TimeoutError without a word."""
-    pytest.importorskip("confluent_kafka")
-    from concurrent.futures import Future
-
-    from kwire.spark import cluster
-
-    monkeypatch.setattr(cluster, "FUTURE_TIMEOUT_S", 0.01)
-    lost = cluster.Cluster("127.0.0.1:1")
-
-    class Silent:
-        def list_consumer_groups(self, **_: Any) -> Future[None]:
-            return Future()
-
-        def list_consumer_group_offsets(self, request: Any, **_: Any) -> dict[str, Future[None]]:
-            return {"g": Future()}
-
-        def poll(self, seconds: float) -> None:
-            pass
-
-    lost._admin = Silent()  # type: ignore[assignment]
-    for call in (lambda: lost.groups(".*"), lambda: lost.group_offsets("g")):
-        with pytest.raises(JobError, match="no answer in 0 s"):
-            call()
-
-
-def test_a_new_topic_is_there_when_it_has_leaders(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A broker may not know it yet, or a partition have no leader: offsets could not be asked."""
-    pytest.importorskip("confluent_kafka")
-    from concurrent.futures import Future
-    from types import SimpleNamespace
-
-    from confluent_kafka import KafkaException
-
-    from kwire.spark import cluster
-
-    monkeypatch.setattr(cluster, "LEADERS_PAUSE_S", 0)
-    answers: list[Any] = [KafkaException("unknown"), [None, 1], [2, 1]]
-
-    class Admin:
-        def create_topics(self, topics: Any, **_: Any) -> dict[str, Future[None]]:
-            done: Future[None] = Future()
-            done.set_result(None)
-            return {"t": done}
-
-        def describe_topics(self, topics: Any, **_: Any) -> dict[str, Future[Any]]:
-            found: Future[Any] = Future()
-            answer = answers.pop(0)
-            if isinstance(answer, Exception):
-                found.set_exception(answer)
-            else:
-                partitions = [SimpleNamespace(leader=leader) for leader in answer]
-                found.set_result(SimpleNamespace(partitions=partitions))
-            return {"t": found}
-
-    made = cluster.Cluster("127.0.0.1:1")
-    made._admin = Admin()  # type: ignore[assignment]
-    made.create_topic("t", 2)
-    assert answers == []
-
-
-def test_who_moves_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Apache Kafka answers so for a moment after a topic's creation, and while a coordinator
-    loads, of all or of one partition: a replay ended there, and a mirror left groups out and
-    took what was refused for done."""
-    pytest.importorskip("confluent_kafka")
-    from concurrent.futures import Future
-    from types import SimpleNamespace
-
-    from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
-
-    from kwire.spark import cluster
-
-    monkeypatch.setattr(cluster, "LEADERS_PAUSE_S", 0)
-    group = SimpleNamespace(group_id="g", state=ConsumerGroupState.EMPTY)
-    loading = KafkaError(KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
-    away = KafkaException(KafkaError(KafkaError.NOT_COORDINATOR))
-    place = SimpleNamespace(topic="t", partition=0, offset=7, error=None)
-    not_yet = SimpleNamespace(topic="t", partition=0, offset=-1001, error=loading)
-    answers: list[Any] = []
-
-    def answer(*_: Any, **__: Any) -> Any:
-        result: Future[Any] = Future()
-        found = answers.pop(0)
-        if isinstance(found, Exception):
-            result.set_exception(found)
-        else:
-            result.set_result(found)
-        return result
-
-    class Admin:
-        list_consumer_groups = staticmethod(answer)
-
-        def list_offsets(self, request: Any, **_: Any) -> dict[Any, Any]:
-            return {partition: answer() for partition in request}
-
-        def list_consumer_group_offsets(self, request: Any, **_: Any) -> dict[str, Any]:
-            return {"g": answer()}
-
-        alter_consumer_group_offsets = list_consumer_group_offsets
-
-    moving = cluster.Cluster("127.0.0.1:1")
-    moving._admin = Admin()  # type: ignore[assignment]
-    answers = [
-        *(SimpleNamespace(valid=[], errors=[loading]), SimpleNamespace(valid=[group], errors=[])),
-        *(away, SimpleNamespace(topic_partitions=[place])),
-        *(SimpleNamespace(topic_partitions=[found]) for found in (not_yet, place)),
-        SimpleNamespace(offset=3),
-        KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)),
-        SimpleNamespace(offset=4),
-    ]
-    assert moving.groups(".*") == {"g": False}
-    assert moving.group_offsets("g") == {("t", 0): 7}
-    assert moving.set_group_offsets("g", {("t", 0): 7}) is None
-    assert moving.offsets([("t", 0), ("t", 1)], cluster.LATEST) == {("t", 0): 3, ("t", 1): 4}
-    assert answers == []
-
-
-def test_client_settings_by_kafkas_names() -> None:
-    settings = {
-        "security.protocol": "SASL_SSL",
-        "sasl.mechanism": "SCRAM-SHA-256",
-        "sasl.jaas.config": 'org.ScramLoginModule required username="a\\"b" password=secret;',
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": "/ca.pem",
-        "ssl.endpoint.identification.algorithm": "",
-        "linger.ms": "5",
-        "fetch.max.bytes": "1000",
-    }
-    check_settings(settings)
-    assert client_config("h:1", settings, producer=True) == {
-        "bootstrap.servers": "h:1",
-        "security.protocol": "SASL_SSL",
-        "sasl.mechanisms": "SCRAM-SHA-256",
-        "sasl.username": 'a"b',
-        "sasl.password": "secret",
-        "ssl.ca.location": "/ca.pem",
-        "ssl.endpoint.identification.algorithm": "none",
-        "linger.ms": "5",
-    }
-    options = connector_options("h:1", settings)
-    assert options["kafka.sasl.jaas.config"] == settings["sasl.jaas.config"]
-    assert options["kafka.fetch.max.bytes"] == "1000"
-    assert "kafka.linger.ms" not in options
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"group.id": "x"},
-        {"kafka.isolation.level": "read_uncommitted"},
-        {"security.protocol": "TLS"},
-        {"security.protocol": "SASL_SSL"},
-    ],
-)
-def test_settings_that_are_refused(settings: dict[str, str]) -> None:
-    with pytest.raises(UsageError):
-        check_settings(settings)
-
-
-def test_jaas_of_other_modules_is_refused() -> None:
-    for text in ("Krb5LoginModule required;", "PlainLoginModule required username=a;"):
-        with pytest.raises(UsageError):
-            parse_jaas(text)
 
 
 def test_ranges_share_a_limit_by_what_there_is() -> None:
@@ -334,47 +154,6 @@ def test_ids_of_replays_follow_from_their_options() -> None:
     assert replay.replay_id(parse(["--id", "mine"])) == "mine"
 
 
-def test_recommended_partitions() -> None:
-    rows = [{"bytes": 300}, {"bytes": 100}]
-    found = recommend(rows, peak_mb=45.0, target_mb=10.0, hottest=0.01)
-    assert (found["recommended"], found["skew"]) == (9, 1.5)
-    assert recommend(rows, peak_mb=45.0, target_mb=10.0, hottest=0.3)["recommended"] == 3
-    assert recommend(rows, peak_mb=0.0, target_mb=10.0, hottest=0.9)["recommended"] == 1
-    assert step_of(0, 60_000) == 1
-    assert step_of(0, 365 * 86_400_000) == 2 * 86_400
-
-
-def test_commits_of_the_offsets_topic() -> None:
-    from kwire.protocol import messages as m
-    from kwire.protocol.coordinator_records import encode_key, encode_value
-
-    key = m.OffsetCommitKey(group="g", topic="t", partition=2)
-    value = m.OffsetCommitValue(offset=7, metadata="", commit_timestamp=120_001)
-    data = encode_key(key)
-    assert decode_commit(data, encode_value(value, 3)) == ("g", "t", 2, 7, 2)
-    assert decode_commit(data, None) is None
-    assert decode_commit(data, b"\0\x63") is None
-    assert decode_commit(b"\0\2\0\1g", b"x") is None
-    assert decode_commit(b"", b"") is None
-
-
-def test_reports_escape_what_they_show() -> None:
-    report = Report("<title>")
-    report.table(("a<b",), [("<script>",), (None,), (1234567,), (0.5,)])
-    report.plot(bars(["<p>"], [("s", [1.0])]))
-    report.plot(lines(["x", "y"], [("s", [1.0, None])]))
-    report.plot(heat_map(["h"], ["<row>"], {(0, 0): False}))
-    text = report.text()
-    assert "<script>" not in text
-    assert "<p>" not in text
-    assert "1,234,567" in text
-    assert bars([], [("s", [])]).startswith("<svg")
-    assert lines([], []).startswith("<svg")
-    # A single point is no line: it would not be seen.
-    assert lines(["x"], [("s", [1.0])]).count("<circle") == 1
-    assert "<circle" not in lines([str(i) for i in range(99)], [("s", [1.0] * 99)])
-
-
 def test_connector_is_that_of_the_minor_version() -> None:
     assert connector_version("4.2.1") == "4.2.0"
     assert connector_version("4.2.0") == "4.2.0"
@@ -403,6 +182,8 @@ def test_progress_tells_records_bytes_rate_and_lag(capsys: pytest.CaptureFixture
 
 
 NOWHERE = "127.0.0.1:1"
+
+
 MIRROR = ("mirror", "-b", NOWHERE, "--to", NOWHERE, "--alias", "a", "--to-alias", "b")
 
 
@@ -492,73 +273,45 @@ def test_a_broker_that_is_not_there_is_one_line_with_the_reason(
     assert text.count("\n") == 1, text
 
 
-def test_a_wait_for_a_broker_is_told(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_wrong_setting_of_the_target_is_not_laid_to_the_source(
+    tmp_path: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A job was silent until it gave up."""
-    pytest.importorskip("confluent_kafka")
-    import threading
-
-    from confluent_kafka import KafkaException
-
-    from kwire.spark import cluster
-
-    told = threading.Event()
-    lines: list[str] = []
-
-    def say(line: str) -> None:
-        lines.append(line)
-        told.set()
-
-    class Silent:
-        def list_topics(self, timeout: float) -> None:
-            assert told.wait(60)
-            raise KafkaException("no answer")
-
-        def poll(self, seconds: float) -> None:
-            pass
-
-    monkeypatch.setattr(cluster, "TELL_AFTER_S", 0)
-    silent = cluster.Cluster("127.0.0.1:1", say=say)
-    silent._admin = Silent()  # type: ignore[assignment]
-    with pytest.raises(JobError):
-        silent.topic_names()
-    assert lines == ["no answer of 127.0.0.1:1 yet, waiting for 30 s at most"]
+    """Whatever option a client's setting came from, --kafka-option was named."""
+    for module in ("pyspark", "pyarrow", "pandas", "confluent_kafka"):
+        pytest.importorskip(module)
+    arguments = ["mirror", "-b", NOWHERE, "--to", NOWHERE, "--alias", "a", "--to-alias", "b"]
+    arguments += ["--pattern", "t", "--state", str(tmp_path), "--to-option", "security.protocol=X"]
+    assert commands.main(arguments) == job.EXIT_USAGE
+    text = capsys.readouterr().err
+    assert text == "kwire spark mirror: client setting security.protocol=X: no such protocol\n"
 
 
 def test_one_name_twice_is_one_topic() -> None:
     assert job.check_topics("b,a,b,") == ["b", "a"]
 
 
-@pytest.mark.parametrize(("in_batches", "number"), [(True, 15), (True, 2), (False, 15), (False, 2)])
-def test_signals_end_a_batch_or_the_job(in_batches: bool, number: int) -> None:
+def test_a_new_session_leaves_the_handlers_of_signals() -> None:
+    """PySpark's own cancelled the batch that the first Ctrl-C was to let end. And one that came
+    while the JVM started left it behind: it waited for a process that was no more."""
     import signal
 
-    before = {signal.SIGTERM: signal.getsignal(15), signal.SIGINT: signal.getsignal(2)}
-    progress = Progress("x", quiet=True)
+    from kwire.spark.session import _own_signals
+
+    came: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {n: signal.signal(n, lambda number, _: came.append(number)) for n in numbers}
     try:
-        progress.stop_on_signals(in_batches)
-        if in_batches:
-            signal.raise_signal(number)
-            assert progress.stopping
-            number = signal.SIGINT
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(number)
+        handlers = {number: signal.getsignal(number) for number in numbers}
+        for number in numbers:
+            with _own_signals():
+                signal.raise_signal(number)
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+                assert number not in came
+            assert came[-1] == number
+        assert {number: signal.getsignal(number) for number in numbers} == handlers
     finally:
-        for which, handler in before.items():
-            signal.signal(which, handler)
-
-
-def test_a_new_session_leaves_the_handler_of_sigint() -> None:
-    """PySpark's own cancelled the batch that the first Ctrl-C was to let end."""
-    import signal
-
-    from kwire.spark.session import _own_sigint
-
-    before = signal.getsignal(signal.SIGINT)
-    with _own_sigint():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    assert signal.getsignal(signal.SIGINT) is before
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @pytest.mark.parametrize(
@@ -590,7 +343,7 @@ def test_an_interruption_is_one_line_not_py4js_traceback() -> None:
     code = (
         "import logging, os, signal\n"
         "from kwire.spark.job import Progress\n"
-        "Progress('x', True).stop_on_signals(False)\n"
+        "Progress('x', True).stop_on_signals()\n"
         "try:\n"
         "    os.kill(os.getpid(), signal.SIGTERM)\n"
         "except KeyboardInterrupt:\n"
@@ -599,38 +352,3 @@ def test_an_interruption_is_one_line_not_py4js_traceback() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == "ERROR:root:news\n"
-
-
-def test_moments_of_any_time() -> None:
-    """A report of records with times in microseconds ended the job."""
-    assert moment_text(1_760_000_000) == "2025-10-09 08:53:20"
-    assert moment_text(1_760_000_000, "minutes") == "2025-10-09 08:53"
-    assert moment_text(-1) == "1969-12-31 23:59:59"
-    for seconds in (1_760_000_000_000, -(10**12), 1 << 62):
-        assert moment_text(seconds) == f"{seconds} s"
-
-
-def test_a_lag_report_is_whole_at_any_time(tmp_path: pathlib.Path) -> None:
-    """It was emptied and written anew: an alarm that reads it then saw half of it."""
-    path = tmp_path / "lag.json"
-    mirror.write_report(str(path), {"lag": 1})
-    with path.open() as reader:
-        mirror.write_report(str(path), {"lag": 2})
-        assert json.load(reader) == {"lag": 1}
-    assert json.loads(path.read_text()) == {"lag": 2}
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_grid_of_many_hours_can_be_seen() -> None:
-    """From a month on its cells were narrower than nothing, and a year of them was a file that no
-    browser opens."""
-    hours = [f"h{at}" for at in range(20_000)]
-    good = {(0, at): at != 12_345 for at in range(len(hours))}
-    svg = heat_map(hours, ["row", "empty"], good)
-    widths = [float(width) for width in re.findall(r'<rect[^>]* width="([^"]*)"', svg)]
-    assert min(widths) > 1
-    assert len(widths) < 400
-    colours = re.findall(r'fill="(#[0-9a-f]*)"', svg)
-    assert colours.count("#c44e52") == 1
-    assert colours.count("#5a9e6f") == colours.count("#eee") - 1
-    assert "h0 to h19999" in svg

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+import threading
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kwire.spark import lake
+from kwire.log.files import write_atomically
+from kwire.spark import lake, lake_files
 from kwire.spark.archive_source import load_archive
 from kwire.spark.job import FinalError, JobError
 from kwire.spark.lake_files import FileInfo, LocalLakeFiles, open_lake_files
@@ -163,6 +166,38 @@ def test_a_file_is_created_once_and_whole(tmp_path: Path) -> None:
     assert files.names("") == []
     with pytest.raises(ValueError, match="session"):
         open_lake_files("s3a://bucket/lake")
+
+
+def test_processes_with_one_number_write_drafts_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Containers on one volume often have: one's commit had the other's content, and counted for
+    both of them. A batch was lost without a word."""
+    has_written, may_write, may_link = threading.Event(), threading.Event(), threading.Event()
+
+    def in_turn(files: Any, path: str, data: bytes) -> None:
+        if data == b"one":
+            write_atomically(files, path, data)
+            may_write.set()
+            has_written.wait(60)
+        else:
+            may_write.wait(60)
+            write_atomically(files, path, data)
+            has_written.set()
+            may_link.wait(60)
+
+    monkeypatch.setattr(lake_files, "write_atomically", in_turn)
+    logs = LocalLakeFiles(str(tmp_path)), LocalLakeFiles(str(tmp_path))
+    with ThreadPoolExecutor(1) as threads:
+        second = threads.submit(logs[1].create, "commits/1.json", b"two")
+        try:
+            assert logs[0].create("commits/1.json", b"one")
+        finally:
+            may_write.set()
+            may_link.set()
+        assert not second.result()
+    assert logs[0].read("commits/1.json") == b"one"
+    assert [path.name for path in (tmp_path / "commits").iterdir()] == ["1.json"]
 
 
 def test_a_lake_of_another_format_is_refused() -> None:

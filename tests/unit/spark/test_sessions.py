@@ -10,13 +10,14 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from kwire.spark import archive, batching, mirror, mirror_offsets
+from kwire.spark import archive, batching, maintenance, mirror, mirror_offsets
 from kwire.spark.archive import Archiver
 from kwire.spark.cluster import EARLIEST, LATEST, Partition, TopicInfo
-from kwire.spark.job import FinalError, Job, Progress, parser_of
+from kwire.spark.job import FinalError, Job, JobError, Progress, parser_of
 from kwire.spark.lake_files import LocalLakeFiles
 from kwire.spark.lake_log import RECORDS, DataFile, LakeLog
 from kwire.spark.mirror import Mirror
+from kwire.spark.mirror_offsets import entry
 from kwire.spark.topic_source import Ranges
 
 pytest.importorskip("pyspark")
@@ -269,11 +270,11 @@ def test_a_mirror_from_latest_mirrors_what_comes_behind_the_first_look(
     monkeypatch.setattr(Mirror, "send", lambda self, ranges, folder: sent.append(ranges))
     monkeypatch.setattr(Mirror, "recover", lambda self, partitions: None)
     monkeypatch.setattr(mirror_offsets, "count", lambda *_: (1, 1, []))
-    source = FakeCluster(t=("id", 0, 10))
-    a_mirror(tmp_path, source, FakeCluster(), "--from", LATEST).run()
+    source, target = FakeCluster(t=("id", 0, 10)), FakeCluster()
+    a_mirror(tmp_path, source, target, "--from", LATEST).run()
     assert sent == []
     source.at["t"] = ("id", 0, 12)
-    a_mirror(tmp_path, source, FakeCluster(), "--from", LATEST).run()
+    a_mirror(tmp_path, source, target, "--from", LATEST).run()
     assert sent == [{("t", 0): (10, 12)}]
 
 
@@ -287,3 +288,133 @@ def test_two_mirrors_with_prefixes_make_no_copies_of_copies(tmp_path: Path) -> N
         back.topics()
     assert sorted(a.at) == ["b.clicks", "orders"]
     assert sorted(b.at) == ["a.orders", "clicks"]
+
+
+def test_three_mirrors_in_a_ring_with_prefixes_make_no_copies_of_copies(tmp_path: Path) -> None:
+    """Only copies that came from the target directly were left out."""
+    clusters = {
+        name: FakeCluster(**{f"{name}-t": (f"id {name}", 0, 0)}) for name in ("a", "b", "c")
+    }
+    ring = (("a", "b"), ("b", "c"), ("c", "a"))
+    for _ in range(5):
+        for source, target in ring:
+            one = a_mirror(
+                tmp_path / source, clusters[source], clusters[target], "--prefix", f"{source}."
+            )
+            one.options.to_alias = target
+            one.topics()
+    assert sorted(clusters["a"].at) == ["a-t", "c.b.b-t", "c.c-t"]
+    assert sorted(clusters["c"].at) == ["b.a.a-t", "b.b-t", "c-t"]
+
+
+@pytest.fixture
+def sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of mirrors leave a folder of runs and send no record."""
+
+    def send(one: Mirror, ranges: Ranges, folder: str) -> None:
+        path = Path(one.log.files.root) / folder / "part"
+        path.parent.mkdir(parents=True)
+        path.touch()
+
+    monkeypatch.setattr(Mirror, "send", send)
+    monkeypatch.setattr(Mirror, "recover", lambda self, partitions: None)
+    monkeypatch.setattr(
+        mirror_offsets, "count", lambda spark, log, folder: (1, 1, [entry(folder, 1, 1)])
+    )
+
+
+@pytest.mark.usefixtures("sends_nothing")
+@pytest.mark.parametrize("anew", [False, True])
+def test_a_copy_that_is_gone_or_made_anew_ends_a_mirror(tmp_path: Path, anew: bool) -> None:
+    """It was made again, without what had been mirrored before, and nothing was said."""
+    source, target = FakeCluster(t=("id", 0, 10)), FakeCluster()
+    a_mirror(tmp_path, source, target).run()
+    a_mirror(tmp_path, source, target).run()
+    source.at["t"] = ("id", 0, 12)
+    del target.at["t"]
+    if anew:
+        target.at["t"] = ("another", 0, 0)
+    words = "t was made anew in the target" if anew else "t is gone from the target"
+    with pytest.raises(FinalError, match=words):
+        a_mirror(tmp_path, source, target).run()
+    assert target.at.keys() == ({"t"} if anew else set())
+
+
+@pytest.mark.usefixtures("sends_nothing")
+def test_a_copy_that_is_made_anew_while_a_batch_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was sent before is gone: the batch counts only once all of it is in one topic."""
+    source, target = FakeCluster(t=("id", 0, 10)), FakeCluster()
+    one = a_mirror(tmp_path, source, target)
+    send, sent = Mirror.send, []
+
+    def anew(self: Mirror, ranges: Ranges, folder: str) -> None:
+        send(self, ranges, folder)
+        if not sent:
+            target.at["t"] = ("another", 0, 0)
+        sent.append(ranges)
+
+    monkeypatch.setattr(Mirror, "send", anew)
+    one.run()
+    assert sent == [{("t", 0): (0, 10)}] * 2
+    # Nor is left what the first attempt wrote.
+    folders = [path.name for path in (tmp_path / "offsets").iterdir()]
+    assert [f"offsets/{name}" for name in folders] == list(one.log.state.files)
+
+
+def test_topics_that_go_are_told_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A topic of a pattern that was deleted was passed over without a word."""
+    options = options_of(
+        *(archive.JOB, "-b", "127.0.0.1:1", "--pattern", ".*", "--lake", str(tmp_path / "lake"))
+    )
+    one = FakeArchiver(options, Progress("archive"), MagicMock())
+    source = FakeCluster(t=("id", 0, 10), u=("u", 0, 0))
+    one.cluster = source  # type: ignore[assignment]
+    one.open()
+    other = a_mirror(tmp_path / "state", source, FakeCluster())
+    other.progress = Progress("mirror")
+    for look in (one.batch, other.topics, source.at.clear, *(one.batch, other.topics) * 2):
+        look()
+    told = capsys.readouterr().err
+    for line in (
+        "archive: topic t is gone; what was archived of it stays\n",
+        "mirror: topic u is gone from the source; its copy stays\n",
+    ):
+        assert told.count(line) == 1
+
+
+def test_compaction_that_fails_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files stayed, and plain readers saw their records twice until it was run again."""
+    one = archiver(tmp_path, FakeCluster(t=("id", 0, 10)), "--batch-records", "1", "--compact")
+    one.open()
+    one.run()
+    before = data_files(tmp_path)
+
+    def join(spark: Any, log: LakeLog, *_: Any) -> int:
+        (before[0].parent / f"{log.writer}.{log.session}.c000001-0.parquet").touch()
+        raise JobError("replaced by another writer")
+
+    monkeypatch.setattr(maintenance, "_join", join)
+    with pytest.raises(JobError, match="another writer"):
+        maintenance.compact(None, one.log, one.options, one.progress)
+    assert data_files(tmp_path) == before
+
+
+@pytest.mark.usefixtures("sends_nothing")
+def test_a_lag_report_that_cannot_be_written_stops_no_mirror(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gave up after minutes, though everything was mirrored."""
+    one = a_mirror(tmp_path, FakeCluster(t=("id", 0, 10)), FakeCluster())
+    one.options.lag_report = str(tmp_path / "no folder" / "lag")
+    one.progress = Progress("mirror")
+    one.run()
+    assert one.is_complete
+    told = capsys.readouterr().err
+    assert "lag: No such file or directory\n" in told
+    assert "trying again" not in told

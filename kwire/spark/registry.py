@@ -1,0 +1,138 @@
+"""Schemas of a registry that speaks as Confluent's does, with those that they refer to.
+
+    GET /schemas/ids/ID                             {"schema": TEXT, "references": [...]}
+    GET /subjects/SUBJECT/versions/VERSION          the same, of a reference
+
+A schema is unknown only where the registry itself says so: status 404 and one of its own error
+codes. Any other answer that is none (a proxy's 404, a page of HTML, half of a document) is a
+registry that is not there at the moment, which is no property of a record.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from http.client import HTTPException
+from typing import Any, NamedTuple
+
+TIMEOUT_S = 15.0
+ANSWER_BYTES_MAX = 16 << 20
+PIECE_BYTES = 64 << 10
+REFERENCES_MAX = 1000
+AVRO = "AVRO"
+# Subject, version and schema that are not known.
+_NOT_FOUND = (40401, 40402, 40403)
+
+
+class SchemaUnavailable(Exception):
+    """The registry does not answer: the batch fails and is tried again, nothing is lost."""
+
+
+class UnknownSchema(Exception):
+    """The registry knows of no such schema, or of one of another kind: trying again is no use."""
+
+
+class Schema(NamedTuple):
+    """A schema's text, and before it those of the schemas that it refers to, in order."""
+
+    text: str
+    references: tuple[str, ...] = ()
+
+
+class Registry:
+    """A registry by its URL, in which user and password may stand. `timeout_s` is an answer's."""
+
+    def __init__(self, url: str, timeout_s: float = TIMEOUT_S) -> None:
+        self._timeout_s = timeout_s
+        parts = urllib.parse.urlsplit(url)
+        user, at, place = parts.netloc.rpartition("@")
+        self._base = urllib.parse.urlunsplit(parts._replace(netloc=place)).rstrip("/")
+        self._headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
+        if at:
+            token = base64.b64encode(urllib.parse.unquote(user).encode()).decode()
+            self._headers["Authorization"] = f"Basic {token}"
+
+    def schema(self, schema_id: int) -> Schema:
+        """The schema with its references; raises UnknownSchema and SchemaUnavailable."""
+        answer = self._get(f"schemas/ids/{schema_id}", f"schema {schema_id}")
+        found: dict[tuple[str, int], str] = {}
+        self._follow(answer, found, f"schema {schema_id}")
+        return Schema(answer["schema"], tuple(found.values()))
+
+    def _follow(self, answer: dict[str, Any], found: dict[tuple[str, int], str], of: str) -> None:
+        """Gather what an answer refers to: what a text needs comes before it."""
+        under_way: list[tuple[str, int]] = []
+
+        def follow(answer: dict[str, Any]) -> None:
+            for entry in answer.get("references") or ():
+                try:
+                    key = (str(entry["subject"]), int(entry["version"]))
+                except (KeyError, TypeError, ValueError):
+                    raise SchemaUnavailable(f"{self._base}: a reference without a name") from None
+                if key in found or key in under_way:
+                    continue
+                if len(found) + len(under_way) >= REFERENCES_MAX:
+                    raise UnknownSchema(f"{of} has more than {REFERENCES_MAX} references")
+                under_way.append(key)
+                subject = urllib.parse.quote(key[0], safe="")
+                # Also one that was deleted: values that need it are still there.
+                path = f"subjects/{subject}/versions/{key[1]}?deleted=true"
+                inner = self._get(path, f"{of} refers to {key[0]} {key[1]}, which")
+                follow(inner)
+                found[under_way.pop()] = inner["schema"]
+
+        try:
+            follow(answer)
+        except RecursionError:
+            raise UnknownSchema(f"{of} has references without end") from None
+
+    def _get(self, path: str, what: str) -> dict[str, Any]:
+        """An answer that holds an Avro schema. `what` is asked for, in the words of a reason."""
+        url = f"{self._base}/{path}"
+        request = urllib.request.Request(url, headers=self._headers)
+        try:
+            with urllib.request.urlopen(request, timeout=self._timeout_s) as response:
+                answer = json.loads(self._body(response, url))
+        except urllib.error.HTTPError as error:
+            with error:
+                if error.code == 404 and self._is_own(error, url):
+                    raise UnknownSchema(f"{what} is not known") from None
+            raise SchemaUnavailable(f"{url}: status {error.code}") from None
+        except (OSError, ValueError, HTTPException, RecursionError) as error:
+            raise SchemaUnavailable(f"{url}: {error}") from None
+        kind = answer.get("schemaType", AVRO) if isinstance(answer, dict) else None
+        if isinstance(kind, str) and kind != AVRO:
+            raise UnknownSchema(f"{what} is {kind}, not Avro")
+        try:
+            json.loads(answer["schema"])
+        except (ValueError, KeyError, TypeError):
+            raise SchemaUnavailable(f"{url}: the answer holds no schema") from None
+        except RecursionError:  # a schema, though one that cannot be used
+            pass
+        return dict(answer)
+
+    def _body(self, response: Any, url: str) -> bytes:
+        """All of an answer: a socket's time-out is one for each piece of it."""
+        deadline_s = time.monotonic() + self._timeout_s
+        pieces: list[bytes] = []
+        size_bytes = 0
+        while piece := response.read1(PIECE_BYTES):
+            pieces.append(piece)
+            size_bytes += len(piece)
+            if size_bytes > ANSWER_BYTES_MAX:
+                raise SchemaUnavailable(f"{url}: more than {ANSWER_BYTES_MAX >> 20} MB")
+            if time.monotonic() > deadline_s:
+                raise SchemaUnavailable(f"{url}: not all of the answer in {self._timeout_s:g} s")
+        return b"".join(pieces)
+
+    def _is_own(self, error: urllib.error.HTTPError, url: str) -> bool:
+        """Whether a status is the registry's own word, not that of something before it."""
+        try:
+            answer = json.loads(self._body(error, url))
+        except (OSError, ValueError, HTTPException, RecursionError):
+            return False
+        return isinstance(answer, dict) and answer.get("error_code") in _NOT_FOUND

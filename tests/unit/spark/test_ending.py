@@ -1,0 +1,200 @@
+"""How jobs end: signals, summaries of jobs that failed, clusters that do not answer any more."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import sys
+import threading
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kwire.spark import cluster, job, replay, watching
+from kwire.spark.job import JobError, Progress, UsageError
+
+LONG_S = 60.0
+
+
+@pytest.mark.parametrize(("in_batches", "number"), [(True, 15), (True, 2), (False, 15), (False, 2)])
+def test_signals_end_a_batch_or_the_job(in_batches: bool, number: int) -> None:
+    import signal
+
+    before = {signal.SIGTERM: signal.getsignal(15), signal.SIGINT: signal.getsignal(2)}
+    progress = Progress("x", quiet=True)
+    try:
+        progress.stop_on_signals()
+        # Before its loop there is no batch to wait for, whatever the job.
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+        progress.has_batches = in_batches
+        if in_batches:
+            signal.raise_signal(number)
+            assert progress.stopping
+            number = signal.SIGINT
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+        progress.ended = True
+        signal.raise_signal(number)
+    finally:
+        for which, handler in before.items():
+            signal.signal(which, handler)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "line"),
+    [
+        (JobError("it failed"), 3, "it failed"),
+        (UsageError("not so"), 2, "not so"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_a_job_that_failed_has_a_summary_too(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: pathlib.Path,
+    error: BaseException,
+    status: int,
+    line: str,
+) -> None:
+    """Only those that ended well had: the file told of the run before, with its status 0."""
+    path = tmp_path / "summary.json"
+
+    def run(options: argparse.Namespace, progress: Progress) -> Any:
+        assert not path.exists()
+        if status:
+            raise error
+        return 0, {}
+
+    def ends(status: int) -> dict[str, Any]:
+        one = job.Job("x", "", "", "", lambda _: None, lambda _: None, run)
+        assert job.run_job(one, ["--summary", str(path)]) == status
+        out = capsys.readouterr()
+        assert out.err == (f"kwire spark x: {line}\n" if status else "")
+        assert path.read_text() == out.out
+        return dict(json.loads(out.out))
+
+    monkeypatch.setattr(job, "_require_installed", lambda *_: None)
+    monkeypatch.setattr(Progress, "stop_on_signals", lambda _: None)
+    status, found = 0, status
+    assert ends(0)["status"] == 0
+    status = found
+    told = ends(status)
+    assert (told["job"], told["status"], told["error"]) == ("x", status, line)
+
+
+def test_nobody_has_to_read_the_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe whose reader had ended made batches fail, and a traceback of the end."""
+
+    class Closed:
+        def write(self, text: str) -> None:
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stderr", Closed())
+    Progress("x").say("a line")
+
+
+def test_a_job_that_is_to_stop_waits_for_no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waited forty seconds for each answer, thirty of them where no signal ended it."""
+    pytest.importorskip("confluent_kafka")
+
+    monkeypatch.setattr(cluster, "LOOK_S", 0.01)
+    monkeypatch.setattr(cluster, "STOPPING_S", 0.01)
+    asked = threading.Event()
+    over = threading.Event()
+
+    class Silent:
+        def list_topics(self, timeout: float) -> None:
+            asked.set()
+            over.wait(LONG_S)
+
+        def list_consumer_groups(self, **_: Any) -> Future[None]:
+            asked.set()
+            return Future()
+
+        def poll(self, seconds: float) -> None:
+            pass
+
+    lost = cluster.Cluster("127.0.0.1:1", stopping=asked.is_set)
+    lost._admin = Silent()  # type: ignore[assignment]
+    try:
+        for call in (lost.topic_names, lambda: lost.groups(".*")):
+            asked.clear()
+            with pytest.raises(JobError, match="no answer, and it is to stop"):
+                call()
+            assert not over.is_set()
+    finally:
+        over.set()
+
+
+def test_a_replay_that_is_interrupted_waits_for_no_cluster(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its watcher was joined while that one waited for a broker that was gone."""
+    pytest.importorskip("confluent_kafka")
+
+    asked, over, waited = threading.Event(), threading.Event(), threading.Event()
+
+    class Silent:
+        def offsets(self, *_: Any) -> dict[Any, int]:
+            asked.set()
+            over.wait(LONG_S)
+            waited.set()
+            return {}
+
+    monkeypatch.setattr(replay, "WATCH_S", 0.01)
+    options = argparse.Namespace(id="x", bootstrap="127.0.0.1:1", settings={})
+    one = replay.Replay(options, Progress("replay", quiet=True))
+    one.cluster = Silent()  # type: ignore[assignment]
+    one.target_partitions = []
+
+    def interrupted() -> None:
+        with one.watched(10, 0):
+            asked.wait(LONG_S)
+            raise KeyboardInterrupt
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            interrupted()
+        assert not waited.is_set()
+    finally:
+        over.set()
+
+
+def test_a_query_that_makes_no_progress_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mirror whose target was gone went on for --retry-seconds behind SIGTERM."""
+    from unittest.mock import MagicMock
+
+    monkeypatch.setattr(watching, "STALLED_S", 10.0)
+    spark, progress = MagicMock(), Progress("x", quiet=True)
+    stage = MagicMock()
+    for name in ("inputRecords", "inputBytes", "shuffleReadRecords", "shuffleReadBytes"):
+        getattr(stage, name).return_value = 0
+    for name in ("numTasks", "numCompleteTasks", "outputBytes", "shuffleWriteBytes", "stageId"):
+        getattr(stage, name).return_value = 0
+    stages = spark._jsc.sc().statusStore().activeStages()
+    stages.isEmpty.return_value = False
+    stages.size.return_value = 1
+    stages.apply.return_value = stage
+    watch = watching.Watch(spark, progress)
+    for now_s, records, stopping, stalled in (
+        (100.0, 5, False, False),
+        (120.0, 5, False, False),
+        (125.0, 6, True, False),
+        (134.0, 6, True, False),
+        (135.0, 6, True, True),
+        (136.0, 7, True, False),
+    ):
+        stage.inputRecords.return_value = records
+        progress.stopping = stopping
+        watch.line(now_s)
+        assert watch.is_stalled(now_s) is stalled, now_s
+    times = iter([200.0, 220.0, 220.0])
+    monkeypatch.setattr(watching, "time", SimpleNamespace(monotonic=lambda: next(times)))
+    cancelled = threading.Event()
+    spark.sparkContext.cancelAllJobs.side_effect = cancelled.set
+    with watching.Watch(spark, progress, 0.001):
+        assert cancelled.wait(LONG_S)

@@ -1,0 +1,173 @@
+"""Schemas of a registry: what is known, what refers to others, and what is no answer of one."""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kwire.spark import registry
+from kwire.spark.decoding import AvroSchemas, Undecodable
+from kwire.spark.registry import Registry, SchemaUnavailable
+from tests.support.registry import FakeRegistry, running_registry
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeRegistry]:
+    with running_registry() as server:
+        yield server
+
+
+def value(schema_id: int, body: bytes = b"") -> bytes:
+    return struct.pack(">bi", 0, schema_id) + body
+
+
+def record(name: str, *fields: tuple[str, Any]) -> str:
+    found = [{"name": field, "type": kind} for field, kind in fields]
+    return json.dumps({"type": "record", "name": name, "fields": found})
+
+
+def reference(name: str, subject: str, version: int = 1) -> dict[str, Any]:
+    return {"name": name, "subject": subject, "version": version}
+
+
+def test_schemas_of_a_registry(fake: FakeRegistry) -> None:
+    """Known, unknown, of another kind, and a registry that has trouble: that is no dead letter."""
+    fake.answers = {
+        "/base/schemas/ids/1": (200, {"schema": '"string"'}),
+        "/base/schemas/ids/2": (200, {"schema": "message X {}", "schemaType": "PROTOBUF"}),
+        "/base/schemas/ids/4": (500, {}),
+    }
+    schemas = AvroSchemas(f"{fake.url}/base/", None)
+    for text in ("one", "two"):
+        data = bytes([len(text) * 2]) + text.encode()
+        assert schemas.decode(value(1, data)) == (1, f'"{text}"')
+    for number, reason in ((2, "schema 2 is PROTOBUF, not Avro"), (3, "schema 3 is not known")):
+        with pytest.raises(Undecodable, match=reason):
+            schemas.decode(value(number))
+    with pytest.raises(SchemaUnavailable, match="status 500"):
+        schemas.decode(value(4))
+    # Once for each schema that there is an answer about.
+    assert fake.asked.count("/base/schemas/ids/1") == 1
+
+
+def test_a_registry_that_is_not_there_is_no_property_of_a_record(fake: FakeRegistry) -> None:
+    """A proxy's 404 and answers without a schema made dead letters of good records."""
+    schemas = AvroSchemas(fake.url, None)
+    for answer in (
+        (404, b"<html>no such page</html>"),
+        (404, {"error_code": 404, "message": "HTTP 404 Not Found"}),
+        (404, b""),
+        (200, b""),
+        (200, b"<html>down for maintenance</html>"),
+        (200, {}),
+        (200, []),
+        (200, {"schema": None}),
+        (200, {"schema": '{"type": "rec'}),
+        (200, {"schema": '"int"', "references": [{}]}),
+        (200, {"schemaType": 7}),
+        (401, {"error_code": 40101}),
+        (429, {}),
+        (503, {}),
+    ):
+        fake.answers = {"/schemas/ids/1": answer}
+        with pytest.raises(SchemaUnavailable):
+            schemas.decode(value(1, b"\2"))
+    fake.answers = {"/schemas/ids/1": (200, {"schema": '"int"'})}
+    assert schemas.decode(value(1, b"\2")) == (1, "1")
+    with pytest.raises(SchemaUnavailable):
+        AvroSchemas("http://127.0.0.1:1", None).decode(value(1, b"\2"))
+
+
+def test_schemas_that_refer_to_others(fake: FakeRegistry) -> None:
+    """They were dead letters: of an unknown type."""
+    place = {"references": [reference("geo.Point", "geo/point", 3)]}
+    fake.answers = {
+        "/schemas/ids/7": (
+            200,
+            {
+                "schema": record("Visit", ("at", "geo.Point"), ("by", "Person")),
+                "references": [
+                    reference("Person", "person"),
+                    reference("geo.Point", "geo/point", 3),
+                ],
+            },
+        ),
+        "/subjects/person/versions/1?deleted=true": (
+            200,
+            {"schema": record("Person", ("home", "geo.Point"), ("boss", ["null", "Person"]))}
+            | place,
+        ),
+        "/subjects/geo%2Fpoint/versions/3?deleted=true": (
+            200,
+            {"schema": record("geo.Point", ("x", "int"), ("y", "int"))},
+        ),
+    }
+    schemas = AvroSchemas(fake.url, None)
+    body = b"\2\4" + b"\6\10" + b"\0"
+    text = '{"at": {"x": 1, "y": 2}, "by": {"home": {"x": 3, "y": 4}, "boss": null}}'
+    for _ in range(2):
+        assert schemas.decode(value(7, body)) == (7, text)
+    assert len(fake.asked) == 3
+
+
+def test_references_that_lead_nowhere(fake: FakeRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "REFERENCES_MAX", 20)
+    needs = {"schema": '"A"', "references": [reference("A", "a")]}
+    fake.answers = {
+        "/schemas/ids/1": (200, needs),
+        "/schemas/ids/2": (200, {"schema": '"B"', "references": [reference("B", "b")]}),
+        "/schemas/ids/3": (200, {"schema": '"L"', "references": [reference("L", "long", 0)]}),
+        # Of one that refers to itself the types are missing.
+        "/subjects/b/versions/1?deleted=true": (
+            200,
+            {"schema": record("X", ("b", "B")), "references": [reference("B", "b")]},
+        ),
+    }
+    for at in range(30):
+        fake.answers[f"/subjects/long/versions/{at}?deleted=true"] = (
+            200,
+            {"schema": '"int"', "references": [reference("L", "long", at + 1)]},
+        )
+    schemas = AvroSchemas(fake.url, None)
+    for schema_id, reason in (
+        (1, "schema 1 refers to a 1, which is not known"),
+        (2, "schema 2: unknown type B"),
+        (3, "schema 3 has more than 20 references"),
+    ):
+        with pytest.raises(Undecodable, match=reason):
+            schemas.decode(value(schema_id))
+    # A registry that ends in the middle of it is not one that does not know.
+    fake.answers["/subjects/a/versions/1?deleted=true"] = (502, {})
+    with pytest.raises(SchemaUnavailable, match="status 502"):
+        AvroSchemas(fake.url, None).decode(value(1))
+
+
+def test_an_answer_that_does_not_end(fake: FakeRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time-outs of a socket are for each piece: one that came slowly held the batch for ever."""
+    times = iter(range(0, 10**9, 10))
+    monkeypatch.setattr(registry, "time", SimpleNamespace(monotonic=lambda: next(times)))
+    fake.answers = {"/schemas/ids/1": (200, b" " * (registry.PIECE_BYTES * 4))}
+    with pytest.raises(SchemaUnavailable, match="not all of the answer in 15 s"):
+        Registry(fake.url).schema(1)
+    monkeypatch.setattr(registry, "ANSWER_BYTES_MAX", 1 << 20)
+    fake.answers = {"/schemas/ids/1": (200, b" " * (1 << 21))}
+    with pytest.raises(SchemaUnavailable, match="more than 1 MB"):
+        Registry(fake.url, timeout_s=1e9).schema(1)
+
+
+def test_user_and_password_of_a_registry(fake: FakeRegistry) -> None:
+    """They are sent, and stand in no line about the registry."""
+    fake.answers = {"/schemas/ids/1": (200, {"schema": '"int"'})}
+    at = fake.url.replace("http://", "http://me:pass%40word@")
+    assert Registry(at).schema(1).text == '"int"'
+    assert fake.authorizations == {f"Basic {base64.b64encode(b'me:pass@word').decode()}"}
+    fake.answers = {"/schemas/ids/1": (500, {})}
+    with pytest.raises(SchemaUnavailable) as caught:
+        Registry(at).schema(1)
+    assert "word" not in str(caught.value)
