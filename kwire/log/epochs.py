@@ -1,8 +1,9 @@
 """Where each leader epoch starts in a log (`leader-epoch-checkpoint`, KIP-101, KIP-279).
 
 A text file: line `0`, a line with the number of entries, then lines `epoch start-offset` in
-ascending order, every line with a line feed. The file may be lost in a power cut: recovery
-rebuilds it from the epochs in the batches, so that assigning one needs no sync.
+ascending order, every line with a line feed. The file may be lost in a power cut, or be older than
+the log: recovery makes it agree with the epochs in the batches, so that assigning one needs no
+sync.
 """
 
 from __future__ import annotations
@@ -51,6 +52,20 @@ class LeaderEpochs:
         if is_saved or (kept[-1][0] if kept else UNDEFINED_EPOCH) != self.latest_saved:
             self._changed()
         return True
+
+    def observe(self, epoch: int, offset: int) -> None:
+        """`offset` is in a batch of `epoch`: entries that say otherwise give way.
+
+        The others stay, also those of epochs whose batches compaction has removed: only they tell
+        where such an epoch began, and by that a replica finds what it has to cut off (KIP-101).
+        """
+        if self.epoch_for(offset) == epoch:
+            return
+        start_offset = min([offset, *(e[1] for e in self.entries if e[0] == epoch)])
+        before = [e for e in self.entries if e[0] < epoch and e[1] < start_offset]
+        behind = [e for e in self.entries if e[0] > epoch and e[1] > offset]
+        self.entries = [*before, (epoch, start_offset), *behind]
+        self._changed()
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """(largest epoch at or below `epoch`, where it ends), as OffsetForLeaderEpoch answers.

@@ -33,7 +33,6 @@ class LostRecordsError(ValueError):
 def recover_segments(log: LogBase, first_offset: int, recovery_point: int | None) -> int:
     """Check all batches from the segment of `first_offset` on; returns the log's end."""
     first_base = log.segments.floor(first_offset).base_offset
-    log.leader_epochs.truncate_from_end(first_base)
     # Later snapshots may hold what is cut off, and the replay behind them rebuilds nothing.
     log.snapshots.remove_above(first_base)
     segments = log.segments.starting_at(first_offset)
@@ -80,15 +79,17 @@ def repair_segment(
         checked = check_segment(segment)
     for _ in range(READINGS_MAX):
         segment.reset_indexes()
-        epochs: list[tuple[int, int]] = []
+        epochs: dict[int, tuple[int, int]] = {}  # epoch -> its first and last offset
+        latest = 0
         end_offset, digest = segment.base_offset, 0
         for _, header in segment.walk(0):
             digest = hash((digest, header))
             segment.assign(header, header.base_offset, header.max_timestamp)
             end_offset = header.next_offset
-            latest = epochs[-1][0] if epochs else log.leader_epochs.latest
-            if header.partition_leader_epoch > latest:
-                epochs.append((header.partition_leader_epoch, header.base_offset))
+            epoch = header.partition_leader_epoch
+            if epoch >= latest:
+                first_offset, _ = epochs.get(epoch, (header.base_offset, 0))
+                epochs[epoch], latest = (first_offset, header.last_offset), epoch
         if digest == checked.digest:
             break
         logger.warning("%s: two readings differ; reading it again", segment.log_path)
@@ -96,8 +97,9 @@ def repair_segment(
         raise KafkaError(
             ErrorCode.CORRUPT_MESSAGE, f"{segment.log_path} is read differently every time"
         )
-    for epoch, start_offset in epochs:
-        log.leader_epochs.assign(epoch, start_offset)
+    for epoch, (first_offset, last_offset) in epochs.items():
+        log.leader_epochs.observe(epoch, first_offset)
+        log.leader_epochs.observe(epoch, last_offset)
     segment.finish_rebuild()
     return end_offset, was_cut
 
