@@ -59,7 +59,7 @@ class Files(Protocol):
 
 
 class LockedError(OSError):
-    """Another process holds the lock of a log directory; `pid` is that process, 0 if unknown."""
+    """Somebody holds the lock of a log directory: process `pid`, 0 if unknown, perhaps our own."""
 
     def __init__(self, path: str, pid: int) -> None:
         super().__init__(errno.EAGAIN, f"{path} is locked by process {pid or 'unknown'}", path)
@@ -86,6 +86,9 @@ class OversizedError(UnfitFileError):
 
 class FullDiskError(OSError):
     """There was no space to write a file anew; the old one is as it was, and nothing was synced."""
+
+
+_held: dict[int, tuple[int, int]] = {}  # the locks of this process: handle -> device, inode
 
 
 class SystemFiles:
@@ -250,9 +253,20 @@ class SystemFiles:
             os.close(handle)
 
     def lock(self, path: str) -> int:
-        """Take the POSIX record lock on `path`, as Kafka's FileLock does; raises LockedError."""
+        """Take the POSIX record lock on `path`, as Kafka's FileLock does; raises LockedError.
+
+        The kernel gives a process its own locks again, and takes them away when any handle of the
+        file is closed: whatever this process holds, under another path too, is not opened.
+        """
         import fcntl
 
+        try:
+            found = os.stat(path)
+        except FileNotFoundError:
+            pass
+        else:
+            if (found.st_dev, found.st_ino) in _held.values():
+                raise LockedError(path, os.getpid())
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -262,10 +276,13 @@ class SystemFiles:
             if error.errno in (errno.EAGAIN, errno.EACCES):
                 raise LockedError(path, pid) from None
             raise
+        found = os.fstat(handle)
+        _held[handle] = found.st_dev, found.st_ino
         return handle
 
     def release_lock(self, handle: int, path: str) -> None:
         """Remove the lock file and let go of the lock, in this order."""
+        _held.pop(handle, None)
         try:
             os.unlink(path)
         except FileNotFoundError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -113,6 +114,10 @@ class LogDirectory:
             self.files.make_directory(self.path)
             self._lock = self.files.lock(self._file(LOCK))
         except LockedError as error:
+            if error.pid == os.getpid():
+                raise LogDirectoryError(
+                    f"{self.path} is in use by this process already; is it named twice?"
+                ) from None
             holder = f"process {error.pid}" if error.pid else "another process"
             raise LogDirectoryError(
                 f"{self.path} is in use by {holder}; stop it, or choose another data directory"

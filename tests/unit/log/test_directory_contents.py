@@ -203,3 +203,21 @@ def test_small_files() -> None:
     assert parse_clean_shutdown(b'{"version":0,"brokerEpoch":12}') == 12
     for damaged in (b"", b"{", b"[]", b'{"version":1,"brokerEpoch":12}', b"\xff"):
         assert parse_clean_shutdown(damaged) == -1
+
+
+@pytest.mark.parametrize("name", ["data", "link", "data/../data"])
+def test_a_directory_that_is_named_twice_is_refused(name: str, tmp_path: Path) -> None:
+    """Two of one name are one to the kernel's locks: after a kill each partition was the other of
+    itself, and was set aside."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "data")
+    paths = [str(tmp_path / "data"), str(tmp_path / name)]
+    for _ in range(2):
+        twice = LogManager(paths, SystemClock(), SeededRandom(1))
+        with pytest.raises(LogDirectoryError, match=f"{paths[1]} is in use by this process"):
+            twice.open_directories()
+    manager = LogManager(paths[:1], SystemClock(), SeededRandom(1))
+    manager.open_directories()
+    with pytest.raises(LogDirectoryError, match="in use by this process"):
+        LogManager(paths[:1], SystemClock(), SeededRandom(1)).open_directories()
+    manager.shutdown()
