@@ -116,6 +116,9 @@ def _resume(
     candidates = []
     if header is not None:
         candidates.append(position + header.size_bytes)
+    else:  # what says how long it is may be right all the same
+        length = int.from_bytes(segment.pread(4, position + 8), "big")
+        candidates.append(position + 12 + length)
     try:
         candidates += [p for p in segment.read_index_positions() if p > position]
     except OSError:

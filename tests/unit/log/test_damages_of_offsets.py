@@ -222,3 +222,26 @@ def test_gaps_that_compaction_left_are_no_damage(caplog: pytest.LogCaptureFixtur
         world.scheduler.turn()
     assert len(read_all(world.log)) == 10
     assert caplog.text == ""
+
+
+@STARTS
+@pytest.mark.parametrize("which", [0, 2])
+def test_a_damaged_header_costs_its_batch_only(start: Any, which: int) -> None:
+    """Where the index had no entry behind it, the segment's rest went with it: of a coordinator's
+    log, which is small, everything."""
+    world = filled()
+    before = read_all(world.log)
+    lost: list[int] = []
+
+    def flip(bases: list[int]) -> None:
+        """The magic of a batch in the last segment."""
+        path = world.path(".log", bases[-1])
+        world.resize(world.path(".index", bases[-1]), 0)
+        at, header = list(iterate_headers(world.disk.read_file(path)))[which]
+        world.overwrite(path, at + 16, bytes([0x42]))
+        lost.extend(range(header.base_offset, header.next_offset))
+
+    options = {"recovery_point": 90, **start}
+    end, _ = damaged_start(world, flip, **options)
+    assert world.log.log_end_offset == end
+    assert read_all(world.log) == [row for row in before if row[0] not in lost]
