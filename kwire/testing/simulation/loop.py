@@ -55,6 +55,7 @@ class SimulatedHandle:
         self._callback, self._args = None, ()
 
     def cancelled(self) -> bool:
+        """As asyncio's handles say it."""
         return self.is_cancelled
 
     def when(self) -> float:

@@ -103,6 +103,7 @@ class Simulation:
     # --- what loops call ---
 
     def make_ready(self, handle: SimulatedHandle) -> None:
+        """Queue a callback that is due now, behind those of its loop; a held loop keeps it."""
         loop = handle.loop
         if loop.held is not None:
             loop.held.append(handle)
@@ -113,6 +114,7 @@ class Simulation:
         queue.append(handle)
 
     def add_timer(self, when: float, handle: SimulatedHandle) -> None:
+        """Queue a timer for `when` (seconds); chance decides between those of one moment."""
         self._sequence += 1
         bits = self._bits
         rank = bits(RANK_BITS)
