@@ -273,25 +273,23 @@ def test_lag_of_partitions_where_nothing_happens(spark: Any) -> None:
 
 
 def test_two_writers_of_one_lake_at_the_same_time(spark: Any, tmp_path: pathlib.Path) -> None:
-    """Hadoop gathers what all of them write to a folder in one place: each has its own."""
+    """Hadoop gathers what all of them write to a folder in one place: the first that is done moves
+    all of it to where it belongs, and removes what is still being written. Each has its own."""
     from pyspark.sql import functions as f
 
     from kwire.spark import lake
 
-    root = str(tmp_path / "lake [1]")
+    place = tmp_path / "lake [1]"
+    root = str(place)
     schema = "topic string, date string, partition int, offset bigint, timestamp timestamp"
 
-    def rows(topic: str, count: int) -> Any:
-        return (
-            spark.range(count)
-            .coalesce(1)
-            .select(
-                f.lit(topic).alias("topic"),
-                f.lit("1970-01-01").alias("date"),
-                f.lit(0).alias("partition"),
-                f.col("id").alias("offset"),
-                f.timestamp_millis("id").alias("timestamp"),
-            )
+    def rows(topic: str, count: int, tasks: int = 1) -> Any:
+        return spark.range(0, count, 1, tasks).select(
+            f.lit(topic).alias("topic"),
+            f.lit("1970-01-01").alias("date"),
+            f.lit(0).alias("partition"),
+            f.col("id").alias("offset"),
+            f.timestamp_millis("id").alias("timestamp"),
         )
 
     started, goes_on = tmp_path / "started", tmp_path / "goes on"
@@ -302,21 +300,29 @@ def test_two_writers_of_one_lake_at_the_same_time(spark: Any, tmp_path: pathlib.
             time.sleep(0.05)
         yield from batches
 
+    def gathered() -> list[str]:
+        """Files of tasks that are done, of a job that is not."""
+        found = place.glob("_temporary/*/task_*/topic=slow/*/*/*.parquet")
+        return [path.name for path in found]
+
     def write(topic: str, frame: Any) -> list[Any]:
         return lake.write_table(spark, frame, root, RECORDS, f"{topic}.session.1", "zstd")
 
     with ThreadPoolExecutor(1) as threads:
         slow = rows("slow", 30).mapInArrow(in_the_middle, schema)
-        first = threads.submit(write, "slow", slow.union(rows("slow", 20)))
+        first = threads.submit(write, "slow", slow.union(rows("slow", 20, 2)))
         try:
-            while not started.exists():
+            while not (started.exists() and gathered()):
                 assert not first.done(), first.result()
                 time.sleep(0.05)
+            before = gathered()
             assert [file.records for file in write("quick", rows("quick", 10))] == [10]
+            assert set(before) <= set(gathered())
+            assert not list(place.glob("topic=slow"))
         finally:
             goes_on.touch()
         assert sum(file.records for file in first.result()) == 50
-    left = [path.name for path in (tmp_path / "lake [1]").iterdir()]
+    left = [path.name for path in place.iterdir()]
     assert sorted(left) == ["topic=quick", "topic=slow"]
 
 
