@@ -129,7 +129,7 @@ class LocalLakeFiles:
         try:
             self._files.lock(self._path(path))
         except LockedError as error:
-            return error.pid
+            return None if error.pid == os.getpid() else error.pid
         except OSError:  # a file system without locks
             pass
         return None
