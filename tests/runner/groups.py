@@ -41,7 +41,8 @@ class Group:
     """One line of the summary. `tools` are commands and `modules` Python modules it needs.
 
     `real`: real clients and processes in real time, on a machine that others may load. Where
-    at most `AGAIN_MAX` of them fail they are run once more, and both runs are told.
+    at most `AGAIN_MAX` of them fail they are run once more, and both runs are told. So it is where
+    no test of a group failed, and its program crashed behind the last one.
     """
 
     name: str
@@ -60,7 +61,8 @@ class Group:
     def judged(self, context: Context) -> Result:
         """Run it; a second time, told by name, what failed of real clients and processes."""
         first = self.run(context)
-        if not self.real or not 0 < first.failed <= AGAIN_MAX:
+        only_the_end = first.failed == first.crashes
+        if not (self.real or only_the_end) or not 0 < first.failed <= AGAIN_MAX:
             return first
         second = self.run(dataclasses.replace(context, again=True))
         return second_verdict(first, second)

@@ -135,7 +135,7 @@ def test_a_crash_after_the_last_test_is_told_and_runs_all_again(
         "def test_steady():\n    if not SEEN.exists():\n        SEEN.touch()\n"
         "        atexit.register(os.abort)\n"
     )
-    group = Group("g", pytest_group(str(module), extra=("--rootdir", str(tmp_path))), 60, real=True)
+    group = Group("g", pytest_group(str(module), extra=("--rootdir", str(tmp_path))), 60)
     result = group.judged(context)
     assert (result.passed, result.failed) == (1, 0)
     assert result.notes[0].startswith("again: g: pytest ended with -6")
