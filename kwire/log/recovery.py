@@ -318,7 +318,7 @@ def _add_segments(log: PartitionLog, found: _Found, checked_from: int | None) ->
     if checked_from is not None:
         limit = max([base for base in bases if base <= checked_from], default=0)
     missing = 0
-    for base in bases:
+    for base, next_base in zip(bases, [*bases[1:], None], strict=False):
         segment = Segment(
             log.files,
             log.directory,
@@ -329,22 +329,21 @@ def _add_segments(log: PartitionLog, found: _Found, checked_from: int | None) ->
             has_transaction_index=base in found.transaction_indexes,
             is_new=False,
         )
-        segment.is_sealed = base != bases[-1]
+        segment.is_sealed = next_base is not None
         if not found.logs[base]:
             # A damaged index of an empty log must not outlive the log's first batches.
             if found.indexes.get(base, 0) or found.time_indexes.get(base, 0):
                 segment.reset_indexes()
                 segment.finish_indexes()
-            if segment.is_sealed and not log.config.compacts:
+            if next_base is not None and not log.config.compacts:
                 logger.error(
                     "%s is empty: offsets %d to %d are lost",
                     segment.log_path,
                     base,
-                    bases[bases.index(base) + 1] - 1,
+                    next_base - 1,
                 )
         elif base < limit and not (base in found.indexes and base in found.time_indexes):
             missing += 1
-            next_base = bases[bases.index(base) + 1] if segment.is_sealed else None
             repair_segment(log, segment, None, next_base)
         log.add_segment(segment)
     if missing:
