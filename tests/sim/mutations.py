@@ -2,7 +2,7 @@
 
 Each one is what somebody might really get wrong; `SEEDS` pins, for each, a seed whose history
 finds it, with the faults of `AIMED` where there are some; `python -m tests.sim.search NAME` looks
-for one.
+for one. Those of `rare_mutations.py` are among them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.sim.constructed import ONE_BATCH_A_FETCH
 from tests.sim.faults import QUICK_ELECTIONS, Plan
+from tests.sim.rare_mutations import RARE
 
 Mutation = Callable[[Any], None]
 """`mutation(replace)`, where `replace(owner, name, value)` is undone afterwards."""
@@ -379,6 +380,7 @@ MUTATIONS: dict[str, Mutation] = {
         duplicates_not_known,
         old_leader_not_fenced,
         cleaner_drops_whole_batches,
+        *(mutation for mutation, _, _ in RARE.values()),
     )
 }
 
@@ -411,6 +413,7 @@ SEEDS: dict[str, int] = {
     "offsets_lost_at_move": 1,
     "partition_given_before_its_release": 4,
     "cleaner_drops_whole_batches": 4,
+    **{name: seed for name, (_, seed, _) in RARE.items()},
 }
 
 
@@ -427,6 +430,7 @@ AIMED: dict[str, Plan] = {
     "unclean_restart_stays_in_sync": Plan(("brokers cut off", "power loss"), groups=()),
     "marker_lost": Plan(("resets",), pause_s=(0.1, 0.5), groups=()),
     "truncation_skipped": Plan(("tail that nobody has",), groups=()),
+    **{name: plan for name, (_, _, plan) in RARE.items()},
 }
 """Of those that need a rare row of events: the faults that bring it about, or make it step by step
 (`constructed.py`). Their pinned seeds are seeds of these plans."""
