@@ -16,6 +16,7 @@ from kwire.config.definitions import BROKER, KWIRE, ConfigDefinition
 from kwire.config.developer import DEVELOPER_SETTINGS
 from kwire.config.errors import ConfigError
 from kwire.config.listeners import Listener
+from kwire.config.usable import range_missed
 from kwire.config.values import Value, to_text
 
 LISTENER_PREFIX = "listener.name."
@@ -123,6 +124,13 @@ class BrokerConfig(Mapping[str, Any]):
         except ConfigError as error:
             hint = f"; accepted: {definition.accepts}"
             raise ConfigError(str(error) + hint) from None
+        works = range_missed(definition.name, value)
+        if works is not None:
+            default = to_text(definition.default)
+            self.warnings.append(
+                f"{name}={text} cannot be used; accepted: {works}; {default} is used"
+            )
+            value = definition.default
         self._values[name] = value
         shown = "[hidden]" if definition.sensitive else text
         if name != definition.name or value != definition.default:

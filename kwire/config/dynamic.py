@@ -46,8 +46,16 @@ Listener = Callable[[dict[str, Value]], None]
 class DynamicConfig:
     """Effective broker values, kept up to date by `update`; listeners hear of what changed."""
 
-    def __init__(self, config: BrokerConfig, image_configs: ImageConfigs | None = None) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        image_configs: ImageConfigs | None = None,
+        *,
+        is_catching_up: bool = False,
+    ) -> None:
         self.static = config
+        # Old metadata are not worth a line: what counts is what is there in the end.
+        self._is_catching_up = is_catching_up
         self.per_broker: dict[str, str] = {}
         self.cluster_default: dict[str, str] = {}
         self._effective: dict[str, Value] = {}
@@ -136,7 +144,14 @@ class DynamicConfig:
         if faults:
             self._faults[key] = faults
         for fault in faults:
-            if fault not in known:
+            if fault not in known and not self._is_catching_up:
+                logger.error("%s", fault)
+
+    def caught_up(self) -> None:
+        """The metadata are as new as they get: name what of them cannot be used, from now on."""
+        self._is_catching_up = False
+        for faults in self._faults.values():
+            for fault in faults:
                 logger.error("%s", fault)
 
     def _log_without_effect(self, resources: Iterable[tuple[int, str]]) -> None:
