@@ -25,6 +25,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.protocol.records import parse_header
 from kwire.protocol.records.header import NoBatchError
 from kwire.protocol.records.validation import CheckedBatch, check_produced
+from kwire.protocol.structs import bare_class
 from kwire.replica.partition import AckWaiter, Partition
 
 VERSIONS = (3, 13)
@@ -180,7 +181,7 @@ def _new_answer(index: int) -> Any:
 
 
 _NOTHING: dict[Any, Any] = {}  # never changed
-_BareAnswer: Any = m.ProduceResponse.PartitionProduceResponse.BARE
+_BareAnswer: Any = bare_class(m.ProduceResponse.PartitionProduceResponse)
 
 
 class _Produce(Pending[Any]):
