@@ -27,7 +27,7 @@ from kwire.config.validate import (
     DELETE,
     SET,
     SUBTRACT,
-    apply_operation,
+    apply_broker_operation,
     validate_broker_configs,
 )
 from kwire.config.values import to_text
@@ -164,7 +164,7 @@ def _incremental_values(context: RequestContext, resource: Any) -> dict[str, str
         if current is None and operation in (APPEND, SUBTRACT):
             definition = definition_of(config.name)
             current = None if definition is None else to_text(definition.default)
-        value = apply_operation(RESOURCE_BROKER, config.name, operation, config.value, current)
+        value = apply_broker_operation(config.name, operation, config.value, current)
         if value is None:
             values.pop(config.name, None)
         else:

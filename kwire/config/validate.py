@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from kwire.config.broker_config import BrokerConfig, definition_of
+from kwire.config.broker_config import LISTENER_PREFIX, BrokerConfig, definition_of
 from kwire.config.checks import address_limits, check_repeats
 from kwire.config.definitions import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigTable
 from kwire.config.dynamic import DynamicConfig
@@ -96,6 +96,12 @@ THREAD_SETTINGS = (
 )
 CLEANER_SETTINGS = ("log.cleaner.threads", "log.cleaner.dedupe.buffer.size")
 ADDRESS_LIMITS = "max.connections.per.ip.overrides"
+# Settings that exist dynamically only; Kafka knows them apart from all others.
+REPLICATION_QUOTAS = (
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+)
 BROKER_NEVER_ZERO = {
     "log.retention.ms": "requirement failed: log.retention.ms must be unlimited (-1) or, greater "
     "than or equal to 1",
@@ -410,22 +416,23 @@ def _refused(why: str) -> str:
 
 
 def is_list_config(resource_type: int, name: str) -> bool:
-    """Whether APPEND and SUBTRACT apply; not for client metrics and loggers, as in Kafka."""
-    table = {2: TOPIC, 4: BROKER, 32: GROUP}.get(resource_type)
+    """Whether APPEND and SUBTRACT apply: only to configs of topics and brokers, as in Kafka."""
+    table = {2: TOPIC, 4: BROKER}.get(resource_type)
     if table is None:
         return False
     definition = definition_of(name) if table is BROKER else table.get(name)
     return definition is not None and definition.type == "list"
 
 
-def apply_operation(
-    resource_type: int, name: str, operation: int, value: str | None, current: str | None
+def apply_broker_operation(
+    name: str, operation: int, value: str | None, current: str | None
 ) -> str | None:
-    """The text after one incremental operation; None removes the config.
+    """A broker's setting after one incremental operation, as text; None removes it.
 
     APPEND and SUBTRACT take and give comma-separated entries, on top of `current` (which the
-    caller fills with the default where nothing is set). Errors as Kafka's: INVALID_REQUEST for a
-    missing value, INVALID_CONFIG for lists that are none.
+    caller fills with the default where nothing is set). INVALID_REQUEST for a missing value,
+    INVALID_CONFIG for what is no list or is unknown: settings with a listener's prefix and the
+    replication quotas are unknown here (measured on Apache Kafka 4.4).
     """
     if operation == DELETE:
         return None
@@ -433,9 +440,12 @@ def apply_operation(
         _invalid_request(f"Null value not supported for : {name}")
     if operation == SET:
         return value
-    verb = "APPEND" if operation == APPEND else "SUBTRACT"
-    if not is_list_config(resource_type, name):
-        _invalid_config(f"Can't {verb} to key {name} because its type is not LIST.")
+    definition = None if name.startswith(LISTENER_PREFIX) else definition_of(name)
+    if definition is None or name in REPLICATION_QUOTAS:
+        _invalid_config(f"Unknown config name: {name}")
+    if definition.type != "list":
+        verb = "append" if operation == APPEND else "subtract"
+        _invalid_config(f"Config value {verb} is not allowed for config key: {name}")
     entries = split_list(current or "")
     given = split_list(value)
     if operation == APPEND:
