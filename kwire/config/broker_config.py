@@ -85,6 +85,25 @@ class BrokerConfig(Mapping[str, Any]):
         config._check_together()
         return config
 
+    def with_texts(self, texts: dict[str, str]) -> BrokerConfig:
+        """This configuration with `texts` as what is set; ConfigError for a malformed one.
+
+        What a change at run time would leave. Only each value is checked, nothing is warned of;
+        settings with a listener's prefix wait for the listener to read them.
+        """
+        result = BrokerConfig(texts, self._sources, self.developer)
+        result._values = dict(self._values)
+        for name in self.texts:
+            if name not in texts:
+                result._values.pop(name, None)
+        for name, text in texts.items():
+            definition = definition_of(name)
+            if self.texts.get(name) == text:
+                continue
+            if definition is not None and definition.name == name:
+                result._values[name] = definition.parse(text)
+        return result
+
     def _admit(self, name: str, text: str) -> None:
         definition = definition_of(name)
         if definition is None:
@@ -95,6 +114,10 @@ class BrokerConfig(Mapping[str, Any]):
                 self._values[name] = text
                 return
             raise ConfigError(_unknown(name, text))
+        if definition.dynamic_only:
+            # As in Kafka, where it counts only when it comes by AlterConfigs.
+            self.warnings.append(f"{name} is without effect here: it is only set dynamically")
+            return
         try:
             value = definition.parse(text)
         except ConfigError as error:

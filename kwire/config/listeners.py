@@ -32,7 +32,7 @@ class Listener(NamedTuple):
 
 
 def parse_protocol_map(text: str) -> dict[str, str]:
-    """`NAME:PROTOCOL,...` -> mapping; ConfigError for anything else."""
+    """`NAME:PROTOCOL,...` -> mapping, the last of a name counts; ConfigError for anything else."""
     result: dict[str, str] = {}
     setting = "listener.security.protocol.map"
     for entry in filter(None, (part.strip() for part in text.split(","))):
@@ -42,10 +42,6 @@ def parse_protocol_map(text: str) -> dict[str, str]:
             raise ConfigError(
                 f"Invalid value {entry} for configuration {setting}: "
                 f"expected NAME:PROTOCOL with PROTOCOL one of {', '.join(PROTOCOLS)}"
-            )
-        if name in result:
-            raise ConfigError(
-                f"Invalid value {text} for configuration {setting}: {name} is there twice"
             )
         result[name] = protocol.strip().upper()
     return result
