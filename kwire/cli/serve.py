@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kwire.cli.main import ServeArguments, UsageError
 from kwire.config.broker_config import BrokerConfig
+from kwire.config.providers import resolve_settings
 
 if TYPE_CHECKING:
     from kwire.broker.node import Node
@@ -72,8 +73,9 @@ def load_config(arguments: ServeArguments, ephemeral_directory: str | None) -> B
     if arguments.listen is not None:
         host, port = split_address("--listen", arguments.listen)
         own = [_listener(host, port)]
-        controller = properties.get("controller.listener.names", "")
-        for entry in properties.get("listeners", "").split(","):
+        known = resolve_settings(properties).texts
+        controller = known.get("controller.listener.names", "")
+        for entry in known.get("listeners", "").split(","):
             if entry.strip() and entry.strip().partition("://")[0] in controller.split(","):
                 own.append(entry.strip())
         overrides.setdefault("listeners", ",".join(own))
