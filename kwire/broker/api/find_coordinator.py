@@ -27,6 +27,7 @@ from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 VERSIONS = (0, 6)
+WAITS_FOR_WRITES = False
 BATCH_FROM = 4
 SHARE_FROM = 6
 

@@ -29,6 +29,7 @@ from kwire.protocol.structs import bare_class
 from kwire.replica.partition import AckWaiter, Partition
 
 VERSIONS = (3, 13)
+WAITS_FOR_WRITES = False
 TOPIC_IDS_FROM = 13
 LEADER_HINTS_FROM = 10
 ABORTABLE_ERROR_FROM = 11
@@ -447,6 +448,8 @@ class _Produce(Pending[Any]):
             key = self._count
             self._open[key] = answer, None
             info.written.add_done_callback(lambda done: self._written(key, done))
+        elif self._context.connection is not None:
+            self._context.connection.write_begun(info.written)
 
     def _written(self, key: int, done: Pending[None]) -> None:
         entry = self._open.get(key)
