@@ -36,6 +36,7 @@ from kwire.clock import Clock, Random, SystemClock, SystemRandom
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
 from kwire.config.errors import ConfigError
+from kwire.config.listeners import shares_port
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.controller import HANDLED_REQUESTS
 from kwire.kraft.image import MetadataDelta, MetadataImage
@@ -373,7 +374,11 @@ class Node:
             connections_max_idle_ms=config["connections.max.idle.ms"],
         )
         try:
-            await bound.bind(listener.host, listener.port)
+            await bound.bind(
+                listener.host,
+                listener.port,
+                one_family=shares_port(listener, config.listeners()),
+            )
         except OSError as error:
             raise StartError(
                 f"cannot listen on {listener.host or '*'}:{listener.port}: "
