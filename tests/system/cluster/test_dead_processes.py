@@ -66,20 +66,22 @@ def produced(cluster: Cluster, partitions: int) -> list[Any]:
     return failed
 
 
+def is_known(cluster: Cluster, broker_id: int) -> bool:
+    """Whether every other controller has seen the broker's listener accept."""
+    return all(
+        f"the listener of broker {broker_id} accepts" in node.log_text()
+        for node in cluster.controllers
+        if node.node_id != broker_id
+    )
+
+
 @pytest.mark.parametrize("kind", ["controller", "another"])
 def test_writing_goes_on_after_a_kill(cluster: Cluster, kind: str) -> None:
     """Each node leads one of the partitions, and is in sync for all of them."""
     create(cluster, 3)
     active = controller(cluster, 1)
     victim = active if kind == "controller" else next(i for i in (1, 2, 3) if i != active)
-    wait_for(
-        lambda: all(
-            f"the listener of broker {victim} accepts" in cluster[i].log_text()
-            for i in (1, 2, 3)
-            if i != victim
-        ),
-        "the victim's listener was seen by the other controllers",
-    )
+    wait_for(lambda: is_known(cluster, victim), "its listener was seen by the other controllers")
     cluster[victim].kill()
     assert not produced(cluster, 3)
     told = f"broker {victim} is gone: it refuses connections; it is fenced"
@@ -87,6 +89,26 @@ def test_writing_goes_on_after_a_kill(cluster: Cluster, kind: str) -> None:
     cluster[victim].start()
     cluster[victim].wait_ready()
     wait_for(lambda: all_in_sync(cluster, ["t"]), "everything in sync again")
+
+
+def test_the_controller_and_a_broker_die_at_once(tmp_path: Path) -> None:
+    """The next controller has never heard of the broker: it finds those that send nothing."""
+    with Cluster(
+        tmp_path,
+        kwire=(),
+        kwire_controllers=(1, 2, 3),
+        kwire_brokers=(4, 5, 6),
+        settings={**SETTINGS, "broker.heartbeat.interval.ms": 200},
+    ) as cluster:
+        cluster.start()
+        create(cluster, 3)
+        active, victim = controller(cluster, 4), 4
+        wait_for(lambda: is_known(cluster, victim), "its listener was seen by the controllers")
+        cluster[active].kill()
+        cluster[victim].kill()
+        assert not produced(cluster, 3)
+        told = f"broker {victim} is gone: it refuses connections; it is fenced"
+        assert sum(told in node.log_text() for node in cluster) == 1
 
 
 def test_a_stopped_process_is_not_taken_for_dead(cluster: Cluster) -> None:
