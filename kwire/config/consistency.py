@@ -121,7 +121,7 @@ def _check_listeners(config: BrokerConfig) -> None:
             "there must be at least one broker listener"
         )
     for listener in config.advertised_listeners(lambda: "localhost"):
-        if listener.host in listeners_module.WILDCARDS:
+        if listeners_module.is_wildcard(listener.host):
             raise ConfigError(
                 f"Invalid value {listener} for configuration advertised.listeners: advertised "
                 "listeners cannot use the nonroutable meta-address 0.0.0.0; use a routable address"
