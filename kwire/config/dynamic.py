@@ -16,7 +16,7 @@ from kwire.config import stored
 from kwire.config.broker_config import BrokerConfig, definition_of
 from kwire.config.definitions import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigTable
 from kwire.config.topics import apply_overrides, topic_defaults
-from kwire.config.values import Value
+from kwire.config.values import Value, to_text
 
 RESOURCE_TOPIC = 2
 RESOURCE_BROKER = 4
@@ -123,14 +123,18 @@ class DynamicConfig:
         texts = self.configs.get((resource_type, resource))
         if table is None or not texts:
             return []
-        values = self._fallbacks(resource_type)
         owner = f"{_OWNERS[resource_type]} {resource}"
         found = (
-            stored.fault(owner, table[name], text, values.get(name, table[name].default))
-            for name, text in texts.items()
-            if name in table
+            stored.fault(owner, table[name], text) for name, text in texts.items() if name in table
         )
-        return [fault for fault in found if fault is not None]
+        faults = [fault for fault in found if fault is not None]
+        if not faults:
+            return faults
+        values = self._fallbacks(resource_type)
+        return [
+            fault._replace(instead=to_text(values.get(fault.name, table[fault.name].default)) or "")
+            for fault in faults
+        ]
 
     def _fallbacks(self, resource_type: int) -> Mapping[str, Value]:
         if resource_type == RESOURCE_TOPIC:

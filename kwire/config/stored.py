@@ -16,7 +16,7 @@ from kwire.config.definitions import BROKER, ConfigDefinition
 from kwire.config.errors import ConfigError
 from kwire.config.requirements import check_requirements, for_people
 from kwire.config.usable import range_missed
-from kwire.config.values import Value, to_text
+from kwire.config.values import Value
 
 SHOWN_CHARACTERS = 200
 Levels = tuple[Mapping[str, str], Mapping[str, str]]
@@ -51,35 +51,21 @@ def read(definition: ConfigDefinition, text: str, otherwise: Value) -> Value:
     return value if range_missed(definition.name, value) is None else otherwise
 
 
-def fault(owner: str, definition: ConfigDefinition, text: str, otherwise: Value) -> Unusable | None:
-    """What is wrong with a stored text; None for nothing."""
-    return _fault(owner, definition.name, definition, text, to_text(otherwise) or "")
-
-
-def _fault(
-    owner: str, name: str, definition: ConfigDefinition, text: str, instead: str = ""
+def fault(
+    owner: str, definition: ConfigDefinition, text: str, name: str | None = None
 ) -> Unusable | None:
+    """What is wrong with a stored text; None for nothing. `name`: with a listener's prefix."""
+    name = name or definition.name
     try:
         works = range_missed(definition.name, definition.parse(text))
     except ConfigError as error:
-        return _unusable(owner, name, definition, text, error, instead)
+        if definition.sensitive:
+            return Unusable(owner, name, "[hidden]", "it is malformed", definition.accepts)
+        why = str(error)[: 2 * SHOWN_CHARACTERS]
+        return Unusable(owner, name, text, why, definition.accepts)
     if works is not None:
-        return Unusable(owner, name, text, "nothing works with it", str(works), instead)
+        return Unusable(owner, name, text, "nothing works with it", str(works))
     return None
-
-
-def _unusable(
-    owner: str,
-    name: str,
-    definition: ConfigDefinition,
-    text: str,
-    error: ConfigError,
-    instead: str = "",
-) -> Unusable:
-    if definition.sensitive:
-        return Unusable(owner, name, "[hidden]", "it is malformed", definition.accepts, instead)
-    why = str(error)[: 2 * SHOWN_CHARACTERS]
-    return Unusable(owner, name, text, why, definition.accepts, instead)
 
 
 def usable_levels(static: BrokerConfig, levels: Levels) -> tuple[Levels, list[Unusable]]:
@@ -115,7 +101,7 @@ def _alone(owner: str, name: str, text: str, *, per_broker: bool) -> Unusable | 
         return Unusable(owner, name, shown, "it can only be set where the node is started", "")
     if name == definition.name and definition.update_mode == "per-broker" and not per_broker:
         return Unusable(owner, name, shown, "it can only be set for a single broker", "")
-    return _fault(owner, name, definition, text)
+    return fault(owner, definition, text, name)
 
 
 def _broken(static: BrokerConfig, levels: Levels) -> ConfigError | None:
