@@ -15,6 +15,7 @@ from kwire.broker.context import RequestContext
 from kwire.broker.forwarding import forward
 from kwire.broker.operations import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME
 from kwire.config.broker_config import definition_of
+from kwire.config.cordoned import CORDONED, check_cordoned
 from kwire.config.dynamic import (
     RESOURCE_BROKER,
     RESOURCE_BROKER_LOGGER,
@@ -22,6 +23,7 @@ from kwire.config.dynamic import (
     RESOURCE_GROUP,
     RESOURCE_TOPIC,
 )
+from kwire.config.errors import ConfigError
 from kwire.config.validate import (
     APPEND,
     DELETE,
@@ -30,7 +32,7 @@ from kwire.config.validate import (
     apply_operation,
     validate_broker_configs,
 )
-from kwire.config.values import to_text
+from kwire.config.values import split_list, to_text
 from kwire.kraft.controller.loggers import alter_loggers
 from kwire.kraft.controller.results import put_error
 from kwire.pending import after
@@ -173,4 +175,10 @@ def _incremental_values(context: RequestContext, resource: Any) -> dict[str, str
 
 
 def _check_broker(context: RequestContext, name: str, values: dict[str, str]) -> None:
-    validate_broker_configs(values, context.node.dynamic_config, per_broker=bool(name))
+    dynamic = context.node.dynamic_config
+    validate_broker_configs(values, dynamic, per_broker=bool(name))
+    if CORDONED in values:
+        try:
+            check_cordoned(split_list(values[CORDONED]), dynamic.static.log_directories)
+        except ConfigError as error:
+            raise _invalid(str(error)) from None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kwire.config import checks
 from kwire.config import listeners as listeners_module
+from kwire.config.cordoned import CORDONED, check_cordoned
 from kwire.config.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ def check_consistency(config: BrokerConfig) -> None:
     _check_identity(config)
     check_authorizer(config)
     _check_replica_selector(config)
+    if config.is_broker:
+        check_cordoned(config[CORDONED], config.log_directories)
     for small, large in AT_MOST:
         if small in config.texts or large in config.texts:
             _check_at_most(config, small, large)
