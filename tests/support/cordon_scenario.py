@@ -21,7 +21,7 @@ from tests.support.config_scenario import _describe as describe
 
 RECORDED = DATA / "cordon_answers.json.gz"
 CONFIG = "cordoned.log.dirs"
-WAIT_S = 30.0
+WAIT_S = 60.0
 TIMEOUT_MS = 10_000
 NAMES = ("d1", "d2", "d3")
 LOG_DIRS = ",".join(f"@NODE@/{name}" for name in NAMES)
