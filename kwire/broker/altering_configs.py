@@ -15,7 +15,6 @@ from kwire.broker.context import RequestContext
 from kwire.broker.forwarding import forward
 from kwire.broker.operations import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME
 from kwire.config.broker_config import definition_of
-from kwire.config.cordoned import CORDONED, check_cordoned
 from kwire.config.dynamic import (
     RESOURCE_BROKER,
     RESOURCE_BROKER_LOGGER,
@@ -23,16 +22,15 @@ from kwire.config.dynamic import (
     RESOURCE_GROUP,
     RESOURCE_TOPIC,
 )
-from kwire.config.errors import ConfigError
 from kwire.config.validate import (
     APPEND,
     DELETE,
     SET,
     SUBTRACT,
-    apply_operation,
-    validate_broker_configs,
+    apply_broker_operation,
 )
-from kwire.config.values import split_list, to_text
+from kwire.config.validate_broker import validate_broker_configs
+from kwire.config.values import to_text
 from kwire.kraft.controller.loggers import alter_loggers
 from kwire.kraft.controller.results import put_error
 from kwire.pending import after
@@ -166,7 +164,7 @@ def _incremental_values(context: RequestContext, resource: Any) -> dict[str, str
         if current is None and operation in (APPEND, SUBTRACT):
             definition = definition_of(config.name)
             current = None if definition is None else to_text(definition.default)
-        value = apply_operation(RESOURCE_BROKER, config.name, operation, config.value, current)
+        value = apply_broker_operation(config.name, operation, config.value, current)
         if value is None:
             values.pop(config.name, None)
         else:
@@ -175,10 +173,4 @@ def _incremental_values(context: RequestContext, resource: Any) -> dict[str, str
 
 
 def _check_broker(context: RequestContext, name: str, values: dict[str, str]) -> None:
-    dynamic = context.node.dynamic_config
-    validate_broker_configs(values, dynamic, per_broker=bool(name))
-    if CORDONED in values:
-        try:
-            check_cordoned(split_list(values[CORDONED]), dynamic.static.log_directories)
-        except ConfigError as error:
-            raise _invalid(str(error)) from None
+    validate_broker_configs(values, context.node.dynamic_config, per_broker=bool(name))

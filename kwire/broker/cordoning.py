@@ -7,16 +7,13 @@ and is served. Measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
-from kwire.config.cordoned import ALL, CORDONED
 from kwire.config.dynamic import DynamicConfig
+from kwire.config.requirements import ALL_DIRECTORIES, CORDONED
 from kwire.log.manager import LogManager
 from kwire.protocol import uuids
-
-logger = logging.getLogger(__name__)
 
 
 class Cordoning:
@@ -63,9 +60,5 @@ class Cordoning:
         self._manager.cordoned = [
             directory
             for entry, directory in zip(known, self._manager.directories, strict=True)
-            if entry in entries or ALL in entries
+            if entry in entries or ALL_DIRECTORIES in entries
         ]
-        strange = [entry for entry in entries if entry not in (*known, ALL)]
-        if strange:
-            # A stored value of when it was one: the others of it go on to count.
-            logger.warning("%s: %s: no log directory any more", CORDONED, ", ".join(strange))

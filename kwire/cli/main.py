@@ -12,7 +12,7 @@ import sys
 USAGE = """\
 usage: kwire serve [--listen HOST:PORT] [--advertise HOST:PORT]
                    [--data-dir DIR | --ephemeral] [--config server.properties]
-                   [--brokers N]
+                   [--brokers N] [--env]
                    [--feature NAME=LEVEL]... [-o name=value]...
 
 Serve a Kafka broker. Without options: on localhost:9092, keeping its data in the
@@ -25,6 +25,9 @@ user's data directory.
   --config FILE           Kafka's server.properties; Kafka's defaults apply
   --brokers N             a cluster of N brokers on ports from the first one on, each a
                           process that is broker and controller
+  --env                   the environment is a container's of this broker alone: an empty
+                          data directory is formatted with its CLUSTER_ID, and
+                          KAFKA_LISTENERS and KAFKA_LOG_DIRS win over options
   --feature NAME=LEVEL    a feature level, used when the data directory is formatted
   -o name=value           one setting by Kafka's name; wins over all others
 
@@ -50,6 +53,7 @@ class ServeArguments:
         self.config: str | None = None
         self.brokers = 0
         self.supervised = False
+        self.env = False
         self.overrides: dict[str, str] = {}
         self.features: dict[str, int] = {}
         self.help = False
@@ -73,6 +77,8 @@ def parse_serve(arguments: list[str]) -> ServeArguments:
             result.help = True
         elif name == "--ephemeral" and not equals:
             result.ephemeral = True
+        elif name == "--env" and not equals:
+            result.env = True
         elif name == "--supervised" and not equals:
             result.supervised = True  # by `serve --brokers`: stop when stdin ends
         elif name == "--brokers":

@@ -42,7 +42,6 @@ READ_WITHOUT_EFFECT = {
     "delegation.token.expiry.time.ms": "the controller expires tokens; none is issued",
     "delegation.token.max.lifetime.ms": "the controller expires tokens; none is issued",
     "security.inter.broker.protocol": "names the listener between brokers; only PLAINTEXT works",
-    "share.coordinator.state.topic.compression.codec": "for creating the topic, without groups",
     "share.coordinator.state.topic.min.isr": "for creating the topic, without groups",
     "share.coordinator.state.topic.num.partitions": "for creating the topic, without groups",
     "share.coordinator.state.topic.replication.factor": "for creating the topic, without groups",
