@@ -19,6 +19,7 @@ from kwire.broker.connection_limits import ConnectionLimits
 from kwire.broker.context import RequestContext
 from kwire.broker.controller_channel import ControllerChannel
 from kwire.broker.coordinators import Coordinators
+from kwire.broker.cordoning import Cordoning
 from kwire.broker.dispatch import Dispatcher
 from kwire.broker.fetch_sessions import FetchSessionCache
 from kwire.broker.host_name import reachable_name
@@ -126,6 +127,12 @@ class Node:
         ask_timeout_ms = max(1000, config["broker.session.timeout.ms"])
         self.controller_channel = ControllerChannel(self, ask_timeout_ms)
         self.lifecycle = self._make_lifecycle()
+        self.cordoning = Cordoning(
+            self.dynamic_config,
+            self.log_manager,
+            lambda: self.image.features.metadata_version.cordoned_log_dirs,
+            self.lifecycle.directories_changed,
+        )
         self.replication = Replication(self)
         self.log_directories = LogDirectories(self)
         self.replica_selector = selector(
@@ -190,6 +197,7 @@ class Node:
             self.fatal,
             self.config["controller.quorum.fetch.timeout.ms"],
             waits_for_logs=True,
+            cordoned=lambda: self.cordoning.reported(),
         )
 
     @property

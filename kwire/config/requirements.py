@@ -22,7 +22,7 @@ REQUIREMENT = "requirement failed: "
 BY_ZERO = "/ by zero"
 COMPRESSION_IDS = range(5)
 ADDRESS_LIMITS = "max.connections.per.ip.overrides"
-CORDONED = "cordoned.log.dirs"
+CORDONED, ALL_DIRECTORIES = "cordoned.log.dirs", "*"
 # Settings of group protocols: (which, what it must be, than which).
 AT_MOST, AT_LEAST = "less than or equal to", "greater than or equal to"
 
@@ -141,7 +141,13 @@ def _first_set(config: BrokerConfig, *names: tuple[str, int]) -> int:
 
 def _cordoned(config: BrokerConfig) -> None:
     cordoned = config[CORDONED]
-    if not cordoned or cordoned == ["*"]:
+    if not config.is_broker:
+        return
+    if ALL_DIRECTORIES in cordoned:
+        _require(
+            len(cordoned) == 1,
+            f"When {CORDONED} is set to {ALL_DIRECTORIES}, it must not contain other values",
+        )
         return
     missing = [entry for entry in cordoned if entry not in config.log_directories]
     _require(

@@ -89,6 +89,7 @@ class LogManager:
         # Syncs wait for nothing else: the deletion of a large file may take long.
         syncing = sync_scheduler or self.scheduler
         self.directories = [LogDirectory(path, self.files, syncing, syncs) for path in directories]
+        self.cordoned: Sequence[LogDirectory] = ()
         self._logs: dict[tuple[str, int], PartitionLog] = {}
         self._home: dict[tuple[str, int], LogDirectory] = {}
         self._on_directory_failure = on_directory_failure
@@ -249,7 +250,7 @@ class LogManager:
                     f"the log of {known.name} belongs to another topic id",
                 )
             return known
-        home = directory or emptiest(self.directories, self._home.values())
+        home = directory or emptiest(self.directories, self._home.values(), self.cordoned)
         if home.error is not None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{home.path} is offline")
         path = f"{home.path}/{topic}-{partition}"
