@@ -1,10 +1,10 @@
 """One client connection: requests in order, replies in order (DESIGN.md, decision 10).
 
-A request starts when every request before it has its reply or, for a Produce whose append has
-happened, only waits for it. Requests that arrive meanwhile are queued; at the bound of queued
-requests, queued bytes or unsent reply bytes the connection stops reading. When it closes,
-everything that is pending of it is cancelled; a Produce that was completely received is still
-executed (KAFKA-3703), in its order.
+A request starts when every request before it has its reply. One that does not look at what writes
+do (a Produce above all) starts already when those before it only wait for theirs. Requests that
+arrive meanwhile are queued; at the bound of queued requests, queued bytes or unsent reply bytes the
+connection stops reading. When it closes, everything that is pending of it is cancelled; a Produce
+that was completely received is still executed (KAFKA-3703), in its order.
 """
 
 from __future__ import annotations
@@ -58,6 +58,10 @@ class _Slot:
         self.disconnect: str | None = None
 
 
+# In the place of a blocking request: the next one waits for every write before it.
+_WRITES = _Slot(None)
+
+
 class BrokerConnection(FrameConnection):
     """The server side of one client's connection."""
 
@@ -79,6 +83,7 @@ class BrokerConnection(FrameConnection):
         self._queue: deque[bytes] = deque()
         self._queued_bytes = 0
         self._blocking: _Slot | None = None
+        self._writes: dict[Pending[None], None] = {}  # of those without a reply, under way
         self._output: list[Any] = []
         self._output_bytes = 0
         self.sends_files = False
@@ -130,6 +135,7 @@ class BrokerConnection(FrameConnection):
         self._run_received_produces()
         self._closed = True
         slots, self._slots = self._slots, deque()
+        self._writes.clear()
         promised = self._blocking if self._is_promised() else None
         if promised is None:
             self._queue.clear()
@@ -228,6 +234,9 @@ class BrokerConnection(FrameConnection):
         except MalformedError as error:
             self._refuse(str(error))
             return
+        if route.waits_for_writes and (self._slots or self._writes):
+            self._hold_back(body)
+            return
         context = RequestContext(self.node, self, api_key, version, correlation_id, client_id)
         try:
             decode = route.decoders.get(version)
@@ -284,8 +293,38 @@ class BrokerConnection(FrameConnection):
             self._blocking = None
             if self._queue or self._refusal is not None or self._reading_paused:
                 self._run_queue()
+        else:
+            self._writes_seen()
         if self._ended:
             self._end_if_answered()
+
+    def _hold_back(self, body: memoryview) -> None:
+        """Start this request when all that was written before it can be seen."""
+        self._blocking = _WRITES
+        self._queue.appendleft(bytes(body))
+        self._queued_bytes += len(body)
+        self._adjust_reading()
+
+    def _writes_seen(self) -> None:
+        """A write has ended: maybe it was the last that the next request waits for."""
+        if self._blocking is _WRITES and not self._slots and not self._writes:
+            self._blocking = None
+            self._run_queue()
+
+    def write_begun(self, written: Pending[None]) -> None:
+        """A request without a reply has appended; `written` tells when that can be seen."""
+        if written not in self._writes and not self._closed:
+            self._writes[written] = None
+            written.add_done_callback(self._write_ended)
+
+    def _write_ended(self, written: Pending[None]) -> None:
+        if written not in self._writes:
+            return  # the connection is gone
+        del self._writes[written]
+        if written.error() is not None:
+            self._refuse("a Produce without acks could not be written")
+        else:
+            self._writes_seen()
 
     def effects_done(self, context: RequestContext) -> None:
         """See RequestContext.let_next_start."""

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kwire.broker.allow_all import AllowAll
 from kwire.broker.auto_create import AutoTopicCreation
@@ -56,6 +56,12 @@ from kwire.protocol.api_keys import API_KEYS, UNBUILT
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.selector import selector
+
+if TYPE_CHECKING:
+    from kwire.broker.controller_registration import ControllerRegistration
+    from kwire.coordinator.group.coordinator import GroupCoordinator
+    from kwire.coordinator.transaction.service import TransactionCoordinator
+    from kwire.coordinator.transaction.verifier import TransactionVerifier
 
 logger = logging.getLogger(__name__)
 
@@ -137,7 +143,7 @@ class Node:
         self._apis: dict[str, list[tuple[int, int, int]]] = {}
         self._follows = False
         self.metadata = MetadataQuorum(self, self._publish)
-        self.controller_registration: Any = None
+        self.controller_registration: ControllerRegistration | None = None
 
     def _make_log_manager(self, files: Any) -> LogManager:
         config = self.config
@@ -187,17 +193,17 @@ class Node:
         )
 
     @property
-    def groups(self) -> Any:
+    def groups(self) -> GroupCoordinator:
         """The group coordinator."""
         return self.coordinators.groups
 
     @property
-    def transactions(self) -> Any:
+    def transactions(self) -> TransactionCoordinator:
         """The transaction coordinator."""
         return self.coordinators.transactions
 
     @property
-    def transaction_verifier(self) -> Any:
+    def transaction_verifier(self) -> TransactionVerifier:
         """Asks coordinators about transactional writes."""
         return self.coordinators.verifier
 

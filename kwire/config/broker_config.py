@@ -21,10 +21,11 @@ from kwire.config.definitions import BROKER, KWIRE, ConfigDefinition
 from kwire.config.developer import DEVELOPER_SETTINGS
 from kwire.config.errors import ConfigError
 from kwire.config.listeners import Listener
+from kwire.config.providers import is_provider_setting, resolve_settings
 from kwire.config.values import Value, to_text
 
 LISTENER_PREFIX = "listener.name."
-PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.", "config.providers.")
+PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.")
 AUTHORIZER = "authorizer.class.name"
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 # The settings of Kafka's own authorizer, see `consistency.check_authorizer`.
@@ -45,13 +46,15 @@ class BrokerConfig(Mapping[str, Any]):
     """The static settings of one node; `config["log.segment.bytes"]` is the typed value.
 
     `texts` holds what was set, as text, developer table included: DescribeConfigs shows these as
-    static. `warnings` are the lines to log at start. `cluster_id` is what empty directories are
-    formatted with, where the environment says so. Immutable after `load`.
+    static. What config providers know has been put in; `as_set` keeps how such texts were before.
+    `warnings` are the lines to log at start. `cluster_id` is what empty directories are formatted
+    with, where the environment says so. Immutable after `load`.
     """
 
     def __init__(self, texts: dict[str, str], sources: dict[str, Source], developer: bool) -> None:
         self.texts = texts
         self.developer = developer
+        self.as_set: dict[str, str] = {}
         self.warnings: list[str] = []
         self.cluster_id: str | None = None
         self._sources = sources
@@ -86,10 +89,13 @@ class BrokerConfig(Mapping[str, Any]):
                 sources[name] = source
         if "broker.id" in texts and sources.get("node.id") is Source.DEVELOPER:
             del texts["node.id"], sources["node.id"]
+        texts, as_set, notes = resolve_settings(texts)
         config = cls(texts, sources, developer)
         config.cluster_id = environment_settings.cluster_id_of(
             environment or {}, container=container
         )
+        config.as_set = as_set
+        config.warnings += notes
         for name, text in texts.items():
             try:
                 config._admit(name, text)
@@ -115,24 +121,52 @@ class BrokerConfig(Mapping[str, Any]):
                 f"{names.listed(shown)} {verb} of Kafka's brokers or of kwire: without effect"
             )
 
+    def with_texts(self, texts: dict[str, str]) -> BrokerConfig:
+        """This configuration with `texts` as what is set; ConfigError for a malformed one.
+
+        What a change at run time would leave. Only each value is checked, nothing is warned of;
+        settings with a listener's prefix wait for the listener to read them.
+        """
+        result = BrokerConfig(texts, self._sources, self.developer)
+        result._values = dict(self._values)
+        for name in self.texts:
+            if name not in texts:
+                result._values.pop(name, None)
+        for name, text in texts.items():
+            definition = definition_of(name)
+            if self.texts.get(name) == text:
+                continue
+            if definition is not None and definition.name == name:
+                result._values[name] = definition.parse(text)
+        return result
+
     def _admit(self, name: str, text: str) -> None:
         definition = definition_of(name)
         if definition is None:
+            if is_provider_setting(name):
+                return
             if name.startswith(PLUGIN_PREFIXES):
                 self.warnings.append(f"{name} is accepted without effect: no plug-ins are loaded")
                 return
             if name in AUTHORIZER_SETTINGS:
                 self._values[name] = text
                 return
-            self._admit_unknown(name, text)
+            self._admit_unknown(name, self.as_set.get(name, text))
             return
+        if definition.dynamic_only:
+            # As in Kafka, where it counts only when it comes by AlterConfigs.
+            self.warnings.append(f"{name} is without effect here: it is only set dynamically")
+            return
+        # What came out of a provider may be a secret, whatever it is used for.
+        shown = "[hidden]" if definition.sensitive else self.as_set.get(name, text)
         try:
             value = definition.parse(text)
         except ConfigError as error:
-            hint = f"; accepted: {definition.accepts}"
-            raise ConfigError(str(error) + hint) from None
+            told = str(error)
+            if name in self.as_set:
+                told = f"Invalid value {shown} for configuration {name}"
+            raise ConfigError(f"{told}; accepted: {definition.accepts}") from None
         self._values[name] = value
-        shown = "[hidden]" if definition.sensitive else text
         if name != definition.name or value != definition.default:
             if definition.support == "refused" and (name, value) != (
                 AUTHORIZER,

@@ -15,7 +15,7 @@ What a `list` has twice counts once (KAFKA-19875).
 from __future__ import annotations
 
 from kwire.config.errors import ConfigError
-from kwire.config.values import Value, to_text
+from kwire.config.values import Value, parse, to_text
 
 
 def without_repeats(rule: str, value: Value) -> Value:
@@ -27,7 +27,7 @@ def without_repeats(rule: str, value: Value) -> Value:
 
 def check_repeats(name: str, rule: str, value: Value) -> None:
     """ConfigError when a list under a `list` rule has something twice."""
-    if value != without_repeats(rule, value):
+    if isinstance(value, list) and value != without_repeats(rule, value):
         raise ConfigError(f"Configuration '{name}' values must not be duplicated.")
 
 
@@ -172,16 +172,33 @@ def _voters(name: str, argument: str, value: Value) -> None:
             )
 
 
+def csv_map(name: str, text: str) -> dict[str, str]:
+    """`key:value,...` -> mapping as Kafka reads it: keys end at the last colon, the last counts."""
+    result: dict[str, str] = {}
+    entries = [entry.strip() for entry in text.strip().split(",")]
+    while entries and not entries[-1]:
+        entries.pop()
+    for entry in entries:
+        key, colon, value = entry.rpartition(":")
+        if not colon:
+            raise ConfigError(
+                f"Error parsing configuration property '{name}': begin 0, end -1, length "
+                f"{len(entry)}"
+            )
+        result[key.strip()] = value.strip()
+    return result
+
+
 def address_limits(name: str, text: str) -> dict[str, int]:
     """`address:limit,...` -> mapping; an IPv6 address may hold colons. ConfigError if malformed."""
     limits: dict[str, int] = {}
-    for entry in filter(None, (part.strip() for part in text.split(","))):
-        address, colon, limit = entry.rpartition(":")
-        if not (colon and address and limit.isascii() and limit.isdecimal()):
-            raise ConfigError(
-                f"Invalid value {entry} for configuration {name}: expected address:connections"
-            )
-        limits[address.strip().removeprefix("[").removesuffix("]")] = int(limit)
+    for address, limit in csv_map(name, text).items():
+        try:
+            number = parse(name, "int", limit)
+        except ConfigError:
+            raise ConfigError(f'For input string: "{limit}"') from None
+        assert isinstance(number, int)
+        limits[address.removeprefix("[").removesuffix("]")] = number
     return limits
 
 

@@ -36,7 +36,7 @@ def is_wildcard(host: str) -> bool:
 
 
 def parse_protocol_map(text: str) -> dict[str, str]:
-    """`NAME:PROTOCOL,...` -> mapping; ConfigError for anything else."""
+    """`NAME:PROTOCOL,...` -> mapping, the last of a name counts; ConfigError for anything else."""
     result: dict[str, str] = {}
     setting = "listener.security.protocol.map"
     for entry in filter(None, (part.strip() for part in text.split(","))):
@@ -46,10 +46,6 @@ def parse_protocol_map(text: str) -> dict[str, str]:
             raise ConfigError(
                 f"Invalid value {entry} for configuration {setting}: "
                 f"expected NAME:PROTOCOL with PROTOCOL one of {', '.join(PROTOCOLS)}"
-            )
-        if name in result:
-            raise ConfigError(
-                f"Invalid value {text} for configuration {setting}: {name} is there twice"
             )
         result[name] = protocol.strip().upper()
     return result

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from zlib import crc32
 
 from kwire.clock import Clock
 from kwire.log.appending import rules_of
@@ -78,7 +79,7 @@ class LogBase:
         self.durable_below = 0  # everything below has to be there: damage is no torn tail
         self.promised_end = 0  # the log ended there once, durably; what is missing cannot be mended
         self.last_flush_ms = 0
-        self.jitter_ms = 0
+        self.jitter_share = crc32(self.name.encode(), crc32(topic_id))  # of 2**32
         self.is_closed = False
         self.error: KafkaError | None = None
         self.log_end_offset = 0

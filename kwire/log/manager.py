@@ -164,8 +164,6 @@ class LogManager:
         log.join(self.scheduler, directory.flusher, self._open_segments)
         log.on_error = self._log_failed
         log.on_truncated = self._log_truncated
-        if log.config.segment_jitter_ms:
-            log.jitter_ms = self.random.below(log.config.segment_jitter_ms + 1)
         self._logs[log.topic, log.partition] = log
         self._home[log.topic, log.partition] = directory
 
@@ -348,7 +346,6 @@ class LogManager:
         self.files.sync_directory(directory.path)
         new.on_truncated = self._log_truncated
         new.on_error = self._log_failed
-        new.jitter_ms = old.jitter_ms
         new.reconfigure(old.config)
         old_home = self._home[key]
         self.delete(*key)

@@ -1,10 +1,10 @@
 """DeleteRecords, versions 0-2: move the start of a partition's log (KIP-107).
 
 Offset -1 is the high watermark; one above it, or below -1, is OFFSET_OUT_OF_RANGE. A topic whose
-cleanup.policy lacks `delete` gives POLICY_VIOLATION. The answer comes when every live replica has
-followed, or after timeout_ms with REQUEST_TIMED_OUT. Its low watermark is the smallest log start of
-the live replicas; -1 with an error. Source: KIP-107; measured on Apache Kafka 4.4. Unlike there,
-where up to a minute passes, the new log start is durable on the leader before it answers.
+cleanup.policy is `compact` alone gives POLICY_VIOLATION. The answer comes when every live replica
+has followed, or after timeout_ms with REQUEST_TIMED_OUT. Its low watermark is the smallest log
+start of the live replicas; -1 with an error. Source: KIP-107; measured on Apache Kafka 4.4. Unlike
+there, where up to a minute passes, the new log start is durable on the leader before it answers.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _delete(context: RequestContext, topic: str, asked: Any) -> tuple[Partition,
     if partition is None:
         raise KafkaError(missing_partition_error(node, topic, asked.partition_index))
     log = partition.leader_log()
-    if not log.config.deletes:
+    if log.config.compacts and not log.config.deletes:
         raise KafkaError(ErrorCode.POLICY_VIOLATION)
     offset = log.high_watermark if asked.offset == HIGH_WATERMARK else asked.offset
     if offset < 0 or offset > log.high_watermark:

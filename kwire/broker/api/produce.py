@@ -25,9 +25,11 @@ from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.protocol.records import parse_header
 from kwire.protocol.records.header import NoBatchError
 from kwire.protocol.records.validation import CheckedBatch, check_produced
+from kwire.protocol.structs import bare_class
 from kwire.replica.partition import AckWaiter, Partition
 
 VERSIONS = (3, 13)
+WAITS_FOR_WRITES = False
 TOPIC_IDS_FROM = 13
 LEADER_HINTS_FROM = 10
 ABORTABLE_ERROR_FROM = 11
@@ -180,7 +182,7 @@ def _new_answer(index: int) -> Any:
 
 
 _NOTHING: dict[Any, Any] = {}  # never changed
-_BareAnswer: Any = m.ProduceResponse.PartitionProduceResponse.BARE
+_BareAnswer: Any = bare_class(m.ProduceResponse.PartitionProduceResponse)
 
 
 class _Produce(Pending[Any]):
@@ -446,6 +448,8 @@ class _Produce(Pending[Any]):
             key = self._count
             self._open[key] = answer, None
             info.written.add_done_callback(lambda done: self._written(key, done))
+        elif self._context.connection is not None:
+            self._context.connection.write_begun(info.written)
 
     def _written(self, key: int, done: Pending[None]) -> None:
         entry = self._open.get(key)

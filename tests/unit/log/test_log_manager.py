@@ -14,11 +14,12 @@ import pytest
 from kwire.clock import SeededRandom, SystemClock
 from kwire.log.log_config import LogConfig
 from kwire.log.log_directory import LogDirectoryError
+from kwire.log.maintenance import jitter_ms
 from kwire.log.manager import LogManager
 from kwire.log.open_segments import OPEN_MAX
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
-from tests.support.logs import read_all
+from tests.support.logs import NOW_MS, client_batch, read_all
 from tests.support.managed_logs import OTHER_TOPIC_ID, TOPIC_ID, Node, node_with_topic
 
 
@@ -74,6 +75,22 @@ def test_killed_node_recovers() -> None:
     log = manager.get("topic", 0)
     assert log is not None
     assert log.log_end_offset == 3
+
+
+def test_jitter_spreads_the_rolls_and_leaves_every_segment_an_age() -> None:
+    """A segment.jitter.ms above segment.ms rolled a segment an append (Kafka: never)."""
+    node = Node()
+    node.configs["topic"] = LogConfig(segment_ms=3_600_000, segment_jitter_ms=86_400_000)
+    found = set()
+    for partition in range(20):
+        log = node.manager.create("topic", partition, TOPIC_ID)
+        found.add(jitter_ms(log))
+        for delta_ms in range(3):
+            batch = client_batch(timestamp=NOW_MS + delta_ms)
+            log.append_as_leader(batch, leader_epoch=0)
+            node.scheduler.turn()
+        assert log.segments.bases == [0]
+    assert len(found) > 10
 
 
 def test_log_start_is_kept() -> None:
