@@ -190,6 +190,10 @@ class DynamicConfig:
         """
         return stored.merged(self.static, (self.cluster_default, self.per_broker))
 
+    def usable(self, *, per_broker: bool) -> dict[str, str]:
+        """What is set at one level, as text, without what cannot be used."""
+        return dict(self._usable[1 if per_broker else 0])
+
     def candidate(self, changed: Mapping[str, str], *, per_broker: bool) -> BrokerConfig:
         """What this broker would run with if `changed` were all that is set at one level.
 
