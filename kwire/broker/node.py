@@ -93,7 +93,7 @@ class Node:
         new_executor: Callable[[str], Any] | None = None,
     ) -> None:
         self.config = config
-        self.dynamic_config = DynamicConfig(config)
+        self.dynamic_config = DynamicConfig(config, is_catching_up=True)
         self.loop = loop
         self.clock: Clock = clock or SystemClock()
         self.random: Random = random or SystemRandom()
@@ -273,6 +273,8 @@ class Node:
         await self._done(self.metadata.start(), "an active controller", limit_ms)
         if self.config.is_broker:
             await self._start_broker()
+        else:
+            self.dynamic_config.caught_up()
 
     async def _start_broker(self) -> None:
         """Register, catch up with the metadata, load the logs, serve."""
@@ -280,6 +282,7 @@ class Node:
         self.lifecycle.start()
         limit_ms = self.config["initial.broker.registration.timeout.ms"]
         await self._done(self.lifecycle.caught_up, "the registration of this broker", limit_ms)
+        self.dynamic_config.caught_up()
         await self._load_logs()
         self.replication.start()
         self.lifecycle.ready_to_serve()

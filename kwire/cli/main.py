@@ -67,6 +67,9 @@ _WITH_VALUE = {
 }
 
 
+_OTHERS = ("--help", "--ephemeral", "--env", "--brokers", "--feature", "-o")
+
+
 def parse_serve(arguments: list[str]) -> ServeArguments:
     """The arguments behind `kwire serve`; UsageError names the one that is wrong."""
     result = ServeArguments()
@@ -92,10 +95,19 @@ def parse_serve(arguments: list[str]) -> ServeArguments:
         elif name.startswith("-o") and len(name) > 2:
             _override(result, f"{name[2:]}={value}")
         else:
-            raise UsageError(f"unknown argument {name} of kwire serve; see kwire serve --help")
+            raise UsageError(f"unknown argument {name} of kwire serve; {_hint(name)}")
     if result.ephemeral and result.data_dir is not None:
         raise UsageError("--data-dir and --ephemeral exclude each other")
     return result
+
+
+def _hint(name: str) -> str:
+    """What was meant, perhaps."""
+    from difflib import get_close_matches
+
+    known = [*_WITH_VALUE, *_OTHERS]
+    near = get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]}?" if near else "see kwire serve --help"
 
 
 def _next(name: str, rest: list[str]) -> str:

@@ -22,6 +22,7 @@ from kwire.config.developer import DEVELOPER_SETTINGS
 from kwire.config.errors import ConfigError
 from kwire.config.listeners import Listener
 from kwire.config.providers import is_provider_setting, resolve_settings
+from kwire.config.usable import range_missed
 from kwire.config.values import Value, to_text
 
 LISTENER_PREFIX = "listener.name."
@@ -166,6 +167,13 @@ class BrokerConfig(Mapping[str, Any]):
             if name in self.as_set:
                 told = f"Invalid value {shown} for configuration {name}"
             raise ConfigError(f"{told}; accepted: {definition.accepts}") from None
+        works = range_missed(definition.name, value)
+        if works is not None:
+            default = to_text(definition.default)
+            self.warnings.append(
+                f"{name}={shown} cannot be used; accepted: {works}; {default} is used"
+            )
+            value = definition.default
         self._values[name] = value
         if name != definition.name or value != definition.default:
             if definition.support == "refused" and (name, value) != (
