@@ -18,6 +18,7 @@ from kwire.config.providers import is_provider_setting, resolve_stored
 from kwire.config.requirements import check_requirements, for_people
 from kwire.config.usable import range_missed
 from kwire.config.values import Value
+from kwire.kept_errors import kept
 
 SHOWN_CHARACTERS = 200
 Levels = tuple[Mapping[str, str], Mapping[str, str]]
@@ -137,7 +138,7 @@ def _broken(static: BrokerConfig, levels: Levels) -> ConfigError | None:
     try:
         check_requirements(static.with_texts(merged(static, levels)))
     except ConfigError as error:
-        return error
+        return kept(error)
     return None
 
 
