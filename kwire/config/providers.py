@@ -26,9 +26,8 @@ from typing import NamedTuple, Protocol
 
 from kwire.config.errors import ConfigError
 from kwire.config.properties import MAX_FILE_BYTES, parse_properties
+from kwire.config.provider_settings import PREFIX, PROVIDERS, has_providers, is_provider_setting
 
-PROVIDERS = "config.providers"
-PREFIX = "config.providers."
 ALLOWED_PATHS = "allowed.paths"
 ALLOWLIST_PATTERN = "allowlist.pattern"
 FILE_CLASS = "org.apache.kafka.common.config.provider.FileConfigProvider"
@@ -227,11 +226,6 @@ _CLASS_SUFFIX = ".class"
 _PARAMETER = ".param."
 
 
-def is_provider_setting(name: str) -> bool:
-    """Whether a setting is `config.providers` or belongs to it."""
-    return name == PROVIDERS or name.startswith(PREFIX)
-
-
 class Providers:
     """The providers that `settings` list, by their names. ProviderError for one that cannot be."""
 
@@ -301,7 +295,7 @@ class Resolved(NamedTuple):
 def resolve_settings(settings: Mapping[str, str]) -> Resolved:
     """What a node is started with; ConfigError in one line that names the setting."""
     texts = dict(settings)
-    if not texts.get(PROVIDERS):
+    if not has_providers(texts):
         return Resolved(texts, {}, [])
     try:
         providers = Providers(texts)
@@ -382,10 +376,8 @@ def resolve_stored(static: Mapping[str, str], levels: Levels) -> StoredLevels:
     """
     settings = {**static, **levels[0], **levels[1]}
     refused: list[tuple[int, str, str]] = []
-    if not settings.get(PROVIDERS):
-        return StoredLevels(levels, ({}, {}), refused)
     providers = Providers({})
-    for name in settings[PROVIDERS].split(","):
+    for name in settings.get(PROVIDERS, "").split(","):
         try:
             providers.add(name, settings)
         except ProviderError as error:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from kwire.config.broker_config import BrokerConfig, definition_of, synonyms_of
 from kwire.config.definitions import BROKER, ConfigDefinition
 from kwire.config.errors import ConfigError
-from kwire.config.providers import is_provider_setting, resolve_stored
+from kwire.config.provider_settings import has_providers, is_provider_setting
 from kwire.config.requirements import check_requirements, for_people
 from kwire.config.usable import range_missed
 from kwire.config.values import Value
@@ -75,6 +75,10 @@ def resolved_levels(static: BrokerConfig, levels: Levels) -> tuple[Levels, list[
 
     What they gave is not told: it may be a secret.
     """
+    if not has_providers(static.texts, *levels):
+        return usable_levels(static, levels)
+    from kwire.config.providers import resolve_stored
+
     resolved = resolve_stored(static.texts, levels)
     usable, faults = usable_levels(static, resolved.texts)
     owners = _owners(static)

@@ -20,7 +20,7 @@ from kwire.config.definitions import BROKER, ConfigDefinition
 from kwire.config.dynamic import DynamicConfig
 from kwire.config.errors import ConfigError
 from kwire.config.listener_requirements import protocol_map
-from kwire.config.providers import resolve_change
+from kwire.config.provider_settings import has_providers, is_provider_setting
 from kwire.config.requirements import check_requirements
 from kwire.config.values import parse
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -60,7 +60,7 @@ def validate_broker_configs(
     text, INVALID_CONFIG for what is not built. Unknown names pass, as in Kafka.
     """
     try:
-        changed, as_set, _ = resolve_change(changed)
+        changed, as_set = _resolved(changed)
         _check_names(list(changed))
         _check_types(changed, as_set)
         if not per_broker:
@@ -71,6 +71,19 @@ def validate_broker_configs(
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
     _check_built(candidate, changed)
+
+
+def _resolved(changed: Mapping[str, str]) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """What config providers make of it without their own settings; the texts that are others now.
+
+    Kafka takes any list of names for `config.providers`.
+    """
+    if not has_providers(changed):
+        return {n: text for n, text in changed.items() if not is_provider_setting(n)}, {}
+    from kwire.config.providers import resolve_change
+
+    texts, as_set, _ = resolve_change(changed)
+    return texts, as_set
 
 
 def _check_names(names: list[str]) -> None:
