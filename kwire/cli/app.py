@@ -131,7 +131,16 @@ def configs(
         raise typer.BadParameter(f"{scope}: not one of {', '.join(tables.SCOPES)}")
     if not rows:
         raise ClientError(f"no {scope} config has {' or '.join(names or [])} in its name; --scope?")
-    columns = ("config", "type", "default", "accepts", "changes", "support", "note")
+    columns = (
+        "config",
+        "type",
+        "default",
+        "accepts",
+        "changes",
+        "support",
+        "note",
+        "documentation",
+    )
     output.table(columns, rows, as_json=as_json)
 
 
