@@ -34,6 +34,7 @@ OUTPUT_BYTES_MAX = 64 * 1024
 REPLY_BYTES_HIGH = 1024 * 1024
 REPLY_BYTES_LOW = 256 * 1024
 CLOSE_S = 10.0
+UNREPLIED_WRITES_KEPT = 32
 PRODUCE_KEY = 0
 
 Parts = Sequence[Any]  # buffers and, until a reply is sent, FileSlices
@@ -83,7 +84,9 @@ class BrokerConnection(FrameConnection):
         self._queue: deque[bytes] = deque()
         self._queued_bytes = 0
         self._blocking: _Slot | None = None
-        self._writes: dict[Pending[None], None] = {}  # of those without a reply, under way
+        self.unreplied_writes: list[Pending[None]] = []
+        """Of requests without a reply, as long as they are under way and somewhat longer."""
+        self._awaited_writes = 0
         self._output: list[Any] = []
         self._output_bytes = 0
         self.sends_files = False
@@ -135,7 +138,6 @@ class BrokerConnection(FrameConnection):
         self._run_received_produces()
         self._closed = True
         slots, self._slots = self._slots, deque()
-        self._writes.clear()
         promised = self._blocking if self._is_promised() else None
         if promised is None:
             self._queue.clear()
@@ -208,6 +210,8 @@ class BrokerConnection(FrameConnection):
         self.last_active_s = self.node.loop.time()
         if self._output:
             self._send_output()
+        if len(self.unreplied_writes) > UNREPLIED_WRITES_KEPT:
+            self.unreplied_writes = [w for w in self.unreplied_writes if not w.done]
 
     def frame_refused(self, reason: str) -> None:
         self._refusal = reason
@@ -234,8 +238,7 @@ class BrokerConnection(FrameConnection):
         except MalformedError as error:
             self._refuse(str(error))
             return
-        if route.waits_for_writes and (self._slots or self._writes):
-            self._hold_back(body)
+        if route.waits_for_writes and self._is_held_back(body):
             return
         context = RequestContext(self.node, self, api_key, version, correlation_id, client_id)
         try:
@@ -293,38 +296,38 @@ class BrokerConnection(FrameConnection):
             self._blocking = None
             if self._queue or self._refusal is not None or self._reading_paused:
                 self._run_queue()
-        else:
+        elif self._blocking is _WRITES:
             self._writes_seen()
         if self._ended:
             self._end_if_answered()
 
-    def _hold_back(self, body: memoryview) -> None:
-        """Start this request when all that was written before it can be seen."""
+    def _is_held_back(self, body: memoryview) -> bool:
+        """Whether this request starts later: when all that was written before it can be seen."""
+        if not self._slots and not self.unreplied_writes:
+            return False
+        writes, self.unreplied_writes = self.unreplied_writes, []
+        under_way = [written for written in writes if not written.done]
+        if not self._slots and not under_way:
+            return False
         self._blocking = _WRITES
         self._queue.appendleft(bytes(body))
         self._queued_bytes += len(body)
-        self._adjust_reading()
-
-    def _writes_seen(self) -> None:
-        """A write has ended: maybe it was the last that the next request waits for."""
-        if self._blocking is _WRITES and not self._slots and not self._writes:
-            self._blocking = None
-            self._run_queue()
-
-    def write_begun(self, written: Pending[None]) -> None:
-        """A request without a reply has appended; `written` tells when that can be seen."""
-        if written not in self._writes and not self._closed:
-            self._writes[written] = None
+        self._awaited_writes = len(under_way)
+        for written in under_way:
             written.add_done_callback(self._write_ended)
+        self._adjust_reading()
+        return True
 
     def _write_ended(self, written: Pending[None]) -> None:
-        if written not in self._writes:
-            return  # the connection is gone
-        del self._writes[written]
-        if written.error() is not None:
-            self._refuse("a Produce without acks could not be written")
-        else:
+        self._awaited_writes -= 1
+        if self._blocking is _WRITES:
             self._writes_seen()
+
+    def _writes_seen(self) -> None:
+        """Maybe that was the last that the next request waits for."""
+        if not self._slots and not self._awaited_writes:
+            self._blocking = None
+            self._run_queue()
 
     def effects_done(self, context: RequestContext) -> None:
         """See RequestContext.let_next_start."""

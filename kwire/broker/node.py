@@ -19,6 +19,7 @@ from kwire.broker.connection_limits import ConnectionLimits
 from kwire.broker.context import RequestContext
 from kwire.broker.controller_channel import ControllerChannel
 from kwire.broker.coordinators import Coordinators
+from kwire.broker.cordoning import Cordoning
 from kwire.broker.dispatch import Dispatcher
 from kwire.broker.fetch_sessions import FetchSessionCache
 from kwire.broker.host_name import reachable_name
@@ -92,7 +93,7 @@ class Node:
         new_executor: Callable[[str], Any] | None = None,
     ) -> None:
         self.config = config
-        self.dynamic_config = DynamicConfig(config)
+        self.dynamic_config = DynamicConfig(config, is_catching_up=True)
         self.loop = loop
         self.clock: Clock = clock or SystemClock()
         self.random: Random = random or SystemRandom()
@@ -126,6 +127,12 @@ class Node:
         ask_timeout_ms = max(1000, config["broker.session.timeout.ms"])
         self.controller_channel = ControllerChannel(self, ask_timeout_ms)
         self.lifecycle = self._make_lifecycle()
+        self.cordoning = Cordoning(
+            self.dynamic_config,
+            self.log_manager,
+            lambda: self.image.features.metadata_version.cordoned_log_dirs,
+            self.lifecycle.directories_changed,
+        )
         self.replication = Replication(self)
         self.log_directories = LogDirectories(self)
         self.replica_selector = selector(
@@ -190,6 +197,7 @@ class Node:
             self.fatal,
             self.config["controller.quorum.fetch.timeout.ms"],
             waits_for_logs=True,
+            cordoned=lambda: self.cordoning.reported(),
         )
 
     @property
@@ -265,6 +273,8 @@ class Node:
         await self._done(self.metadata.start(), "an active controller", limit_ms)
         if self.config.is_broker:
             await self._start_broker()
+        else:
+            self.dynamic_config.caught_up()
 
     async def _start_broker(self) -> None:
         """Register, catch up with the metadata, load the logs, serve."""
@@ -272,6 +282,7 @@ class Node:
         self.lifecycle.start()
         limit_ms = self.config["initial.broker.registration.timeout.ms"]
         await self._done(self.lifecycle.caught_up, "the registration of this broker", limit_ms)
+        self.dynamic_config.caught_up()
         await self._load_logs()
         self.replication.start()
         self.lifecycle.ready_to_serve()

@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from kwire.broker.context import RequestContext
+from kwire.broker.dead_processes import DeadProcesses
 from kwire.config.listeners import Listener
 from kwire.kraft import settings
 from kwire.kraft.controller.context import ControllerContext
@@ -44,6 +46,7 @@ class MetadataQuorum:
         self.publisher = ImagePublisher()
         self.driver: Any = None
         self._peers: PeerNetwork | None = None
+        self._dead_processes: DeadProcesses | None = None
         self._leader_listeners: list[Callable[[], None]] = []
 
     def on_leader_change(self, listener: Callable[[], None]) -> None:
@@ -257,6 +260,19 @@ class MetadataQuorum:
         self.driver.add_listener(self.publisher)
         self.driver.snapshotter.source = self.publisher
         self.publisher.add(self._publish)
+        if config.is_controller and config["kwire.dead.process.detection.enable"]:
+            self._watch_processes(self._peers)
+
+    def _watch_processes(self, peers: PeerNetwork) -> None:
+        node = self._node
+        watch = DeadProcesses(node.loop, self.driver, peers, node.listener_name)
+        self.publisher.add(watch.published)
+        self._dead_processes = watch
+
+    def heard(self, context: RequestContext, request: Any) -> None:
+        """The active controller has accepted a broker's heartbeat."""
+        if self._dead_processes is not None and context.connection is not None:
+            self._dead_processes.heard(context.connection, request.broker_id, request.broker_epoch)
 
     def _controller(self) -> Controller:
         node = self._node
@@ -331,6 +347,8 @@ class MetadataQuorum:
         """Resign, tell the other voters, close the metadata log; done when it is closed."""
         if self.driver is None:
             return Pending.completed(None)
+        if self._dead_processes is not None:
+            self._dead_processes.close()
         stopped: Pending[None] = self.driver.stop()
         stopped.add_done_callback(lambda _: self._peers.close() if self._peers else None)
         return stopped

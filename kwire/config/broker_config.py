@@ -22,6 +22,7 @@ from kwire.config.developer import DEVELOPER_SETTINGS
 from kwire.config.errors import ConfigError
 from kwire.config.listeners import Listener
 from kwire.config.providers import is_provider_setting, resolve_settings
+from kwire.config.usable import range_missed
 from kwire.config.values import Value, to_text
 
 LISTENER_PREFIX = "listener.name."
@@ -91,11 +92,11 @@ class BrokerConfig(Mapping[str, Any]):
             del texts["node.id"], sources["node.id"]
         texts, as_set, notes = resolve_settings(texts)
         config = cls(texts, sources, developer)
+        config.as_set = as_set
+        config.warnings += notes
         config.cluster_id = environment_settings.cluster_id_of(
             environment or {}, container=container
         )
-        config.as_set = as_set
-        config.warnings += notes
         for name, text in texts.items():
             try:
                 config._admit(name, text)
@@ -106,20 +107,6 @@ class BrokerConfig(Mapping[str, Any]):
         config._warn_of_unknown({key: var for key, (_, var) in from_environment.items()})
         config._check_together()
         return config
-
-    def _warn_of_unknown(self, variables: Mapping[str, str]) -> None:
-        """One line a source; `variables` are the settings of the environment by name."""
-        for source in (Source.PROPERTIES, Source.ENVIRONMENT):
-            unknown = [name for name in self._unknown if self._sources[name] is source]
-            if not unknown:
-                continue
-            shown = [
-                _told(name, variables if source is Source.ENVIRONMENT else {}) for name in unknown
-            ]
-            verb = "is no setting" if len(unknown) == 1 else "are no settings"
-            self.warnings.append(
-                f"{names.listed(shown)} {verb} of Kafka's brokers or of kwire: without effect"
-            )
 
     def with_texts(self, texts: dict[str, str]) -> BrokerConfig:
         """This configuration with `texts` as what is set; ConfigError for a malformed one.
@@ -139,6 +126,20 @@ class BrokerConfig(Mapping[str, Any]):
             if definition is not None and definition.name == name:
                 result._values[name] = definition.parse(text)
         return result
+
+    def _warn_of_unknown(self, variables: Mapping[str, str]) -> None:
+        """One line a source; `variables` are the settings of the environment by name."""
+        for source in (Source.PROPERTIES, Source.ENVIRONMENT):
+            unknown = [name for name in self._unknown if self._sources[name] is source]
+            if not unknown:
+                continue
+            shown = [
+                _told(name, variables if source is Source.ENVIRONMENT else {}) for name in unknown
+            ]
+            verb = "is no setting" if len(unknown) == 1 else "are no settings"
+            self.warnings.append(
+                f"{names.listed(shown)} {verb} of Kafka's brokers or of kwire: without effect"
+            )
 
     def _admit(self, name: str, text: str) -> None:
         definition = definition_of(name)
@@ -166,6 +167,13 @@ class BrokerConfig(Mapping[str, Any]):
             if name in self.as_set:
                 told = f"Invalid value {shown} for configuration {name}"
             raise ConfigError(f"{told}; accepted: {definition.accepts}") from None
+        works = range_missed(definition.name, value)
+        if works is not None:
+            default = to_text(definition.default)
+            self.warnings.append(
+                f"{name}={shown} cannot be used; accepted: {works}; {default} is used"
+            )
+            value = definition.default
         self._values[name] = value
         if name != definition.name or value != definition.default:
             if definition.support == "refused" and (name, value) != (

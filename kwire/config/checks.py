@@ -138,6 +138,11 @@ def _replicas(name: str, argument: str, value: Value) -> None:
     )
 
 
+def is_number(text: str) -> bool:
+    """Whether a text is digits, and no more of them than a port or a node's id has."""
+    return text.isdecimal() and text.isascii() and len(text) <= 10
+
+
 def split_host_port(text: str) -> tuple[str, int] | None:
     """`host:port`, `[::1]:port` or `NAME://host:port` -> (host, port), else None."""
     _, _, address = text.rpartition("//")
@@ -146,7 +151,7 @@ def split_host_port(text: str) -> tuple[str, int] | None:
         host = host[1:-1]
     elif ":" in host:
         return None
-    if not colon or not host or not (port.isdecimal() and port.isascii()):
+    if not colon or not host or not is_number(port):
         return None
     return host, int(port)
 
@@ -165,7 +170,7 @@ def _voters(name: str, argument: str, value: Value) -> None:
     assert isinstance(value, list)
     for entry in value:
         voter, at, address = entry.partition("@")
-        if not (at and voter.isdecimal() and voter.isascii() and split_host_port(address)):
+        if not (at and is_number(voter) and split_host_port(address)):
             raise ConfigError(
                 f"Invalid configuration value for {name}. Each entry should be in the form "
                 "`{id}@{host}:{port}`."
@@ -207,7 +212,8 @@ def duration_ms(text: str) -> int | None:
     import re
 
     match = re.fullmatch(
-        r"([+-]?)P(?:([+-]?\d+)D)?(T(?:([+-]?\d+)H)?(?:([+-]?\d+)M)?(?:([+-]?\d+(?:\.\d{0,9})?)S)?)?",
+        r"([+-]?)P(?:([+-]?\d{1,19})D)?(T(?:([+-]?\d{1,19})H)?(?:([+-]?\d{1,19})M)?"
+        r"(?:([+-]?\d{1,19}(?:\.\d{0,9})?)S)?)?",
         text,
         re.IGNORECASE | re.ASCII,
     )
@@ -221,7 +227,7 @@ def duration_ms(text: str) -> int | None:
         + int(float(seconds or 0) * 1000)
     )
     total = -total if sign == "-" else total
-    return total if total >= 0 else None
+    return total if 0 <= total // 1000 < 1 << 63 else None
 
 
 def _offset_reset(name: str, argument: str, value: Value) -> None:

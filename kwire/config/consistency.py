@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kwire.config import listeners as listeners_module
 from kwire.config.errors import ConfigError
-from kwire.config.requirements import ADDRESS_LIMITS, REQUIREMENT, check_requirements
+from kwire.config.requirements import ADDRESS_LIMITS, check_requirements, for_people
 from kwire.config.values import to_text
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 ANONYMOUS = "User:ANONYMOUS"
 # Where Kafka only says what its Java stumbled over: the setting that is meant.
 NAMELESS = {
-    "/ by zero": "log.cleaner.threads",
     "For input string": ADDRESS_LIMITS,
     "The provided listener name is null or empty string": "inter.broker.listener.name",
 }
@@ -44,7 +43,7 @@ def _check_requirements(config: BrokerConfig) -> None:
     try:
         check_requirements(config)
     except ConfigError as error:
-        text = str(error).removeprefix(REQUIREMENT)
+        text = for_people(error)
         name = NAMELESS.get(text.partition(":")[0])
         if name is not None:
             text = f"Invalid value {to_text(config[name])} for configuration {name}: {text}"

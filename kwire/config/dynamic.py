@@ -16,7 +16,7 @@ from kwire.config import stored
 from kwire.config.broker_config import BrokerConfig, definition_of
 from kwire.config.definitions import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigTable
 from kwire.config.topics import apply_overrides, topic_defaults
-from kwire.config.values import Value
+from kwire.config.values import Value, to_text
 
 RESOURCE_TOPIC = 2
 RESOURCE_BROKER = 4
@@ -46,8 +46,16 @@ Listener = Callable[[dict[str, Value]], None]
 class DynamicConfig:
     """Effective broker values, kept up to date by `update`; listeners hear of what changed."""
 
-    def __init__(self, config: BrokerConfig, image_configs: ImageConfigs | None = None) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        image_configs: ImageConfigs | None = None,
+        *,
+        is_catching_up: bool = False,
+    ) -> None:
         self.static = config
+        # Old metadata are not worth a line: what counts is what is there in the end.
+        self._is_catching_up = is_catching_up
         self.per_broker: dict[str, str] = {}
         self.cluster_default: dict[str, str] = {}
         self._effective: dict[str, Value] = {}
@@ -115,14 +123,18 @@ class DynamicConfig:
         texts = self.configs.get((resource_type, resource))
         if table is None or not texts:
             return []
-        values = self._fallbacks(resource_type)
         owner = f"{_OWNERS[resource_type]} {resource}"
         found = (
-            stored.fault(owner, table[name], text, values.get(name, table[name].default))
-            for name, text in texts.items()
-            if name in table
+            stored.fault(owner, table[name], text) for name, text in texts.items() if name in table
         )
-        return [fault for fault in found if fault is not None]
+        faults = [fault for fault in found if fault is not None]
+        if not faults:
+            return faults
+        values = self._fallbacks(resource_type)
+        return [
+            fault._replace(instead=to_text(values.get(fault.name, table[fault.name].default)) or "")
+            for fault in faults
+        ]
 
     def _fallbacks(self, resource_type: int) -> Mapping[str, Value]:
         if resource_type == RESOURCE_TOPIC:
@@ -136,7 +148,14 @@ class DynamicConfig:
         if faults:
             self._faults[key] = faults
         for fault in faults:
-            if fault not in known:
+            if fault not in known and not self._is_catching_up:
+                logger.error("%s", fault)
+
+    def caught_up(self) -> None:
+        """The metadata are as new as they get: name what of them cannot be used, from now on."""
+        self._is_catching_up = False
+        for faults in self._faults.values():
+            for fault in faults:
                 logger.error("%s", fault)
 
     def _log_without_effect(self, resources: Iterable[tuple[int, str]]) -> None:

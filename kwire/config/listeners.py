@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kwire.config.checks import split_host_port
+from kwire.config.checks import is_number, split_host_port
 from kwire.config.errors import ConfigError
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -72,7 +72,7 @@ def _parse_listener(setting: str, entry: str, protocols: dict[str, str]) -> List
         host = host[1:-1]
     elif ":" in host:
         separator = ""
-    if not (separator and colon and port_text.isascii() and port_text.isdecimal()):
+    if not (separator and colon and is_number(port_text)):
         raise ConfigError(
             f"Invalid value {entry} for configuration {setting}: "
             "expected NAME://HOST:PORT, such as PLAINTEXT://localhost:9092"

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from kwire.config.broker_config import BrokerConfig
 
 REQUIREMENT = "requirement failed: "
+BY_ZERO = "/ by zero"
 COMPRESSION_IDS = range(5)
 ADDRESS_LIMITS = "max.connections.per.ip.overrides"
-CORDONED = "cordoned.log.dirs"
+CORDONED, ALL_DIRECTORIES = "cordoned.log.dirs", "*"
 # Settings of group protocols: (which, what it must be, than which).
 AT_MOST, AT_LEAST = "less than or equal to", "greater than or equal to"
 
@@ -78,6 +79,12 @@ def check_requirements(config: BrokerConfig) -> None:
         check(config)
 
 
+def for_people(error: ConfigError) -> str:
+    """A requirement that is not met, in words for somebody who runs a node."""
+    text = str(error).removeprefix(REQUIREMENT)
+    return "log.cleaner.threads must be at least 1" if text == BY_ZERO else text
+
+
 def _require(holds: bool, text: str) -> None:
     if not holds:
         raise ConfigError(REQUIREMENT + text)
@@ -87,7 +94,7 @@ def _cleaner(config: BrokerConfig) -> None:
     threads = config["log.cleaner.threads"]
     if threads == 0:
         # Kafka divides by it, and tells its clients just that.
-        raise ConfigError("/ by zero")
+        raise ConfigError(BY_ZERO)
     size_bytes = config["log.cleaner.dedupe.buffer.size"]
     # Java's division: what is left of the megabyte is cut off.
     _require(
@@ -134,7 +141,13 @@ def _first_set(config: BrokerConfig, *names: tuple[str, int]) -> int:
 
 def _cordoned(config: BrokerConfig) -> None:
     cordoned = config[CORDONED]
-    if not cordoned or cordoned == ["*"]:
+    if not config.is_broker:
+        return
+    if ALL_DIRECTORIES in cordoned:
+        _require(
+            len(cordoned) == 1,
+            f"When {CORDONED} is set to {ALL_DIRECTORIES}, it must not contain other values",
+        )
         return
     missing = [entry for entry in cordoned if entry not in config.log_directories]
     _require(

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kwire.config.broker_config import BrokerConfig, definition_of
+from kwire.config.broker_config import BrokerConfig, definition_of, synonyms_of
 from kwire.config.definitions import BROKER, ConfigDefinition
 from kwire.config.errors import ConfigError
-from kwire.config.requirements import REQUIREMENT, check_requirements
-from kwire.config.values import Value, to_text
+from kwire.config.requirements import check_requirements, for_people
+from kwire.config.usable import range_missed
+from kwire.config.values import Value
 
 SHOWN_CHARACTERS = 200
 Levels = tuple[Mapping[str, str], Mapping[str, str]]
@@ -44,35 +45,27 @@ class Unusable(NamedTuple):
 def read(definition: ConfigDefinition, text: str, otherwise: Value) -> Value:
     """The value of a stored text; `otherwise` when this version cannot use it."""
     try:
-        return definition.parse(text)
+        value = definition.parse(text)
     except ConfigError:
         return otherwise
+    return value if range_missed(definition.name, value) is None else otherwise
 
 
-def fault(owner: str, definition: ConfigDefinition, text: str, otherwise: Value) -> Unusable | None:
-    """What is wrong with a stored text; None for nothing."""
+def fault(
+    owner: str, definition: ConfigDefinition, text: str, name: str | None = None
+) -> Unusable | None:
+    """What is wrong with a stored text; None for nothing. `name`: with a listener's prefix."""
+    name = name or definition.name
     try:
-        definition.parse(text)
+        works = range_missed(definition.name, definition.parse(text))
     except ConfigError as error:
-        return _unusable(owner, definition.name, definition, text, error, to_text(otherwise) or "")
+        if definition.sensitive:
+            return Unusable(owner, name, "[hidden]", "it is malformed", definition.accepts)
+        why = str(error)[: 2 * SHOWN_CHARACTERS]
+        return Unusable(owner, name, text, why, definition.accepts)
+    if works is not None:
+        return Unusable(owner, name, text, "nothing works with it", str(works))
     return None
-
-
-def _unusable(
-    owner: str,
-    name: str,
-    definition: ConfigDefinition,
-    text: str,
-    error: ConfigError,
-    instead: str = "",
-) -> Unusable:
-    hidden = definition.sensitive
-    why = (
-        "it is malformed"
-        if hidden
-        else str(error).removeprefix(REQUIREMENT)[: SHOWN_CHARACTERS * 2]
-    )
-    return Unusable(owner, name, "[hidden]" if hidden else text, why, definition.accepts, instead)
 
 
 def usable_levels(static: BrokerConfig, levels: Levels) -> tuple[Levels, list[Unusable]]:
@@ -90,8 +83,8 @@ def usable_levels(static: BrokerConfig, levels: Levels) -> tuple[Levels, list[Un
             else:
                 faults.append(found)
     if _broken(static, (kept[0], kept[1])) is not None:
-        kept, refused = _together(static, (kept[0], kept[1]))
-        faults += refused
+        together = _Together(static, (kept[0], kept[1]))
+        return together.kept, faults + together.faults()
     return (kept[0], kept[1]), faults
 
 
@@ -103,15 +96,12 @@ def _alone(owner: str, name: str, text: str, *, per_broker: bool) -> Unusable | 
     definition = definition_of(name)
     if definition is None or definition.name not in BROKER:
         return None
+    shown = "[hidden]" if definition.sensitive else text
     if name == definition.name and definition.update_mode == "read-only":
-        return Unusable(owner, name, text, "it can only be set where the node is started", "")
+        return Unusable(owner, name, shown, "it can only be set where the node is started", "")
     if name == definition.name and definition.update_mode == "per-broker" and not per_broker:
-        return Unusable(owner, name, text, "it can only be set for a single broker", "")
-    try:
-        definition.parse(text)
-    except ConfigError as error:
-        return _unusable(owner, name, definition, text, error)
-    return None
+        return Unusable(owner, name, shown, "it can only be set for a single broker", "")
+    return fault(owner, definition, text, name)
 
 
 def _broken(static: BrokerConfig, levels: Levels) -> ConfigError | None:
@@ -122,31 +112,50 @@ def _broken(static: BrokerConfig, levels: Levels) -> ConfigError | None:
     return None
 
 
-def _together(static: BrokerConfig, levels: Levels) -> tuple[list[dict[str, str]], list[Unusable]]:
-    """As many of the settings as go together, taken up one after the other."""
-    kept: list[dict[str, str]] = [{}, {}]
-    waiting = [(number, name) for number in (0, 1) for name in levels[number]]
-    reasons: dict[tuple[int, str], ConfigError] = {}
-    grows = True
-    while grows:
-        grows = False
-        for number, name in list(waiting):
-            kept[number][name] = levels[number][name]
-            error = _broken(static, (kept[0], kept[1]))
-            if error is None:
-                waiting.remove((number, name))
-                grows = True
-            else:
-                del kept[number][name]
-                reasons[number, name] = error
-    owners = _owners(static)
-    faults = []
-    for number, name in waiting:
-        definition = definition_of(name)
-        assert definition is not None
-        text = levels[number][name]
-        faults.append(_unusable(owners[number], name, definition, text, reasons[number, name]))
-    return kept, faults
+class _Together:
+    """As many of the settings as go together: taken up in blocks, halved where one does not fit."""
+
+    def __init__(self, static: BrokerConfig, levels: Levels) -> None:
+        self.kept: tuple[dict[str, str], dict[str, str]] = ({}, {})
+        self._static = static
+        self._levels = levels
+        self._reasons: dict[tuple[int, str], ConfigError] = {}
+        waiting = [(number, name) for number in (0, 1) for name in levels[number]]
+        count = len(waiting) + 1
+        while len(waiting) < count:
+            # What was taken up since may make room for others.
+            count = len(waiting)
+            waiting = self._take(waiting)
+        self.left = waiting
+
+    def _take(self, block: list[tuple[int, str]]) -> list[tuple[int, str]]:
+        """Those of the block that do not go together with what is kept."""
+        if not block:
+            return []
+        for number, name in block:
+            self.kept[number][name] = self._levels[number][name]
+        error = _broken(self._static, self.kept)
+        if error is None:
+            return []
+        for number, name in block:
+            del self.kept[number][name]
+        if len(block) == 1:
+            self._reasons[block[0]] = error
+            return block
+        middle = len(block) // 2
+        return self._take(block[:middle]) + self._take(block[middle:])
+
+    def faults(self) -> list[Unusable]:
+        owners = _owners(self._static)
+        result = []
+        for number, name in self.left:
+            definition = definition_of(name)
+            assert definition is not None
+            text = self._levels[number][name]
+            error = self._reasons[number, name]
+            shown = "[hidden]" if definition.sensitive else text
+            result.append(Unusable(owners[number], name, shown, for_people(error), ""))
+        return result
 
 
 def merged(static: BrokerConfig, levels: Levels) -> dict[str, str]:
@@ -155,8 +164,6 @@ def merged(static: BrokerConfig, levels: Levels) -> dict[str, str]:
     A dynamic setting takes the static ones it is a synonym of out of effect: with a dynamic
     `log.retention.ms`, `log.retention.hours` has its default (measured on Kafka 4.4).
     """
-    from kwire.config.broker_config import synonyms_of
-
     texts = dict(static.texts)
     for level in levels:
         for name, text in level.items():

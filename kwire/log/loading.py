@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from kwire.kept_errors import kept
 from kwire.log.checkpointing import moved_start, recovery_point
 from kwire.log.checkpoints import CLEANER_POINTS, LOG_STARTS, RECOVERY_POINTS
 from kwire.log.directory_files import PARTITION_METADATA, parse_partition_metadata
@@ -63,7 +64,7 @@ class Opening:
                 self._directory, self._path, self._key, self._topic_id
             )
         except (KafkaError, OSError) as error:
-            self._error = error
+            self._error = kept(error)
 
     def finish(self) -> None:
         """Make the log the partition's. Raises LogDirectoryError."""

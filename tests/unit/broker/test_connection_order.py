@@ -110,9 +110,7 @@ def test_what_looks_at_the_log_starts_behind_a_write_that_has_no_reply(
     written: Pending[None] = Pending()
     also_written: Pending[None] = Pending()
     under_test.receive(produce_request(1, acks=0) + produce_request(2, acks=0))
-    for _ in range(2):  # two batches of one write
-        under_test.connection.write_begun(written)
-    under_test.connection.write_begun(also_written)
+    under_test.connection.unreplied_writes += [written, written, also_written]
     under_test.receive(list_offsets_request(3) + produce_request(4))
     assert under_test.started == [1, 2]
     written.complete(None)
@@ -121,21 +119,29 @@ def test_what_looks_at_the_log_starts_behind_a_write_that_has_no_reply(
     assert under_test.started == [1, 2, 3, 4]
 
 
-def test_a_produce_without_acks_that_cannot_be_written_closes(
+def test_a_write_without_reply_that_fails_holds_nothing_back_for_good(
     under_test: ConnectionUnderTest, waiting: Waiting
 ) -> None:
-    """As one that cannot be appended: a failed write is all that its client could be told."""
     waiting.immediate[1] = NO_REPLY
+    waiting.immediate[2] = list_offsets_response()
     written: Pending[None] = Pending()
-    under_test.receive(produce_request(1, acks=0) + produce_request(2))
-    under_test.connection.write_begun(written)
-    under_test.receive(list_offsets_request(3))
+    under_test.receive(produce_request(1, acks=0))
+    under_test.connection.unreplied_writes.append(written)
+    under_test.receive(list_offsets_request(2))
+    assert under_test.started == [1]
     written.fail(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
-    assert not under_test.transport.closed
-    waiting.complete(2, produce_response())
     assert under_test.answered() == [2]
-    assert under_test.transport.closed
-    assert under_test.started == [1, 2]
+
+
+def test_writes_that_have_ended_are_forgotten(
+    under_test: ConnectionUnderTest, waiting: Waiting
+) -> None:
+    kept = connection_module.UNREPLIED_WRITES_KEPT
+    for number in range(1, 10 * kept):
+        waiting.immediate[number] = NO_REPLY
+        under_test.connection.unreplied_writes.append(Pending.completed(None))
+        under_test.receive(produce_request(number, acks=0))
+        assert len(under_test.connection.unreplied_writes) <= kept
 
 
 def test_a_connection_that_closes_while_a_request_waits_for_a_write(
@@ -144,7 +150,7 @@ def test_a_connection_that_closes_while_a_request_waits_for_a_write(
     waiting.immediate[1] = waiting.immediate[3] = NO_REPLY
     written: Pending[None] = Pending()
     under_test.receive(produce_request(1, acks=0))
-    under_test.connection.write_begun(written)
+    under_test.connection.unreplied_writes.append(written)
     under_test.receive(list_offsets_request(2) + produce_request(3, acks=0))
     under_test.connection.connection_lost(None)
     assert under_test.started == [1, 3]

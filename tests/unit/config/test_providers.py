@@ -93,13 +93,19 @@ def test_a_warning_does_not_tell_what_a_provider_gave(monkeypatch: pytest.Monkey
     monkeypatch.setenv("SECRET", SECRET)
     monkeypatch.setenv("THREADS", "17")
     config = BrokerConfig.load(
-        {**PROVIDERS, "num.io.threads": "${env:THREADS}", "broker.rack": "${env:SECRET}${env:NO}"}
+        {
+            **PROVIDERS,
+            "num.io.threads": "${env:THREADS}",
+            "broker.rack": "${env:SECRET}${env:NO}",
+            "of.an.application": "${env:SECRET}",
+        }
     )
     assert config["num.io.threads"] == 17
     assert config["broker.rack"] == f"{SECRET}${{env:NO}}"
     warned = "\n".join(config.warnings)
     assert "num.io.threads=${env:THREADS} is accepted without effect" in warned
     assert "broker.rack keeps ${env:NO}: no config provider knows a value" in warned
+    assert "of.an.application is no setting" in warned
     assert SECRET not in warned
     assert "17" not in warned
 

@@ -38,7 +38,6 @@ GROUPS_WITHOUT_EFFECT = ("group.share.", "group.streams.", "share.", "streams.",
 # Read already, without the effect that Kafka's has.
 READ_WITHOUT_EFFECT = {
     "authorizer.class.name": "read for the answer of APIs that need an authorizer",
-    "cordoned.log.dirs": "checked against the directories by the controller",
     "delegation.token.expiry.check.interval.ms": "the controller expires tokens; none is issued",
     "delegation.token.expiry.time.ms": "the controller expires tokens; none is issued",
     "delegation.token.max.lifetime.ms": "the controller expires tokens; none is issued",
