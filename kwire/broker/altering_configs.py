@@ -27,9 +27,9 @@ from kwire.config.validate import (
     DELETE,
     SET,
     SUBTRACT,
-    apply_operation,
-    validate_broker_configs,
+    apply_broker_operation,
 )
+from kwire.config.validate_broker import validate_broker_configs
 from kwire.config.values import to_text
 from kwire.kraft.controller.loggers import alter_loggers
 from kwire.kraft.controller.results import put_error
@@ -164,7 +164,7 @@ def _incremental_values(context: RequestContext, resource: Any) -> dict[str, str
         if current is None and operation in (APPEND, SUBTRACT):
             definition = definition_of(config.name)
             current = None if definition is None else to_text(definition.default)
-        value = apply_operation(RESOURCE_BROKER, config.name, operation, config.value, current)
+        value = apply_broker_operation(config.name, operation, config.value, current)
         if value is None:
             values.pop(config.name, None)
         else:

@@ -180,7 +180,7 @@ class Producers:
         if known is None:
             known = _Verification(sequence, epoch, supports_epoch_bump, wall_ms)
             self._verifications[producer_id] = known
-        elif known.supports_epoch_bump and epoch > known.epoch:
+        elif epoch > known.epoch:
             known.epoch, known.lowest_sequence = epoch, sequence
         elif epoch == known.epoch and sequence < known.lowest_sequence:
             known.lowest_sequence = sequence
