@@ -11,7 +11,7 @@ SEED ?=
 RUNS ?=
 ARGS ?=
 
-.PHONY: run demo test compat-gate lint format unit stress sim chaos bench differential docs setup setup-test peers clean
+.PHONY: run demo test compat-gate lint format unit stress sim chaos bench differential messages docs setup setup-test peers clean
 
 run: setup
 	$(BIN)/kwire serve --listen 127.0.0.1:9092 $(ARGS)
@@ -93,6 +93,10 @@ differential: setup-test peers
 
 bench: setup-test peers
 	$(BIN)/python bench/run.py $(ARGS)
+
+# The classes of the messages, from their schema.
+messages: setup-test
+	$(BIN)/python tools/generate_messages.py
 
 docs: setup
 	$(BIN)/python tools/generate_docs.py

@@ -28,8 +28,8 @@ from kwire.config.validate import (
     SET,
     SUBTRACT,
     apply_broker_operation,
-    validate_broker_configs,
 )
+from kwire.config.validate_broker import validate_broker_configs
 from kwire.config.values import to_text
 from kwire.kraft.controller.loggers import alter_loggers
 from kwire.kraft.controller.results import put_error

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kwire.broker.allow_all import AllowAll
 from kwire.broker.auto_create import AutoTopicCreation
@@ -19,6 +19,7 @@ from kwire.broker.connection_limits import ConnectionLimits
 from kwire.broker.context import RequestContext
 from kwire.broker.controller_channel import ControllerChannel
 from kwire.broker.coordinators import Coordinators
+from kwire.broker.cordoning import Cordoning
 from kwire.broker.dispatch import Dispatcher
 from kwire.broker.fetch_sessions import FetchSessionCache
 from kwire.broker.host_name import reachable_name
@@ -36,6 +37,7 @@ from kwire.clock import Clock, Random, SystemClock, SystemRandom
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
 from kwire.config.errors import ConfigError
+from kwire.config.listeners import shares_port
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.controller import HANDLED_REQUESTS
 from kwire.kraft.image import MetadataDelta, MetadataImage
@@ -55,6 +57,12 @@ from kwire.protocol.api_keys import API_KEYS, UNBUILT
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.selector import selector
+
+if TYPE_CHECKING:
+    from kwire.broker.controller_registration import ControllerRegistration
+    from kwire.coordinator.group.coordinator import GroupCoordinator
+    from kwire.coordinator.transaction.service import TransactionCoordinator
+    from kwire.coordinator.transaction.verifier import TransactionVerifier
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +93,7 @@ class Node:
         new_executor: Callable[[str], Any] | None = None,
     ) -> None:
         self.config = config
-        self.dynamic_config = DynamicConfig(config)
+        self.dynamic_config = DynamicConfig(config, is_catching_up=True)
         self.loop = loop
         self.clock: Clock = clock or SystemClock()
         self.random: Random = random or SystemRandom()
@@ -119,6 +127,12 @@ class Node:
         ask_timeout_ms = max(1000, config["broker.session.timeout.ms"])
         self.controller_channel = ControllerChannel(self, ask_timeout_ms)
         self.lifecycle = self._make_lifecycle()
+        self.cordoning = Cordoning(
+            self.dynamic_config,
+            self.log_manager,
+            lambda: self.image.features.metadata_version.cordoned_log_dirs,
+            self.lifecycle.directories_changed,
+        )
         self.replication = Replication(self)
         self.log_directories = LogDirectories(self)
         self.replica_selector = selector(
@@ -136,7 +150,7 @@ class Node:
         self._apis: dict[str, list[tuple[int, int, int]]] = {}
         self._follows = False
         self.metadata = MetadataQuorum(self, self._publish)
-        self.controller_registration: Any = None
+        self.controller_registration: ControllerRegistration | None = None
 
     def _make_log_manager(self, files: Any) -> LogManager:
         config = self.config
@@ -183,20 +197,21 @@ class Node:
             self.fatal,
             self.config["controller.quorum.fetch.timeout.ms"],
             waits_for_logs=True,
+            cordoned=lambda: self.cordoning.reported(),
         )
 
     @property
-    def groups(self) -> Any:
+    def groups(self) -> GroupCoordinator:
         """The group coordinator."""
         return self.coordinators.groups
 
     @property
-    def transactions(self) -> Any:
+    def transactions(self) -> TransactionCoordinator:
         """The transaction coordinator."""
         return self.coordinators.transactions
 
     @property
-    def transaction_verifier(self) -> Any:
+    def transaction_verifier(self) -> TransactionVerifier:
         """Asks coordinators about transactional writes."""
         return self.coordinators.verifier
 
@@ -258,6 +273,8 @@ class Node:
         await self._done(self.metadata.start(), "an active controller", limit_ms)
         if self.config.is_broker:
             await self._start_broker()
+        else:
+            self.dynamic_config.caught_up()
 
     async def _start_broker(self) -> None:
         """Register, catch up with the metadata, load the logs, serve."""
@@ -265,6 +282,7 @@ class Node:
         self.lifecycle.start()
         limit_ms = self.config["initial.broker.registration.timeout.ms"]
         await self._done(self.lifecycle.caught_up, "the registration of this broker", limit_ms)
+        self.dynamic_config.caught_up()
         await self._load_logs()
         self.replication.start()
         self.lifecycle.ready_to_serve()
@@ -367,7 +385,11 @@ class Node:
             connections_max_idle_ms=config["connections.max.idle.ms"],
         )
         try:
-            await bound.bind(listener.host, listener.port)
+            await bound.bind(
+                listener.host,
+                listener.port,
+                one_family=shares_port(listener, config.listeners()),
+            )
         except OSError as error:
             raise StartError(
                 f"cannot listen on {listener.host or '*'}:{listener.port}: "

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kwire.kept_errors import anew
 from kwire.log import maintenance
 from kwire.log.appending import (
     Marker,
@@ -235,7 +236,7 @@ class AppendingLog(LogBase):
 
     def _check_writable(self) -> None:
         if self.error is not None:
-            raise self.error
+            raise anew(self.error)
         if self.is_closed:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {self.name} is closed")
 
@@ -268,7 +269,7 @@ class AppendingLog(LogBase):
             self._tail.discard(error)
             self._write_failed(error, [])
         if self.error is not None:
-            raise self.error
+            raise anew(self.error)
         return AppendInfo(
             header.base_offset,
             header.base_offset + header.last_offset_delta,
@@ -292,7 +293,7 @@ class AppendingLog(LogBase):
             self._tail.discard(error)
             self._write_failed(error, [])
         if self.error is not None:
-            raise self.error
+            raise anew(self.error)
         first, last = placed[0].header.base_offset, placed[-1].header.last_offset
         return AppendInfo(
             first,

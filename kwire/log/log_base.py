@@ -12,6 +12,7 @@ from collections.abc import Callable
 from zlib import crc32
 
 from kwire.clock import Clock
+from kwire.kept_errors import anew
 from kwire.log.appending import rules_of
 from kwire.log.epochs import LeaderEpochs
 from kwire.log.files import Files, write_atomically
@@ -158,7 +159,7 @@ class LogBase:
         """Write what waits for the end of the loop's turn now."""
         self._tail.write(self.segments.active)
         if self.error is not None:
-            raise self.error
+            raise anew(self.error)
 
     def settle(self) -> None:
         """Finish every append now, with the flush that it waits for: before a change of roles.
@@ -169,7 +170,7 @@ class LogBase:
             self.write_tail()
         if self.log_end_offset < self._written_offset:
             if self.error is not None:
-                raise self.error  # a failed sync is not tried again
+                raise anew(self.error)  # a failed sync is not tried again
             try:
                 self.sync_now()
             except OSError as error:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from kwire.clock import Clock, Random
+from kwire.kept_errors import kept
 from kwire.log import checkpoints
 from kwire.log.checkpointing import CheckpointWrites, high_watermark, moved_start, recovery_point
 from kwire.log.checkpoints import Offsets
@@ -89,6 +90,7 @@ class LogManager:
         # Syncs wait for nothing else: the deletion of a large file may take long.
         syncing = sync_scheduler or self.scheduler
         self.directories = [LogDirectory(path, self.files, syncing, syncs) for path in directories]
+        self.cordoned: Sequence[LogDirectory] = ()
         self._logs: dict[tuple[str, int], PartitionLog] = {}
         self._home: dict[tuple[str, int], LogDirectory] = {}
         self._on_directory_failure = on_directory_failure
@@ -129,7 +131,7 @@ class LogManager:
             raise
 
     def _not_opened(self, directory: LogDirectory, error: OSError) -> None:
-        directory.error = error
+        directory.error = kept(error)
         if all(other.error is not None for other in self.directories):
             why = "not a directory" if isinstance(error, FileExistsError) else error.strerror
             file = f"{directory.path}/{META_PROPERTIES}"
@@ -249,7 +251,7 @@ class LogManager:
                     f"the log of {known.name} belongs to another topic id",
                 )
             return known
-        home = directory or emptiest(self.directories, self._home.values())
+        home = directory or emptiest(self.directories, self._home.values(), self.cordoned)
         if home.error is not None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{home.path} is offline")
         path = f"{home.path}/{topic}-{partition}"
@@ -400,7 +402,7 @@ class LogManager:
         if directory.error is not None:
             return
         logger.error("%s: %s; the log directory is offline", directory.path, error)
-        directory.error = error
+        directory.error = kept(error)
         for log in self.logs_in(directory):
             log.fail(error)
         if self._on_directory_failure is not None:
@@ -440,14 +442,14 @@ class LogManager:
     def _repeat(
         self, name: str, interval_ms: int, task: Callable[[], object], delay_ms: int
     ) -> None:
-        if interval_ms >= 1 << 53:
-            return
+        if interval_ms < 1 << 53:
+            fire = partial(self._fire, name, interval_ms, task)
+            self._timers[name] = self.scheduler.call_later(delay_ms or interval_ms, fire)
 
-        def fire() -> None:
-            self._timers[name] = self.scheduler.call_later(interval_ms, fire)
-            task()
-
-        self._timers[name] = self.scheduler.call_later(delay_ms or interval_ms, fire)
+    def _fire(self, name: str, interval_ms: int, task: Callable[[], object]) -> None:
+        again = partial(self._fire, name, interval_ms, task)
+        self._timers[name] = self.scheduler.call_later(interval_ms, again)
+        task()
 
     def enforce_retention(self) -> None:
         """Delete old segments of all logs."""

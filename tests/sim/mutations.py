@@ -348,6 +348,29 @@ def cleaner_drops_whole_batches(replace: Any) -> None:
     replace(CleaningJob, "_kept", kept)
 
 
+def closed_connection_is_death(replace: Any) -> None:
+    """A process whose connection has closed counts as gone, without a refused dial."""
+    from kwire.network import refusal
+
+    async def dial(loop: Any, address: Any) -> Any:
+        return refusal.Outcome.REFUSED
+
+    replace(refusal, "dial", dial)
+
+
+def unanswered_dial_is_death(replace: Any) -> None:
+    """A dial that nobody answers counts as a refused one."""
+    from kwire.network import refusal
+
+    original = refusal.dial
+
+    async def dial(loop: Any, address: Any) -> Any:
+        outcome = await original(loop, address)
+        return refusal.Outcome.REFUSED if outcome is refusal.Outcome.UNKNOWN else outcome
+
+    replace(refusal, "dial", dial)
+
+
 MUTATIONS: dict[str, Mutation] = {
     mutation.__name__: mutation
     for mutation in (
@@ -379,6 +402,8 @@ MUTATIONS: dict[str, Mutation] = {
         duplicates_not_known,
         old_leader_not_fenced,
         cleaner_drops_whole_batches,
+        closed_connection_is_death,
+        unanswered_dial_is_death,
     )
 }
 
@@ -411,6 +436,8 @@ SEEDS: dict[str, int] = {
     "offsets_lost_at_move": 1,
     "partition_given_before_its_release": 4,
     "cleaner_drops_whole_batches": 4,
+    "closed_connection_is_death": 1,
+    "unanswered_dial_is_death": 8,
 }
 
 
@@ -427,6 +454,7 @@ AIMED: dict[str, Plan] = {
     "unclean_restart_stays_in_sync": Plan(("brokers cut off", "power loss"), groups=()),
     "marker_lost": Plan(("resets",), pause_s=(0.1, 0.5), groups=()),
     "truncation_skipped": Plan(("tail that nobody has",), groups=()),
+    "unanswered_dial_is_death": Plan(("resets", "partition", "isolation"), groups=()),
 }
 """Of those that need a rare row of events: the faults that bring it about, or make it step by step
 (`constructed.py`). Their pinned seeds are seeds of these plans."""

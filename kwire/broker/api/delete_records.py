@@ -78,7 +78,7 @@ class _Waiting:
         self._context = context
         self._response = response
         self._open: list[tuple[Any, Partition, int]] = []
-        self._pending: Pending[Any] = Pending(self._forget)
+        self._pending: Pending[Any] = Pending()
         self._deadline: Any = None
         self.moved: list[tuple[str, int]] = []  # partitions
 
@@ -91,6 +91,7 @@ class _Waiting:
         """The response, or a Pending of it."""
         if not self._open:
             return self._response
+        self._pending.set_on_cancel(self._forget)
         for _, partition, _ in self._open:
             partition.on_low_watermark[self._look] = None
             partition.positions_changed()

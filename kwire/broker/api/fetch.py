@@ -176,14 +176,14 @@ class _Fetch:
     def _add_target(self, asked: SessionPartition, refused: ErrorCode | None) -> None:
         node = self._context.node
         name: str | None
-        if self._topic_ids:
+        if isinstance(asked.topic, bytes):
             known = node.image.topics.by_id.get(asked.topic)
             if known is not None:
                 asked.name = known.name
             name = asked.name
             partition = node.replicas.partition_by_id(asked.topic, asked.index)
         else:
-            name = str(asked.topic)
+            name = asked.topic
             partition = node.replicas.partition(name, asked.index)
         target = FetchTarget((asked.topic, asked.index), name, asked)
         self._targets.append(target)

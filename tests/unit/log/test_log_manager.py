@@ -198,6 +198,24 @@ def test_new_logs_go_to_the_emptiest_directory() -> None:
     assert len(node.manager.logs()) == 4
 
 
+def test_new_logs_go_to_cordoned_directories_only_where_there_are_no_others() -> None:
+    node = Node(["/a", "/b", "/c"])
+    a, b, c = node.manager.directories
+    node.manager.cordoned = [a, c]
+    for partition in range(3):
+        node.manager.create("topic", partition, TOPIC_ID)
+    assert len(node.names("/b")) == 3
+    node.manager.cordoned = [a, b, c]
+    node.manager.create("topic", 3, TOPIC_ID)
+    assert node.manager.directory_of("topic", 3) is a, "the controller had placed it before"
+    a.error = OSError("gone")
+    node.manager.create("topic", 4, TOPIC_ID)
+    assert node.manager.directory_of("topic", 4) is b
+    node.manager.cordoned = [b]
+    node.manager.create("topic", 5, TOPIC_ID, directory=b)
+    assert node.manager.directory_of("topic", 5) is b, "the metadata names it"
+
+
 def test_few_sealed_segments_are_open() -> None:
     node = Node()
     node.configs["topic"] = LogConfig(segment_bytes=100)

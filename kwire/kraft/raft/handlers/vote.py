@@ -106,6 +106,8 @@ def handle_response(raft: RaftState, node_id: int, sent: Any, response: Any, now
     # A late answer to a pre-vote must not count as a vote, nor the other way round.
     if isinstance(role, Nominee) and isinstance(role, Prospective) == pre_vote:
         role.tally.record(node_id, partition.vote_granted)
+        if node_id == role.leader_id:
+            raft.hurry = (-1, 0)  # the leader answers: it was a false alarm
     return True
 
 
