@@ -126,13 +126,9 @@ class Node:
         self.peers = self._make_peers()
         ask_timeout_ms = max(1000, config["broker.session.timeout.ms"])
         self.controller_channel = ControllerChannel(self, ask_timeout_ms)
+        self.cordoning = Cordoning(self.dynamic_config, self.log_manager, lambda: self.image)
         self.lifecycle = self._make_lifecycle()
-        self.cordoning = Cordoning(
-            self.dynamic_config,
-            self.log_manager,
-            lambda: self.image.features.metadata_version.cordoned_log_dirs,
-            self.lifecycle.directories_changed,
-        )
+        self.cordoning.on_change = self.lifecycle.directories_changed
         self.replication = Replication(self)
         self.log_directories = LogDirectories(self)
         self.replica_selector = selector(
@@ -197,7 +193,7 @@ class Node:
             self.fatal,
             self.config["controller.quorum.fetch.timeout.ms"],
             waits_for_logs=True,
-            cordoned=lambda: self.cordoning.reported(),
+            cordoned=self.cordoning.reported,
         )
 
     @property

@@ -21,7 +21,7 @@ from kwire.config.definitions import BROKER, KWIRE, ConfigDefinition
 from kwire.config.developer import DEVELOPER_SETTINGS
 from kwire.config.errors import ConfigError
 from kwire.config.listeners import Listener
-from kwire.config.providers import is_provider_setting, resolve_settings
+from kwire.config.provider_settings import has_providers, is_provider_setting
 from kwire.config.usable import range_missed
 from kwire.config.values import Value, to_text
 
@@ -91,7 +91,12 @@ class BrokerConfig(Mapping[str, Any]):
                 sources[name] = source
         if "broker.id" in texts and sources.get("node.id") is Source.DEVELOPER:
             del texts["node.id"], sources["node.id"]
-        texts, as_set, notes = resolve_settings(texts)
+        as_set: dict[str, str] = {}
+        notes: list[str] = []
+        if has_providers(texts):
+            from kwire.config.providers import resolve_settings
+
+            texts, as_set, notes = resolve_settings(texts)
         config = cls(texts, sources, developer)
         config.as_set = as_set
         config.warnings += notes

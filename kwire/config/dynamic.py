@@ -103,7 +103,10 @@ class DynamicConfig:
         per_broker = dict(image_configs.get((RESOURCE_BROKER, str(self.static.node_id)), {}))
         cluster_default = dict(image_configs.get((RESOURCE_BROKER, ""), {}))
         changed: dict[str, Value] = {}
-        if per_broker != self.per_broker or cluster_default != self.cluster_default:
+        is_other = per_broker != self.per_broker or cluster_default != self.cluster_default
+        # What providers give may have changed: a broker's config that is written again is reloaded.
+        is_written = any(resource_type == RESOURCE_BROKER for resource_type, _ in changed_resources)
+        if is_other or (is_written and self._has_placeholders):
             self.per_broker, self.cluster_default = per_broker, cluster_default
             changed = self._take_over()
         for resource_type, resource in changed_resources:
@@ -114,11 +117,17 @@ class DynamicConfig:
                 listener(changed)
         return changed
 
+    @property
+    def _has_placeholders(self) -> bool:
+        levels = (self.cluster_default, self.per_broker)
+        return any("${" in text for level in levels for text in level.values())
+
     def _take_over(self) -> dict[str, Value]:
         """Make the broker's settings effective, those that can be used; what changed by that."""
         before = self._effective
-        levels = (self.cluster_default, self.per_broker)
-        self._usable, faults = stored.usable_levels(self.static, levels)
+        self._usable, faults = stored.resolved_levels(
+            self.static, (self.cluster_default, self.per_broker)
+        )
         self._effective = _parse_known({**self._usable[0], **self._usable[1]})
         self._topic_defaults = topic_defaults(self.effective_value, faults.append)
         self._tell(RESOURCE_BROKER, "", faults)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from kwire.config.broker_config import BrokerConfig, definition_of, synonyms_of
 from kwire.config.definitions import BROKER, ConfigDefinition
 from kwire.config.errors import ConfigError
+from kwire.config.provider_settings import has_providers, is_provider_setting
 from kwire.config.requirements import check_requirements, for_people
 from kwire.config.usable import range_missed
 from kwire.config.values import Value
@@ -67,6 +68,38 @@ def fault(
     if works is not None:
         return Unusable(owner, name, text, "nothing works with it", str(works))
     return None
+
+
+def resolved_levels(static: BrokerConfig, levels: Levels) -> tuple[Levels, list[Unusable]]:
+    """`usable_levels` of what config providers make of the texts.
+
+    What they gave is not told: it may be a secret.
+    """
+    if not has_providers(static.texts, *levels):
+        return usable_levels(static, levels)
+    from kwire.config.providers import resolve_stored
+
+    resolved = resolve_stored(static.texts, levels)
+    usable, faults = usable_levels(static, resolved.texts)
+    owners = _owners(static)
+    told = [
+        Unusable(owners[level], name, _shown(name, levels[level][name]), why, "")
+        for level, name, why in resolved.refused
+    ]
+    for fault in faults:
+        text = resolved.as_set[owners.index(fault.owner)].get(fault.name)
+        if text is not None:
+            why = "what its config provider gives does not fit"
+            fault = fault._replace(text=_shown(fault.name, text), why=why)
+        told.append(fault)
+    return usable, told
+
+
+def _shown(name: str, text: str) -> str:
+    if is_provider_setting(name):
+        return text
+    definition = definition_of(name)
+    return "[hidden]" if definition is None or definition.sensitive else text
 
 
 def usable_levels(static: BrokerConfig, levels: Levels) -> tuple[Levels, list[Unusable]]:
