@@ -1,7 +1,6 @@
 """The `kwire` command's commands: what is not in a file of its own, and what all have in common.
 
-Typer and Rich are imported here and in what this imports only, so that `kwire serve` stays quick
-to start.
+Typer is imported here and in what this imports only, so that `kwire serve` stays quick to start.
 """
 
 from __future__ import annotations

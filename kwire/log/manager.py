@@ -221,12 +221,6 @@ class LogManager:
     def logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
         return [log for key, log in self._logs.items() if self._home[key] is directory]
 
-    def directory_by_id(self, directory_id: bytes) -> LogDirectory | None:
-        for directory in self.directories:
-            if directory.directory_id == directory_id:
-                return directory
-        return None
-
     # -- create and delete ----------------------------------------------------------------------
 
     def create(

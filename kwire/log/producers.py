@@ -148,14 +148,6 @@ class Producers:
             and entry.epoch == epoch
         )
 
-    def has_late_transaction(self, wall_ms: int, transaction_timeout_ms_max: int) -> bool:
-        """Whether a transaction is open for longer than it may be."""
-        return any(
-            entry.transaction_first_offset != NO_OFFSET
-            and wall_ms - entry.last_timestamp > transaction_timeout_ms_max + 5 * 60_000
-            for entry in self.entries.values()
-        )
-
     # -- verification (KIP-890) -------------------------------------------------------------
 
     def is_stale(self, producer_id: int, epoch: int) -> bool:

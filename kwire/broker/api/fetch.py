@@ -8,9 +8,9 @@ current leaders (KIP-951). isolation_level 1 reads up to the last stable offset 
 transactions. A consumer at version 11 or later reads from followers too, and with
 RackAwareReplicaSelector is told of one in its rack (KIP-392). A follower's fetch tells how much it
 has. A topic that goes within a session by ids is UNKNOWN_TOPIC_OR_PARTITION there, and
-INCONSISTENT_TOPIC_ID once its name is in use again. An error of a session (FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
-FETCH_SESSION_TOPIC_ID_ERROR) is the whole answer. Source: KIP-227, KIP-516, KIP-595, KIP-951;
-measured on Apache Kafka 4.4.
+INCONSISTENT_TOPIC_ID once its name is in use again. An error of a session
+(FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR) is the whole
+answer. Source: KIP-227, KIP-516, KIP-595, KIP-951; measured on Apache Kafka 4.4.
 """
 
 from __future__ import annotations

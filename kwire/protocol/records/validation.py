@@ -421,7 +421,7 @@ def checking_steps(
 
 def _check_remade(header: BatchHeader) -> None:
     """What Kafka cannot write anew with another codec. Measured on Apache Kafka 4.4, which fails
-    with UNKNOWN_SERVER_ERROR; an epoch below -1 it tells as INVALID_PRODUCER_EPOCH, like our log."""
+    with UNKNOWN_SERVER_ERROR; an epoch below -1 is INVALID_PRODUCER_EPOCH, as our log has it."""
     producer_id, epoch = header.producer_id, header.producer_epoch
     if producer_id == NO_PRODUCER_ID:
         if header.is_transactional:
