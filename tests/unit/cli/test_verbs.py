@@ -24,6 +24,8 @@ def test_the_verb_that_was_meant(verb: str, meant: str | None) -> None:
     [
         (["topc", "list"], "did you mean kwire topic?"),
         (["topic", "remove", "x"], "did you mean kwire topic delete?"),
+        (["topic", "--list"], "did you mean kwire topic list?"),
+        (["group", "--describe", "--group", "g"], "did you mean kwire group describe?"),
         (["group", "reset"], "did you mean kwire group reset-offsets?"),
         (["group", "frobnicate"], "kwire group --help lists them"),
         (["consume", "t", "--cuont", "3"], "did you mean --count"),
