@@ -74,7 +74,7 @@ def complaint(error: Any) -> str:
     options = getattr(error, "possibilities", None)
     if options:
         text = f"No such option: {error.option_name}; did you mean {' or '.join(options)}?"
-    context = getattr(error, "ctx", None)
+    context: Any = getattr(error, "ctx", None)
     path = getattr(context, "command_path", None)
     group = getattr(context, "command", None)
     option = getattr(error, "option_name", None)
