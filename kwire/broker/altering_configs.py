@@ -154,8 +154,11 @@ def _check_broker_name(context: RequestContext, name: str) -> None:
 
 
 def _incremental_values(context: RequestContext, resource: Any) -> dict[str, str]:
-    """The broker's settings of this level as they would be afterwards."""
-    values = dict(context.node.image.config(RESOURCE_BROKER, resource.resource_name))
+    """The broker's settings of this level as they would be afterwards.
+
+    Without those that count as not set: they would stand in the way of every change.
+    """
+    values = context.node.dynamic_config.usable(per_broker=bool(resource.resource_name))
     for config in resource.configs:
         operation = config.config_operation
         if operation not in _OPERATIONS:

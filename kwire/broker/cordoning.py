@@ -12,6 +12,7 @@ from typing import Any
 
 from kwire.config.dynamic import DynamicConfig
 from kwire.config.requirements import ALL_DIRECTORIES, CORDONED
+from kwire.kraft.image import MetadataImage
 from kwire.log.manager import LogManager
 from kwire.protocol import uuids
 
@@ -19,21 +20,17 @@ from kwire.protocol import uuids
 class Cordoning:
     """Keeps the log manager's cordoned directories those of the config.
 
-    `is_supported()` is whether the cluster's metadata.version knows of cordoned directories: below
-    4.3-IV0 only this broker minds them. `on_change()` hears when they are others than before.
+    `image()` is the published metadata: below metadata.version 4.3-IV0 only this broker minds them.
+    `on_change()` hears when they are others than before.
     """
 
     def __init__(
-        self,
-        config: DynamicConfig,
-        manager: LogManager,
-        is_supported: Callable[[], bool],
-        on_change: Callable[[], None],
+        self, config: DynamicConfig, manager: LogManager, image: Callable[[], MetadataImage]
     ) -> None:
+        self.on_change: Callable[[], None] = lambda: None
         self._config = config
         self._manager = manager
-        self._is_supported = is_supported
-        self._on_change = on_change
+        self._image = image
         config.add_listener(self._configured)
         self._apply()
 
@@ -49,10 +46,13 @@ class Cordoning:
         """Whether DescribeLogDirs tells that a directory is cordoned."""
         return self._is_supported() and any(d.path == path for d in self._manager.cordoned)
 
+    def _is_supported(self) -> bool:
+        return self._image().features.metadata_version.cordoned_log_dirs
+
     def _configured(self, changed: dict[str, Any]) -> None:
         if CORDONED in changed:
             self._apply()
-            self._on_change()
+            self.on_change()
 
     def _apply(self) -> None:
         entries: list[str] = self._config[CORDONED]

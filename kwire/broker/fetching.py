@@ -216,15 +216,11 @@ class FetchRead:
                     self._fill(target, found)
             except KafkaError as error:
                 self._refuse(target, error)
-            self._next()
+            self._at += 1
+            if self._left_bytes < 0:
+                # A negative limit is one of the first partition only (measured on Kafka 4.4).
+                self._left_bytes = 0
         self._done(self)
-
-    def _next(self) -> None:
-        """A negative limit is one of the first partition only, whatever was found there (measured
-        on Apache Kafka 4.4): behind it nothing is left."""
-        self._at += 1
-        if self._left_bytes < 0:
-            self._left_bytes = 0
 
     def cancel(self) -> None:
         """Forget a read that is under way."""
@@ -249,7 +245,8 @@ class FetchRead:
             self._fill(target, pending.result())
         except KafkaError as error:
             self._refuse(target, error)
-        self._next()
+        self._at += 1
+        self._left_bytes = max(0, self._left_bytes)
         self.run()
 
     def _refuse(self, target: FetchTarget, error: KafkaError) -> None:

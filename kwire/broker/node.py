@@ -126,13 +126,9 @@ class Node:
         self.peers = self._make_peers()
         ask_timeout_ms = max(1000, config["broker.session.timeout.ms"])
         self.controller_channel = ControllerChannel(self, ask_timeout_ms)
+        self.cordoning = Cordoning(self.dynamic_config, self.log_manager, lambda: self.image)
         self.lifecycle = self._make_lifecycle()
-        self.cordoning = Cordoning(
-            self.dynamic_config,
-            self.log_manager,
-            lambda: self.image.features.metadata_version.cordoned_log_dirs,
-            self.lifecycle.directories_changed,
-        )
+        self.cordoning.on_change = self.lifecycle.directories_changed
         self.replication = Replication(self)
         self.log_directories = LogDirectories(self)
         self.replica_selector = selector(
@@ -197,7 +193,7 @@ class Node:
             self.fatal,
             self.config["controller.quorum.fetch.timeout.ms"],
             waits_for_logs=True,
-            cordoned=lambda: self.cordoning.reported(),
+            cordoned=self.cordoning.reported,
         )
 
     @property
@@ -294,8 +290,7 @@ class Node:
     async def _done(self, pending: Pending[None], what: str, limit_ms: int | None = None) -> None:
         """Wait for a part of the start, and say so where others take long; StartError at the
         limit."""
-        future: asyncio.Future[None] = self.loop.create_future()
-        pending.add_done_callback(lambda _: _finish(future))
+        future = self._end_of(pending)
         end_s = None if limit_ms is None else self.loop.time() + limit_ms / 1000
         while not future.done():
             if end_s is not None and self.loop.time() >= end_s:
@@ -532,6 +527,12 @@ class Node:
 
     # -- stop
 
+    def _end_of(self, pending: Pending[Any]) -> asyncio.Future[None]:
+        """A future that is done when `pending` is, whatever became of it."""
+        future: asyncio.Future[None] = self.loop.create_future()
+        pending.add_done_callback(lambda _: _finish(future))
+        return future
+
     async def stop(self) -> None:
         """Stop in order; nothing raises.
 
@@ -540,10 +541,9 @@ class Node:
         """
         nobody_answers = self._failed and len(self.image.controllers) <= 1
         if self.lifecycle.epoch >= 0 and not nobody_answers:
-            stopped: asyncio.Future[None] = self.loop.create_future()
-            self.lifecycle.begin_shutdown().add_done_callback(lambda _: _finish(stopped))
+            stopping = self.lifecycle.begin_shutdown()
             try:
-                await asyncio.wait_for(stopped, CONTROLLED_SHUTDOWN_S)
+                await asyncio.wait_for(self._end_of(stopping), CONTROLLED_SHUTDOWN_S)
             except TimeoutError:
                 logger.warning("the controller did not let us go in time")
         epoch = self.lifecycle.epoch
@@ -561,19 +561,13 @@ class Node:
         self.deadlines.close()
         self.peers.close()
         self.controller_channel.close()
-        closed: asyncio.Future[None] = self.loop.create_future()
-        self.metadata.stop().add_done_callback(lambda _: _finish(closed))
-        await closed
+        await self._end_of(self.metadata.stop())
         for listener in self.listeners.values():
             listener.stop_accepting()
             listener.close_connections()
         if self._checks is not None:
-            checked: asyncio.Future[None] = self.loop.create_future()
-            self._checks.close().add_done_callback(lambda _: _finish(checked))
-            await checked
-        drained: asyncio.Future[None] = self.loop.create_future()
-        self.log_manager.drained().add_done_callback(lambda _: _finish(drained))
-        await drained
+            await self._end_of(self._checks.close())
+        await self._end_of(self.log_manager.drained())
         self.log_manager.shutdown(epoch, is_loaded=self._follows)
         if self._syncs is not None:
             self._syncs.close()

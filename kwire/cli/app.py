@@ -1,7 +1,6 @@
 """The `kwire` command's commands: what is not in a file of its own, and what all have in common.
 
-Typer and Rich are imported here and in what this imports only, so that `kwire serve` stays quick
-to start.
+Typer is imported here and in what this imports only, so that `kwire serve` stays quick to start.
 """
 
 from __future__ import annotations
@@ -131,7 +130,16 @@ def configs(
         raise typer.BadParameter(f"{scope}: not one of {', '.join(tables.SCOPES)}")
     if not rows:
         raise ClientError(f"no {scope} config has {' or '.join(names or [])} in its name; --scope?")
-    columns = ("config", "type", "default", "accepts", "changes", "support", "note")
+    columns = (
+        "config",
+        "type",
+        "default",
+        "accepts",
+        "changes",
+        "support",
+        "note",
+        "documentation",
+    )
     output.table(columns, rows, as_json=as_json)
 
 

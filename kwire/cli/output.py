@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
+if TYPE_CHECKING:
+    from rich.console import Console
 
 COLUMN_GAP = "  "
 
@@ -35,9 +36,9 @@ def table(
         for row in rows:
             say_json(as_object(columns, row))
         return
-    console = Console()
     cells = [[_cell(value) for value in row] for row in rows]
-    if not console.is_terminal:
+    console = terminal()
+    if console is None:
         for line in (columns, *cells):
             say("\t".join(line))
         return
@@ -45,12 +46,23 @@ def table(
     if sum(widths) + len(COLUMN_GAP) * (len(widths) - 1) > console.width:
         _paragraphs(columns, cells)
         return
+    from rich.table import Table
+
     shown = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         shown.add_column(column, overflow="fold")
     for row in cells:
         shown.add_row(*row)
     console.print(shown)
+
+
+def terminal() -> Console | None:
+    """The terminal that standard output is, None for a pipe or a file: Rich is not loaded then."""
+    if not sys.stdout.isatty():
+        return None
+    from rich.console import Console
+
+    return Console()
 
 
 def as_object(columns: Sequence[str], row: Sequence[object]) -> dict[str, object]:

@@ -31,6 +31,7 @@ from kwire.cli.records import Consumed, Header, Outgoing
 JSON_FORMAT = "json"
 TOKENS = "sSkKtpoTh"
 READABLE = "skhTp"
+NULL_HEADER = b"NULL"
 TIMESTAMP_MAX = (1 << 63) - 1
 PARTITION_MAX = (1 << 31) - 1
 _JSON_NAMES = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
@@ -115,7 +116,8 @@ def _maker(token: str, null: bytes) -> Show:
 
 
 def headers_text(headers: Sequence[Header], null: bytes = b"") -> bytes:
-    """`name=value,name=value`."""
+    """`name=value,name=value`; a null is NULL where nothing else stands for it (as with kcat)."""
+    null = null or NULL_HEADER
     return b",".join(
         (name.encode() if isinstance(name, str) else bytes(name)) + b"=" + _bytes(value, null)
         for name, value in headers
@@ -247,7 +249,7 @@ def read_format(text: str, null: bytes | None = None) -> Read:
         return Outgoing(
             key=_unless(null, fields.get("k")),
             value=_unless(null, fields.get("s")),
-            headers=_headers_of(fields.get("h", b"")),
+            headers=_headers_of(fields.get("h", b""), null),
             timestamp=_digits("%T", fields.get("T"), TIMESTAMP_MAX),
             partition=_digits("%p", fields.get("p"), PARTITION_MAX),
         )
@@ -275,8 +277,9 @@ def _split(line: bytes, parts: Sequence[str | bytes]) -> dict[str, bytes]:
     return fields
 
 
-def _headers_of(text: bytes) -> tuple[Header, ...]:
-    return tuple(header_of(entry) for entry in text.split(b",")) if text else ()
+def _headers_of(text: bytes, null: bytes | None) -> tuple[Header, ...]:
+    headers = [header_of(entry) for entry in text.split(b",")] if text else []
+    return tuple((name, _unless(null, value)) for name, value in headers)
 
 
 def header_of(text: bytes) -> Header:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from kwire.cli.main import ServeArguments, UsageError
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.listeners import is_wildcard
-from kwire.config.providers import resolve_settings
+from kwire.config.provider_settings import has_providers
 
 if TYPE_CHECKING:
     from kwire.broker.node import Node
@@ -75,7 +75,11 @@ def load_config(arguments: ServeArguments, ephemeral_directory: str | None) -> B
     if arguments.listen is not None and "KAFKA_LISTENERS" not in of_user:
         host, port = split_address("--listen", arguments.listen)
         own = [_listener(host, port)]
-        known = resolve_settings(properties).texts
+        known = properties
+        if has_providers(properties):
+            from kwire.config.providers import resolve_settings
+
+            known = resolve_settings(properties).texts
         controller = known.get("controller.listener.names", "")
         for entry in known.get("listeners", "").split(","):
             if entry.strip() and entry.strip().partition("://")[0] in controller.split(","):

@@ -21,11 +21,12 @@ from kwire.config.definitions import BROKER, KWIRE, ConfigDefinition
 from kwire.config.developer import DEVELOPER_SETTINGS
 from kwire.config.errors import ConfigError
 from kwire.config.listeners import Listener
-from kwire.config.providers import is_provider_setting, resolve_settings
+from kwire.config.provider_settings import has_providers, is_provider_setting
 from kwire.config.usable import range_missed
 from kwire.config.values import Value, to_text
 
 LISTENER_PREFIX = "listener.name."
+OF_ONE_LISTENER = "one listener's own settings are not told apart from all listeners' yet"
 PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.")
 AUTHORIZER = "authorizer.class.name"
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -90,7 +91,12 @@ class BrokerConfig(Mapping[str, Any]):
                 sources[name] = source
         if "broker.id" in texts and sources.get("node.id") is Source.DEVELOPER:
             del texts["node.id"], sources["node.id"]
-        texts, as_set, notes = resolve_settings(texts)
+        as_set: dict[str, str] = {}
+        notes: list[str] = []
+        if has_providers(texts):
+            from kwire.config.providers import resolve_settings
+
+            texts, as_set, notes = resolve_settings(texts)
         config = cls(texts, sources, developer)
         config.as_set = as_set
         config.warnings += notes
@@ -184,6 +190,8 @@ class BrokerConfig(Mapping[str, Any]):
                     f"{name}={shown} is refused: {definition.note}; accepted: "
                     + (to_text(definition.default) or "nothing (leave it out)")
                 )
+            if name != definition.name and definition.support == "acts":
+                self.warnings.append(f"{name}={shown} is without effect: {OF_ONE_LISTENER}")
             if definition.support == "accepted" and self._sources[name] is not Source.DEVELOPER:
                 self.warnings.append(
                     f"{name}={shown} is accepted without effect: {definition.note}"

@@ -201,7 +201,7 @@ def address_limits(name: str, text: str) -> dict[str, int]:
         try:
             number = parse(name, "int", limit)
         except ConfigError:
-            raise ConfigError(f'For input string: "{limit}"') from None
+            raise ConfigError(f'For input string: "{limit}"', name) from None
         assert isinstance(number, int)
         limits[address.removeprefix("[").removesuffix("]")] = number
     return limits

@@ -6,18 +6,12 @@ from typing import TYPE_CHECKING
 
 from kwire.config import listeners as listeners_module
 from kwire.config.errors import ConfigError
-from kwire.config.requirements import ADDRESS_LIMITS, check_requirements, for_people
-from kwire.config.values import to_text
+from kwire.config.requirements import check_requirements, for_people
 
 if TYPE_CHECKING:
     from kwire.config.broker_config import BrokerConfig
 
 ANONYMOUS = "User:ANONYMOUS"
-# Where Kafka only says what its Java stumbled over: the setting that is meant.
-NAMELESS = {
-    "For input string": ADDRESS_LIMITS,
-    "The provided listener name is null or empty string": "inter.broker.listener.name",
-}
 REPLICA_SELECTORS = (
     "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     "org.apache.kafka.common.replica.LeaderSelector",
@@ -35,19 +29,10 @@ def check_consistency(config: BrokerConfig) -> None:
             "the set of bootstrap controllers or controller.quorum.voters must contain a "
             "parseable set of controllers."
         )
-    _check_requirements(config)
-
-
-def _check_requirements(config: BrokerConfig) -> None:
-    """Kafka's requirements; where its words name no setting, in others."""
     try:
         check_requirements(config)
     except ConfigError as error:
-        text = for_people(error)
-        name = NAMELESS.get(text.partition(":")[0])
-        if name is not None:
-            text = f"Invalid value {to_text(config[name])} for configuration {name}: {text}"
-        raise ConfigError(text) from None
+        raise ConfigError(for_people(error)) from None
 
 
 def check_supported(config: BrokerConfig) -> None:

@@ -13,8 +13,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kwire.config import stored
-from kwire.config.broker_config import BrokerConfig, definition_of
-from kwire.config.definitions import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigTable
+from kwire.config.broker_config import OF_ONE_LISTENER, BrokerConfig, definition_of
+from kwire.config.definitions import (
+    BROKER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+    ConfigDefinition,
+    ConfigTable,
+)
 from kwire.config.topics import apply_overrides, topic_defaults
 from kwire.config.values import Value, to_text
 
@@ -37,6 +44,9 @@ _OWNERS = {
     RESOURCE_GROUP: "group",
 }
 logger = logging.getLogger(__name__)
+
+# Kafka opens and closes listeners while it runs; here these wait for a start.
+OF_A_START = ("listeners", "listener.security.protocol.map")
 
 # (resource type, resource name) -> name -> text: `configs` of the metadata image.
 ImageConfigs = Mapping[tuple[int, str], Mapping[str, str]]
@@ -93,7 +103,10 @@ class DynamicConfig:
         per_broker = dict(image_configs.get((RESOURCE_BROKER, str(self.static.node_id)), {}))
         cluster_default = dict(image_configs.get((RESOURCE_BROKER, ""), {}))
         changed: dict[str, Value] = {}
-        if per_broker != self.per_broker or cluster_default != self.cluster_default:
+        is_other = per_broker != self.per_broker or cluster_default != self.cluster_default
+        # What providers give may have changed: a broker's config that is written again is reloaded.
+        is_written = any(resource_type == RESOURCE_BROKER for resource_type, _ in changed_resources)
+        if is_other or (is_written and self._has_placeholders):
             self.per_broker, self.cluster_default = per_broker, cluster_default
             changed = self._take_over()
         for resource_type, resource in changed_resources:
@@ -104,11 +117,17 @@ class DynamicConfig:
                 listener(changed)
         return changed
 
+    @property
+    def _has_placeholders(self) -> bool:
+        levels = (self.cluster_default, self.per_broker)
+        return any("${" in text for level in levels for text in level.values())
+
     def _take_over(self) -> dict[str, Value]:
         """Make the broker's settings effective, those that can be used; what changed by that."""
         before = self._effective
-        levels = (self.cluster_default, self.per_broker)
-        self._usable, faults = stored.usable_levels(self.static, levels)
+        self._usable, faults = stored.resolved_levels(
+            self.static, (self.cluster_default, self.per_broker)
+        )
         self._effective = _parse_known({**self._usable[0], **self._usable[1]})
         self._topic_defaults = topic_defaults(self.effective_value, faults.append)
         self._tell(RESOURCE_BROKER, "", faults)
@@ -164,13 +183,13 @@ class DynamicConfig:
             if table is None:
                 continue
             for name, text in self.configs.get((resource_type, resource), {}).items():
-                definition = table.get(name)
-                if definition is None or definition.support == "acts":
-                    continue
-                if (resource_type, name) not in self._without_effect:
+                definition = definition_of(name) if table is BROKER else table.get(name)
+                why = "" if definition is None else _without_effect(name, definition)
+                if why and (resource_type, name) not in self._without_effect:
+                    assert definition is not None
                     self._without_effect[resource_type, name] = None
                     shown = "[hidden]" if definition.sensitive else text
-                    logger.warning("%s=%s is without effect: %s", name, shown, definition.note)
+                    logger.warning("%s=%s is without effect: %s", name, shown, why)
 
     def effective_texts(self) -> dict[str, str]:
         """What is set, at whichever level, as text.
@@ -179,6 +198,10 @@ class DynamicConfig:
         `log.retention.ms`, `log.retention.hours` has its default (measured on Kafka 4.4).
         """
         return stored.merged(self.static, (self.cluster_default, self.per_broker))
+
+    def usable(self, *, per_broker: bool) -> dict[str, str]:
+        """What is set at one level, as text, without what cannot be used."""
+        return dict(self._usable[1 if per_broker else 0])
 
     def candidate(self, changed: Mapping[str, str], *, per_broker: bool) -> BrokerConfig:
         """What this broker would run with if `changed` were all that is set at one level.
@@ -234,6 +257,15 @@ class DynamicConfig:
                 value = value[0] if value else None
             values[name] = value
         return values
+
+
+def _without_effect(name: str, definition: ConfigDefinition) -> str:
+    """Why a dynamic config has no effect here; empty where it has one."""
+    if definition.support != "acts":
+        return definition.note
+    if name in OF_A_START:
+        return "listeners are opened at the start, as the node's own configuration has them"
+    return OF_ONE_LISTENER if name != definition.name else ""
 
 
 def _parse_known(texts: Mapping[str, str]) -> dict[str, Value]:

@@ -35,7 +35,7 @@ def protocol_map(config: BrokerConfig) -> dict[str, str]:
     result: dict[str, str] = {}
     for name, protocol in csv_map(PROTOCOL_MAP, config[PROTOCOL_MAP]).items():
         if not name:
-            raise ConfigError(NO_NAME)
+            raise ConfigError(NO_NAME, PROTOCOL_MAP)
         if protocol.upper() not in listeners_module.PROTOCOLS:
             raise ConfigError(
                 f"Invalid security protocol `{protocol}` defined in listener.security.protocol.map"
@@ -107,7 +107,7 @@ def _check_inter_broker_name(config: BrokerConfig, protocols: dict[str, str]) ->
             "set."
         )
     if not name:
-        raise ConfigError(NO_NAME)
+        raise ConfigError(NO_NAME, "inter.broker.listener.name")
     if name.upper() not in protocols:
         raise ConfigError(
             f"Listener with name {name.upper()} defined in inter.broker.listener.name not found in "

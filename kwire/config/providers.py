@@ -26,9 +26,8 @@ from typing import NamedTuple, Protocol
 
 from kwire.config.errors import ConfigError
 from kwire.config.properties import MAX_FILE_BYTES, parse_properties
+from kwire.config.provider_settings import PREFIX, PROVIDERS, has_providers, is_provider_setting
 
-PROVIDERS = "config.providers"
-PREFIX = "config.providers."
 ALLOWED_PATHS = "allowed.paths"
 ALLOWLIST_PATTERN = "allowlist.pattern"
 FILE_CLASS = "org.apache.kafka.common.config.provider.FileConfigProvider"
@@ -227,29 +226,28 @@ _CLASS_SUFFIX = ".class"
 _PARAMETER = ".param."
 
 
-def is_provider_setting(name: str) -> bool:
-    """Whether a setting is `config.providers` or belongs to it."""
-    return name == PROVIDERS or name.startswith(PREFIX)
-
-
 class Providers:
     """The providers that `settings` list, by their names. ProviderError for one that cannot be."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._providers: dict[str, Provider] = {}
         for name in settings.get(PROVIDERS, "").split(","):
-            class_setting = f"{PREFIX}{name}{_CLASS_SUFFIX}"
-            class_name = settings.get(class_setting)
-            if class_name is None:
-                continue
-            kind = CLASSES.get(class_name)
-            if kind is None:
-                raise ProviderError(
-                    f"Invalid value {class_name} for configuration {class_setting}: Could not load "
-                    "config provider class or one of its dependencies",
-                    f"accepted are {', '.join(CLASSES)}",
-                )
-            self._providers[name] = _made(kind, f"{PREFIX}{name}{_PARAMETER}", settings)
+            self.add(name, settings)
+
+    def add(self, name: str, settings: Mapping[str, str]) -> None:
+        """The provider `name`, where `settings` have a class for it. ProviderError."""
+        class_setting = f"{PREFIX}{name}{_CLASS_SUFFIX}"
+        class_name = settings.get(class_setting)
+        if class_name is None:
+            return
+        kind = CLASSES.get(class_name)
+        if kind is None:
+            raise ProviderError(
+                f"Invalid value {class_name} for configuration {class_setting}: Could not load "
+                "config provider class or one of its dependencies",
+                f"accepted are {', '.join(CLASSES)}",
+            )
+        self._providers[name] = _made(kind, f"{PREFIX}{name}{_PARAMETER}", settings)
 
     def resolve(self, text: str) -> tuple[str, list[str]]:
         """`text` with what is known put in, and the placeholders that stay. ProviderError."""
@@ -297,7 +295,7 @@ class Resolved(NamedTuple):
 def resolve_settings(settings: Mapping[str, str]) -> Resolved:
     """What a node is started with; ConfigError in one line that names the setting."""
     texts = dict(settings)
-    if not texts.get(PROVIDERS):
+    if not has_providers(texts):
         return Resolved(texts, {}, [])
     try:
         providers = Providers(texts)
@@ -338,3 +336,65 @@ def _notes(settings: Mapping[str, str]) -> list[str]:
         if name.startswith(PREFIX) and name not in used
     ]
     return notes
+
+
+def resolve_change(changed: Mapping[str, str]) -> Resolved:
+    """All that a client wants a broker, or all brokers, to have set while they run.
+
+    Only providers that are set with it count, as in Kafka: not those that the node was started
+    with. They are left out of the result. ProviderError with Kafka's text.
+    """
+    providers = Providers(changed)
+    texts: dict[str, str] = {}
+    as_set: dict[str, str] = {}
+    for name, text in changed.items():
+        if not is_provider_setting(name):
+            texts[name] = providers.resolve(text)[0]
+            if texts[name] != text:
+                as_set[name] = text
+    return Resolved(texts, as_set, [])
+
+
+Levels = tuple[Mapping[str, str], Mapping[str, str]]
+
+
+class StoredLevels(NamedTuple):
+    """Dynamic settings of the cluster's default and of one broker, as `Resolved` has them.
+
+    `refused` are (level, setting, why) of what no provider gave anything for.
+    """
+
+    texts: Levels
+    as_set: Levels
+    refused: list[tuple[int, str, str]]
+
+
+def resolve_stored(static: Mapping[str, str], levels: Levels) -> StoredLevels:
+    """What is stored, by the providers of all levels together; never an error.
+
+    A provider that cannot be made is named among what is refused, and does not count.
+    """
+    settings = {**static, **levels[0], **levels[1]}
+    refused: list[tuple[int, str, str]] = []
+    providers = Providers({})
+    for name in settings.get(PROVIDERS, "").split(","):
+        try:
+            providers.add(name, settings)
+        except ProviderError as error:
+            setting = error.setting or f"{PREFIX}{name}{_CLASS_SUFFIX}"
+            level = next((at for at in (1, 0) if setting in levels[at]), None)
+            if level is not None:
+                refused.append((level, setting, str(error)))
+    texts: tuple[dict[str, str], dict[str, str]] = ({}, {})
+    as_set: tuple[dict[str, str], dict[str, str]] = ({}, {})
+    for level, stored in enumerate(levels):
+        for name, text in stored.items():
+            try:
+                resolved = text if is_provider_setting(name) else providers.resolve(text)[0]
+            except ProviderError as error:
+                refused.append((level, name, error.whole))
+                continue
+            texts[level][name] = resolved
+            if resolved != text:
+                as_set[level][name] = text
+    return StoredLevels(texts, as_set, refused)

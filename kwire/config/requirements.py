@@ -82,7 +82,9 @@ def check_requirements(config: BrokerConfig) -> None:
 def for_people(error: ConfigError) -> str:
     """A requirement that is not met, in words for somebody who runs a node."""
     text = str(error).removeprefix(REQUIREMENT)
-    return "log.cleaner.threads must be at least 1" if text == BY_ZERO else text
+    if text == BY_ZERO:
+        return f"{error.about} must be at least 1"
+    return f"Invalid value of {error.about}: {text}" if error.about else text
 
 
 def _require(holds: bool, text: str) -> None:
@@ -94,7 +96,7 @@ def _cleaner(config: BrokerConfig) -> None:
     threads = config["log.cleaner.threads"]
     if threads == 0:
         # Kafka divides by it, and tells its clients just that.
-        raise ConfigError(BY_ZERO)
+        raise ConfigError(BY_ZERO, "log.cleaner.threads")
     size_bytes = config["log.cleaner.dedupe.buffer.size"]
     # Java's division: what is left of the megabyte is cut off.
     _require(
@@ -173,9 +175,9 @@ def _replication(config: BrokerConfig) -> None:
 
 def _compression_ids(config: BrokerConfig) -> None:
     for topic in ("offsets.topic", "share.coordinator.state.topic"):
-        number = config[f"{topic}.compression.codec"]
-        if number not in COMPRESSION_IDS:
-            raise ConfigError(f"Unknown compression type id: {number}")
+        name = f"{topic}.compression.codec"
+        if config[name] not in COMPRESSION_IDS:
+            raise ConfigError(f"Unknown compression type id: {config[name]}", name)
 
 
 def _voters(config: BrokerConfig) -> None:

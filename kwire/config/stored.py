@@ -14,9 +14,11 @@ from typing import NamedTuple
 from kwire.config.broker_config import BrokerConfig, definition_of, synonyms_of
 from kwire.config.definitions import BROKER, ConfigDefinition
 from kwire.config.errors import ConfigError
+from kwire.config.provider_settings import has_providers, is_provider_setting
 from kwire.config.requirements import check_requirements, for_people
 from kwire.config.usable import range_missed
 from kwire.config.values import Value
+from kwire.kept_errors import kept
 
 SHOWN_CHARACTERS = 200
 Levels = tuple[Mapping[str, str], Mapping[str, str]]
@@ -68,6 +70,38 @@ def fault(
     return None
 
 
+def resolved_levels(static: BrokerConfig, levels: Levels) -> tuple[Levels, list[Unusable]]:
+    """`usable_levels` of what config providers make of the texts.
+
+    What they gave is not told: it may be a secret.
+    """
+    if not has_providers(static.texts, *levels):
+        return usable_levels(static, levels)
+    from kwire.config.providers import resolve_stored
+
+    resolved = resolve_stored(static.texts, levels)
+    usable, faults = usable_levels(static, resolved.texts)
+    owners = _owners(static)
+    told = [
+        Unusable(owners[level], name, _shown(name, levels[level][name]), why, "")
+        for level, name, why in resolved.refused
+    ]
+    for fault in faults:
+        text = resolved.as_set[owners.index(fault.owner)].get(fault.name)
+        if text is not None:
+            why = "what its config provider gives does not fit"
+            fault = fault._replace(text=_shown(fault.name, text), why=why)
+        told.append(fault)
+    return usable, told
+
+
+def _shown(name: str, text: str) -> str:
+    if is_provider_setting(name):
+        return text
+    definition = definition_of(name)
+    return "[hidden]" if definition is None or definition.sensitive else text
+
+
 def usable_levels(static: BrokerConfig, levels: Levels) -> tuple[Levels, list[Unusable]]:
     """The dynamic settings that a broker can run with, and what is wrong with the others.
 
@@ -108,7 +142,7 @@ def _broken(static: BrokerConfig, levels: Levels) -> ConfigError | None:
     try:
         check_requirements(static.with_texts(merged(static, levels)))
     except ConfigError as error:
-        return error
+        return kept(error)
     return None
 
 

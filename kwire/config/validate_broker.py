@@ -20,6 +20,7 @@ from kwire.config.definitions import BROKER, ConfigDefinition
 from kwire.config.dynamic import DynamicConfig
 from kwire.config.errors import ConfigError
 from kwire.config.listener_requirements import protocol_map
+from kwire.config.provider_settings import has_providers, is_provider_setting
 from kwire.config.requirements import check_requirements
 from kwire.config.values import parse
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -47,8 +48,6 @@ WITH_PREFIX_ONLY = (
 )
 # What only a listener that is there reads, and so only it finds malformed.
 READ_BY_LISTENERS = ("connections.max.idle.ms", "connections.max.reauth.ms")
-# Kafka takes any list of names here.
-UNCHECKED = ("config.providers",)
 REPORTERS = "metric.reporters"
 
 
@@ -61,17 +60,30 @@ def validate_broker_configs(
     text, INVALID_CONFIG for what is not built. Unknown names pass, as in Kafka.
     """
     try:
+        changed, as_set = _resolved(changed)
         _check_names(list(changed))
-        _check_types(changed)
+        _check_types(changed, as_set)
         if not per_broker:
             _check_level(list(changed))
-        checked = {name: text for name, text in changed.items() if name not in UNCHECKED}
-        candidate = dynamic.candidate(checked, per_broker=per_broker)
+        candidate = dynamic.candidate(changed, per_broker=per_broker)
         check_requirements(candidate)
         _check_parts(candidate, changed, dynamic)
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
     _check_built(candidate, changed)
+
+
+def _resolved(changed: Mapping[str, str]) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """What config providers make of it without their own settings; the texts that are others now.
+
+    Kafka takes any list of names for `config.providers`.
+    """
+    if not has_providers(changed):
+        return {n: text for n, text in changed.items() if not is_provider_setting(n)}, {}
+    from kwire.config.providers import resolve_change
+
+    texts, as_set, _ = resolve_change(changed)
+    return texts, as_set
 
 
 def _check_names(names: list[str]) -> None:
@@ -94,17 +106,29 @@ def _listed(names: list[str]) -> str:
     return f"[{', '.join(sorted(names))}]"
 
 
-def _check_types(changed: Mapping[str, str]) -> None:
-    """Each value by itself. A list may have nothing twice here, unlike elsewhere."""
+def _check_types(changed: Mapping[str, str], as_set: Mapping[str, str]) -> None:
+    """Each value by itself; of what a config provider gave Kafka tells the placeholder only."""
     for name, text in changed.items():
         definition = definition_of(name)
-        if definition is None or not _may_change(definition) or name in UNCHECKED:
+        if definition is None or not _may_change(definition):
             continue
-        if definition.type == "class":
-            _check_class(definition.name, text.strip())
-        value = parse(definition.name, definition.type, text)
-        check_repeats(definition.name, definition.check, value)
-        definition.parse(text)
+        try:
+            _check_type(definition, text)
+        except ConfigError:
+            if name not in as_set:
+                raise
+            raise ConfigError(
+                f"Invalid value {as_set[name]} for configuration {definition.name}"
+            ) from None
+
+
+def _check_type(definition: ConfigDefinition, text: str) -> None:
+    """A value by itself. A list may have nothing twice here, unlike elsewhere."""
+    if definition.type == "class":
+        _check_class(definition.name, text.strip())
+    value = parse(definition.name, definition.type, text)
+    check_repeats(definition.name, definition.check, value)
+    definition.parse(text)
 
 
 def _check_class(name: str, text: str) -> None:

@@ -21,8 +21,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 DIAL_TIMEOUT_S = 1.0
-PAUSES_S = (0.0, 0.05, 0.2)
-"""Before each dial: the process that is ending may still listen at the first."""
+PAUSES_S = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
+"""Before each dial: a process that is ending, on a busy machine, may still listen at the first."""
 SUSPECTS_MAX = 1000
 NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 """This machine has no addresses of that family at all (`localhost` without IPv6)."""

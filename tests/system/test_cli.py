@@ -254,11 +254,12 @@ RECORDS = [
 
 def test_json_goes_in_and_comes_out(kwire: Command) -> None:
     lines = "".join(json.dumps(record) + "\n" for record in RECORDS)
-    kwire("topic", "create", "jsons", "-p", "2")
+    # Records of 1970 would be deleted any moment.
+    kwire("topic", "create", "jsons", "-p", "2", "-o", "retention.ms=-1")
     kwire("produce", "jsons", "--json", stdin=lines)
     came = [json.loads(line) for line in kwire("consume", "jsons", "--json").splitlines()]
     assert came == [{"topic": "jsons", "offset": at, **record} for at, record in enumerate(RECORDS)]
-    kwire("topic", "create", "jsons-again", "-p", "2")
+    kwire("topic", "create", "jsons-again", "-p", "2", "-o", "retention.ms=-1")
     kwire("produce", "jsons-again", "-J", stdin=kwire("consume", "jsons", "-J"))
     again = [json.loads(line) for line in kwire("consume", "jsons-again", "-J").splitlines()]
     assert [{**record, "topic": "jsons"} for record in again] == came
@@ -266,6 +267,7 @@ def test_json_goes_in_and_comes_out(kwire: Command) -> None:
 
 def test_formats_go_in_and_come_out(kwire: Command) -> None:
     layout = "%T|%h|%k|%s"
+    kwire("topic", "create", "formats", "-o", "retention.ms=-1")
     kwire("produce", "formats", "-f", layout, "--null", "NULL", stdin="5|a=1|k|v|w\n6||NULL|NULL\n")
     shown = kwire("consume", "formats", "-f", f"{layout}|%S\\n", "--null", "NULL")
     assert shown == "5|a=1|k|v|w|3\n6||NULL|NULL|-1\n"
@@ -288,6 +290,7 @@ def test_the_same_key_goes_where_kafkas_producers_put_it(kwire: Command) -> None
 
 
 def test_what_every_record_gets(kwire: Command) -> None:
+    kwire("topic", "create", "given", "-o", "retention.ms=-1")
     kwire(
         *("produce", "given", "-k", "k", "-H", "a=1", "-H", "b=", "--timestamp", "77", "-p", "0"),
         stdin="x\n",
@@ -296,6 +299,7 @@ def test_what_every_record_gets(kwire: Command) -> None:
 
 
 def test_where_to_start(kwire: Command) -> None:
+    kwire("topic", "create", "starts", "-o", "retention.ms=-1")
     kwire(
         "produce",
         "starts",

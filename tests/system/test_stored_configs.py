@@ -17,13 +17,14 @@ import pytest
 
 from kwire.cli.client import Client
 from kwire.cli.operations import (
-    Producer,
+    LATEST,
     commit_offsets,
     committed_offsets,
-    consume,
     create_topic,
+    list_offsets,
     topic_configs,
 )
+from kwire.cli.records import Outgoing, Producer, consume
 from kwire.config.definitions import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kwire.config.values import INTEGER_RANGES
 from kwire.protocol import messages as m
@@ -120,12 +121,12 @@ def serves(client: Client, topic: str, *, create: bool) -> None:
     """A record goes in and comes out, an offset is kept."""
     if create:
         create_topic(client, topic, 1, 1, {})
-    produced = Producer(client, topic, Codec.NONE).send([(b"k", topic.encode())])
-    position = {0: produced.base_offset}
-    found = [got.record.value for got in consume(client, topic, position, follow=False)]
+    Producer(client, topic, Codec.NONE).send([Outgoing(b"k", topic.encode())])
+    offset = list_offsets(client, client.topic(topic), LATEST)[0] - 1
+    found = [got.record.value for got in consume(client, topic, {0: offset}, follow=False)]
     assert found == [topic.encode()]
-    commit_offsets(client, "g", {(topic, 0): produced.base_offset})
-    assert committed_offsets(client, "g")[topic, 0] == produced.base_offset
+    commit_offsets(client, "g", {(topic, 0): offset})
+    assert committed_offsets(client, "g")[topic, 0] == offset
     assert topic_configs(client, topic)
 
 

@@ -33,7 +33,7 @@ EMPTY = Consumed("t", 0, Record(0, 0, None, None, []))
         ("%s\\n", b"value\n"),
         ("%t [%p] at %o: %k = %s", b"t [3] at 7: key = value"),
         ("%T %K %S", b"1234 3 5"),
-        ("%h", b"a=1,b="),
+        ("%h", b"a=1,b=NULL"),
         ("100%% %s", b"100% value"),
         ("\\x41\\102\\t\\\\%k", b"AB\t\\key"),
         ("", b""),
@@ -65,6 +65,9 @@ def test_a_line_is_split_at_what_stands_between_the_tokens() -> None:
     read = read_format("%p %T %h %k=%s\n")
     assert read(b"2 99 a=1,b k=v=w") == Outgoing(b"k", b"v=w", (("a", b"1"), ("b", None)), 99, 2)
     assert read_format("%k\\t%s", b"NULL")(b"NULL\tNULL") == Outgoing(None, None)
+    assert read_format("%h|%s", b"NULL")(b"a=NULL,b=,c|x") == Outgoing(
+        None, b"x", (("a", None), ("b", b""), ("c", None))
+    )
     assert read_format("<%s>")(b"<x>") == Outgoing(None, b"x")
 
 

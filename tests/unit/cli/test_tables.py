@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from kwire.cli import app, output
 
@@ -15,12 +16,11 @@ NAME = "transaction.remove.expired.transaction.cleanup.interval.ms"
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminal of 80 columns."""
-    console = output.Console
 
     def of_80_columns() -> Any:
-        return console(width=80, force_terminal=True, color_system=None)
+        return Console(width=80, force_terminal=True, color_system=None)
 
-    monkeypatch.setattr(output, "Console", of_80_columns)
+    monkeypatch.setattr(output, "terminal", of_80_columns)
 
 
 @pytest.mark.usefixtures("terminal")

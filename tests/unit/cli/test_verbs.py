@@ -43,6 +43,10 @@ def test_the_verb_that_was_meant(verb: str, meant: str | None) -> None:
         (["group", "reset-offsets", "g", "-t", "t"], "where to?"),
         (["group", "reset-offsets", "g", "-t", "t", "--to-datetime", "soon"], "expected a time"),
         (["serve", "--lisen", "x"], "did you mean --listen?"),
+        (["spark", "aduit"], "did you mean audit?"),
+        (["spark", "audit", "--no-such-option"], "--no-such-option"),
+        (["spark", "archive"], "kwire spark archive"),
+        (["log", "dmp", "x"], "did you mean dump?"),
         (["info", "--timeout", "never"], "kwire info --help tells more"),
         (["--no-such-option"], "No such option"),
     ],
@@ -54,7 +58,7 @@ def test_a_wrong_command_line_is_one_line(
     assert main(arguments) == 2
     told = capsys.readouterr()
     assert told.out == ""
-    assert told.err.startswith("kwire: ")
+    assert told.err.startswith("kwire")
     assert told.err.count("\n") == 1
     assert words in told.err
 

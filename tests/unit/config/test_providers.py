@@ -11,6 +11,7 @@ from kwire.cli import format as format_command
 from kwire.cli.main import ServeArguments
 from kwire.cli.serve import load_config
 from kwire.config.broker_config import BrokerConfig
+from kwire.config.dynamic import RESOURCE_BROKER, DynamicConfig
 from kwire.config.errors import ConfigError
 from kwire.config.providers import (
     DIRECTORY_CLASS,
@@ -20,6 +21,8 @@ from kwire.config.providers import (
     placeholders,
     resolve_settings,
 )
+from kwire.config.validate_broker import validate_broker_configs
+from kwire.protocol.errors import ErrorCode, KafkaError
 
 PROVIDERS = {
     "config.providers": "file,env,dir",
@@ -192,4 +195,96 @@ def test_format_takes_values_from_providers(
     assert capsys.readouterr().err == (
         f"kwire: log.dirs: Could not read properties from file {tmp_path}/no: "
         "No such file or directory\n"
+    )
+
+
+# -- dynamic settings
+
+
+def dynamic(
+    broker: dict[str, str],
+    default: dict[str, str] | None = None,
+    static: dict[str, str] | None = None,
+) -> DynamicConfig:
+    config = BrokerConfig.load(static or {})
+    configs = {(RESOURCE_BROKER, "1"): broker, (RESOURCE_BROKER, ""): default or {}}
+    return DynamicConfig(config, configs)
+
+
+def test_what_is_stored_counts_by_the_providers_of_all_levels(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RETENTION", "71")
+    placeholder = {"log.retention.ms": "${env:RETENTION}"}
+    assert dynamic(placeholder, static=PROVIDERS)["log.retention.ms"] == 71
+    assert dynamic(placeholder, PROVIDERS)["log.retention.ms"] == 71
+    assert dynamic(PROVIDERS, placeholder)["log.retention.ms"] == 71
+
+
+def test_a_broker_config_that_is_written_again_is_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RETENTION", "71")
+    stored = {**PROVIDERS, "log.retention.ms": "${env:RETENTION}"}
+    config = dynamic(stored)
+    monkeypatch.setenv("RETENTION", "72")
+    configs = {(RESOURCE_BROKER, "1"): stored}
+    assert config.update(configs, [(2, "a-topic")]) == {}
+    assert config.update(configs, [(RESOURCE_BROKER, "1")]) == {"log.retention.ms": 72}
+
+
+def test_stored_values_that_no_provider_gives_are_named_and_not_used(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A node starts and serves without the files that its dynamic settings come from."""
+    monkeypatch.setenv("SECRET", SECRET)
+    config = dynamic(
+        {
+            **PROVIDERS,
+            "config.providers": "file,env,vault,",
+            "config.providers.vault.class": "com.acme.Vault",
+            "log.retention.ms": f"${{file:{tmp_path}/gone:k}}",
+            "log.flush.interval.ms": "${env:SECRET}",
+            "log.segment.bytes": "${vault:a:b}",
+            "log.roll.ms": "5000",
+            "my.own": f"x${{file:{tmp_path}/gone:k}}",
+            "listener.name.a.ssl.key.password": "${env:SECRET}",
+        }
+    )
+    assert config["log.roll.ms"] == 5000
+    for name in ("log.retention.ms", "log.flush.interval.ms", "log.segment.bytes"):
+        assert config[name] == config.static[name], name
+    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    gone = f"Could not read properties from file {tmp_path}/gone: No such file or directory"
+    for words in (
+        f"broker 1: log.retention.ms=${{file:{tmp_path}/gone:k}} cannot be used: {gone}",
+        "broker 1: log.flush.interval.ms=${env:SECRET} cannot be used: what its config provider",
+        "broker 1: log.segment.bytes=${vault:a:b} cannot be used: Invalid value ${vault:a:b}",
+        "broker 1: config.providers.vault.class=com.acme.Vault cannot be used: Invalid value",
+        f"broker 1: my.own=[hidden] cannot be used: {gone}",
+    ):
+        assert len([line for line in told if line.startswith(words)]) == 1, (words, told)
+    assert SECRET not in caplog.text
+
+
+def test_a_change_is_refused_without_telling_what_a_provider_gave(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SECRET", SECRET)
+    for name in ("log.retention.ms", "compression.type", "log.cleanup.policy", "log.preallocate"):
+        with pytest.raises(KafkaError) as refusal:
+            validate_broker_configs(
+                {**PROVIDERS, name: "${env:SECRET}"}, dynamic({}), per_broker=True
+            )
+        assert refusal.value.code is ErrorCode.INVALID_REQUEST
+        assert refusal.value.message == f"Invalid value ${{env:SECRET}} for configuration {name}"
+
+
+def test_a_provider_that_cannot_be_is_refused_in_kafkas_words() -> None:
+    changed = {"config.providers": "v", "config.providers.v.class": "com.acme.Vault"}
+    with pytest.raises(KafkaError) as refusal:
+        validate_broker_configs(changed, dynamic({}), per_broker=True)
+    assert refusal.value.message == (
+        "Invalid value com.acme.Vault for configuration config.providers.v.class: Could not load "
+        "config provider class or one of its dependencies"
     )

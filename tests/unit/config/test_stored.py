@@ -16,8 +16,10 @@ from kwire.config.dynamic import (
     RESOURCE_TOPIC,
     DynamicConfig,
 )
+from kwire.config.validate_broker import validate_broker_configs
 from kwire.kraft.controller.rules import KafkaConfigRules
 from kwire.log.cleaner_settings import CleanerSettings
+from kwire.protocol.errors import KafkaError
 
 OWN, DEFAULT = (RESOURCE_BROKER, "1"), (RESOURCE_BROKER, "")
 Image = dict[tuple[int, str], dict[str, str]]
@@ -90,6 +92,17 @@ def test_settings_that_do_not_go_together_are_kept_as_far_as_they_do(
         "log.roll.jitter.ms",
         "log.roll.ms",
     ]
+
+
+def test_what_cannot_be_used_does_not_stand_in_the_way_of_a_change() -> None:
+    config = started(
+        {OWN: {"log.roll.ms": "-1", "log.retention.ms": "7"}, DEFAULT: {"listeners": "x"}}
+    )
+    kept = config.usable(per_broker=True)
+    assert kept == {"log.retention.ms": "7"}
+    validate_broker_configs({**kept, "log.roll.ms": "9"}, config, per_broker=True)
+    with pytest.raises(KafkaError):
+        validate_broker_configs({**kept, "log.roll.ms": "-1"}, config, per_broker=True)
 
 
 def test_what_is_only_for_a_start_or_a_single_broker_counts_nowhere_else(

@@ -17,7 +17,7 @@ from kwire.config.validate import GROUP_BOUNDS
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CODE = ROOT / "kwire"
 # Parts of kwire/config that use settings rather than describe or check them.
-USERS_IN_CONFIG = ("broker_config.py", "dynamic.py", "providers.py")
+USERS_IN_CONFIG = ("broker_config.py", "dynamic.py", "provider_settings.py")
 NO_USERS = (CODE / "cli" / "tables.py", CODE / "log" / "log_config.py")
 # Topic config -> what LogConfig makes of it.
 DERIVED = {

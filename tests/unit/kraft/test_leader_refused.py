@@ -49,6 +49,23 @@ def test_another_leads_long_before_the_fetch_time_out(
     assert leader.id != behind, "it lacks what is committed"
 
 
+def test_split_votes_are_soon_followed_by_others() -> None:
+    """Both stand in the same moment, and each gets its own vote."""
+    script = Script()
+    for command in (*SETTLED, "crash 1", "refused 1 2 3"):
+        script.execute(command)
+    second = script.cluster.nodes[3].raft
+    assert second is not None
+    assert isinstance(second.role, Follower)
+    second.role.fetch_by_ms = script.cluster.now_ms  # as if it were the first in line, too
+    script.execute("timeout 3")
+    transcript = script.execute("run 10")
+    assert "2: Prospective e1 -> Candidate e2" in transcript
+    assert "3: Prospective e1 -> Candidate e2" in transcript
+    assert not script.cluster.leaders()
+    assert leads_after_ms(script, FETCH_TIMEOUT_MS // 2) < FETCH_TIMEOUT_MS // 2
+
+
 def test_two_voters_can_elect_nobody_and_go_on_when_the_leader_is_back() -> None:
     script = Script()
     for command in ("cluster 1 2", "start", "run 1100", "append 1 a", "run 20", "crash 1"):
