@@ -65,6 +65,12 @@ def test_taken_as_by_re2j() -> None:
     assert not compile_pattern("(a{600}){2,}")("a" * 600)
 
 
+def test_lower_case_folds_as_in_re2j() -> None:
+    accepted = compile_pattern(r"(?i)\p{Ll}")
+    assert "".join(x for x in map(chr, range(128)) if accepted(x)) == "KSabcdefghijklmnopqrstuvwxyz"
+    assert compile_pattern(r"(?i)\p{^Ll}")("A")
+
+
 def test_what_it_takes_to_match_is_bounded() -> None:
     nested = "(" * 50 + "a" + "{2})" * 50
     for pattern in ("((a{100}){100}){10}", "(a{1000}){1000}", nested):
