@@ -58,6 +58,7 @@ from kwire.replica.selector import selector
 
 logger = logging.getLogger(__name__)
 
+METADATA_NAME = "__cluster_metadata-0"
 CONTROLLED_SHUTDOWN_S = 60.0
 STILL_WAITING_S = 5.0
 IMAGE_CONFIGS_EMPTY: Mapping[tuple[int, str], Mapping[str, str]] = {}
@@ -149,10 +150,12 @@ class Node:
             sync_scheduler=self.new_scheduler("kwire-sync"),
             syncs=self._syncs,
             settings=ManagerSettings.from_values(config),
+            now_ms=self._now_ms,
             config_of=self.topic_config,
             on_directory_failure=self._directory_failed,
         )
         manager.goes_offline_by_writes = self._has_others
+        manager.shortages.on_descriptors_short = self._close_idle_connections
         manager.cleaner = LogCleaner(
             manager,
             CleanerSettings.from_values(config),
@@ -420,6 +423,24 @@ class Node:
         return self._apis[kind]
 
     # -- other nodes
+
+    def refusals(self) -> list[tuple[str, str]]:
+        """(partition, reason) of whatever refuses appends for a shortage, or has failed."""
+        found = [
+            (f"{topic}-{partition}", refusal.reason)
+            for (topic, partition), refusal in self.log_manager.shortages.refused.items()
+        ]
+        waits_for = self.metadata.waits_for
+        if waits_for:
+            found.insert(0, (METADATA_NAME, waits_for))
+        for log in self.log_manager.logs():
+            if log.error is not None and not log.is_short:
+                found.append((log.name, log.error.message or log.error.code.name))
+        return found
+
+    def _close_idle_connections(self) -> None:
+        for listener in self.listeners.values():
+            listener.make_room()
 
     def forward(
         self,

@@ -19,6 +19,7 @@ from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import Codec
 
 EXIT_FAILED = 1
+REFUSALS_SHOWN = 50
 EXIT_USAGE = 2
 PRODUCE_BATCH_RECORDS = 500
 COLUMN_GAP = "  "
@@ -498,16 +499,20 @@ def info(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the exit status.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Whether a broker answers, and what it says of its cluster. Exit status 1 when none does."""
+    """Whether a broker answers, and what it says of its cluster. Exit status 1 when none does, or
+    when there is a partition that it cannot write to."""
     try:
         with Client(bootstrap) as client:
             metadata = client.metadata([])
             versions = client.connection().api_versions
+            refused = operations.refusals(client)
     except ClientError:
         if quiet:
             raise typer.Exit(EXIT_FAILED) from None
         raise
     if quiet:
+        if refused:
+            raise typer.Exit(EXIT_FAILED)
         return
     _print(f"cluster     {metadata.cluster_id}")
     _print(f"controller  {metadata.controller_id}")
@@ -517,6 +522,12 @@ def info(
     for feature in versions.finalized_features:
         _print(f"feature     {feature.name} {feature.max_version_level}")
     _print(f"APIs        {len(versions.api_keys)}")
+    for name, reason in refused[:REFUSALS_SHOWN]:
+        _print(f"refuses     {name}: {reason}")
+    if len(refused) > REFUSALS_SHOWN:
+        _print(f"refuses     {len(refused) - REFUSALS_SHOWN} more")
+    if refused:
+        raise typer.Exit(EXIT_FAILED)
 
 
 @app.command("random-uuid")

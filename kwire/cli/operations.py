@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kwire.cli.client import (
+    BOOTSTRAP,
     RETRY_PAUSE_S,
     RETRY_TIMEOUT_S,
     Client,
@@ -109,6 +110,30 @@ def list_offsets(client: Client, topic: Any, timestamp: int) -> dict[int, int]:
         for partition in response.topics[0].partitions:
             check(partition.error_code, f"{topic.name}-{partition.partition_index}")
             found[partition.partition_index] = partition.offset
+    return found
+
+
+REFUSALS_TAG = 10_000
+"""The tagged field of kwire's DescribeLogDirs that says what refuses appends."""
+
+
+def refusals(client: Client, node_id: int = BOOTSTRAP) -> list[tuple[str, str]]:
+    """(partition or log directory, reason) of what a broker cannot write to; () of one that does
+    not tell, as other than kwire's."""
+    try:
+        response = client.call(m.DescribeLogDirsRequest(topics=[]), node_id)
+    except ClientError:
+        return []
+    found = [
+        (result.log_dir, "the log directory is offline")
+        for result in response.results
+        if result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    ]
+    for tag, text in response.unknown_tags:
+        if tag == REFUSALS_TAG:
+            for line in bytes(text).decode(errors="replace").splitlines():
+                partition, _, reason = line.partition("\t")
+                found.append((partition, reason))
     return found
 
 

@@ -2,6 +2,9 @@
 
 A null topic list asks for all partitions. Total and usable bytes of the volume come with version 4
 (KIP-827). Source: KIP-113, KIP-827; measured on Apache Kafka 4.4.
+
+While partitions refuse appends for a shortage the answer has a tagged field that Kafka's does not
+have, and that other clients pass over: `REFUSALS_TAG`, lines of text `partition<TAB>reason`.
 """
 
 from __future__ import annotations
@@ -15,6 +18,9 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 
 VERSIONS = (1, 5)
+VERSION_WITH_TAGS = 2
+REFUSALS_TAG = 10_000
+REFUSALS_MAX = 1000
 
 
 def handle(context: RequestContext, request: Any) -> Any:
@@ -30,6 +36,10 @@ def handle(context: RequestContext, request: Any) -> Any:
             (topic.topic, index): None for topic in request.topics for index in topic.partitions
         }
     manager = context.node.log_manager
+    refused = context.node.refusals()
+    if refused and context.api_version >= VERSION_WITH_TAGS:
+        lines = [f"{partition}\t{reason}" for partition, reason in refused[:REFUSALS_MAX]]
+        response.unknown_tags = [(REFUSALS_TAG, "\n".join(lines).encode())]
     for directory in manager.directories:
         result = m.DescribeLogDirsResponse.DescribeLogDirsResult(log_dir=directory.path, topics=[])
         response.results.append(result)
