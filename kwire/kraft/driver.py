@@ -371,6 +371,7 @@ class RaftDriver:
         if error is not None:
             self.fail(error)
             return
+        self._passed()
         self._drain()
         self.arm()
 

@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 LATEST, EARLIEST = -1, -2
 INTERRUPT_AFTER_MS = 5
+SHORT_MS = 100  # until a log that takes nothing for now is looked at again
 THROTTLED_MS = 100
 
 
@@ -188,8 +189,12 @@ class LeaderFetcher:
                 continue
             partition = followed.partition
             log = partition.log
-            if log is None or log.error is not None:
+            if log is None or (log.error is not None and not log.is_short):
                 followed.state = FetchState.FAILED
+                continue
+            if log.is_short:
+                due_ms = now_ms + min(SHORT_MS, self._host.settings.backoff_ms)
+                next_ms = due_ms if next_ms is None else min(next_ms, due_ms)
                 continue
             if log.next_offset != log.log_end_offset:
                 # What we appended while we led is still being written.
@@ -299,13 +304,12 @@ class LeaderFetcher:
                 self._append(followed, answer, written)
         except KafkaError as error:
             logger.error("replica %s of broker %d: %s", partition, self.leader_id, error)
-            self._failed(followed, error)
+            self._failed(followed)
 
-    def _failed(self, followed: _Followed, error: Exception) -> None:
+    def _failed(self, followed: _Followed) -> None:
         """Our log does not take it: not now, or not any more."""
         log = followed.partition.log
-        is_storage = getattr(error, "code", None) == ErrorCode.KAFKA_STORAGE_ERROR
-        if log is None or (is_storage and not log.is_short):
+        if log is None or (log.error is not None and not log.is_short):
             followed.state = FetchState.FAILED
         else:
             self._delay(followed)
@@ -328,7 +332,7 @@ class LeaderFetcher:
         def done(pending: Pending[Any]) -> None:
             error = pending.error()
             if error is not None or partition.log is None:
-                self._failed(followed, error or KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+                self._failed(followed)
             elif partition.is_leader:
                 partition.taken_over()
             elif self.followed.get((partition.topic_id, partition.index)) is followed:
@@ -408,7 +412,7 @@ class LeaderFetcher:
         except KafkaError as error:
             logger.error("replica %s: %s", followed.partition, error)
             self._resolved(followed, delayed=True)
-            self._failed(followed, error)
+            self._failed(followed)
         else:
             self._resolved(followed)
 
