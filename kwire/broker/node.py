@@ -58,8 +58,8 @@ from kwire.replica.selector import selector
 
 logger = logging.getLogger(__name__)
 
-METADATA_NAME = "__cluster_metadata-0"
 CONTROLLED_SHUTDOWN_S = 60.0
+STOP_LOOK_S = 0.5
 STILL_WAITING_S = 5.0
 IMAGE_CONFIGS_EMPTY: Mapping[tuple[int, str], Mapping[str, str]] = {}
 
@@ -424,20 +424,6 @@ class Node:
 
     # -- other nodes
 
-    def refusals(self) -> list[tuple[str, str]]:
-        """(partition, reason) of whatever refuses appends for a shortage, or has failed."""
-        found = [
-            (f"{topic}-{partition}", refusal.reason)
-            for (topic, partition), refusal in self.log_manager.shortages.refused.items()
-        ]
-        waits_for = self.metadata.waits_for
-        if waits_for:
-            found.insert(0, (METADATA_NAME, waits_for))
-        for log in self.log_manager.logs():
-            if log.error is not None and not log.is_short:
-                found.append((log.name, log.error.message or log.error.code.name))
-        return found
-
     def _close_idle_connections(self) -> None:
         for listener in self.listeners.values():
             listener.make_room()
@@ -531,20 +517,26 @@ class Node:
 
     # -- stop
 
+    def _nobody_answers(self) -> bool:
+        """Whether the only controller is ours, and decides nothing."""
+        is_silent = self._failed or bool(self.metadata.waits_for)
+        return is_silent and len(self.image.controllers) <= 1
+
     async def stop(self) -> None:
         """Stop in order; nothing raises.
 
         Clients and followers are served until the leaderships have moved; the controller's
         listener stays until the quorum has heard of the stop.
         """
-        nobody_answers = self._failed and len(self.image.controllers) <= 1
-        if self.lifecycle.epoch >= 0 and not nobody_answers:
+        if self.lifecycle.epoch >= 0 and not self._nobody_answers():
             stopped: asyncio.Future[None] = self.loop.create_future()
             self.lifecycle.begin_shutdown().add_done_callback(lambda _: _finish(stopped))
-            try:
-                await asyncio.wait_for(stopped, CONTROLLED_SHUTDOWN_S)
-            except TimeoutError:
-                logger.warning("the controller did not let us go in time")
+            end_s = self.loop.time() + CONTROLLED_SHUTDOWN_S
+            while not stopped.done() and not self._nobody_answers():
+                if self.loop.time() >= end_s:
+                    logger.warning("the controller did not let us go in time")
+                    break
+                await asyncio.wait([stopped], timeout=STOP_LOOK_S)
         epoch = self.lifecycle.epoch
         self.lifecycle.close()
         if self.controller_registration is not None:

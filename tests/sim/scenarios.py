@@ -11,6 +11,7 @@ import errno
 import os
 from typing import TYPE_CHECKING, Any
 
+from kwire.broker.refusals import refusals
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.testing.simulation.network import NetworkConditions
@@ -65,7 +66,7 @@ async def shortage(faults: Faults) -> None:
             return
         if host.disk.capacity_bytes is not None or host.disk.fault is not None:
             return  # another one has begun
-        refused = node.refusals()
+        refused = refusals(node.log_manager, node.metadata.waits_for)
         if not refused:
             return
     raise Violation(f"n{node_id} still refuses what it was short for: {refused}")

@@ -14,6 +14,7 @@ from typing import Any
 
 from kwire.broker.context import RequestContext
 from kwire.broker.operations import CLUSTER, CLUSTER_NAME, DESCRIBE
+from kwire.broker.refusals import refusals
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 
@@ -36,7 +37,7 @@ def handle(context: RequestContext, request: Any) -> Any:
             (topic.topic, index): None for topic in request.topics for index in topic.partitions
         }
     manager = context.node.log_manager
-    refused = context.node.refusals()
+    refused = refusals(manager, context.node.metadata.waits_for)
     if refused and context.api_version >= VERSION_WITH_TAGS:
         lines = [f"{partition}\t{reason}" for partition, reason in refused[:REFUSALS_MAX]]
         response.unknown_tags = [(REFUSALS_TAG, "\n".join(lines).encode())]
