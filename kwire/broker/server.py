@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
+from collections.abc import Iterable
 from typing import Any
 
 from kwire.broker.connection import BrokerConnection
 from kwire.broker.connection_limits import ConnectionLimits
 from kwire.broker.descriptors import DescriptorReserve, descriptor_of
 from kwire.broker.dispatch import Dispatcher
+from kwire.config.listeners import is_wildcard
 
 logger = logging.getLogger(__name__)
 
@@ -18,8 +21,8 @@ IDLE_CHECKS_PER_LIMIT = 10
 IDLE_MIN_S = 10.0  # a connection that was used since is not closed to make room
 ROOM_CONNECTIONS = 32  # that are closed at a time, to make room
 ROOM_PAUSE_S = 0.2
-# A host that means addresses of both families.
-BOTH_FAMILIES = {"localhost": ("127.0.0.1", "::1"), "": ("0.0.0.0", "::")}
+LOCAL_ADDRESSES = ("127.0.0.1", "::1")
+WILDCARD_ADDRESSES = ("0.0.0.0", "::")
 
 
 class Listener:
@@ -53,20 +56,21 @@ class Listener:
         self._room_made_s = 0.0
         self._idle_timer: asyncio.TimerHandle | None = None
 
-    async def bind(self, host: str, port: int) -> None:
+    async def bind(self, host: str, port: int, *, one_family: bool = False) -> None:
         """Take the address; connections are accepted from `start` on. OSError when it is taken.
 
-        `localhost` and no host (every address) mean both families on one port, where the machine
-        has both.
+        `localhost` and every spelling of a wildcard mean both families on one port, where the
+        machine has both (Kafka's wildcards are reached over both: measured on 4.4). With
+        `one_family` a wildcard leaves the other family to another listener.
         """
-        hosts = BOTH_FAMILIES.get(host, (host,))
-        for at, one in enumerate(hosts):
+        for at, one in enumerate(_addresses(host, one_family)):
             try:
                 server = await self.node.loop.create_server(
                     self._accept, one, self.port or port, backlog=BACKLOG, start_serving=False
                 )
-            except OSError:
-                if at == 0:
+            except OSError as error:
+                is_taken = error.errno == errno.EADDRINUSE
+                if at == 0 or (is_taken and port and is_wildcard(host)):
                     raise
                 continue  # no IPv6 on this machine, or the port is taken there
             self._servers.append(server)
@@ -152,3 +156,19 @@ class Listener:
         """Close every connection; replies that are ready are still sent."""
         for connection in list(self.connections):
             connection.close("the broker is stopping", logging.DEBUG)
+
+
+def _addresses(host: str, one_family: bool) -> tuple[str, ...]:
+    """What to bind for a host, its own family first."""
+    if host == "localhost":
+        return LOCAL_ADDRESSES
+    if not is_wildcard(host):
+        return (host,)
+    both = WILDCARD_ADDRESSES[::-1] if ":" in host else WILDCARD_ADDRESSES
+    return both[:1] if one_family else both
+
+
+def make_room(listeners: Iterable[Listener]) -> None:
+    """Close connections that nobody uses: files lack descriptors."""
+    for listener in listeners:
+        listener.make_room()

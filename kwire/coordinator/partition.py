@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from kwire.coordinator.loading import Loading
 from kwire.coordinator.open_batch import OpenBatch
 from kwire.coordinator.seam import Shard, TimerHandle
+from kwire.kept_errors import kept
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -45,7 +46,7 @@ class Held:
         self.deadline_ms = deadline_ms
         self.pending = pending
         self.response = response
-        self.error = error
+        self.error = None if error is None else kept(error)
 
     def release(self) -> None:
         if self.error is not None:

@@ -25,6 +25,7 @@ from kwire.coordinator.open_batch import Encoded, OpenBatch, size_of
 from kwire.coordinator.partition import Held, PartitionShard, ShardState
 from kwire.coordinator.reloading import PAUSE_MS, Reloads, may_pass
 from kwire.coordinator.seam import CoordinatorLog, Loop, Moment, Result, Shard
+from kwire.kept_errors import kept
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -289,7 +290,7 @@ class CoordinatorRuntime(Generic[S]):
                 return KafkaError(ErrorCode.NOT_COORDINATOR)
             self._append_alone(current, result, encoded, moment)
         except KafkaError as error:
-            return error
+            return kept(error)
         return None
 
     def _append_alone(

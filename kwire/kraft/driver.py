@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from kwire.clock import Clock, Random
+from kwire.kept_errors import kept
 from kwire.kraft.feed import CommitFeed, LeaderListener, Listener
 from kwire.kraft.metadata_log import MetadataBatch, MetadataLog
 from kwire.kraft.raft import RaftConfig, RaftState
@@ -281,7 +282,7 @@ class RaftDriver:
         """Stop for good: nothing that follows could be trusted."""
         if self.error is not None:
             return
-        self.error = error
+        self.error = kept(error)
         logger.error("the metadata quorum stops on this node: %s", error)
         if self.runner is not None:
             self.runner.resign()

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kwire.kept_errors import anew
 from kwire.log import maintenance, mending
 from kwire.log.appending import (
     Marker,
@@ -238,7 +239,7 @@ class AppendingLog(LogBase):
         if self.error is not None:
             if self.on_refused is not None and self.is_short:
                 self.on_refused()
-            raise self.error
+            raise anew(self.error)
         if self.is_closed:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {self.name} is closed")
 
@@ -268,12 +269,12 @@ class AppendingLog(LogBase):
             self._place(header, data, header.max_timestamp, None, False)
             if self.error is not None:
                 mending.cut_back(self, header.size_bytes)
-                raise self.error
+                raise anew(self.error)
             written = self._tail.submit(self.segments.active)
         except OSError as error:
             self._write_failed(error, [], header.size_bytes)
         if self.error is not None:
-            raise self.error
+            raise anew(self.error)
         return AppendInfo(
             header.base_offset,
             header.base_offset + header.last_offset_delta,
@@ -294,12 +295,12 @@ class AppendingLog(LogBase):
                 self._place(*batch)
                 if self.error is not None:  # an epoch that could not be saved
                     mending.cut_back(self, size_bytes)
-                    raise self.error
+                    raise anew(self.error)
             written = self._tail.submit(self.segments.active)
         except OSError as error:
             self._write_failed(error, [], size_bytes)
         if self.error is not None:
-            raise self.error
+            raise anew(self.error)
         first, last = placed[0].header.base_offset, placed[-1].header.last_offset
         return AppendInfo(
             first,

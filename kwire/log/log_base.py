@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from zlib import crc32
 
 from kwire.clock import Clock
+from kwire.kept_errors import anew, kept
 from kwire.log import mending
 from kwire.log.appending import rules_of
 from kwire.log.epochs import LeaderEpochs
@@ -80,7 +82,7 @@ class LogBase:
         self.durable_below = 0  # everything below has to be there: damage is no torn tail
         self.promised_end = 0  # the log ended there once, durably; what is missing cannot be mended
         self.last_flush_ms = 0
-        self.jitter_ms = 0
+        self.jitter_share = crc32(self.name.encode(), crc32(topic_id))  # of 2**32
         self.is_closed = False
         self.error: KafkaError | None = None
         self.damage = mending.Damage()
@@ -173,7 +175,7 @@ class LogBase:
         """Write what waits for the end of the loop's turn now."""
         self._tail.write(self.segments.active)
         if self.error is not None:
-            raise self.error
+            raise anew(self.error)
 
     def settle(self) -> None:
         """Finish every append now, with the flush that it waits for: before a change of roles.
@@ -184,7 +186,7 @@ class LogBase:
             self.write_tail()
         if self.log_end_offset < self._written_offset:
             if self.error is not None and not self.is_short:
-                raise self.error  # a failed sync is not tried again
+                raise anew(self.error)  # a failed sync is not tried again
             try:
                 self.sync_now()
             except NotBegunError as error:
@@ -247,7 +249,7 @@ class LogBase:
             if self.is_short:
                 return
             assert isinstance(error, OSError)
-            self.damage.error = error
+            self.damage.error = kept(error)
             then = "no appends until that is over"
         else:
             self.damage.error = None

@@ -21,7 +21,17 @@ def must_roll(log: LogBase, segment: Segment, last_offset: int, max_timestamp: i
         waited_ms = log.clock.wall_ms() - segment.created_ms
     if waited_ms <= 0:
         return False
-    return waited_ms > log.config.roll_ms - min(log.jitter_ms, log.config.roll_ms)
+    return waited_ms > log.config.roll_ms - jitter_ms(log)
+
+
+def jitter_ms(log: LogBase) -> int:
+    """How much earlier than others this log rolls, so that not all logs of a broker roll at once.
+
+    Below both segment.jitter.ms and the age that a segment may have: one of no age would be rolled
+    by every append.
+    """
+    bound_ms = min(log.config.segment_jitter_ms, log.config.roll_ms)
+    return bound_ms * log.jitter_share >> 32
 
 
 def roll(log: LogBase, base_offset: int | None = None) -> Segment:

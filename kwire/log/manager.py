@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from kwire.clock import Clock, Random
+from kwire.kept_errors import kept
 from kwire.log import checkpoints
 from kwire.log.checkpointing import CheckpointWrites, high_watermark, moved_start, recovery_point
 from kwire.log.checkpoints import Offsets
@@ -90,6 +91,7 @@ class LogManager:
         # Syncs wait for nothing else: the deletion of a large file may take long.
         syncing = sync_scheduler or self.scheduler
         self.directories = [LogDirectory(path, self.files, syncing, syncs) for path in directories]
+        self.cordoned: Sequence[LogDirectory] = ()
         self._logs: dict[tuple[str, int], PartitionLog] = {}
         self._home: dict[tuple[str, int], LogDirectory] = {}
         self._on_directory_failure = on_directory_failure
@@ -132,7 +134,7 @@ class LogManager:
             raise
 
     def _not_opened(self, directory: LogDirectory, error: OSError) -> None:
-        directory.error = error
+        directory.error = kept(error)
         if all(other.error is not None for other in self.directories):
             why = "not a directory" if isinstance(error, FileExistsError) else error.strerror
             file = f"{directory.path}/{META_PROPERTIES}"
@@ -168,8 +170,6 @@ class LogManager:
         log.on_error = self._log_failed
         log.on_refused = self.shortages.hurry
         log.on_truncated = self._log_truncated
-        if log.config.segment_jitter_ms:
-            log.jitter_ms = self.random.below(log.config.segment_jitter_ms + 1)
         self._logs[log.topic, log.partition] = log
         self._home[log.topic, log.partition] = directory
 
@@ -225,12 +225,6 @@ class LogManager:
     def logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
         return [log for key, log in self._logs.items() if self._home[key] is directory]
 
-    def directory_by_id(self, directory_id: bytes) -> LogDirectory | None:
-        for directory in self.directories:
-            if directory.directory_id == directory_id:
-                return directory
-        return None
-
     # -- create and delete ----------------------------------------------------------------------
 
     def create(
@@ -255,7 +249,7 @@ class LogManager:
                     f"the log of {known.name} belongs to another topic id",
                 )
             return known
-        home = directory or emptiest(self.directories, self._home.values())
+        home = directory or emptiest(self.directories, self._home.values(), self.cordoned)
         if home.error is not None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{home.path} is offline")
         path = f"{home.path}/{topic}-{partition}"
@@ -354,7 +348,6 @@ class LogManager:
         new.on_truncated = self._log_truncated
         new.on_error = self._log_failed
         new.on_refused = self.shortages.hurry
-        new.jitter_ms = old.jitter_ms
         new.reconfigure(old.config)
         old_home = self._home[key]
         self.delete(*key)
@@ -413,7 +406,7 @@ class LogManager:
         if directory.error is not None:
             return
         logger.error("%s: %s; the log directory is offline", directory.path, error)
-        directory.error = error
+        directory.error = kept(error)
         for log in self.logs_in(directory):
             log.fail(error, for_good=True)
         if self._on_directory_failure is not None:
@@ -453,14 +446,14 @@ class LogManager:
     def _repeat(
         self, name: str, interval_ms: int, task: Callable[[], object], delay_ms: int
     ) -> None:
-        if interval_ms >= 1 << 53:
-            return
+        if interval_ms < 1 << 53:
+            fire = partial(self._fire, name, interval_ms, task)
+            self._timers[name] = self.scheduler.call_later(delay_ms or interval_ms, fire)
 
-        def fire() -> None:
-            self._timers[name] = self.scheduler.call_later(interval_ms, fire)
-            task()
-
-        self._timers[name] = self.scheduler.call_later(delay_ms or interval_ms, fire)
+    def _fire(self, name: str, interval_ms: int, task: Callable[[], object]) -> None:
+        again = partial(self._fire, name, interval_ms, task)
+        self._timers[name] = self.scheduler.call_later(interval_ms, again)
+        task()
 
     def enforce_retention(self) -> None:
         """Delete old segments of all logs."""

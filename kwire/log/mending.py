@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kwire.kept_errors import kept
 from kwire.log.files import DESCRIPTORS, FULL, passes
 from kwire.log.segment import Segment
 from kwire.pending import Pending
@@ -101,13 +102,13 @@ def mend(log: LogBase) -> Pending[None]:
         _probe(log, damage)
     except KafkaError as error:
         log.fail(error, for_good=True)
-        return Pending.failed(error)
+        return Pending.failed(kept(error))
     except OSError as error:
         if passes(error):
-            damage.error = error
+            damage.error = kept(error)
         else:
             log.fail(error, for_good=True)
-        return Pending.failed(error)
+        return Pending.failed(kept(error))
     if not damage.is_unsynced:
         log.take_appends()
         return Pending.completed(None)

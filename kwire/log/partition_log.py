@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kwire.clock import Clock
+from kwire.kept_errors import anew
 from kwire.log import lookups, maintenance, reading
 from kwire.log.flushing import SyncRequest, sync_files
 from kwire.log.log_append import AppendingLog
@@ -232,7 +233,7 @@ class PartitionLog(AppendingLog):
             self.damage.begun = truncation
             self.fail(error)
             assert self.error is not None
-            raise self.error from error
+            raise anew(self.error) from None
 
     def delete_old_segments(self, wall_ms: int, segments_max: int = 1 << 31) -> int:
         """Apply retention to the oldest segments; returns how many were given up."""

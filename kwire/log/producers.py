@@ -153,14 +153,6 @@ class Producers:
             and entry.epoch == epoch
         )
 
-    def has_late_transaction(self, wall_ms: int, transaction_timeout_ms_max: int) -> bool:
-        """Whether a transaction is open for longer than it may be."""
-        return any(
-            entry.transaction_first_offset != NO_OFFSET
-            and wall_ms - entry.last_timestamp > transaction_timeout_ms_max + 5 * 60_000
-            for entry in self.entries.values()
-        )
-
     # -- verification (KIP-890) -------------------------------------------------------------
 
     def is_stale(self, producer_id: int, epoch: int) -> bool:
@@ -185,7 +177,7 @@ class Producers:
         if known is None:
             known = _Verification(sequence, epoch, supports_epoch_bump, wall_ms)
             self._verifications[producer_id] = known
-        elif known.supports_epoch_bump and epoch > known.epoch:
+        elif epoch > known.epoch:
             known.epoch, known.lowest_sequence = epoch, sequence
         elif epoch == known.epoch and sequence < known.lowest_sequence:
             known.lowest_sequence = sequence

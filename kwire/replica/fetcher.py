@@ -459,6 +459,7 @@ class LeaderFetcher:
 
 
 _SOON_OVER = (
+    ErrorCode.INCONSISTENT_TOPIC_ID,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.UNKNOWN_LEADER_EPOCH,
     ErrorCode.UNKNOWN_TOPIC_ID,

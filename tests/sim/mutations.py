@@ -363,6 +363,29 @@ def refused_batches_are_not_taken_back(replace: Any) -> None:
     replace(Producers, "take_back", lambda self, end_offset: None)
 
 
+def closed_connection_is_death(replace: Any) -> None:
+    """A process whose connection has closed counts as gone, without a refused dial."""
+    from kwire.network import refusal
+
+    async def dial(loop: Any, address: Any) -> Any:
+        return refusal.Outcome.REFUSED
+
+    replace(refusal, "dial", dial)
+
+
+def unanswered_dial_is_death(replace: Any) -> None:
+    """A dial that nobody answers counts as a refused one."""
+    from kwire.network import refusal
+
+    original = refusal.dial
+
+    async def dial(loop: Any, address: Any) -> Any:
+        outcome = await original(loop, address)
+        return refusal.Outcome.REFUSED if outcome is refusal.Outcome.UNKNOWN else outcome
+
+    replace(refusal, "dial", dial)
+
+
 MUTATIONS: dict[str, Mutation] = {
     mutation.__name__: mutation
     for mutation in (
@@ -396,6 +419,8 @@ MUTATIONS: dict[str, Mutation] = {
         cleaner_drops_whole_batches,
         shortages_do_not_heal,
         refused_batches_are_not_taken_back,
+        closed_connection_is_death,
+        unanswered_dial_is_death,
     )
 }
 
@@ -430,6 +455,8 @@ SEEDS: dict[str, int] = {
     "cleaner_drops_whole_batches": 4,
     "shortages_do_not_heal": 1,
     "refused_batches_are_not_taken_back": 1,
+    "closed_connection_is_death": 1,
+    "unanswered_dial_is_death": 8,
 }
 
 
@@ -448,6 +475,7 @@ AIMED: dict[str, Plan] = {
     "truncation_skipped": Plan(("tail that nobody has",), groups=()),
     "shortages_do_not_heal": Plan(("shortage",), groups=()),
     "refused_batches_are_not_taken_back": Plan(("shortage",), pause_s=(0.3, 2.0), groups=()),
+    "unanswered_dial_is_death": Plan(("resets", "partition", "isolation"), groups=()),
 }
 """Of those that need a rare row of events: the faults that bring it about, or make it step by step
 (`constructed.py`). Their pinned seeds are seeds of these plans."""

@@ -1,7 +1,8 @@
 """DescribeLogDirs, versions 1-5: the log directories with the sizes of their partitions (KIP-113).
 
 A null topic list asks for all partitions. Total and usable bytes of the volume come with version 4
-(KIP-827). Source: KIP-113, KIP-827; measured on Apache Kafka 4.4.
+(KIP-827), with version 5 whether the directory gets no new replicas (KIP-1066).
+Source: KIP-113, KIP-827, KIP-1066; measured on Apache Kafka 4.4.
 
 While partitions refuse appends for a shortage the answer has a tagged field that Kafka's does not
 have, and that other clients pass over: `REFUSALS_TAG`, lines of text `partition<TAB>reason`.
@@ -48,6 +49,7 @@ def handle(context: RequestContext, request: Any) -> Any:
             result.error_code = int(ErrorCode.KAFKA_STORAGE_ERROR)
             continue
         result.total_bytes, result.usable_bytes = _volume(directory.path)
+        result.is_cordoned = context.node.cordoning.shows(directory.path)
         topics: dict[str, Any] = {}
         for log in manager.logs_in(directory):
             if wanted is not None and (log.topic, log.partition) not in wanted:
