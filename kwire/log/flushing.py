@@ -12,6 +12,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Protocol
 
+from kwire.kept_errors import anew
 from kwire.log.files import DESCRIPTORS, Files, NotBegunError, passes
 from kwire.log.scheduling import Scheduler
 from kwire.pending import Pending, gather
@@ -196,10 +197,10 @@ def sync_files(files: Files, request: SyncRequest) -> None:
             for synced in [threads.submit(job) for job in stage]:
                 found = synced.exception()
                 if found is not None and not isinstance(found, Exception):
-                    raise found
+                    raise anew(found)
                 failed = worst(failed, found)
             if failed is not None:
-                raise failed
+                raise anew(failed)
 
 
 def worst(one: Exception | None, other: Exception | None) -> Exception | None:
