@@ -11,7 +11,7 @@ SEED ?=
 RUNS ?=
 ARGS ?=
 
-.PHONY: run demo test compat-gate lint format unit stress sim mutants chaos bench differential docs setup setup-test peers clean
+.PHONY: run demo test compat-gate lint format unit stress sim mutants chaos bench differential messages docs setup setup-test peers clean
 
 run: setup
 	$(BIN)/kwire serve --listen 127.0.0.1:9092 $(ARGS)
@@ -27,29 +27,38 @@ setup-test: $(VENV)/.ready-test
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "kwire needs Python 3.11 or newer with venv"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@echo "kwire: making a virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+# Compiled kernels are kept in build/kernels: only the first installation takes its minutes.
+PIP := $(BIN)/python -m pip install --disable-pip-version-check
 
 $(VENV)/.ready: pyproject.toml $(wildcard setup.py kwire/protocol/records/*kernel.py) | $(BIN)/python
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e .
+	@echo "kwire: installing it into $(VENV); compiling its kernels takes a minute or two, once"
+	@$(PIP) -e .
 	@$(BIN)/python -m compileall -q kwire
 	@touch $@
 
 # PySpark is only of use with Java. Compiled ahead, kwire starts quickly wherever Python may not write.
 $(VENV)/.ready-test: pyproject.toml $(wildcard setup.py kwire/protocol/records/*kernel.py) | $(BIN)/python
-	extras=test; if command -v java >/dev/null && command -v mvn >/dev/null; then extras=test,spark; fi; \
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[$$extras]"
+	@echo "kwire: installing it and what its tests need into $(VENV); the first time takes minutes"
+	@extras=test; if command -v java >/dev/null && command -v mvn >/dev/null; then extras=test,spark; fi; \
+	$(PIP) -e ".[$$extras]"
 	@$(BIN)/python -m compileall -q kwire
 	@touch $(VENV)/.ready $@
 
 # Apache Kafka's own jars, to be asked what is right. Without Java and Maven their tests are skipped.
 peers:
 	@if command -v java >/dev/null && command -v mvn >/dev/null; then \
+	  [ -f "$(KWIRE_CACHE)/kafka/complete" ] || echo "kwire: fetching Apache Kafka's jars to $(KWIRE_CACHE)/kafka, once"; \
 	  compat_tests/peers/fetch-kafka.sh "$(KWIRE_CACHE)/kafka" >/dev/null || echo "Kafka's jars could not be fetched"; fi
 
 # A click stream through kwire and Spark, with a kill in the middle. With Maven the connector's jars are
 # fetched to the cache, else Spark brings them itself.
 demo: setup-test
-	@jars=""; if command -v mvn >/dev/null; then compat_tests/peers/fetch-spark-kafka.sh "$(KWIRE_CACHE)/spark-kafka" >/dev/null \
+	@jars=""; if command -v mvn >/dev/null; then \
+	  [ -d "$(KWIRE_CACHE)/spark-kafka" ] || echo "kwire: fetching Spark's Kafka connector to $(KWIRE_CACHE)/spark-kafka, once"; \
+	  compat_tests/peers/fetch-spark-kafka.sh "$(KWIRE_CACHE)/spark-kafka" >/dev/null \
 	  && jars="$(KWIRE_CACHE)/spark-kafka"; fi; KWIRE_SPARK_JARS="$$jars" $(BIN)/python tools/demo.py $(ARGS)
 
 lint: setup-test
@@ -98,6 +107,10 @@ differential: setup-test peers
 
 bench: setup-test peers
 	$(BIN)/python bench/run.py $(ARGS)
+
+# The classes of the messages, from their schema.
+messages: setup-test
+	$(BIN)/python tools/generate_messages.py
 
 docs: setup
 	$(BIN)/python tools/generate_docs.py

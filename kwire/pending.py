@@ -1,13 +1,16 @@
 """A result that comes later, without a task: what handlers, coordinators and the controller return.
 
 Unlike `asyncio.Future`, callbacks run at once, inside `complete` and in the order they were
-added, so that the order of effects is the order of causes and a simulation replays it exactly.
+added, so that the order of effects is the order of causes and a simulation replays it exactly. An
+error is kept without the frames that it was raised in, and raised as a copy (`kept_errors`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
+
+from kwire.kept_errors import anew, kept
 
 T = TypeVar("T")
 
@@ -59,7 +62,7 @@ class Pending(Generic[T]):
     def fail(self, error: Exception) -> bool:
         if self.done:
             return False
-        self._error = error
+        self._error = kept(error)
         self._finish()
         return True
 
@@ -92,7 +95,7 @@ class Pending(Generic[T]):
     def result(self) -> T:
         """The result; raises the error of `fail`. Only for one that is done and not cancelled."""
         if self._error is not None:
-            raise self._error
+            raise anew(self._error)
         if not self.done or self.cancelled:
             raise AssertionError("result() of a Pending that has none")
         return self._result  # type: ignore[return-value]

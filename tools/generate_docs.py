@@ -100,10 +100,11 @@ def configs_page() -> str:
             continue
         parts += ["", f"## {title}", ""]
         shown: list[tuple[object, ...]] = [
-            (f"`{name}`", kind, f"`{default}`" if default else "", changes, support, note)
-            for name, kind, default, _, changes, support, note in rows
+            (f"`{name}`", text, kind, f"`{default}`" if default else "", changes, support, note)
+            for name, kind, default, _, changes, support, note, text in rows
         ]
-        parts.append(markdown(("config", "type", "default", "changes", "support", "why"), shown))
+        columns = ("config", "what it is for", "type", "default", "changes", "support", "why")
+        parts.append(markdown(columns, shown))
     return "\n".join(parts) + "\n"
 
 

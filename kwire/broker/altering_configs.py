@@ -27,9 +27,9 @@ from kwire.config.validate import (
     DELETE,
     SET,
     SUBTRACT,
-    apply_operation,
-    validate_broker_configs,
+    apply_broker_operation,
 )
+from kwire.config.validate_broker import validate_broker_configs
 from kwire.config.values import to_text
 from kwire.kraft.controller.loggers import alter_loggers
 from kwire.kraft.controller.results import put_error
@@ -154,8 +154,11 @@ def _check_broker_name(context: RequestContext, name: str) -> None:
 
 
 def _incremental_values(context: RequestContext, resource: Any) -> dict[str, str]:
-    """The broker's settings of this level as they would be afterwards."""
-    values = dict(context.node.image.config(RESOURCE_BROKER, resource.resource_name))
+    """The broker's settings of this level as they would be afterwards.
+
+    Without those that count as not set: they would stand in the way of every change.
+    """
+    values = context.node.dynamic_config.usable(per_broker=bool(resource.resource_name))
     for config in resource.configs:
         operation = config.config_operation
         if operation not in _OPERATIONS:
@@ -164,7 +167,7 @@ def _incremental_values(context: RequestContext, resource: Any) -> dict[str, str
         if current is None and operation in (APPEND, SUBTRACT):
             definition = definition_of(config.name)
             current = None if definition is None else to_text(definition.default)
-        value = apply_operation(RESOURCE_BROKER, config.name, operation, config.value, current)
+        value = apply_broker_operation(config.name, operation, config.value, current)
         if value is None:
             values.pop(config.name, None)
         else:

@@ -24,7 +24,6 @@ logger = logging.getLogger(__name__)
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
 SHARE_GROUP_STATE = "__share_group_state"
-CODEC_NAMES = ("uncompressed", "gzip", "snappy", "lz4", "zstd")
 CREATE_TOPICS_VERSION = 7
 
 
@@ -105,10 +104,9 @@ class AutoTopicCreation:
         elif name == SHARE_GROUP_STATE:
             partitions = config["share.coordinator.state.topic.num.partitions"]
             replication = config["share.coordinator.state.topic.replication.factor"]
-            codec = int(config["share.coordinator.state.topic.compression.codec"])
             configs = {
                 "cleanup.policy": "delete",
-                "compression.type": CODEC_NAMES[codec] if codec else "none",
+                "compression.type": "producer",
                 "min.insync.replicas": str(config["share.coordinator.state.topic.min.isr"]),
                 "segment.bytes": str(config["share.coordinator.state.topic.segment.bytes"]),
                 "retention.ms": "-1",

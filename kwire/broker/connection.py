@@ -1,10 +1,10 @@
 """One client connection: requests in order, replies in order (DESIGN.md, decision 10).
 
-A request starts when every request before it has its reply or, for a Produce whose append has
-happened, only waits for it. Requests that arrive meanwhile are queued; at the bound of queued
-requests, queued bytes or unsent reply bytes the connection stops reading. When it closes,
-everything that is pending of it is cancelled; a Produce that was completely received is still
-executed (KAFKA-3703), in its order.
+A request starts when every request before it has its reply. One that does not look at what writes
+do (a Produce above all) starts already when those before it only wait for theirs. Requests that
+arrive meanwhile are queued; at the bound of queued requests, queued bytes or unsent reply bytes the
+connection stops reading. When it closes, everything that is pending of it is cancelled; a Produce
+that was completely received is still executed (KAFKA-3703), in its order.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ OUTPUT_BYTES_MAX = 64 * 1024
 REPLY_BYTES_HIGH = 1024 * 1024
 REPLY_BYTES_LOW = 256 * 1024
 CLOSE_S = 10.0
+UNREPLIED_WRITES_KEPT = 32
 PRODUCE_KEY = 0
 
 Parts = Sequence[Any]  # buffers and, until a reply is sent, FileSlices
@@ -58,6 +59,10 @@ class _Slot:
         self.disconnect: str | None = None
 
 
+# In the place of a blocking request: the next one waits for every write before it.
+_WRITES = _Slot(None)
+
+
 class BrokerConnection(FrameConnection):
     """The server side of one client's connection."""
 
@@ -79,6 +84,9 @@ class BrokerConnection(FrameConnection):
         self._queue: deque[bytes] = deque()
         self._queued_bytes = 0
         self._blocking: _Slot | None = None
+        self.unreplied_writes: list[Pending[None]] = []
+        """Of requests without a reply, as long as they are under way and somewhat longer."""
+        self._awaited_writes = 0
         self._output: list[Any] = []
         self._output_bytes = 0
         self.sends_files = False
@@ -133,6 +141,7 @@ class BrokerConnection(FrameConnection):
         promised = self._blocking if self._is_promised() else None
         if promised is None:
             self._queue.clear()
+            self._blocking = None  # it refers to this connection
         self._output.clear()
         for slot in slots:
             if slot.pending is not None and slot is not promised:
@@ -202,6 +211,8 @@ class BrokerConnection(FrameConnection):
         self.last_active_s = self.node.loop.time()
         if self._output:
             self._send_output()
+        if len(self.unreplied_writes) > UNREPLIED_WRITES_KEPT:
+            self.unreplied_writes = [w for w in self.unreplied_writes if not w.done]
 
     def frame_refused(self, reason: str) -> None:
         self._refusal = reason
@@ -227,6 +238,8 @@ class BrokerConnection(FrameConnection):
             route = self._route(api_key, version)
         except MalformedError as error:
             self._refuse(str(error))
+            return
+        if route.waits_for_writes and self._is_held_back(body):
             return
         context = RequestContext(self.node, self, api_key, version, correlation_id, client_id)
         try:
@@ -284,8 +297,38 @@ class BrokerConnection(FrameConnection):
             self._blocking = None
             if self._queue or self._refusal is not None or self._reading_paused:
                 self._run_queue()
+        elif self._blocking is _WRITES:
+            self._writes_seen()
         if self._ended:
             self._end_if_answered()
+
+    def _is_held_back(self, body: memoryview) -> bool:
+        """Whether this request starts later: when all that was written before it can be seen."""
+        if not self._slots and not self.unreplied_writes:
+            return False
+        writes, self.unreplied_writes = self.unreplied_writes, []
+        under_way = [written for written in writes if not written.done]
+        if not self._slots and not under_way:
+            return False
+        self._blocking = _WRITES
+        self._queue.appendleft(bytes(body))
+        self._queued_bytes += len(body)
+        self._awaited_writes = len(under_way)
+        for written in under_way:
+            written.add_done_callback(self._write_ended)
+        self._adjust_reading()
+        return True
+
+    def _write_ended(self, written: Pending[None]) -> None:
+        self._awaited_writes -= 1
+        if self._blocking is _WRITES:
+            self._writes_seen()
+
+    def _writes_seen(self) -> None:
+        """Maybe that was the last that the next request waits for."""
+        if not self._slots and not self._awaited_writes:
+            self._blocking = None
+            self._run_queue()
 
     def effects_done(self, context: RequestContext) -> None:
         """See RequestContext.let_next_start."""

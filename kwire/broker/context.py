@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from kwire.broker.connection import BrokerConnection
+    from kwire.broker.node import Node
 
 
 class _NoReply:
@@ -53,7 +54,7 @@ class RequestContext:
 
     def __init__(
         self,
-        node: Any,
+        node: Node,
         connection: BrokerConnection | None,
         api_key: int,
         api_version: int,

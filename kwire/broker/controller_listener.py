@@ -50,7 +50,10 @@ class _ControllerApi:
             error = done.error()
             if isinstance(error, KafkaError):
                 return error_response(request, error, context.api_version)
-            return done.result()
+            response = done.result()
+            if context.api_key == ApiKey.BROKER_HEARTBEAT and not response.error_code:
+                context.node.metadata.heard(context, request)
+            return response
 
         sent = context.node.to_controller(request, context, context.api_version)
         return after(sent, settle)

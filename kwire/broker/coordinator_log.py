@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kwire.kept_errors import anew
 from kwire.log.types import Isolation, Origin
 from kwire.pending import Pending, after
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -55,7 +56,7 @@ class PartitionCoordinatorLog:
         """NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, NOT_ENOUGH_REPLICAS, KAFKA_STORAGE_ERROR."""
         log = self._partition(partition).check_append(ACKS_ALL, leader_epoch)
         if log.error is not None:
-            raise log.error
+            raise anew(log.error)
         return min(int(log.config.max_message_bytes), int(log.config.segment_bytes))
 
     def read(self, partition: int, offset: int, bytes_max: int) -> Any:

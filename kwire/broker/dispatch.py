@@ -3,6 +3,10 @@
 Handlers are modules of `kwire/broker/api`, imported at the first request for them, so that a
 broker starts without any. An API that has no module, or a version outside of its range, closes the
 connection; ApiVersions is answered at any version (measured on Apache Kafka 4.4).
+
+A module whose requests neither read nor change what a write in front of them does says
+`WAITS_FOR_WRITES = False`; all others start behind the replies of those writes
+(docs/adr/0007-one-connection-one-order.md).
 """
 
 from __future__ import annotations
@@ -39,6 +43,7 @@ class Route:
         "name",
         "version_max",
         "version_min",
+        "waits_for_writes",
     )
 
     def __init__(self, api_key: int, name: str, module: Any, request_class: Any) -> None:
@@ -53,6 +58,7 @@ class Route:
         info = API_KEYS[api_key]
         versions: tuple[int, int] = getattr(module, "VERSIONS", (info.min, info.max))
         self.version_min, self.version_max = versions
+        self.waits_for_writes: bool = getattr(module, "WAITS_FOR_WRITES", True)
 
     def execute(self, context: RequestContext, request: Any) -> Any:
         """The handler's outcome; an error it raises becomes the API's error response."""
@@ -113,6 +119,7 @@ class _UnsupportedApiVersions:
 
     name = "ApiVersions"
     module = None
+    waits_for_writes = False
     decoders: Final[dict[int, Any]] = {}
 
     @staticmethod

@@ -41,12 +41,14 @@ class SessionPartition:
         "last_fetched_epoch",
         "local_log_start_offset",
         "log_start_offset",
+        "name",
         "partition_bytes_max",
         "topic",
     )
 
     def __init__(self, topic: bytes | str, request: Any) -> None:
         self.topic = topic
+        self.name: str | None = None  # what the topic of an id was called when it was last there
         self.index: int = request.partition
         self.high_watermark = -1
         self.local_log_start_offset = -1

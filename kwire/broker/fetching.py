@@ -80,6 +80,7 @@ class FetchTarget:
         "counted_bytes",
         "failed",
         "found",
+        "is_other_topic",
         "key",
         "name",
         "partition",
@@ -96,6 +97,7 @@ class FetchTarget:
         self.records_bytes = 0
         self.counted_bytes = 0  # towards min_bytes
         self.failed = False
+        self.is_other_topic = False  # `partition` is of a topic that came after the one asked for
 
     @property
     def answer(self) -> Any:
@@ -215,6 +217,9 @@ class FetchRead:
             except KafkaError as error:
                 self._refuse(target, error)
             self._at += 1
+            if self._left_bytes < 0:
+                # A negative limit is one of the first partition only (measured on Kafka 4.4).
+                self._left_bytes = 0
         self._done(self)
 
     def cancel(self) -> None:
@@ -241,6 +246,7 @@ class FetchRead:
         except KafkaError as error:
             self._refuse(target, error)
         self._at += 1
+        self._left_bytes = max(0, self._left_bytes)
         self.run()
 
     def _refuse(self, target: FetchTarget, error: KafkaError) -> None:
@@ -251,6 +257,8 @@ class FetchRead:
         partition, asked = target.partition, target.asked
         assert partition is not None
         target.failed = False
+        if target.is_other_topic:
+            raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
         limits = self._limits
         if limits.from_follower:
             log = partition.readable_log(asked.current_leader_epoch)
@@ -273,7 +281,7 @@ class FetchRead:
         if asked.fetch_offset == end:
             self._fill_empty(target, log, isolation)
             return None
-        is_negative = asked.partition_bytes_max < 0 or limits.bytes_max < 0
+        is_negative = asked.partition_bytes_max < 0 or self._left_bytes < 0
         if is_negative and log.log_start_offset <= asked.fetch_offset <= log.log_end_offset:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Apache Kafka 4.4 answers it
         bytes_max = min(asked.partition_bytes_max, self._left_bytes)

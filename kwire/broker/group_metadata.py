@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kwire.broker.operations import INTERNAL_TOPICS
 from kwire.coordinator.group.consumer.subscriptions import TopicInfo
 
 
@@ -24,7 +23,7 @@ class PublishedTopics:
         return None if topic is None else str(topic.name)
 
     def names(self) -> Iterable[str]:
-        return [name for name in self._node.image.topics.by_name if name not in INTERNAL_TOPICS]
+        return list(self._node.image.topics.by_name)
 
     def version(self) -> int:
         return int(self._node.image.offset)

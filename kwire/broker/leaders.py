@@ -43,7 +43,7 @@ class LeaderHints:
         for node_id in self._leaders:
             broker = self._node.image.brokers.get(node_id)
             endpoint = None if broker is None else broker.endpoint(self._listener_name)
-            if endpoint is not None:
+            if broker is not None and endpoint is not None:
                 found.append(
                     endpoint_class(
                         node_id=node_id, host=endpoint.host, port=endpoint.port, rack=broker.rack

@@ -51,7 +51,8 @@ class BrokerLifecycle:
     """Keeps this broker registered.
 
     `ask(api_key, request)` reaches the active controller, `registration()` is the request of the
-    next registration, `image_offset()` how far the published metadata is.
+    next registration, `image_offset()` how far the published metadata is, `cordoned()` the ids of
+    the log directories that get no new replicas, None where the controller knows of no such.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class BrokerLifecycle:
         on_fatal: Callable[[str], None],
         election_ms: int = 0,
         waits_for_logs: bool = False,
+        cordoned: Callable[[], list[bytes] | None] = lambda: None,
     ) -> None:
         self._election_ms = election_ms
         self.state = State.NEW
@@ -86,6 +88,9 @@ class BrokerLifecycle:
         self._is_ready = not waits_for_logs
         self._heard_s = 0.0
         self._offline_directories: list[bytes] = []
+        self._told_offline: list[bytes] = []
+        self._cordoned = cordoned
+        self._has_news = False
 
     @property
     def is_caught_up(self) -> bool:
@@ -112,6 +117,11 @@ class BrokerLifecycle:
     def directories_failed(self, directory_ids: list[bytes]) -> None:
         """These log directories are offline until this broker is started again."""
         self._offline_directories = directory_ids
+        self.directories_changed()
+
+    def directories_changed(self) -> None:
+        """There is news of the log directories: the next heartbeat is due at once."""
+        self._has_news = self._asking is not None
         if self.state in (State.FENCED, State.RUNNING):
             self._heartbeat()
 
@@ -154,6 +164,7 @@ class BrokerLifecycle:
     def _registered(self, response: Any) -> None:
         self.epoch = response.broker_epoch
         self.state = State.FENCED
+        self._told_offline = []
         logger.info("broker %d is registered at epoch %d", self._broker_id, self.epoch)
         if self.is_caught_up:
             self.caught_up.complete(None)
@@ -166,17 +177,24 @@ class BrokerLifecycle:
             return  # the next one follows its answer
         self._cancel_timer()
         self._retry = self._heartbeat
+        offline = self._offline_directories
+        # Of one that is unfenced and loses a directory at once the controller would let what is in
+        # that directory be led here: it decides both on what was before.
+        may_serve = self.is_caught_up and self._is_ready and offline == self._told_offline
         request = m.BrokerHeartbeatRequest(
             broker_id=self._broker_id,
             broker_epoch=self.epoch,
             current_metadata_offset=self._image_offset(),
-            want_fence=self.state is State.FENCED and not (self.is_caught_up and self._is_ready),
+            want_fence=self.state is State.FENCED and not may_serve,
             want_shut_down=self.state is State.STOPPING,
-            offline_log_dirs=self._offline_directories,
+            offline_log_dirs=offline,
+            cordoned_log_dirs=self._cordoned() if self.is_caught_up else None,
         )
-        self._send(ApiKey.BROKER_HEARTBEAT, request, self._heard)
+        self._send(ApiKey.BROKER_HEARTBEAT, request, lambda heard: self._heard(heard, offline))
 
-    def _heard(self, response: Any) -> None:
+    def _heard(self, response: Any, offline: list[bytes]) -> None:
+        news = self._has_news or offline != self._told_offline
+        self._has_news, self._told_offline = False, offline
         if self.state is State.STOPPING:
             if response.should_shut_down:
                 self.close()
@@ -192,7 +210,7 @@ class BrokerLifecycle:
         elif self.state is State.FENCED and was is State.RUNNING:
             logger.warning("broker %d was fenced by the controller", self._broker_id)
         starting = self.state is State.FENCED and not self.started.done
-        soon = starting and self.is_caught_up and self._is_ready
+        soon = news or (starting and self.is_caught_up and self._is_ready)
         self._later(START_MS if soon else self._interval_ms, self._heartbeat)
 
     # -- asking

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SLICE_S = 0.02
+# However many a config says: more than that only cost memory.
+THREADS_MAX = 64
 
 
 async def load_logs(
@@ -31,6 +33,7 @@ async def load_logs(
     threads: int,
 ) -> None:
     """Load what `expected_topic` names; see `loading.load_directories`. LogDirectoryError."""
+    threads = min(threads, THREADS_MAX)
     workers = _Workers(loop, threads if isinstance(manager.files, SystemFiles) else 0)
     slice_ends_s = loop.time() + SLICE_S
     try:

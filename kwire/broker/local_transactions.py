@@ -11,6 +11,7 @@ from kwire.broker.coordinator_log import ACKS_ALL
 from kwire.broker.leaders import missing_partition_error
 from kwire.coordinator.group.coordinator import TOPIC as OFFSETS_TOPIC
 from kwire.coordinator.transaction.markers import Owed
+from kwire.kept_errors import anew
 from kwire.log.types import Origin
 from kwire.pending import Pending, after
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -89,7 +90,7 @@ class LocalTransactions:
                 found = done.result()
                 return dict.fromkeys(partitions, ErrorCode.NONE) if found is None else found
             if not isinstance(error, KafkaError):
-                raise error
+                raise anew(error)
             return dict.fromkeys(partitions, ErrorCode(error.code))
 
         return after(pending, codes)
@@ -145,7 +146,7 @@ def marker_code(write: Pending[Any]) -> int:
     if error is None:
         return 0
     if not isinstance(error, KafkaError):
-        raise error
+        raise anew(error)
     if error.code == ErrorCode.NOT_COORDINATOR:
         return int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     return int(error.code)

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kwire.broker.allow_all import AllowAll
 from kwire.broker.auto_create import AutoTopicCreation
@@ -19,6 +19,7 @@ from kwire.broker.connection_limits import ConnectionLimits
 from kwire.broker.context import RequestContext
 from kwire.broker.controller_channel import ControllerChannel
 from kwire.broker.coordinators import Coordinators
+from kwire.broker.cordoning import Cordoning
 from kwire.broker.dispatch import Dispatcher
 from kwire.broker.fetch_sessions import FetchSessionCache
 from kwire.broker.host_name import reachable_name
@@ -31,11 +32,13 @@ from kwire.broker.purgatory import DeadlineHeap
 from kwire.broker.quorum import MetadataQuorum, full_delta
 from kwire.broker.registration import registration_request
 from kwire.broker.replication import Replication
-from kwire.broker.server import Listener
+from kwire.broker.server import Listener, make_room
+from kwire.broker.stopping import let_go
 from kwire.clock import Clock, Random, SystemClock, SystemRandom
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
 from kwire.config.errors import ConfigError
+from kwire.config.listeners import shares_port
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.controller import HANDLED_REQUESTS
 from kwire.kraft.image import MetadataDelta, MetadataImage
@@ -56,9 +59,14 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.selector import selector
 
+if TYPE_CHECKING:
+    from kwire.broker.controller_registration import ControllerRegistration
+    from kwire.coordinator.group.coordinator import GroupCoordinator
+    from kwire.coordinator.transaction.service import TransactionCoordinator
+    from kwire.coordinator.transaction.verifier import TransactionVerifier
+
 logger = logging.getLogger(__name__)
 
-CONTROLLED_SHUTDOWN_S = 60.0
 STILL_WAITING_S = 5.0
 IMAGE_CONFIGS_EMPTY: Mapping[tuple[int, str], Mapping[str, str]] = {}
 
@@ -85,7 +93,7 @@ class Node:
         new_executor: Callable[[str], Any] | None = None,
     ) -> None:
         self.config = config
-        self.dynamic_config = DynamicConfig(config)
+        self.dynamic_config = DynamicConfig(config, is_catching_up=True)
         self.loop = loop
         self.clock: Clock = clock or SystemClock()
         self.random: Random = random or SystemRandom()
@@ -118,7 +126,9 @@ class Node:
         self.peers = self._make_peers()
         ask_timeout_ms = max(1000, config["broker.session.timeout.ms"])
         self.controller_channel = ControllerChannel(self, ask_timeout_ms)
+        self.cordoning = Cordoning(self.dynamic_config, self.log_manager, lambda: self.image)
         self.lifecycle = self._make_lifecycle()
+        self.cordoning.on_change = self.lifecycle.directories_changed
         self.replication = Replication(self)
         self.log_directories = LogDirectories(self)
         self.replica_selector = selector(
@@ -136,7 +146,7 @@ class Node:
         self._apis: dict[str, list[tuple[int, int, int]]] = {}
         self._follows = False
         self.metadata = MetadataQuorum(self, self._publish)
-        self.controller_registration: Any = None
+        self.controller_registration: ControllerRegistration | None = None
 
     def _make_log_manager(self, files: Any) -> LogManager:
         config = self.config
@@ -149,10 +159,12 @@ class Node:
             sync_scheduler=self.new_scheduler("kwire-sync"),
             syncs=self._syncs,
             settings=ManagerSettings.from_values(config),
+            now_ms=self._now_ms,
             config_of=self.topic_config,
             on_directory_failure=self._directory_failed,
         )
         manager.goes_offline_by_writes = self._has_others
+        manager.shortages.on_descriptors_short = lambda: make_room(self.listeners.values())
         manager.cleaner = LogCleaner(
             manager,
             CleanerSettings.from_values(config),
@@ -183,20 +195,21 @@ class Node:
             self.fatal,
             self.config["controller.quorum.fetch.timeout.ms"],
             waits_for_logs=True,
+            cordoned=self.cordoning.reported,
         )
 
     @property
-    def groups(self) -> Any:
+    def groups(self) -> GroupCoordinator:
         """The group coordinator."""
         return self.coordinators.groups
 
     @property
-    def transactions(self) -> Any:
+    def transactions(self) -> TransactionCoordinator:
         """The transaction coordinator."""
         return self.coordinators.transactions
 
     @property
-    def transaction_verifier(self) -> Any:
+    def transaction_verifier(self) -> TransactionVerifier:
         """Asks coordinators about transactional writes."""
         return self.coordinators.verifier
 
@@ -258,6 +271,8 @@ class Node:
         await self._done(self.metadata.start(), "an active controller", limit_ms)
         if self.config.is_broker:
             await self._start_broker()
+        else:
+            self.dynamic_config.caught_up()
 
     async def _start_broker(self) -> None:
         """Register, catch up with the metadata, load the logs, serve."""
@@ -265,6 +280,7 @@ class Node:
         self.lifecycle.start()
         limit_ms = self.config["initial.broker.registration.timeout.ms"]
         await self._done(self.lifecycle.caught_up, "the registration of this broker", limit_ms)
+        self.dynamic_config.caught_up()
         await self._load_logs()
         self.replication.start()
         self.lifecycle.ready_to_serve()
@@ -276,8 +292,7 @@ class Node:
     async def _done(self, pending: Pending[None], what: str, limit_ms: int | None = None) -> None:
         """Wait for a part of the start, and say so where others take long; StartError at the
         limit."""
-        future: asyncio.Future[None] = self.loop.create_future()
-        pending.add_done_callback(lambda _: _finish(future))
+        future = self._end_of(pending)
         end_s = None if limit_ms is None else self.loop.time() + limit_ms / 1000
         while not future.done():
             if end_s is not None and self.loop.time() >= end_s:
@@ -367,7 +382,11 @@ class Node:
             connections_max_idle_ms=config["connections.max.idle.ms"],
         )
         try:
-            await bound.bind(listener.host, listener.port)
+            await bound.bind(
+                listener.host,
+                listener.port,
+                one_family=shares_port(listener, config.listeners()),
+            )
         except OSError as error:
             raise StartError(
                 f"cannot listen on {listener.host or '*'}:{listener.port}: "
@@ -510,20 +529,25 @@ class Node:
 
     # -- stop
 
+    def _nobody_answers(self) -> bool:
+        """Whether the only controller is ours, and decides nothing."""
+        return bool(self._failed or self.metadata.waits_for) and len(self.image.controllers) <= 1
+
+    def _end_of(self, pending: Pending[Any]) -> asyncio.Future[None]:
+        """A future that is done when `pending` is, whatever became of it."""
+        future: asyncio.Future[None] = self.loop.create_future()
+        pending.add_done_callback(lambda _: _finish(future))
+        return future
+
     async def stop(self) -> None:
         """Stop in order; nothing raises.
 
         Clients and followers are served until the leaderships have moved; the controller's
         listener stays until the quorum has heard of the stop.
         """
-        nobody_answers = self._failed and len(self.image.controllers) <= 1
-        if self.lifecycle.epoch >= 0 and not nobody_answers:
-            stopped: asyncio.Future[None] = self.loop.create_future()
-            self.lifecycle.begin_shutdown().add_done_callback(lambda _: _finish(stopped))
-            try:
-                await asyncio.wait_for(stopped, CONTROLLED_SHUTDOWN_S)
-            except TimeoutError:
-                logger.warning("the controller did not let us go in time")
+        if self.lifecycle.epoch >= 0 and not self._nobody_answers():
+            stopped = self._end_of(self.lifecycle.begin_shutdown())
+            await let_go(self.loop, stopped, self._nobody_answers)
         epoch = self.lifecycle.epoch
         self.lifecycle.close()
         if self.controller_registration is not None:
@@ -539,19 +563,13 @@ class Node:
         self.deadlines.close()
         self.peers.close()
         self.controller_channel.close()
-        closed: asyncio.Future[None] = self.loop.create_future()
-        self.metadata.stop().add_done_callback(lambda _: _finish(closed))
-        await closed
+        await self._end_of(self.metadata.stop())
         for listener in self.listeners.values():
             listener.stop_accepting()
             listener.close_connections()
         if self._checks is not None:
-            checked: asyncio.Future[None] = self.loop.create_future()
-            self._checks.close().add_done_callback(lambda _: _finish(checked))
-            await checked
-        drained: asyncio.Future[None] = self.loop.create_future()
-        self.log_manager.drained().add_done_callback(lambda _: _finish(drained))
-        await drained
+            await self._end_of(self._checks.close())
+        await self._end_of(self.log_manager.drained())
         self.log_manager.shutdown(epoch, is_loaded=self._follows)
         if self._syncs is not None:
             self._syncs.close()

@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from kwire.broker.context import RequestContext
+from kwire.broker.dead_processes import DeadProcesses
 from kwire.config.listeners import Listener
 from kwire.kraft import settings
 from kwire.kraft.controller.context import ControllerContext
@@ -17,7 +19,7 @@ from kwire.kraft.image import MetadataDelta, MetadataImage
 from kwire.kraft.metadata_log import MetadataLog
 from kwire.kraft.publisher import ImagePublisher, Publisher
 from kwire.kraft.raft.types import Endpoint
-from kwire.log.log_directory import LogDirectory, LogDirectoryError, parse_name
+from kwire.log.log_directory import LogDirectory, LogDirectoryError, holds_log, parse_name
 from kwire.network.peer import PeerNetwork
 from kwire.pending import Pending
 from kwire.protocol import uuids
@@ -44,6 +46,7 @@ class MetadataQuorum:
         self.publisher = ImagePublisher()
         self.driver: Any = None
         self._peers: PeerNetwork | None = None
+        self._dead_processes: DeadProcesses | None = None
         self._leader_listeners: list[Callable[[], None]] = []
 
     def on_leader_change(self, listener: Callable[[], None]) -> None:
@@ -77,6 +80,14 @@ class MetadataQuorum:
             if directory.directory_id == uuids.ZERO:
                 self._give_id(directory, found)
         self.cluster_id = known[0].get("cluster.id", "")
+        given = self._node.config.cluster_id
+        if given is not None and given != self.cluster_id:
+            logger.warning(
+                "CLUSTER_ID is %s, but %s belongs to cluster %s, and stays so",
+                given,
+                directories[0].path,
+                self.cluster_id,
+            )
         self._open_driver()
         self._warn_of_another_directory()
 
@@ -128,7 +139,10 @@ class MetadataQuorum:
     def _check_is_new(self, path: str) -> None:
         """A directory with partitions is never formatted: its identity was lost."""
         names = self._node.log_manager.files.directories(path)
-        if any(parse_name(name) is not None for name in names):
+        files = self._node.log_manager.files
+        if any(
+            parse_name(name) is not None and holds_log(files, f"{path}/{name}") for name in names
+        ):
             raise LogDirectoryError(
                 f"{path}/meta.properties is missing, but there are partitions: restore it from a "
                 "copy or by hand (cluster.id, node.id, directory.id, version=1)"
@@ -145,11 +159,16 @@ class MetadataQuorum:
             if static is not None
             else config.developer or config.bootstraps_from_itself()
         )
-        if not alone and cluster_id is None:
-            raise LogDirectoryError(
-                f"{self.directory} is not formatted, and this node is not alone in its quorum: "
-                "format it with kwire format"
-            )
+        if cluster_id is None:
+            cluster_id = config.cluster_id
+            # Whether a controller begins a dynamic quorum or joins one, its id does not say.
+            is_told = static is not None or not config.is_controller
+            if not alone and not (cluster_id and is_told):
+                hint = ", or set the environment's CLUSTER_ID" if is_told else ""
+                raise LogDirectoryError(
+                    f"{self.directory} is not formatted, and this node is not alone in its quorum: "
+                    f"format it with kwire format{hint}"
+                )
         paths = [directory.path for directory in self._online()]
         lines = format_directories(
             FormatOptions(
@@ -241,6 +260,19 @@ class MetadataQuorum:
         self.driver.add_listener(self.publisher)
         self.driver.snapshotter.source = self.publisher
         self.publisher.add(self._publish)
+        if config.is_controller and config["kwire.dead.process.detection.enable"]:
+            self._watch_processes(self._peers)
+
+    def _watch_processes(self, peers: PeerNetwork) -> None:
+        node = self._node
+        watch = DeadProcesses(node.loop, self.driver, peers, node.listener_name)
+        self.publisher.add(watch.published)
+        self._dead_processes = watch
+
+    def heard(self, context: RequestContext, request: Any) -> None:
+        """The active controller has accepted a broker's heartbeat."""
+        if self._dead_processes is not None and context.connection is not None:
+            self._dead_processes.heard(context.connection, request.broker_id, request.broker_epoch)
 
     def _controller(self) -> Controller:
         node = self._node
@@ -279,6 +311,11 @@ class MetadataQuorum:
         return found
 
     @property
+    def waits_for(self) -> str:
+        """What the metadata log is short of, empty while it is not."""
+        return "" if self.driver is None else str(self.driver.waits_for)
+
+    @property
     def kraft_version(self) -> int:
         return int(self.driver.raft.voters.level)
 
@@ -315,6 +352,8 @@ class MetadataQuorum:
         """Resign, tell the other voters, close the metadata log; done when it is closed."""
         if self.driver is None:
             return Pending.completed(None)
+        if self._dead_processes is not None:
+            self._dead_processes.close()
         stopped: Pending[None] = self.driver.stop()
         stopped.add_done_callback(lambda _: self._peers.close() if self._peers else None)
         return stopped

@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
@@ -17,17 +17,36 @@ from kwire.protocol.errors import EncodeError, ErrorCode, MalformedError, is_ret
 from kwire.protocol.frame import decode_response, encode_request
 
 CLIENT_ID = "kwire-cli"
-CONNECT_TIMEOUT_S = 5.0
-REQUEST_TIMEOUT_S = 40.0
 RETRY_TIMEOUT_S = 20.0
+HTTP_TIMEOUT_S = 1.0
 RETRY_PAUSE_S = 0.1
 FRAME_BYTES_MAX = 256 << 20
 BOOTSTRAP = -1
 PORT_MAX = 65535
 
 
+class Timeouts(NamedTuple):
+    """Seconds for a connection, for its first answer (the versions: a busy broker knows them
+    without looking anything up), and for each later one."""
+
+    connect_s: float = 5.0
+    first_s: float = 15.0
+    later_s: float = 40.0
+
+
+DEFAULT_TIMEOUTS = Timeouts()
+
+
 class ClientError(Exception):
     """What went wrong, in one line."""
+
+
+class Unanswered(ClientError):
+    """The time for an answer is over: to ask again would double it."""
+
+
+class Closed(ClientError):
+    """The other side closed the connection in the place of an answer."""
 
 
 class RequestFailed(ClientError):
@@ -56,6 +75,8 @@ def parse_address(text: str) -> tuple[str, int]:
     """`host:port`, `[::1]:port` or `host` (port 9092)."""
     host, colon, port = text.strip().rpartition(":")
     if not colon:
+        if port.isascii() and port.isdecimal():
+            raise ClientError(f"{text}: expected HOST:PORT; did you mean localhost:{port}?")
         return text.strip(), 9092
     if not (host and port.isascii() and port.isdecimal() and int(port[:6]) <= PORT_MAX):
         raise ClientError(f"{text}: expected HOST:PORT")
@@ -65,12 +86,23 @@ def parse_address(text: str) -> tuple[str, int]:
 class Connection:
     """One connection; knows the versions that its broker offers."""
 
-    def __init__(self, host: str, port: int, timeout_s: float = CONNECT_TIMEOUT_S) -> None:
-        self.address = f"{host}:{port}"
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        timeouts: Timeouts = DEFAULT_TIMEOUTS,
+    ) -> None:
+        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self._timeouts = timeouts
+        self._deadline = 0.0
         try:
-            self._socket = socket.create_connection((host, port), timeout_s)
-        except OSError as error:
-            raise ClientError(f"{self.address}: {error.strerror or error}") from None
+            self._socket = socket.create_connection((host, port), timeouts.connect_s)
+        except TimeoutError:
+            late = f"{self.address}: no connection within {timeouts.connect_s:g} s"
+            raise Unanswered(late) from None
+        except (OSError, UnicodeError) as error:
+            told = error.strerror if isinstance(error, OSError) else None
+            raise ClientError(f"{self.address}: {told or error}") from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._correlation_id = 0
         self.api_versions: Any = None
@@ -83,9 +115,9 @@ class Connection:
         request = m.ApiVersionsRequest(
             client_software_name="kwire", client_software_version=__version__
         )
-        response = self._send(request, 3)
+        response = self._send(request, 3, self._timeouts.first_s)
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
-            response = self._send(m.ApiVersionsRequest(), 0)
+            response = self._send(m.ApiVersionsRequest(), 0, self._timeouts.first_s)
         check(response.error_code, "ApiVersions")
         self.api_versions = response
         self.versions = {
@@ -105,22 +137,28 @@ class Connection:
             high = min(high, version_max)
         if low > high:
             raise ClientError(f"{self.address} offers no version of {name} that is known here")
-        return self._send(request, high)
+        return self._send(request, high, self._timeouts.later_s)
 
-    def _send(self, request: Any, version: int) -> Any:
+    def _send(self, request: Any, version: int, timeout_s: float) -> Any:
         self._correlation_id += 1
+        self._deadline = time.monotonic() + timeout_s
         key = type(request).API_KEY
         try:
             parts = encode_request(key, version, self._correlation_id, CLIENT_ID, request)
-            self._socket.settimeout(REQUEST_TIMEOUT_S)
+            self._socket.settimeout(timeout_s)
             self._socket.sendall(b"".join(parts))
-            size_bytes = struct.unpack(">i", self._receive(4))[0]
+            head = self._receive(4)
+            size_bytes = struct.unpack(">i", head)[0]
             if not 0 < size_bytes <= FRAME_BYTES_MAX:
-                raise ClientError(f"{self.address}: a response of {size_bytes} bytes")
+                raise ClientError(f"{self.address} {_other_protocol(head)}")
             frame = self._receive(size_bytes)
             if key == ApiKey.API_VERSIONS and version > 0 and _is_version_0_refusal(frame):
                 version = 0
             correlation_id, response = decode_response(key, version, frame)
+        except TimeoutError:
+            raise Unanswered(
+                f"{self.address}: no answer within {timeout_s:g} s; is it a Kafka broker?"
+            ) from None
         except OSError as error:
             raise ClientError(f"{self.address}: {error.strerror or error}") from None
         except EncodeError as error:
@@ -135,14 +173,38 @@ class Connection:
         data = bytearray(size_bytes)
         view = memoryview(data)
         while view:
+            self._socket.settimeout(max(self._deadline - time.monotonic(), 0.001))
             received = self._socket.recv_into(view)
             if not received:
-                raise ClientError(f"{self.address} closed the connection")
+                raise Closed(f"{self.address} closed the connection")
             view = view[received:]
         return data
 
     def close(self) -> None:
         self._socket.close()
+
+
+_HTTP = "is an HTTP server, no Kafka broker; which port is the broker's?"
+
+
+def _answers_http(host: str, port: int, timeout_s: float) -> bool:
+    """Whether a server that a Kafka request did not move to an answer knows HTTP's: most wait
+    for the end of a line."""
+    try:
+        with socket.create_connection((host, port), timeout_s) as probe:
+            probe.sendall(b"HEAD / HTTP/1.0\r\n\r\n")
+            return probe.recv(4) == b"HTTP"
+    except OSError:
+        return False
+
+
+def _other_protocol(head: bytes | bytearray) -> str:
+    """What answers with these four bytes, in the place of a response's size."""
+    if head.upper() in (b"HTTP", b"<!DO", b"<HTM"):
+        return _HTTP
+    if head[0] in (0x14, 0x15, 0x16) and head[1] == 3:
+        return "speaks TLS, which is not built yet; use a PLAINTEXT listener"
+    return f"is no Kafka broker: it answers with {bytes(head)!r}"
 
 
 def _is_version_0_refusal(frame: bytearray) -> bool:
@@ -151,9 +213,15 @@ def _is_version_0_refusal(frame: bytearray) -> bool:
 
 
 class Client:
-    """A cluster as seen from `bootstrap` (`host:port[,host:port]`); a context manager."""
+    """A cluster as seen from `bootstrap` (`host:port[,host:port]`); a context manager.
 
-    def __init__(self, bootstrap: str) -> None:
+    `timeout_s` is for the connection and for each answer, in the place of DEFAULT_TIMEOUTS.
+    """
+
+    def __init__(self, bootstrap: str, timeout_s: float | None = None) -> None:
+        self._timeouts = (
+            DEFAULT_TIMEOUTS if timeout_s is None else Timeouts(timeout_s, timeout_s, timeout_s)
+        )
         self._bootstrap = [parse_address(part) for part in bootstrap.split(",") if part.strip()]
         self._connections: dict[int, Connection] = {}
         self._nodes: dict[int, tuple[str, int]] = {}
@@ -176,8 +244,7 @@ class Client:
                     self.metadata([])
                 if node_id not in self._nodes:
                     raise ClientError(f"node {node_id} is not among the brokers")
-                connection = Connection(*self._nodes[node_id])
-            connection.negotiate()
+                connection = self._connect(*self._nodes[node_id])
             self._connections[node_id] = connection
         return connection
 
@@ -185,16 +252,30 @@ class Client:
         errors: list[str] = []
         for host, port in self._bootstrap:
             try:
-                return Connection(host, port)
+                return self._connect(host, port)
             except ClientError as error:
                 errors.append(str(error))
         raise ClientError("; ".join(errors) or "no bootstrap address")
+
+    def _connect(self, host: str, port: int) -> Connection:
+        connection = Connection(host, port, self._timeouts)
+        try:
+            connection.negotiate()
+        except ClientError as error:
+            connection.close()
+            is_silent = isinstance(error, (Unanswered, Closed))
+            if is_silent and _answers_http(
+                host, port, min(HTTP_TIMEOUT_S, self._timeouts.connect_s)
+            ):
+                raise ClientError(f"{connection.address} {_HTTP}") from None
+            raise
+        return connection
 
     def call(self, request: Any, node_id: int = BOOTSTRAP, version_max: int | None = None) -> Any:
         """Send `request` to a node (default: the bootstrap one); a lost connection is retried."""
         try:
             return self.connection(node_id).call(request, version_max)
-        except RequestFailed:
+        except (RequestFailed, Unanswered):
             raise
         except ClientError:
             lost = self._connections.pop(node_id, None)

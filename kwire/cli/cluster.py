@@ -21,10 +21,10 @@ from typing import Any
 from kwire.cli.main import ServeArguments, UsageError
 from kwire.cli.serve import (
     CLUSTER_FILE,
-    WILDCARDS,
     default_cluster_directory,
     split_address,
 )
+from kwire.config.listeners import is_wildcard
 from kwire.config.properties import read_properties
 
 READY_PREFIX = "kwire ready on "
@@ -199,7 +199,7 @@ class Cluster:
         advertised = node.listener_host, node.port
         if self._arguments.advertise is not None:
             host, port = split_address("--advertise", self._arguments.advertise)
-            if host in WILDCARDS:
+            if host and is_wildcard(host):
                 raise UsageError(f"--advertise {self._arguments.advertise}: not an address")
             advertised = host, port + node.node_id - 1
         settings = {
@@ -217,7 +217,7 @@ class Cluster:
             **CLUSTER_SETTINGS,
             **self._arguments.overrides,
         }
-        if node.host not in WILDCARDS or self._arguments.advertise is not None:
+        if not is_wildcard(node.host) or self._arguments.advertise is not None:
             settings.setdefault(
                 "advertised.listeners", f"PLAINTEXT://{advertised[0]}:{advertised[1]},{controller}"
             )

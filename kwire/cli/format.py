@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import socket
 import sys
 from typing import NoReturn
 
+from kwire.broker.host_name import reachable_name
 from kwire.clock import SystemClock, SystemRandom
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.errors import ConfigError
@@ -100,11 +100,8 @@ def _options(arguments: argparse.Namespace, config: BrokerConfig) -> FormatOptio
     if metadata not in directories:
         directories.insert(0, metadata)
     names = config.controller_listener_names()
-    listeners = config.advertised_listeners(socket.gethostname) + config.listeners()
-    endpoint = next(
-        (Endpoint(each.name, each.host, each.port) for each in listeners if each.name in names),
-        None,
-    )
+    advertised = config.advertised_controller_listeners(reachable_name)
+    endpoint = next((Endpoint(each.name, each.host, each.port) for each in advertised), None)
     return FormatOptions(
         cluster_id=arguments.cluster_id,
         node_id=config.node_id,

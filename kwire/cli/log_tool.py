@@ -17,6 +17,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from difflib import get_close_matches
 
 from kwire.log.dumping import Row, dump, stats
 from kwire.log.files import SystemFiles
@@ -40,7 +41,9 @@ def main(arguments: list[str]) -> int:
     allowed = {"dump": ("--records", "--json"), "verify": ("--deep", "--json")}
     action = words[0] if words else ""
     if action not in ACTIONS:
-        return _complain(f"kwire log {action}: expected one of {', '.join(ACTIONS)}")
+        near = get_close_matches(action, ACTIONS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(ACTIONS)}"
+        return _complain(f"kwire log {action}: {hint}")
     for option in options:
         if option not in allowed.get(action, ("--json",)):
             return _complain(f"unknown argument {option} of kwire log {action}")

@@ -12,7 +12,7 @@ import sys
 USAGE = """\
 usage: kwire serve [--listen HOST:PORT] [--advertise HOST:PORT]
                    [--data-dir DIR | --ephemeral] [--config server.properties]
-                   [--brokers N]
+                   [--brokers N] [--env]
                    [--feature NAME=LEVEL]... [-o name=value]...
 
 Serve a Kafka broker. Without options: on localhost:9092, keeping its data in the
@@ -25,6 +25,9 @@ user's data directory.
   --config FILE           Kafka's server.properties; Kafka's defaults apply
   --brokers N             a cluster of N brokers on ports from the first one on, each a
                           process that is broker and controller
+  --env                   the environment is a container's of this broker alone: an empty
+                          data directory is formatted with its CLUSTER_ID, and
+                          KAFKA_LISTENERS and KAFKA_LOG_DIRS win over options
   --feature NAME=LEVEL    a feature level, used when the data directory is formatted
   -o name=value           one setting by Kafka's name; wins over all others
 
@@ -50,6 +53,7 @@ class ServeArguments:
         self.config: str | None = None
         self.brokers = 0
         self.supervised = False
+        self.env = False
         self.overrides: dict[str, str] = {}
         self.features: dict[str, int] = {}
         self.help = False
@@ -63,6 +67,9 @@ _WITH_VALUE = {
 }
 
 
+_OTHERS = ("--help", "--ephemeral", "--env", "--brokers", "--feature", "-o")
+
+
 def parse_serve(arguments: list[str]) -> ServeArguments:
     """The arguments behind `kwire serve`; UsageError names the one that is wrong."""
     result = ServeArguments()
@@ -73,6 +80,8 @@ def parse_serve(arguments: list[str]) -> ServeArguments:
             result.help = True
         elif name == "--ephemeral" and not equals:
             result.ephemeral = True
+        elif name == "--env" and not equals:
+            result.env = True
         elif name == "--supervised" and not equals:
             result.supervised = True  # by `serve --brokers`: stop when stdin ends
         elif name == "--brokers":
@@ -86,10 +95,19 @@ def parse_serve(arguments: list[str]) -> ServeArguments:
         elif name.startswith("-o") and len(name) > 2:
             _override(result, f"{name[2:]}={value}")
         else:
-            raise UsageError(f"unknown argument {name} of kwire serve; see kwire serve --help")
+            raise UsageError(f"unknown argument {name} of kwire serve; {_hint(name)}")
     if result.ephemeral and result.data_dir is not None:
         raise UsageError("--data-dir and --ephemeral exclude each other")
     return result
+
+
+def _hint(name: str) -> str:
+    """What was meant, perhaps."""
+    from difflib import get_close_matches
+
+    known = [*_WITH_VALUE, *_OTHERS]
+    near = get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]}?" if near else "see kwire serve --help"
 
 
 def _next(name: str, rest: list[str]) -> str:

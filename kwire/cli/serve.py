@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from kwire.cli.main import ServeArguments, UsageError
 from kwire.config.broker_config import BrokerConfig
+from kwire.config.listeners import is_wildcard
+from kwire.config.provider_settings import has_providers
 
 if TYPE_CHECKING:
     from kwire.broker.node import Node
@@ -21,7 +23,6 @@ EXIT_FAILED = 1
 PORT_MAX = 65535
 CLUSTER_FILE = "cluster.properties"
 """Marks the data directory of `--brokers N`."""
-WILDCARDS = ("", "0.0.0.0", "::")
 
 
 def default_data_directory() -> str:
@@ -69,31 +70,40 @@ def load_config(arguments: ServeArguments, ephemeral_directory: str | None) -> B
 
         properties = read_properties(arguments.config)
     overrides = dict(arguments.overrides)
-    if arguments.listen is not None:
+    # In a container the command line is the image's, the environment its user's.
+    of_user = os.environ.keys() if arguments.env else set()
+    if arguments.listen is not None and "KAFKA_LISTENERS" not in of_user:
         host, port = split_address("--listen", arguments.listen)
         own = [_listener(host, port)]
-        controller = properties.get("controller.listener.names", "")
-        for entry in properties.get("listeners", "").split(","):
+        known = properties
+        if has_providers(properties):
+            from kwire.config.providers import resolve_settings
+
+            known = resolve_settings(properties).texts
+        controller = known.get("controller.listener.names", "")
+        for entry in known.get("listeners", "").split(","):
             if entry.strip() and entry.strip().partition("://")[0] in controller.split(","):
                 own.append(entry.strip())
         overrides.setdefault("listeners", ",".join(own))
     if arguments.advertise is not None:
         host, port = split_address("--advertise", arguments.advertise)
-        if host in WILDCARDS:
+        if host and is_wildcard(host):
             raise UsageError(f"--advertise {arguments.advertise}: clients cannot connect to that")
         overrides.setdefault("advertised.listeners", _listener(host, port))
-    directory = arguments.data_dir or ephemeral_directory
+    directories = {"KAFKA_LOG_DIRS", "KAFKA_LOG_DIR"}
+    directory = (None if directories & of_user else arguments.data_dir) or ephemeral_directory
     if directory is not None:
         if os.path.exists(os.path.join(directory, CLUSTER_FILE)):
             raise UsageError(f"{directory} is the data directory of a cluster: --brokers N")
         overrides["log.dirs"] = os.path.abspath(directory)
     elif not (properties.keys() | overrides.keys()) & {"log.dirs", "log.dir"}:
-        environment_sets_it = {"KAFKA_LOG_DIRS", "KAFKA_LOG_DIR"} & os.environ.keys()
+        environment_sets_it = directories & os.environ.keys()
         if arguments.config is None and not environment_sets_it:
             overrides["log.dirs"] = default_data_directory()
     return BrokerConfig.load(
         properties=properties,
         environment=dict(os.environ),
+        container=arguments.env,
         overrides=overrides,
         developer=arguments.config is None,
     )

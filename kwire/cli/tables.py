@@ -13,6 +13,7 @@ from kwire.config.definitions import (
     ConfigTable,
 )
 from kwire.config.developer import DEVELOPER_SETTINGS
+from kwire.config.documentation import texts
 
 SCOPES: dict[str, ConfigTable] = {
     "broker": BROKER,
@@ -40,6 +41,7 @@ def config_rows(scope: str, parts: list[str]) -> list[tuple[str, ...]] | None:
     table = SCOPES.get(scope)
     if table is None:
         return None
+    documentation = texts()
     return [
         (
             name,
@@ -49,6 +51,7 @@ def config_rows(scope: str, parts: list[str]) -> list[tuple[str, ...]] | None:
             definition.update_mode or "-",
             definition.support,
             definition.note,
+            documentation.get((scope, name), ""),
         )
         for name, definition in table.items()
         if not parts or any(part in name for part in parts)

@@ -2,6 +2,10 @@
 
 Kafka's defaults < the developer table < `server.properties` < `KAFKA_*` environment <
 `-o name=value`. `load` checks everything that is set; defaults are parsed when they are read.
+
+A name that nobody knows is an error where it was certainly meant for this broker: on the command
+line, below `kwire.`, and where it nearly is a known one. In files and in the environment any
+other is one warning a source, and described with a hidden value, as Kafka does.
 """
 
 from __future__ import annotations
@@ -12,14 +16,18 @@ from typing import Any
 
 from kwire.config import environment as environment_settings
 from kwire.config import listeners as listeners_module
+from kwire.config import names
 from kwire.config.definitions import BROKER, KWIRE, ConfigDefinition
 from kwire.config.developer import DEVELOPER_SETTINGS
 from kwire.config.errors import ConfigError
 from kwire.config.listeners import Listener
+from kwire.config.provider_settings import has_providers, is_provider_setting
+from kwire.config.usable import range_missed
 from kwire.config.values import Value, to_text
 
 LISTENER_PREFIX = "listener.name."
-PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.", "config.providers.")
+OF_ONE_LISTENER = "one listener's own settings are not told apart from all listeners' yet"
+PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.")
 AUTHORIZER = "authorizer.class.name"
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 # The settings of Kafka's own authorizer, see `consistency.check_authorizer`.
@@ -40,15 +48,20 @@ class BrokerConfig(Mapping[str, Any]):
     """The static settings of one node; `config["log.segment.bytes"]` is the typed value.
 
     `texts` holds what was set, as text, developer table included: DescribeConfigs shows these as
-    static. `warnings` are the lines to log at start. Immutable after `load`.
+    static. What config providers know has been put in; `as_set` keeps how such texts were before.
+    `warnings` are the lines to log at start. `cluster_id` is what empty directories are formatted
+    with, where the environment says so. Immutable after `load`.
     """
 
     def __init__(self, texts: dict[str, str], sources: dict[str, Source], developer: bool) -> None:
         self.texts = texts
         self.developer = developer
+        self.as_set: dict[str, str] = {}
         self.warnings: list[str] = []
+        self.cluster_id: str | None = None
         self._sources = sources
         self._values: dict[str, Value] = {}
+        self._unknown: list[str] = []
 
     @classmethod
     def load(
@@ -57,8 +70,12 @@ class BrokerConfig(Mapping[str, Any]):
         environment: Mapping[str, str] | None = None,
         overrides: Mapping[str, str] | None = None,
         developer: bool = True,
+        container: bool = False,
     ) -> BrokerConfig:
-        """Check and combine the sources; ConfigError is one line naming setting and value."""
+        """Check and combine the sources; ConfigError is one line naming setting and value.
+
+        `container`: the whole environment is this broker's, `CLUSTER_ID` too.
+        """
         texts: dict[str, str] = {}
         sources: dict[str, Source] = {}
         from_environment = environment_settings.settings_of(environment or {})
@@ -74,7 +91,18 @@ class BrokerConfig(Mapping[str, Any]):
                 sources[name] = source
         if "broker.id" in texts and sources.get("node.id") is Source.DEVELOPER:
             del texts["node.id"], sources["node.id"]
+        as_set: dict[str, str] = {}
+        notes: list[str] = []
+        if has_providers(texts):
+            from kwire.config.providers import resolve_settings
+
+            texts, as_set, notes = resolve_settings(texts)
         config = cls(texts, sources, developer)
+        config.as_set = as_set
+        config.warnings += notes
+        config.cluster_id = environment_settings.cluster_id_of(
+            environment or {}, container=container
+        )
         for name, text in texts.items():
             try:
                 config._admit(name, text)
@@ -82,26 +110,77 @@ class BrokerConfig(Mapping[str, Any]):
                 variable = from_environment.get(name, ("", ""))[1]
                 where = f" (from {variable})" if sources[name] is Source.ENVIRONMENT else ""
                 raise ConfigError(f"{error}{where}") from None
+        config._warn_of_unknown({key: var for key, (_, var) in from_environment.items()})
         config._check_together()
         return config
+
+    def with_texts(self, texts: dict[str, str]) -> BrokerConfig:
+        """This configuration with `texts` as what is set; ConfigError for a malformed one.
+
+        What a change at run time would leave. Only each value is checked, nothing is warned of;
+        settings with a listener's prefix wait for the listener to read them.
+        """
+        result = BrokerConfig(texts, self._sources, self.developer)
+        result._values = dict(self._values)
+        for name in self.texts:
+            if name not in texts:
+                result._values.pop(name, None)
+        for name, text in texts.items():
+            definition = definition_of(name)
+            if self.texts.get(name) == text:
+                continue
+            if definition is not None and definition.name == name:
+                result._values[name] = definition.parse(text)
+        return result
+
+    def _warn_of_unknown(self, variables: Mapping[str, str]) -> None:
+        """One line a source; `variables` are the settings of the environment by name."""
+        for source in (Source.PROPERTIES, Source.ENVIRONMENT):
+            unknown = [name for name in self._unknown if self._sources[name] is source]
+            if not unknown:
+                continue
+            shown = [
+                _told(name, variables if source is Source.ENVIRONMENT else {}) for name in unknown
+            ]
+            verb = "is no setting" if len(unknown) == 1 else "are no settings"
+            self.warnings.append(
+                f"{names.listed(shown)} {verb} of Kafka's brokers or of kwire: without effect"
+            )
 
     def _admit(self, name: str, text: str) -> None:
         definition = definition_of(name)
         if definition is None:
+            if is_provider_setting(name):
+                return
             if name.startswith(PLUGIN_PREFIXES):
                 self.warnings.append(f"{name} is accepted without effect: no plug-ins are loaded")
                 return
             if name in AUTHORIZER_SETTINGS:
                 self._values[name] = text
                 return
-            raise ConfigError(_unknown(name, text))
+            self._admit_unknown(name, self.as_set.get(name, text))
+            return
+        if definition.dynamic_only:
+            # As in Kafka, where it counts only when it comes by AlterConfigs.
+            self.warnings.append(f"{name} is without effect here: it is only set dynamically")
+            return
+        # What came out of a provider may be a secret, whatever it is used for.
+        shown = "[hidden]" if definition.sensitive else self.as_set.get(name, text)
         try:
             value = definition.parse(text)
         except ConfigError as error:
-            hint = f"; accepted: {definition.accepts}"
-            raise ConfigError(str(error) + hint) from None
+            told = str(error)
+            if name in self.as_set:
+                told = f"Invalid value {shown} for configuration {name}"
+            raise ConfigError(f"{told}; accepted: {definition.accepts}") from None
+        works = range_missed(definition.name, value)
+        if works is not None:
+            default = to_text(definition.default)
+            self.warnings.append(
+                f"{name}={shown} cannot be used; accepted: {works}; {default} is used"
+            )
+            value = definition.default
         self._values[name] = value
-        shown = "[hidden]" if definition.sensitive else text
         if name != definition.name or value != definition.default:
             if definition.support == "refused" and (name, value) != (
                 AUTHORIZER,
@@ -111,10 +190,20 @@ class BrokerConfig(Mapping[str, Any]):
                     f"{name}={shown} is refused: {definition.note}; accepted: "
                     + (to_text(definition.default) or "nothing (leave it out)")
                 )
+            if name != definition.name and definition.support == "acts":
+                self.warnings.append(f"{name}={shown} is without effect: {OF_ONE_LISTENER}")
             if definition.support == "accepted" and self._sources[name] is not Source.DEVELOPER:
                 self.warnings.append(
                     f"{name}={shown} is accepted without effect: {definition.note}"
                 )
+
+    def _admit_unknown(self, name: str, text: str) -> None:
+        """Keep a name that is somebody else's for the warning; ConfigError for a misspelt one."""
+        near = names.near_misses(name, [*BROKER, *KWIRE, *_behind_prefix(name)])
+        is_ours = name.startswith("kwire.") or self._sources[name] is Source.OVERRIDE
+        if near or is_ours:
+            raise ConfigError(_unknown(name, text, near))
+        self._unknown.append(name)
 
     def __getitem__(self, name: str) -> Any:
         """The typed value: what was set, else Kafka's default; KeyError for an unknown name."""
@@ -186,10 +275,15 @@ class BrokerConfig(Mapping[str, Any]):
         if self["advertised.listeners"] is None:
             return listeners_module.default_advertised(self.broker_listeners(), host_name)
         controller = self.controller_listener_names()
+        advertised = self._parsed_advertised(host_name)
+        return [listener for listener in advertised if listener.name not in controller]
+
+    def _parsed_advertised(self, host_name: Callable[[], str]) -> list[Listener]:
+        """`advertised.listeners`; one without a host means this host's name, as with Kafka."""
         advertised = listeners_module.parse_listeners(
             "advertised.listeners", self["advertised.listeners"], self.protocol_map()
         )
-        return [listener for listener in advertised if listener.name not in controller]
+        return listeners_module.with_hosts(advertised, host_name)
 
     def advertised_controller_listeners(self, host_name: Callable[[], str]) -> list[Listener]:
         """The controller listeners as other nodes reach them."""
@@ -200,9 +294,7 @@ class BrokerConfig(Mapping[str, Any]):
             for listener in listeners_module.default_advertised(own, host_name)
         }
         if self["advertised.listeners"] is not None:
-            for listener in listeners_module.parse_listeners(
-                "advertised.listeners", self["advertised.listeners"], self.protocol_map()
-            ):
+            for listener in self._parsed_advertised(host_name):
                 if listener.name in found:
                     found[listener.name] = listener
         return list(found.values())
@@ -256,11 +348,27 @@ def synonyms_of(name: str) -> tuple[str, ...]:
     return definition.synonyms
 
 
-def _unknown(name: str, text: str) -> str:
+def _behind_prefix(name: str) -> list[str]:
+    """The known settings with the `listener.name.x.` prefix of `name`, where it has one."""
+    if not name.startswith(LISTENER_PREFIX):
+        return []
+    listener, dot, _ = name[len(LISTENER_PREFIX) :].partition(".")
+    return [f"{LISTENER_PREFIX}{listener}.{known}" for known in BROKER] if dot else []
+
+
+def _told(name: str, variables: Mapping[str, str]) -> str:
+    """An unknown name as the user wrote it, with the broker's setting where it is a topic's."""
+    behind = [known for known, definition in BROKER.items() if definition.topic_config == name]
+    behind.sort(key=lambda known: known != f"log.{name}")
+    shown = variables.get(name, name)
+    return f"{shown} (a topic's; the broker's is {behind[0]})" if behind else shown
+
+
+def _unknown(name: str, text: str, near: list[str]) -> str:
     """One line for an unknown setting, with the nearest known names."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name, [*BROKER, *KWIRE], n=3, cutoff=0.75)
+    near = near or get_close_matches(name, [*BROKER, *KWIRE], n=3, cutoff=0.75)
     message = f"Unknown setting {name}={text}"
     if near:
         return f"{message}: did you mean {' or '.join(near)}?"

@@ -15,7 +15,7 @@ What a `list` has twice counts once (KAFKA-19875).
 from __future__ import annotations
 
 from kwire.config.errors import ConfigError
-from kwire.config.values import Value, to_text
+from kwire.config.values import Value, parse, to_text
 
 
 def without_repeats(rule: str, value: Value) -> Value:
@@ -27,7 +27,7 @@ def without_repeats(rule: str, value: Value) -> Value:
 
 def check_repeats(name: str, rule: str, value: Value) -> None:
     """ConfigError when a list under a `list` rule has something twice."""
-    if value != without_repeats(rule, value):
+    if isinstance(value, list) and value != without_repeats(rule, value):
         raise ConfigError(f"Configuration '{name}' values must not be duplicated.")
 
 
@@ -138,6 +138,11 @@ def _replicas(name: str, argument: str, value: Value) -> None:
     )
 
 
+def is_number(text: str) -> bool:
+    """Whether a text is digits, and no more of them than a port or a node's id has."""
+    return text.isdecimal() and text.isascii() and len(text) <= 10
+
+
 def split_host_port(text: str) -> tuple[str, int] | None:
     """`host:port`, `[::1]:port` or `NAME://host:port` -> (host, port), else None."""
     _, _, address = text.rpartition("//")
@@ -146,7 +151,7 @@ def split_host_port(text: str) -> tuple[str, int] | None:
         host = host[1:-1]
     elif ":" in host:
         return None
-    if not colon or not host or not (port.isdecimal() and port.isascii()):
+    if not colon or not host or not is_number(port):
         return None
     return host, int(port)
 
@@ -165,23 +170,40 @@ def _voters(name: str, argument: str, value: Value) -> None:
     assert isinstance(value, list)
     for entry in value:
         voter, at, address = entry.partition("@")
-        if not (at and voter.isdecimal() and voter.isascii() and split_host_port(address)):
+        if not (at and is_number(voter) and split_host_port(address)):
             raise ConfigError(
                 f"Invalid configuration value for {name}. Each entry should be in the form "
                 "`{id}@{host}:{port}`."
             )
 
 
+def csv_map(name: str, text: str) -> dict[str, str]:
+    """`key:value,...` -> mapping as Kafka reads it: keys end at the last colon, the last counts."""
+    result: dict[str, str] = {}
+    entries = [entry.strip() for entry in text.strip().split(",")]
+    while entries and not entries[-1]:
+        entries.pop()
+    for entry in entries:
+        key, colon, value = entry.rpartition(":")
+        if not colon:
+            raise ConfigError(
+                f"Error parsing configuration property '{name}': begin 0, end -1, length "
+                f"{len(entry)}"
+            )
+        result[key.strip()] = value.strip()
+    return result
+
+
 def address_limits(name: str, text: str) -> dict[str, int]:
     """`address:limit,...` -> mapping; an IPv6 address may hold colons. ConfigError if malformed."""
     limits: dict[str, int] = {}
-    for entry in filter(None, (part.strip() for part in text.split(","))):
-        address, colon, limit = entry.rpartition(":")
-        if not (colon and address and limit.isascii() and limit.isdecimal()):
-            raise ConfigError(
-                f"Invalid value {entry} for configuration {name}: expected address:connections"
-            )
-        limits[address.strip().removeprefix("[").removesuffix("]")] = int(limit)
+    for address, limit in csv_map(name, text).items():
+        try:
+            number = parse(name, "int", limit)
+        except ConfigError:
+            raise ConfigError(f'For input string: "{limit}"', name) from None
+        assert isinstance(number, int)
+        limits[address.removeprefix("[").removesuffix("]")] = number
     return limits
 
 
@@ -190,7 +212,8 @@ def duration_ms(text: str) -> int | None:
     import re
 
     match = re.fullmatch(
-        r"([+-]?)P(?:([+-]?\d+)D)?(T(?:([+-]?\d+)H)?(?:([+-]?\d+)M)?(?:([+-]?\d+(?:\.\d{0,9})?)S)?)?",
+        r"([+-]?)P(?:([+-]?\d{1,19})D)?(T(?:([+-]?\d{1,19})H)?(?:([+-]?\d{1,19})M)?"
+        r"(?:([+-]?\d{1,19}(?:\.\d{0,9})?)S)?)?",
         text,
         re.IGNORECASE | re.ASCII,
     )
@@ -204,7 +227,7 @@ def duration_ms(text: str) -> int | None:
         + int(float(seconds or 0) * 1000)
     )
     total = -total if sign == "-" else total
-    return total if total >= 0 else None
+    return total if 0 <= total // 1000 < 1 << 63 else None
 
 
 def _offset_reset(name: str, argument: str, value: Value) -> None:

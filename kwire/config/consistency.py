@@ -4,27 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kwire.config import checks
 from kwire.config import listeners as listeners_module
 from kwire.config.errors import ConfigError
+from kwire.config.requirements import check_requirements, for_people
 
 if TYPE_CHECKING:
     from kwire.config.broker_config import BrokerConfig
 
 ANONYMOUS = "User:ANONYMOUS"
-# (smaller, larger): Kafka's `require` lines over pairs of settings.
-AT_MOST: tuple[tuple[str, str], ...] = (
-    ("replica.fetch.wait.max.ms", "replica.lag.time.max.ms"),
-    ("replica.fetch.wait.max.ms", "replica.socket.timeout.ms"),
-    ("offset.metadata.max.bytes", "message.max.bytes"),
-    ("group.consumer.min.heartbeat.interval.ms", "group.consumer.heartbeat.interval.ms"),
-    ("group.consumer.heartbeat.interval.ms", "group.consumer.max.heartbeat.interval.ms"),
-    ("group.consumer.min.session.timeout.ms", "group.consumer.session.timeout.ms"),
-    ("group.consumer.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
-    ("group.min.session.timeout.ms", "group.max.session.timeout.ms"),
-)
-
-
 REPLICA_SELECTORS = (
     "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     "org.apache.kafka.common.replica.LeaderSelector",
@@ -34,14 +21,7 @@ REPLICA_SELECTORS = (
 def check_consistency(config: BrokerConfig) -> None:
     """Raise ConfigError for combinations that a node cannot run with."""
     _check_identity(config)
-    check_authorizer(config)
-    _check_replica_selector(config)
-    for small, large in AT_MOST:
-        if small in config.texts or large in config.texts:
-            _check_at_most(config, small, large)
-    _check_listeners(config)
-    limits = "max.connections.per.ip.overrides"
-    checks.address_limits(limits, config[limits])
+    check_supported(config)
     known = config["controller.quorum.voters"] or config["controller.quorum.bootstrap.servers"]
     if not known and not config.developer:
         raise ConfigError(
@@ -49,6 +29,17 @@ def check_consistency(config: BrokerConfig) -> None:
             "the set of bootstrap controllers or controller.quorum.voters must contain a "
             "parseable set of controllers."
         )
+    try:
+        check_requirements(config)
+    except ConfigError as error:
+        raise ConfigError(for_people(error)) from None
+
+
+def check_supported(config: BrokerConfig) -> None:
+    """Raise ConfigError for what Kafka may do and this version cannot."""
+    check_authorizer(config)
+    _check_replica_selector(config)
+    _check_listeners(config)
 
 
 def check_authorizer(config: BrokerConfig) -> None:
@@ -85,19 +76,6 @@ def _check_identity(config: BrokerConfig) -> None:
             raise ConfigError(
                 f'Missing required configuration "{name}" which has no default value.'
             )
-    node_id, broker_id = config["node.id"], config["broker.id"]
-    if node_id is not None and broker_id >= 0 and node_id != broker_id:
-        raise ConfigError(
-            f"You must set `node.id` to the same value as `broker.id`: {node_id} is not {broker_id}"
-        )
-
-
-def _check_at_most(config: BrokerConfig, small: str, large: str) -> None:
-    if config[small] > config[large]:
-        raise ConfigError(
-            f"Invalid value {config[small]} for configuration {small}: "
-            f"must be at most {large}, which is {config[large]}"
-        )
 
 
 def _check_listeners(config: BrokerConfig) -> None:
@@ -128,7 +106,7 @@ def _check_listeners(config: BrokerConfig) -> None:
             "there must be at least one broker listener"
         )
     for listener in config.advertised_listeners(lambda: "localhost"):
-        if listener.host in listeners_module.WILDCARDS:
+        if listeners_module.is_wildcard(listener.host):
             raise ConfigError(
                 f"Invalid value {listener} for configuration advertised.listeners: advertised "
                 "listeners cannot use the nonroutable meta-address 0.0.0.0; use a routable address"

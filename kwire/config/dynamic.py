@@ -12,11 +12,18 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from kwire.config.broker_config import BrokerConfig, definition_of, synonyms_of
-from kwire.config.definitions import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigTable
-from kwire.config.errors import ConfigError
+from kwire.config import stored
+from kwire.config.broker_config import OF_ONE_LISTENER, BrokerConfig, definition_of
+from kwire.config.definitions import (
+    BROKER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+    ConfigDefinition,
+    ConfigTable,
+)
 from kwire.config.topics import apply_overrides, topic_defaults
-from kwire.config.values import Value
+from kwire.config.values import Value, to_text
 
 RESOURCE_TOPIC = 2
 RESOURCE_BROKER = 4
@@ -30,7 +37,16 @@ _TABLES: dict[int, ConfigTable] = {
     RESOURCE_CLIENT_METRICS: CLIENT_METRICS,
     RESOURCE_GROUP: GROUP,
 }
+_OWNERS = {
+    RESOURCE_TOPIC: "topic",
+    RESOURCE_BROKER_LOGGER: "logger",
+    RESOURCE_CLIENT_METRICS: "client metrics",
+    RESOURCE_GROUP: "group",
+}
 logger = logging.getLogger(__name__)
+
+# Kafka opens and closes listeners while it runs; here these wait for a start.
+OF_A_START = ("listeners", "listener.security.protocol.map")
 
 # (resource type, resource name) -> name -> text: `configs` of the metadata image.
 ImageConfigs = Mapping[tuple[int, str], Mapping[str, str]]
@@ -40,13 +56,24 @@ Listener = Callable[[dict[str, Value]], None]
 class DynamicConfig:
     """Effective broker values, kept up to date by `update`; listeners hear of what changed."""
 
-    def __init__(self, config: BrokerConfig, image_configs: ImageConfigs | None = None) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        image_configs: ImageConfigs | None = None,
+        *,
+        is_catching_up: bool = False,
+    ) -> None:
         self.static = config
+        # Old metadata are not worth a line: what counts is what is there in the end.
+        self._is_catching_up = is_catching_up
         self.per_broker: dict[str, str] = {}
         self.cluster_default: dict[str, str] = {}
         self._effective: dict[str, Value] = {}
         self._listeners: list[Listener] = []
-        self._told: dict[tuple[int, str], None] = {}
+        self._usable: stored.Levels = ({}, {})
+        self._without_effect: dict[tuple[int, str], None] = {}
+        # What was said of a resource's unusable configs: said again only when it changes.
+        self._faults: dict[tuple[int, str], list[stored.Unusable]] = {}
         self._topic_defaults: dict[str, Value] | None = None
         self.configs: ImageConfigs = {}
         if image_configs is not None:
@@ -71,24 +98,84 @@ class DynamicConfig:
         is logged when it is first seen.
         """
         self.configs = image_configs
-        self._log_without_effect(image_configs if resources is None else resources)
+        changed_resources = list(image_configs if resources is None else resources)
+        self._log_without_effect(changed_resources)
         per_broker = dict(image_configs.get((RESOURCE_BROKER, str(self.static.node_id)), {}))
         cluster_default = dict(image_configs.get((RESOURCE_BROKER, ""), {}))
-        if per_broker == self.per_broker and cluster_default == self.cluster_default:
-            return {}
-        self.per_broker, self.cluster_default = per_broker, cluster_default
-        before = self._effective
-        self._effective = _parse_known({**cluster_default, **per_broker})
-        self._topic_defaults = None
-        changed = {
-            name: self[name]
-            for name in sorted({**before, **self._effective})
-            if before.get(name, self.static.get(name)) != self[name]
-        }
+        changed: dict[str, Value] = {}
+        is_other = per_broker != self.per_broker or cluster_default != self.cluster_default
+        # What providers give may have changed: a broker's config that is written again is reloaded.
+        is_written = any(resource_type == RESOURCE_BROKER for resource_type, _ in changed_resources)
+        if is_other or (is_written and self._has_placeholders):
+            self.per_broker, self.cluster_default = per_broker, cluster_default
+            changed = self._take_over()
+        for resource_type, resource in changed_resources:
+            if resource_type != RESOURCE_BROKER:
+                self._tell(resource_type, resource, self._faults_of(resource_type, resource))
         if changed:
             for listener in self._listeners:
                 listener(changed)
         return changed
+
+    @property
+    def _has_placeholders(self) -> bool:
+        levels = (self.cluster_default, self.per_broker)
+        return any("${" in text for level in levels for text in level.values())
+
+    def _take_over(self) -> dict[str, Value]:
+        """Make the broker's settings effective, those that can be used; what changed by that."""
+        before = self._effective
+        self._usable, faults = stored.resolved_levels(
+            self.static, (self.cluster_default, self.per_broker)
+        )
+        self._effective = _parse_known({**self._usable[0], **self._usable[1]})
+        self._topic_defaults = topic_defaults(self.effective_value, faults.append)
+        self._tell(RESOURCE_BROKER, "", faults)
+        return {
+            name: self[name]
+            for name in sorted({**before, **self._effective})
+            if before.get(name, self.static.get(name)) != self[name]
+        }
+
+    def _faults_of(self, resource_type: int, resource: str) -> list[stored.Unusable]:
+        table = _TABLES.get(resource_type)
+        texts = self.configs.get((resource_type, resource))
+        if table is None or not texts:
+            return []
+        owner = f"{_OWNERS[resource_type]} {resource}"
+        found = (
+            stored.fault(owner, table[name], text) for name, text in texts.items() if name in table
+        )
+        faults = [fault for fault in found if fault is not None]
+        if not faults:
+            return faults
+        values = self._fallbacks(resource_type)
+        return [
+            fault._replace(instead=to_text(values.get(fault.name, table[fault.name].default)) or "")
+            for fault in faults
+        ]
+
+    def _fallbacks(self, resource_type: int) -> Mapping[str, Value]:
+        if resource_type == RESOURCE_TOPIC:
+            return self._topic_values()
+        return self._group_defaults() if resource_type == RESOURCE_GROUP else {}
+
+    def _tell(self, resource_type: int, resource: str, faults: list[stored.Unusable]) -> None:
+        """One line for each config of a resource that cannot be used, when it comes up."""
+        key = (resource_type, resource)
+        known = self._faults.pop(key, [])
+        if faults:
+            self._faults[key] = faults
+        for fault in faults:
+            if fault not in known and not self._is_catching_up:
+                logger.error("%s", fault)
+
+    def caught_up(self) -> None:
+        """The metadata are as new as they get: name what of them cannot be used, from now on."""
+        self._is_catching_up = False
+        for faults in self._faults.values():
+            for fault in faults:
+                logger.error("%s", fault)
 
     def _log_without_effect(self, resources: Iterable[tuple[int, str]]) -> None:
         for resource_type, resource in resources:
@@ -96,13 +183,13 @@ class DynamicConfig:
             if table is None:
                 continue
             for name, text in self.configs.get((resource_type, resource), {}).items():
-                definition = table.get(name)
-                if definition is None or definition.support != "accepted":
-                    continue
-                if (resource_type, name) not in self._told:
-                    self._told[resource_type, name] = None
+                definition = definition_of(name) if table is BROKER else table.get(name)
+                why = "" if definition is None else _without_effect(name, definition)
+                if why and (resource_type, name) not in self._without_effect:
+                    assert definition is not None
+                    self._without_effect[resource_type, name] = None
                     shown = "[hidden]" if definition.sensitive else text
-                    logger.warning("%s=%s is without effect: %s", name, shown, definition.note)
+                    logger.warning("%s=%s is without effect: %s", name, shown, why)
 
     def effective_texts(self) -> dict[str, str]:
         """What is set, at whichever level, as text.
@@ -110,14 +197,24 @@ class DynamicConfig:
         A dynamic setting takes the static ones it is a synonym of out of effect: with a dynamic
         `log.retention.ms`, `log.retention.hours` has its default (measured on Kafka 4.4).
         """
-        texts = dict(self.static.texts)
-        for level in (self.cluster_default, self.per_broker):
-            for name, text in level.items():
-                for synonym in synonyms_of(name):
-                    if synonym in BROKER:
-                        texts.pop(synonym, None)
-                texts[name] = text
-        return texts
+        return stored.merged(self.static, (self.cluster_default, self.per_broker))
+
+    def usable(self, *, per_broker: bool) -> dict[str, str]:
+        """What is set at one level, as it is stored, without what cannot be used."""
+        owner = stored.owners(self.static)[per_broker]
+        faults = self._faults.get((RESOURCE_BROKER, ""), ())
+        unusable = [fault.name for fault in faults if fault.owner == owner]
+        level = self.per_broker if per_broker else self.cluster_default
+        return {name: text for name, text in level.items() if name not in unusable}
+
+    def candidate(self, changed: Mapping[str, str], *, per_broker: bool) -> BrokerConfig:
+        """What this broker would run with if `changed` were all that is set at one level.
+
+        ConfigError for a malformed value.
+        """
+        cluster_default, own = self._usable
+        levels = (cluster_default, changed) if per_broker else (changed, own)
+        return self.static.with_texts(stored.merged(self.static, levels))
 
     def effective_value(self, name: str) -> Value:
         """The typed value of `name` by itself, static synonyms that are out of effect removed."""
@@ -133,11 +230,14 @@ class DynamicConfig:
         """What the image holds for `group`."""
         return self.configs.get((RESOURCE_GROUP, group), {})
 
-    def topic_values(self, overrides: Mapping[str, str]) -> dict[str, Value]:
-        """Typed values of every topic config of a topic with these overrides."""
+    def _topic_values(self) -> dict[str, Value]:
         if self._topic_defaults is None:
             self._topic_defaults = topic_defaults(self.effective_value)
-        return apply_overrides(self._topic_defaults, overrides)
+        return self._topic_defaults
+
+    def topic_values(self, overrides: Mapping[str, str]) -> dict[str, Value]:
+        """Typed values of every topic config of a topic with these overrides."""
+        return apply_overrides(self._topic_values(), overrides)
 
     def topic_values_of(self, topic: str) -> dict[str, Value]:
         """`topic_values` with what the image holds for `topic`."""
@@ -145,7 +245,13 @@ class DynamicConfig:
 
     def group_values(self, group: str) -> dict[str, Value]:
         """Typed values of every group config of `group`: its own, the broker's, Kafka's."""
-        overrides = self.group_overrides(group)
+        values = self._group_defaults()
+        for name, text in self.group_overrides(group).items():
+            if name in values:
+                values[name] = stored.read(GROUP[name], text, values[name])
+        return values
+
+    def _group_defaults(self) -> dict[str, Value]:
         values: dict[str, Value] = {}
         for name, definition in GROUP.items():
             synonym = definition.broker_synonyms
@@ -154,23 +260,23 @@ class DynamicConfig:
             if isinstance(value, list) and definition.type != "list":
                 value = value[0] if value else None
             values[name] = value
-            if name in overrides:
-                try:
-                    values[name] = definition.parse(overrides[name])
-                except ConfigError:
-                    continue
         return values
 
 
+def _without_effect(name: str, definition: ConfigDefinition) -> str:
+    """Why a dynamic config has no effect here; empty where it has one."""
+    if definition.support != "acts":
+        return definition.note
+    if name in OF_A_START:
+        return "listeners are opened at the start, as the node's own configuration has them"
+    return OF_ONE_LISTENER if name != definition.name else ""
+
+
 def _parse_known(texts: Mapping[str, str]) -> dict[str, Value]:
-    """Typed values of dynamic settings that this version knows and can read."""
+    """Typed values of usable dynamic settings that this version knows."""
     result: dict[str, Value] = {}
     for name, text in texts.items():
         definition = definition_of(name)
-        if definition is None or definition.name not in BROKER:
-            continue
-        try:
+        if definition is not None and definition.name in BROKER:
             result[name] = definition.parse(text)
-        except ConfigError:
-            continue
     return result

@@ -3,8 +3,8 @@
 `KAFKA_LOG_SEGMENT_BYTES` is `log.segment.bytes`: the prefix goes, letters become small, `_`
 becomes a dot, `__` an underscore and `___` a dash. Variables that Kafka's image keeps for
 itself, that container platforms inject for a service called kafka, or that applications use for
-their own connection are no settings (`data/environment_ignored.txt`); any other unknown name is
-an error, so that a misspelt setting is never silently without effect.
+their own connection are no settings (`data/environment_ignored.txt`). `CLUSTER_ID` formats empty
+directories, as in Kafka's image, where the environment is a node's.
 """
 
 from __future__ import annotations
@@ -16,6 +16,14 @@ from kwire.config.definitions import DATA
 
 PREFIX = "KAFKA_"
 KWIRE_PREFIX = "KWIRE_"
+CLUSTER_ID = "CLUSTER_ID"
+_OF_A_NODE = (
+    "KAFKA_NODE_ID",
+    "KAFKA_BROKER_ID",
+    "KAFKA_PROCESS_ROLES",
+    "KAFKA_CONTROLLER_QUORUM_VOTERS",
+    "KAFKA_CONTROLLER_QUORUM_BOOTSTRAP_SERVERS",
+)
 _REPLACEMENTS = {1: ".", 2: "_", 3: "-"}
 
 
@@ -35,6 +43,17 @@ def setting_name(variable: str) -> str:
         parts.append(_REPLACEMENTS.get(end - position, body[position:end]))
         position = end
     return "".join(parts)
+
+
+def cluster_id_of(environment: Mapping[str, str], *, container: bool = False) -> str | None:
+    """The cluster's id to format with, None without one.
+
+    `CLUSTER_ID` has no prefix and may be anybody's: it counts in a container of the broker's own,
+    and beside variables that say which node of a cluster this is.
+    """
+    if container or any(name in environment for name in _OF_A_NODE):
+        return environment.get(CLUSTER_ID, "").strip() or None
+    return None
 
 
 def settings_of(environment: Mapping[str, str]) -> dict[str, tuple[str, str]]:

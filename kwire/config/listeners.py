@@ -1,8 +1,8 @@
 """Listeners: names, addresses and protocols out of `listeners` and its relatives.
 
 Rules and wording as Kafka's (`NAME://host:port`, an empty host is every interface, names are
-upper-cased, ports and names are unique). An advertised address may not be a wildcard; without
-`advertised.listeners` a listener on every interface is advertised by this host's name.
+upper-cased, ports and names are unique). An advertised address may not be a wildcard; one without
+a host, and without `advertised.listeners` a listener on every interface, is this host's name.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kwire.config.checks import split_host_port
+from kwire.config.checks import is_number, split_host_port
 from kwire.config.errors import ConfigError
 
-WILDCARDS = ("", "0.0.0.0", "::")
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -31,8 +30,13 @@ class Listener(NamedTuple):
         return f"{self.name}://{host}:{self.port}"
 
 
+def is_wildcard(host: str) -> bool:
+    """Whether a host means every interface: none, 0.0.0.0, or :: in any of its spellings."""
+    return host in ("", "0.0.0.0") or (":" in host and not host.strip("0:"))
+
+
 def parse_protocol_map(text: str) -> dict[str, str]:
-    """`NAME:PROTOCOL,...` -> mapping; ConfigError for anything else."""
+    """`NAME:PROTOCOL,...` -> mapping, the last of a name counts; ConfigError for anything else."""
     result: dict[str, str] = {}
     setting = "listener.security.protocol.map"
     for entry in filter(None, (part.strip() for part in text.split(","))):
@@ -42,10 +46,6 @@ def parse_protocol_map(text: str) -> dict[str, str]:
             raise ConfigError(
                 f"Invalid value {entry} for configuration {setting}: "
                 f"expected NAME:PROTOCOL with PROTOCOL one of {', '.join(PROTOCOLS)}"
-            )
-        if name in result:
-            raise ConfigError(
-                f"Invalid value {text} for configuration {setting}: {name} is there twice"
             )
         result[name] = protocol.strip().upper()
     return result
@@ -72,7 +72,7 @@ def _parse_listener(setting: str, entry: str, protocols: dict[str, str]) -> List
         host = host[1:-1]
     elif ":" in host:
         separator = ""
-    if not (separator and colon and port_text.isascii() and port_text.isdecimal()):
+    if not (separator and colon and is_number(port_text)):
         raise ConfigError(
             f"Invalid value {entry} for configuration {setting}: "
             "expected NAME://HOST:PORT, such as PLAINTEXT://localhost:9092"
@@ -116,7 +116,7 @@ def is_at(listener: Listener, server: str) -> bool:
     if address is None or address[1] != listener.port:
         return False
     host = address[0]
-    if listener.host in WILDCARDS or listener.host in LOCAL_HOSTS:
+    if is_wildcard(listener.host) or listener.host in LOCAL_HOSTS:
         return host in LOCAL_HOSTS
     return host == listener.host
 
@@ -124,6 +124,20 @@ def is_at(listener: Listener, server: str) -> bool:
 def default_advertised(listeners: list[Listener], host_name: Callable[[], str]) -> list[Listener]:
     """What is advertised when nothing says so: the listener, or this host's name for all."""
     return [
-        listener._replace(host=host_name()) if listener.host in WILDCARDS else listener
+        listener._replace(host=host_name()) if is_wildcard(listener.host) else listener
         for listener in listeners
     ]
+
+
+def with_hosts(listeners: list[Listener], host_name: Callable[[], str]) -> list[Listener]:
+    """This host's name where a listener names none."""
+    return [
+        listener if listener.host else listener._replace(host=host_name()) for listener in listeners
+    ]
+
+
+def shares_port(listener: Listener, listeners: list[Listener]) -> bool:
+    """Whether another one has its port: each is then of one family, see `check_ports`."""
+    return listener.port != 0 and any(
+        other.port == listener.port and other.name != listener.name for other in listeners
+    )

@@ -1,11 +1,15 @@
 """Java properties files (`server.properties`, `meta.properties`), read as Java reads them.
 
-Bytes are ISO-8859-1. A line that ends in an odd number of backslashes continues on the next one,
-whose leading blanks go. `#` and `!` start a comment line. The key ends at the first unescaped
-`=`, `:` or blank. Escapes: `\\t \\n \\r \\f \\uXXXX`; a backslash before anything else vanishes.
+Bytes are ISO-8859-1; a byte order mark of UTF-8, which editors put at the head, is skipped (Java
+would take it for a part of the first name). A line that ends in an odd number of backslashes
+continues on the next one, whose leading blanks go. `#` and `!` start a comment line. The key ends
+at the first unescaped `=`, `:` or blank. Escapes: `\\t \\n \\r \\f \\uXXXX`; a backslash before
+anything else vanishes.
 """
 
 from __future__ import annotations
+
+import codecs
 
 from kwire.config.errors import ConfigError
 
@@ -23,8 +27,10 @@ def read_properties(path: str) -> dict[str, str]:
         raise ConfigError(f"{path}: {error.strerror}") from None
     if len(data) > MAX_FILE_BYTES:
         raise ConfigError(f"{path}: larger than {MAX_FILE_BYTES} bytes")
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise ConfigError(f"{path}: is UTF-16, expected ISO-8859-1 or UTF-8; save it anew")
     try:
-        return parse_properties(data.decode("latin-1"))
+        return parse_properties(data.removeprefix(codecs.BOM_UTF8).decode("latin-1"))
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
 

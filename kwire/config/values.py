@@ -49,6 +49,20 @@ def split_list(text: str) -> list[str]:
     return [entry.strip() for entry in text.split(",")] if text else []
 
 
+def operands(text: str) -> list[str]:
+    """The entries that APPEND and SUBTRACT are given: as Java splits, without empty ones behind."""
+    entries = [entry.strip() for entry in text.split(",")]
+    while len(entries) > 1 and not entries[-1]:
+        entries.pop()
+    return entries if entries != [""] or "," not in text else []
+
+
+def has_repeats(text: str) -> bool:
+    """Whether a list has an entry twice."""
+    entries = split_list(text)
+    return len(set(entries)) != len(entries)
+
+
 def _parse_integer(name: str, kind: str, text: str, trimmed: str) -> int:
     digits = trimmed[1:] if trimmed[:1] in ("+", "-") else trimmed
     if digits.isdecimal() and len(digits) <= 64:

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from kwire.coordinator.loading import Loading
 from kwire.coordinator.open_batch import OpenBatch
 from kwire.coordinator.seam import Shard, TimerHandle
+from kwire.kept_errors import kept
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -45,7 +46,7 @@ class Held:
         self.deadline_ms = deadline_ms
         self.pending = pending
         self.response = response
-        self.error = error
+        self.error = None if error is None else kept(error)
 
     def release(self) -> None:
         if self.error is not None:
@@ -125,8 +126,18 @@ class PartitionShard(Generic[S]):
                 handle.cancel()
         self.held_timer = self.shard_timer = None
 
+    def loading_failed(self) -> None:
+        self.loading = None
+        self.state = ShardState.FAILED
+        self.cancel_timers()
+
     def give_up(self) -> list[Pending[Any]]:
-        """Detach everything that waits for this shard, oldest first."""
+        """Detach everything that waits for this shard, oldest first; it is no longer used."""
+        self.generation = -1
+        if self.loading is not None:
+            self.loading.cancel()
+        self.state = ShardState.FAILED
+        self.batch = None
         self.cancel_timers()
         waiting = [held.pending for held in self.held]
         self.held.clear()

@@ -112,10 +112,6 @@ class MetadataImage:
         return self.settings.next_producer_id
 
     @property
-    def producer_ids(self) -> int:
-        return self.settings.next_producer_id
-
-    @property
     def acls(self) -> dict[bytes, AclImage]:
         return self.security.acls
 

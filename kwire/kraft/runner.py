@@ -92,6 +92,17 @@ class ControllerRunner:
             self.when_committed(self._driver.raft.log.end_offset, reply, None)
         return reply
 
+    def broker_refused(self, broker_id: int, epoch: int, since_ms: int) -> bool:
+        """Fence a broker whose process is gone (`Controller.broker_refused`); whether it was."""
+        if not self.is_active:
+            return False
+        driver = self._driver
+        records = self.controller.broker_refused(broker_id, epoch, since_ms, driver.now_ms)
+        if not records or not self._append(records):
+            return False
+        driver.arm()
+        return True
+
     def when_committed(self, end_offset: int, reply: Pending[Any], response: Any) -> None:
         """Complete `reply` once everything before `end_offset` is committed."""
         if end_offset <= self._driver.feed.next_offset:

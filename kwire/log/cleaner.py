@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kwire.clock import Random
+from kwire.kept_errors import kept
 from kwire.log import checkpoints, replacement
 from kwire.log.cleaner_job import CleaningJob, CleaningStopped, sync_segment
 from kwire.log.cleaner_plan import Candidate, Source, candidate, make_plan
 from kwire.log.cleaner_settings import NO_LIMIT, CleanerSettings
 from kwire.log.partition_log import PartitionLog
 from kwire.log.scheduling import Scheduler, Timer
-from kwire.log.segment import DamagedIndexError, Segment
+from kwire.log.segment import Segment
+from kwire.log.transaction_index import DamagedIndexError
 from kwire.pending import Pending
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.records.compaction_kernel import COMPILED
@@ -59,13 +62,13 @@ class LogCleaner:
         self._idle: list[Scheduler] = []  # one with a worker of its own for each thread
         self._scheduler = manager.scheduler
         self._random = random
-        self._compiled = compiled
+        self.is_compiled = compiled
         self._busy: dict[Key, _Cleaning] = {}
         self.uncleanable: dict[Key, str] = {}
         self._retry_at_ms: dict[Key, int] = {}
         self._timer: Timer | None = None
         self._is_looking = False
-        self._is_stopped = False
+        self.is_stopped = False
         self.cleanings = 0
 
     def start(self) -> None:
@@ -79,7 +82,7 @@ class LogCleaner:
 
     def stop(self) -> None:
         """End all work; what is half done is dropped."""
-        self._is_stopped = True
+        self.is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
         for cleaning in self._busy.values():
@@ -122,12 +125,12 @@ class LogCleaner:
     # -- looking for work -----------------------------------------------------------------------
 
     def _wait(self) -> None:
-        if not self._is_stopped:
+        if not self.is_stopped:
             self._timer = self._scheduler.call_later(self.settings.backoff_ms, self.look)
 
     def look(self) -> None:
         """Begin to clean the dirtiest log, if there is a place free and one is due."""
-        if self._is_stopped or self._is_looking or not self.settings.enabled:
+        if self.is_stopped or self._is_looking or not self.settings.enabled:
             return
         if len(self._busy) >= max(self.settings.threads, 1):
             return
@@ -142,11 +145,11 @@ class LogCleaner:
             if found is not None and (best is None or found.ratio > best.ratio):
                 best = found
         rest = logs[SLICE_LOGS:]
-        if rest and not self._is_stopped:
+        if rest and not self.is_stopped:
             self._scheduler.call_soon(lambda: self._scan(rest, best))
             return
         self._is_looking = False
-        if best is not None and not self._is_stopped:
+        if best is not None and not self.is_stopped:
             self._begin(best)
         else:
             self._wait()
@@ -206,7 +209,7 @@ class LogCleaner:
             self._set_cleaned_to(key, done.result())
         elif not isinstance(error, CleaningStopped) and not cleaning.is_stopped:
             self._give_up(key, error)
-        if not self._is_stopped:
+        if not self.is_stopped:
             self._scheduler.call_soon(self.look)
 
     def new_job(self, found: Candidate) -> tuple[CleaningJob, list[Segment]]:
@@ -224,54 +227,68 @@ class LogCleaner:
         self, job: CleaningJob, steps: Generator[None, None, T], scheduler: Scheduler
     ) -> Pending[T]:
         """Run steps to their end, in the thread or on the loop, in pieces either way."""
-        result: Pending[T] = Pending()
-        rate = self.settings.io_bytes_per_second_max
+        running = _Running(self, job, steps, scheduler)
+        running.begin()
+        return running.result
 
-        def piece() -> tuple[bool, T | None]:
-            return _advance(job, steps, PIECE_BYTES)
 
-        def advanced(done: Pending[tuple[bool, T | None]]) -> None:
-            error = done.error()
-            if error is not None:
-                result.fail(error)
-                return
-            is_over, value = done.result()
-            if is_over:
-                result.complete(value)  # type: ignore[arg-type]
-            elif self._is_stopped or job.is_stopped:
-                steps.close()
-                result.fail(CleaningStopped())
-            else:
-                begin()
+class _Running(Generic[T]):
+    """Steps of a job under way, piece by piece."""
 
-        def begin() -> None:
-            """The next piece, in the thread or on the loop, once the last one is paid for."""
-            start: Callable[[], None] = work_in_thread if self._compiled else turn
-            owed = job.bytes_done - job.bytes_charged
-            job.bytes_charged = job.bytes_done
-            if rate < NO_LIMIT and owed:
-                scheduler.call_later(owed * 1000 / max(rate, 1.0), start)
-            elif self._compiled:
-                start()
-            else:
-                scheduler.call_soon(start)
+    def __init__(
+        self,
+        cleaner: LogCleaner,
+        job: CleaningJob,
+        steps: Generator[None, None, T],
+        scheduler: Scheduler,
+    ) -> None:
+        self._cleaner = cleaner
+        self._job = job
+        self._steps = steps
+        self._scheduler = scheduler
+        self.result: Pending[T] = Pending()
 
-        def work_in_thread() -> None:
-            scheduler.run(piece).add_done_callback(advanced)
+    def begin(self) -> None:
+        """The next piece, in the thread or on the loop, once the last one is paid for."""
+        job, rate = self._job, self._cleaner.settings.io_bytes_per_second_max
+        start = self._work_in_thread if self._cleaner.is_compiled else self._turn
+        owed = job.bytes_done - job.bytes_charged
+        job.bytes_charged = job.bytes_done
+        if rate < NO_LIMIT and owed:
+            self._scheduler.call_later(owed * 1000 / max(rate, 1.0), start)
+        elif self._cleaner.is_compiled:
+            start()
+        else:
+            self._scheduler.call_soon(start)
 
-        def turn() -> None:
-            try:
-                is_over, value = _advance(job, steps, PIECE_BYTES, SLICE_RECORDS)
-            except Exception as error:
-                result.fail(error)
-                return
-            if is_over:
-                result.complete(value)  # type: ignore[arg-type]
-            else:
-                begin()
+    def _work_in_thread(self) -> None:
+        job = partial(_advance, self._job, self._steps, PIECE_BYTES)
+        self._scheduler.run(job).add_done_callback(self._advanced)
 
-        begin()
-        return result
+    def _advanced(self, done: Pending[tuple[bool, T | None]]) -> None:
+        error = done.error()
+        if error is not None:
+            self.result.fail(error)
+            return
+        is_over, value = done.result()
+        if is_over:
+            self.result.complete(value)  # type: ignore[arg-type]
+        elif self._cleaner.is_stopped or self._job.is_stopped:
+            self._steps.close()
+            self.result.fail(CleaningStopped())
+        else:
+            self.begin()
+
+    def _turn(self) -> None:
+        try:
+            is_over, value = _advance(self._job, self._steps, PIECE_BYTES, SLICE_RECORDS)
+        except Exception as error:
+            self.result.fail(error)
+            return
+        if is_over:
+            self.result.complete(value)  # type: ignore[arg-type]
+        else:
+            self.begin()
 
 
 def _advance(
@@ -325,7 +342,7 @@ class _Cleaning:
                 try:
                     action(done.result())
                 except Exception as failure:  # whatever it is, only this partition is affected
-                    error = failure
+                    error = kept(failure)
             if error is not None:
                 self._result.fail(error)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from kwire.log.scheduling import Scheduler
 from kwire.pending import Pending
@@ -100,31 +100,43 @@ def run_steps(
     work: Work | None, steps: Steps[T], scheduler: Scheduler, perform_by: Callable[[Work], Any]
 ) -> Pending[T]:
     """The result of steps of which the first has asked for `work`, without holding up the loop."""
-    result: Pending[T] = Pending()
+    stepping = _Stepping(steps, scheduler, perform_by)
+    stepping.perform(work)
+    return stepping.result
 
-    def advance(value: Any = None) -> None:
-        try:
-            work = steps.send(value)
-        except StopIteration as stop:
-            result.complete(stop.value)
-        except Exception as error:
-            result.fail(error)
-        else:
-            perform(work)
 
-    def perform(work: Work | None) -> None:
+class _Stepping(Generic[T]):
+    """Steps under way."""
+
+    def __init__(
+        self, steps: Steps[T], scheduler: Scheduler, perform_by: Callable[[Work], Any]
+    ) -> None:
+        self._steps = steps
+        self._scheduler = scheduler
+        self._perform_by = perform_by
+        self.result: Pending[T] = Pending()
+
+    def perform(self, work: Work | None) -> None:
         if work is None:
-            scheduler.call_soon(advance)
+            self._scheduler.call_soon(self._advance)
         else:
-            scheduler.run(partial(perform_by, work)).add_done_callback(worked)
+            job = partial(self._perform_by, work)
+            self._scheduler.run(job).add_done_callback(self._worked)
 
-    def worked(done: Pending[Any]) -> None:
+    def _worked(self, done: Pending[Any]) -> None:
         error = done.error()
         if error is None:
-            advance(done.result())
+            self._advance(done.result())
         else:
-            steps.close()
-            result.fail(error)
+            self._steps.close()
+            self.result.fail(error)
 
-    perform(work)
-    return result
+    def _advance(self, value: Any = None) -> None:
+        try:
+            work = self._steps.send(value)
+        except StopIteration as stop:
+            self.result.complete(stop.value)
+        except Exception as error:
+            self.result.fail(error)
+        else:
+            self.perform(work)

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import codecs
+
 from kwire.protocol import uuids
 
 META_PROPERTIES = "meta.properties"
@@ -33,9 +35,12 @@ def encode_meta_properties(
 
 
 def parse_properties(data: bytes) -> dict[str, str]:
-    """The entries of a Java properties file of the simple kind that Kafka writes."""
+    """The entries of a Java properties file of the simple kind that Kafka writes.
+
+    The byte order mark of an editor is skipped.
+    """
     values: dict[str, str] = {}
-    for line in data.decode("latin-1").splitlines():
+    for line in data.removeprefix(codecs.BOM_UTF8).decode("latin-1").splitlines():
         text = line.strip()
         if not text or text[0] in "#!":
             continue

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from kwire.kept_errors import kept
 from kwire.log.checkpointing import moved_start, recovery_point
 from kwire.log.checkpoints import CLEANER_POINTS, LOG_STARTS, RECOVERY_POINTS
 from kwire.log.directory_files import PARTITION_METADATA, parse_partition_metadata
@@ -17,6 +18,7 @@ from kwire.log.log_directory import (
     LogDirectory,
     LogDirectoryError,
     PartitionName,
+    holds_log,
     parse_name,
     suffixed_name,
 )
@@ -62,7 +64,7 @@ class Opening:
                 self._directory, self._path, self._key, self._topic_id
             )
         except (KafkaError, OSError) as error:
-            self._error = error
+            self._error = kept(error)
 
     def finish(self) -> None:
         """Make the log the partition's. Raises LogDirectoryError."""
@@ -238,6 +240,9 @@ def _load(
                 offsets.pop(key, None)
             topic_id = expected
             manager.write_partition_metadata(path, expected, sync=True)
+        if expected is None and _is_foreign(manager, path, name):
+            logger.warning("%s holds no log; it is left alone", path)
+            return None
         if expected is None or topic_id != expected:
             _set_aside(manager, directory, name, found)
             return None
@@ -271,6 +276,17 @@ def _topic_id(manager: LogManager, path: str) -> bytes | None:
         raise LogDirectoryError(
             f"{file} cannot be read: {error}; restore it, or move the directory away"
         ) from None
+
+
+def _is_foreign(manager: LogManager, path: str, name: str) -> bool:
+    """Whether a directory that is named like a partition's is somebody else's, as `.Trash-1000`.
+
+    An empty one is taken for ours, but where its name says that others hide it.
+    """
+    files = manager.files
+    if holds_log(files, path):
+        return False
+    return bool(name.startswith(".") or files.listing(path) or files.directories(path))
 
 
 def _is_empty(manager: LogManager, path: str) -> bool:

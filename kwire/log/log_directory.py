@@ -16,6 +16,7 @@ from kwire.log.directory_files import (
     LOCK,
     META_PROPERTIES,
     META_VERSIONS,
+    PARTITION_METADATA,
     encode_clean_shutdown,
     encode_meta_properties,
     parse_clean_shutdown,
@@ -32,6 +33,8 @@ DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
 FUTURE_SUFFIX = "-future"
 NAME_SIZE_MAX = 255
+OFFSET_DIGITS = 20
+"""What the name of each file of a log begins with."""
 # Files that a running node replaces.
 _REPLACED = (
     checkpoints.RECOVERY_POINTS,
@@ -74,6 +77,15 @@ def parse_name(name: str) -> PartitionName | None:
     if number != str(int(number)):
         return None  # nobody writes `topic-00`; read as `topic-0` it would be there twice
     return PartitionName(topic, int(number), suffix)
+
+
+def holds_log(files: Files, path: str) -> bool:
+    """Whether there are files of a log in a directory: `.Trash-1000`, which a desktop puts on a
+    volume, and `backup-2024` have the names of partitions, and none. Raises OSError."""
+    return any(
+        name == PARTITION_METADATA or (name[:OFFSET_DIGITS].isdecimal() and name[OFFSET_DIGITS:])
+        for name in files.listing(path)
+    )
 
 
 def suffixed_name(topic: str, partition: int, unique: str, suffix: str) -> str:

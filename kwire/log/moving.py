@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kwire.kept_errors import anew
 from kwire.log.appending import earlier_start
 from kwire.log.directory_files import PARTITION_METADATA
 from kwire.log.files import Buffer
@@ -293,7 +294,7 @@ class LogMove:
         """
         source, target = self._source, self.target
         if source.error is not None:
-            raise source.error
+            raise anew(source.error)
         source.write_tail()
         if source.log_end_offset != source.next_offset:
             return False  # acknowledgements wait for a flush of the source

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from kwire.log.log_directory import LogDirectory
 from kwire.protocol import uuids
@@ -31,18 +31,25 @@ def assigned(directories: Sequence[LogDirectory], directory_id: bytes) -> LogDir
     return None
 
 
-def emptiest(directories: Iterable[LogDirectory], homes: Iterable[LogDirectory]) -> LogDirectory:
+def emptiest(
+    directories: Iterable[LogDirectory],
+    homes: Iterable[LogDirectory],
+    cordoned: Collection[LogDirectory] = (),
+) -> LogDirectory:
     """The directory that works and has the fewest of the logs that live in `homes`.
 
+    Not one of `cordoned` while there is another: where the controller had placed a replica before
+    it heard of the last one, that goes into the first (measured on Apache Kafka 4.4).
     Raises KafkaError(KAFKA_STORAGE_ERROR) when none does.
     """
     online = [directory for directory in directories if directory.error is None]
     if not online:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no log directory is online")
-    if len(online) == 1:
+    free = [directory for directory in online if directory not in cordoned]
+    if len(online) == 1 or not free:
         return online[0]
-    counts = {directory.path: 0 for directory in online}
+    counts = {directory.path: 0 for directory in free}
     for home in homes:
         if home.path in counts:
             counts[home.path] += 1
-    return min(online, key=lambda directory: counts[directory.path])
+    return min(free, key=lambda directory: counts[directory.path])

@@ -129,9 +129,6 @@ class SnapshotFiles:
     def remove_above(self, offset: int) -> None:
         self.remove([o for o in self.offsets if o > offset])
 
-    def remove_below(self, offset: int) -> None:
-        self.remove([o for o in self.offsets if o < offset])
-
     def remove_stray(self, bases: list[int]) -> None:
         """Keep those at a segment's base, and the latest one behind the last segment's base."""
         kept = set(bases)

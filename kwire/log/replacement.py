@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kwire.kept_errors import kept
 from kwire.log.flushing import SyncRequest
 from kwire.log.partition_log import PartitionLog
 from kwire.log.retention import remove_later
@@ -83,7 +84,7 @@ def _exchange(
                 if not new.is_deleted and new.has_suffix(SWAP_SUFFIX):
                     new.rename("")
             except OSError as failure:
-                error = failure
+                error = kept(failure)
         if error is not None:
             result.fail(error)
             return

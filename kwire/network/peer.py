@@ -224,9 +224,17 @@ class _Link:
         if any(sent is request for sent in self._sent.values()):
             self._drop("no answer in time")
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the node is connected and has said its versions."""
+        return self._versions is not None
+
     def disconnected(self, connection: _PeerConnection, reason: str) -> None:
         if connection is self._connection:
+            was_open = self.is_open
             self._failed(f"node {self._node_id}: {reason}")
+            if was_open and not self._closed:
+                self._owner.on_lost(self._node_id)
 
     def _failed(self, reason: str) -> None:
         self._connection = None
@@ -288,6 +296,8 @@ class PeerNetwork:
         self.connect_timeout_ms = connect_timeout_ms
         self.backoff_ms = backoff_ms
         self.backoff_max_ms = backoff_max_ms
+        self.on_lost: Callable[[int], None] = lambda node_id: None
+        """Hears of a node whose connection has ended, not by this side."""
         self._local: dict[int, LocalHandler] = {}
         self._links: dict[int, _Link] = {}
         self._closed = False
@@ -336,6 +346,11 @@ class PeerNetwork:
         """Fail `request` with REQUEST_TIMED_OUT when its time has passed."""
         timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
         request.timer = self.loop.call_later(timeout_ms / 1000, link.timed_out, request)
+
+    def is_connected(self, node_id: int) -> bool:
+        """Whether there is a connection to this node by which it has answered."""
+        link = self._links.get(node_id)
+        return link is not None and link.is_open
 
     def disconnect(self, node_id: int) -> None:
         """Forget a node: its address changed or it is gone."""

@@ -26,6 +26,7 @@ from kwire.protocol import budget, schema
 from kwire.protocol.errors import MalformedError
 from kwire.protocol.records import envelope_kernel
 from kwire.protocol.source import FORMATS, Writer, is_flexible, minimum_size_bytes
+from kwire.protocol.structs import bare_class
 from kwire.protocol.text import ERRORS
 from kwire.protocol.varint import finish_uvarint, read_uvarint
 
@@ -231,7 +232,7 @@ class _DecoderWriter(Writer):
         if struct is self._message.root:
             self.line(f"{name} = new({self.constant('C', cls)})")
         else:
-            self.line(f"{name} = {self.constant('B_' + struct.name, cls.BARE)}()")
+            self.line(f"{name} = {self.constant('B_' + struct.name, bare_class(cls))}()")
         tagged, misplaced = self._inline_fields(struct, name)
         if self._flexible:
             self._tags(name, tagged, misplaced)
@@ -492,7 +493,7 @@ class _DecoderWriter(Writer):
         """See `_is_hot`: the first byte of an element's run is the tag count of the one before,
         and that of the first element something that was read already."""
         item, last, tags = self.fresh("o"), self.fresh("o"), self.fresh("n")
-        make = self.constant("B_" + struct.name, self._classes[struct.name].BARE)
+        make = self.constant("B_" + struct.name, bare_class(self._classes[struct.name]))
         few = f"{count} < {FEW}"
         self.line(f"{items} = [*starmap({make}, NO_ARGUMENTS[{count}])] if {few} else []")
         self.line(f"{target} = {items}")

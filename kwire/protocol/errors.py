@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from kwire.kept_errors import Outcome
+
 __all__ = [
     "EncodeError",
     "ErrorCode",
@@ -225,13 +227,18 @@ def refreshes_metadata(code: int) -> bool:
     return code in _REFRESHES_METADATA
 
 
-class KafkaError(Exception):
+class KafkaError(Outcome, Exception):
     """An outcome that Kafka has an error code for; `message` is what the answer may carry."""
 
     def __init__(self, code: int, message: str | None = None) -> None:
         self.code = ErrorCode(code)
         self.message = message
         super().__init__(self.code.name if message is None else f"{self.code.name}: {message}")
+
+    def __copy__(self) -> KafkaError:
+        again = type(self).__new__(type(self), *self.args)
+        again.__dict__.update(self.__dict__)
+        return again
 
 
 class MalformedError(ValueError):

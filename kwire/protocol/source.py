@@ -55,9 +55,6 @@ class Writer:
         self.constants[name] = value
         return name
 
-    def pack_struct(self, characters: str) -> PackStruct:
-        return PackStruct(">" + characters)
-
     def function(self, name: str, arguments: str, label: str) -> Any:
         """Compile the lines as a function's body and return the function."""
         source = f"def {name}({arguments}):\n" + "\n".join(self.lines) + "\n"

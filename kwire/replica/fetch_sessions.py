@@ -45,12 +45,14 @@ class FollowerSession:
         self.epoch = INITIAL_EPOCH
         self._known = {}
 
-    def fill(self, request: object, wanted: dict[Key, Asked], partition_bytes_max: int) -> None:
+    def fill(
+        self, request: m.FetchRequest, wanted: dict[Key, Asked], partition_bytes_max: int
+    ) -> None:
         """Put session and partitions into a FetchRequest (version 13 and later)."""
         message = m.FetchRequest
-        request.session_id, request.session_epoch = self.session_id, self.epoch  # type: ignore[attr-defined]
+        request.session_id, request.session_epoch = self.session_id, self.epoch
         known = self._known if self.epoch != INITIAL_EPOCH else {}
-        topics: dict[bytes, list[object]] = {}
+        topics: dict[bytes, list[m.FetchRequest.FetchPartition]] = {}
         for key, asked in wanted.items():
             if known.get(key) == asked:
                 continue
@@ -68,11 +70,11 @@ class FollowerSession:
         for key in known:
             if key not in wanted:
                 forgotten.setdefault(key[0], []).append(key[1])
-        request.topics = [  # type: ignore[attr-defined]
+        request.topics = [
             message.FetchTopic(topic_id=topic_id, partitions=partitions)
             for topic_id, partitions in topics.items()
         ]
-        request.forgotten_topics_data = [  # type: ignore[attr-defined]
+        request.forgotten_topics_data = [
             message.ForgottenTopic(topic_id=topic_id, partitions=partitions)
             for topic_id, partitions in forgotten.items()
         ]

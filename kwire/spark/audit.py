@@ -26,7 +26,7 @@ from kwire.spark.job import (
     pairs,
     run_job,
 )
-from kwire.spark.report import Report, bars, heat_map
+from kwire.spark.report import Report, bars, cell, heat_map, size_text
 from kwire.spark.session import open_session
 from kwire.spark.sides import ON_CLUSTER, Side, check_side, parse_side, side_frame
 from kwire.spark.watching import Watch
@@ -307,7 +307,10 @@ def write_report(
     report.heading("Totals")
     report.table(
         ("", sides[0].name, sides[1].name),
-        [(name.replace("_", " "), sums[0][name], sums[1][name]) for name in sums[0]],
+        [
+            (name.replace("_", " "), *(_figure(name, side[name]) for side in sums))
+            for name in sums[0]
+        ],
     )
     if shown:
         report.heading("Records that differ")
@@ -326,23 +329,43 @@ def write_report(
     hour_of = {hour: at for at, hour in enumerate(hours)}
     marks: dict[tuple[int, int], bool] = {}
     for row in rows:
-        cell = (place_of[row["topic"], row["partition"]], hour_of[row["hour"]])
-        marks[cell] = marks.get(cell, True) and row["same"]
+        at_hour = (place_of[row["topic"], row["partition"]], hour_of[row["hour"]])
+        marks[at_hour] = marks.get(at_hour, True) and row["same"]
     report.heading("Hours (UTC): green is the same, red is not")
     report.plot(heat_map(hours, labels, marks))
     columns = ("topic", "partition", "hour")
-    if differing:
-        report.heading("Partition hours that differ")
-        names = [f"{side}_{name}" for name in FIGURES for side in ("left", "right")]
-        heads = [name.replace("_", " ") for name in names]
-    else:
-        report.heading("By partition and hour, both sides")
-        names, heads = [f"left_{name}" for name in FIGURES], list(FIGURES)
+    heading = "By partition and hour, both sides"
+    report.heading("Partition hours that differ: left ≠ right" if differing else heading)
     report.table(
-        (*columns, *heads),
-        [[row[name] for name in (*columns, *names)] for row in differing or rows],
+        (*columns, *FIGURES),
+        [
+            [*(row[name] for name in columns), *(_both(name, row) for name in FIGURES)]
+            for row in differing or rows
+        ],
     )
     report.write(path)
+
+
+def _both(name: str, row: dict[str, Any]) -> Any:
+    """A figure of both sides, once where they are the same."""
+    left, right = row[f"left_{name}"], row[f"right_{name}"]
+    if left == right:
+        return _figure(name, left)
+    shown = [cell(_figure(name, side)) or "nothing" for side in (left, right)]
+    if shown[0] == shown[1]:  # they differ beyond the digits shown
+        shown = [cell(side) for side in (left, right)]
+    return " ≠ ".join(shown)
+
+
+def _figure(name: str, value: Any) -> Any:
+    """A figure as the report has it: bytes in the unit that fits, a checksum in hexadecimal."""
+    if value is None:
+        return None
+    if name.endswith("bytes"):
+        return size_text(value)
+    if name == "checksum":
+        return f"{int(value) & 0xFFFFFFFFFFFFFFFF:016x}"
+    return value
 
 
 JOB = Job(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 JOBS = {
     "archive": ("kwire.spark.archive", "topics to a Parquet lake, exactly once"),
@@ -33,7 +34,9 @@ def main(arguments: Sequence[str]) -> int:
         return 0 if arguments else EXIT_USAGE
     job = JOBS.get(arguments[0])
     if job is None:
-        sys.stderr.write(f"kwire spark: no job {arguments[0]}; there are {', '.join(JOBS)}\n")
+        near = get_close_matches(arguments[0], JOBS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(JOBS)}"
+        sys.stderr.write(f"kwire spark: no job {arguments[0]}; {hint}\n")
         return EXIT_USAGE
     status: int = importlib.import_module(job[0]).main(list(arguments[1:]))
     return status

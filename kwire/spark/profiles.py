@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kwire.protocol.records import Codec, Record, build_batch
@@ -23,7 +23,16 @@ from kwire.spark.job import (
     run_job,
 )
 from kwire.spark.lag_history import COMMIT_SCHEMA, OFFSETS_TOPIC, decode_commits, lag_history
-from kwire.spark.report import Report, bars, lines, moment_text
+from kwire.spark.report import (
+    Report,
+    bars,
+    lines,
+    moment_text,
+    power_text,
+    rate_text,
+    size_text,
+    span_text,
+)
 from kwire.spark.session import open_session
 from kwire.spark.sides import ON_CLUSTER, check_side, parse_side, side_frame
 from kwire.spark.topic_source import read_ranges
@@ -306,6 +315,23 @@ class Profile:
         return found
 
 
+HEADS = {"peak_mb_per_s": "peak"}
+_SIZES = ("bytes", "largest")
+
+
+def _shown(row: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
+    """Figures of a row, sizes and rates in the units that fit."""
+    shown = []
+    for name in names:
+        value = row[name]
+        if name in _SIZES:
+            value = size_text(value or 0)
+        elif name == "peak_mb_per_s":
+            value = rate_text(value * 1e6)
+        shown.append(value)
+    return shown
+
+
 def write_report(path: str, profile: Profile) -> None:
     """The HTML report of a profile."""
     report = Report(f"Profile of {profile.options.side.name}")
@@ -313,19 +339,19 @@ def write_report(path: str, profile: Profile) -> None:
     report.heading("Topics")
     names = ("records", "bytes", "partitions", "recommended", "why", "skew", "peak_mb_per_s")
     report.table(
-        ("topic", *(name.replace("_", " ") for name in names)),
-        [(topic, *(row[name] for name in names)) for topic, row in topics.items()],
+        ("topic", *(HEADS.get(name, name.replace("_", " ")) for name in names)),
+        [(topic, *_shown(row, names)) for topic, row in topics.items()],
     )
     rows = profile.partitions
     report.heading("Bytes by partition")
     labels = [f"{row['topic']}-{row['partition']}" for row in rows]
-    report.plot(bars(labels, [("bytes", [row["bytes"] for row in rows])]))
+    report.plot(bars(labels, [("bytes", [row["bytes"] for row in rows])], size_text))
     report.heading("Partitions")
     columns = ("records", "bytes", "largest", "without_key", "tombstones", "keys")
     report.table(
         ("partition", *(name.replace("_", " ") for name in columns), "median", "p99"),
         [
-            (label, *(row[name] for name in columns), *row["sizes"])
+            (label, *_shown(row, columns), *map(size_text, row["sizes"]))
             for label, row in zip(labels, rows, strict=True)
         ],
     )
@@ -337,27 +363,26 @@ def write_report(path: str, profile: Profile) -> None:
                 f"{row['topic']}-{row['partition']}",
                 key_text(row["key"]),
                 row["records"],
-                row["bytes"],
+                size_text(row["bytes"]),
                 f"{row['share']:.1%}",
             )
             for row in profile.keys
         ],
     )
-    report.heading("Sizes of records (below so many bytes)")
+    report.heading("Sizes of records")
     for topic in topics:
         found = [row for row in profile.sizes if row["topic"] == topic]
-        labels = [f"{topic}: {2 ** row['power']:,}" for row in found]
-        report.plot(bars(labels, [("records", [row["records"] for row in found])]))
-    report.heading(f"Rate, MB a second by {profile.step_s} s")
+        labels = [f"{topic}: below {power_text(row['power'])}" for row in found]
+        if found:
+            report.plot(bars(labels, [("records", [row["records"] for row in found])]))
+    report.heading(f"Rate, by {span_text(profile.step_s)}")
     times = sorted({row["at"] for row in profile.rates})
     series: list[tuple[str, Sequence[float | None]]] = []
     for topic in topics:
-        at = {
-            r["at"]: r["bytes"] / profile.step_s / 1e6 for r in profile.rates if r["topic"] == topic
-        }
+        at = {r["at"]: r["bytes"] / profile.step_s for r in profile.rates if r["topic"] == topic}
         series.append((topic, [at.get(moment, 0.0) for moment in times]))
     texts = [moment_text(moment) for moment in times]
-    report.plot(lines(texts, series))
+    report.plot(lines(texts, series, text=rate_text))
     if profile.codecs:
         report.heading("Compression, of a sample")
         names_of = [row["codec"] for row in profile.codecs]

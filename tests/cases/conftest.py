@@ -92,10 +92,9 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--all"):
+        not_yet.mark(items)
     for item in items:
-        reason = not_yet.reason(item)
-        if reason is not None and not config.getoption("--all"):
-            item.add_marker(pytest.mark.skip(reason=reason))
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(DEFAULT_TIMEOUT))
 

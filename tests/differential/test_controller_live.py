@@ -125,7 +125,9 @@ class Dialogue:
         offline = []
         if broker_id == 104 and self.chance.random() < 0.05:
             offline = [directory(104, self.chance.randrange(2))]
-        cordoned = [directory(broker_id)] if self.chance.random() < 0.05 else []
+        cordoned = None
+        if self.chance.random() < 0.3:
+            cordoned = [directory(broker_id, n) for n in range(2) if self.chance.random() < 0.3]
         self.ask(2, lambda side: m.BrokerHeartbeatRequest(
             broker_id=broker_id, broker_epoch=self.epoch(broker_id, side), want_fence=fence,
             current_metadata_offset=1 << 40 if caught_up else 0, offline_log_dirs=offline,

@@ -35,6 +35,7 @@ TESTS = (
     "tests/golden/coordinator/test_coordinator_answers.py",
     "tests/unit/kraft/test_raft_parts.py",
     "tests/unit/kraft/test_raft_flush.py",
+    "tests/unit/kraft/test_raft_edges.py",
     "tests/unit/kraft/test_raft_single.py",
     "tests/unit/kraft/test_raft_random.py",
     "tests/unit/kraft/test_driver_single.py",
@@ -145,8 +146,9 @@ class Prepared:
             function.__code__ = code
 
     @property
-    def tests(self) -> list[str]:
-        return list(self._items)
+    def tests(self) -> dict[str, Any]:
+        """The collected tests by name."""
+        return self._items
 
     def run_test(self, name: str) -> str | None:
         """What failed of one test, or None."""

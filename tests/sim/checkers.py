@@ -18,6 +18,7 @@ checks cost a part of what the run does.
     a high watermark is within the log              a replica truncates its log
     a snapshot is the log up to it                  one is written, or loaded
     acknowledged (acks=all) means committed         a producer gets its answer
+    who is taken for dead without a time-out is     raft or the controller is told of it
     no duplicate, in order                          records are committed (`model.py`)
     read_committed is exact                         a consumer gets records, at the end
 """
@@ -71,6 +72,7 @@ class Checkers:
         self.life_of: Callable[[int], int] = lambda node_id: 0
         self.honest_node: Callable[[int], Node | None] = lambda node_id: None
         self.running_node: Callable[[int], Node | None] = lambda node_id: None
+        self.serving_node: Callable[[int], Node | None] = lambda node_id: None
 
     def fail(self, text: str) -> None:
         """Remember the first violation and raise it."""
@@ -92,7 +94,9 @@ class Checkers:
     @contextmanager
     def watch(self) -> Iterator[None]:
         """Hook the production classes until the history ends."""
+        from kwire.kraft.controller.controller import Controller
         from kwire.kraft.driver import RaftDriver
+        from kwire.kraft.raft.handlers import epochs
         from kwire.kraft.raft.state import RaftState
 
         checkers = self
@@ -103,6 +107,19 @@ class Checkers:
         truncate_metadata = RaftDriver._truncate_to
         become_leader = RaftState.become_leader
         write_snapshot = SnapshotFiles.write
+        broker_refused = Controller.broker_refused
+        leader_refused = epochs.handle_refused
+
+        def broker_gone(controller: Any, broker_id: int, epoch: int, *times: int) -> Any:
+            records = broker_refused(controller, broker_id, epoch, *times)
+            if records:
+                checkers._guarded(checkers.fenced_as_gone, broker_id, epoch)
+            return records
+
+        def leader_gone(raft: Any, message: Any, now_ms: int) -> None:
+            who = f"n{raft.config.node_id}"
+            checkers._guarded(checkers.left_as_gone, who, message.leader_id, message.epoch)
+            leader_refused(raft, message, now_ms)
 
         def truncated(partition: Partition, offset: int) -> None:
             checkers._guarded(checkers._truncation, partition, offset)
@@ -148,6 +165,8 @@ class Checkers:
         Partition.truncate_to = truncated  # type: ignore[method-assign]
         RaftDriver._truncate_to = metadata_truncated  # type: ignore[method-assign]
         SnapshotFiles.write = snapshot_written  # type: ignore[method-assign]
+        Controller.broker_refused = broker_gone  # type: ignore[method-assign]
+        epochs.handle_refused = leader_gone
         try:
             yield
         finally:
@@ -158,6 +177,8 @@ class Checkers:
             Partition.truncate_to = truncate  # type: ignore[method-assign]
             RaftDriver._truncate_to = truncate_metadata  # type: ignore[method-assign]
             SnapshotFiles.write = write_snapshot  # type: ignore[method-assign]
+            Controller.broker_refused = broker_refused  # type: ignore[method-assign]
+            epochs.handle_refused = leader_refused
 
     def _guarded(self, check: Callable[..., None], *arguments: Any) -> None:
         self.checks += 1
@@ -309,6 +330,19 @@ class Checkers:
             log.compare(data, max(start, _first(data)), min(end, _next(data)), who)
 
     # -- the quorum
+
+    def fenced_as_gone(self, broker_id: int, epoch: int) -> None:
+        """The controller fences a broker before its session is over."""
+        node = self.serving_node(broker_id)
+        if node is not None and node.lifecycle.epoch == epoch:
+            self.fail(f"broker {broker_id} is fenced as gone, and lives (epoch {epoch})")
+
+    def left_as_gone(self, who: str, leader_id: int, epoch: int) -> None:
+        """A follower gives up its leader before the fetch time-out."""
+        node = self.serving_node(leader_id)
+        raft = None if node is None or node.metadata.driver is None else node.metadata.driver.raft
+        if raft is not None and raft.is_leader and raft.epoch == epoch:
+            self.fail(f"{who}: the leader of epoch {epoch}, {leader_id}, is given up, and lives")
 
     def quorum_leader_elected(self, node_id: int, epoch: int) -> None:
         """A candidate has its majority; it need not get far enough for others to know it."""
@@ -494,7 +528,11 @@ def batches_of(log: Any, start: int, end: int) -> Iterator[memoryview]:
     """The bytes of whole batches from the one that holds `start` up to `end`."""
     offset = start
     while offset < end:
-        found = log.read(offset, READ_BYTES, isolation=Isolation.LOG_END, min_one=True)
+        fault, log.files.fault = log.files.fault, None  # nothing is kept from the checkers
+        try:
+            found = log.read(offset, READ_BYTES, isolation=Isolation.LOG_END, min_one=True)
+        finally:
+            log.files.fault = fault
         if not isinstance(found, FetchSlices) or not found.size_bytes:
             return
         data = memoryview(b"".join(found.buffers))

@@ -83,6 +83,7 @@ class History:
         self.checkers.life_of = lambda node_id: self.cluster.lives[node_id]
         self.checkers.honest_node = self._honest_node
         self.checkers.running_node = lambda node_id: self.cluster.nodes.get(node_id)
+        self.checkers.serving_node = self._serving_node
         self.faults = Faults(self.cluster, self.plan, self.checkers)
         self.actors: list[Actor] = []
         self.groups: list[Group] = []
@@ -97,6 +98,13 @@ class History:
         if node_id in self.cluster.unclean and not self.plan.flushed:
             return None
         return self.cluster.nodes.get(node_id)
+
+    def _serving_node(self, node_id: int) -> Node | None:
+        """A node whose process runs and is not about to end."""
+        cluster = self.cluster
+        if not cluster.is_up(node_id) or node_id in cluster.stopping:
+            return None
+        return cluster.nodes[node_id]
 
     def run(self) -> Result:
         """Run it; never raises for a broken promise."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+from collections.abc import Mapping
 from typing import Any
 
 from kwire.cli.client import Client
@@ -269,7 +270,7 @@ def _create_described(client: Client) -> Any:
     return [[c.name, c.value, c.config_source, c.read_only] for c in created.configs]
 
 
-def peer_properties(port: int) -> dict[str, str]:
+def peer_properties(port: int, more: Mapping[str, str] = STATIC_PROPERTIES) -> dict[str, str]:
     """What `compat_tests/peers/run-kafka.sh --port PORT` gives Apache Kafka, for kwire."""
     broker, controller = f"PLAINTEXT://127.0.0.1:{port}", f"CONTROLLER://127.0.0.1:{port + 1}"
     properties = {
@@ -294,7 +295,7 @@ def peer_properties(port: int) -> dict[str, str]:
     for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic"):
         properties[f"{topic}.replication.factor"] = "1"
         properties[f"{topic}.num.partitions"] = "4"
-    return {**properties, **STATIC_PROPERTIES}
+    return {**properties, **more}
 
 
 def comparable(answers: dict[str, Any]) -> dict[str, Any]:

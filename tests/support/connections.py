@@ -68,6 +68,7 @@ class FakeRoute:
         self.owner = owner
         self.name = name
         self.module = None
+        self.waits_for_writes = name not in ("api0", "api3", "api18")
         self.decode = request_class.decode_from
         self.decoders = request_class._decoders
 
@@ -83,7 +84,7 @@ class FakeDispatcher:
         self.started: list[int] = []
 
     def route(self, api_key: int, api_version: int) -> FakeRoute:
-        if api_key not in (0, 3, 18):
+        if api_key not in (0, 2, 3, 18):
             raise MalformedError(f"unknown API key {api_key}")
         return FakeRoute(self, f"api{api_key}", m.request_class(api_key))
 
@@ -158,6 +159,16 @@ def metadata_request(correlation_id: int) -> bytes:
 
 def metadata_response() -> Any:
     return m.MetadataResponse(brokers=[], topics=[])
+
+
+def list_offsets_request(correlation_id: int) -> bytes:
+    """A request whose answer depends on the log."""
+    request = m.ListOffsetsRequest(replica_id=-1, topics=[])
+    return b"".join(frame.encode_request(2, 7, correlation_id, "test", request))
+
+
+def list_offsets_response() -> Any:
+    return m.ListOffsetsResponse(topics=[])
 
 
 def produce_request(correlation_id: int, acks: int = -1) -> bytes:

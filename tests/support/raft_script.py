@@ -7,6 +7,7 @@ line. Lines that begin with `#` are comments. Commands:
     observer ID [auto-join] [asks=IDS]   a node that joins; asks these (all) for the leader
     start [IDS]                     start (again)
     crash IDS                       stop without a word; what is not flushed is lost
+    refused LEADER IDS              these are told that the leader's machine refuses connections
     cut A B | heal                  drop what goes from A to B (both ways: `cut A<>B`) | undo all
     run MS                          let time pass, deliver everything
     timeout ID                      move time to this node's election, fire it alone
@@ -177,6 +178,14 @@ class Script:
     def do_crash(self, *ids: str) -> None:
         for node_id in ids:
             self.cluster.crash(int(node_id))
+
+    def do_refused(self, leader_id: str, *ids: str) -> None:
+        for node_id in ids:
+            node = self.cluster.nodes[int(node_id)]
+            assert node.raft is not None
+            refused = msg.LeaderRefused(int(leader_id), node.raft.epoch, self.cluster.now_ms)
+            node.step(refused, self.cluster.now_ms)
+        self.cluster.collect()
 
     def do_cut(self, *pairs: str) -> None:
         for pair in pairs:

@@ -5,8 +5,10 @@ The codec itself is checked against golden vectors and real clients; here it is 
 
 from __future__ import annotations
 
+import itertools
 import socket
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from kwire.protocol import frame
@@ -46,12 +48,23 @@ class WireClient:
 
     def send(self, request: Any, version: int) -> int:
         """Send without waiting; returns the correlation id."""
+        self.socket.sendall(self._encoded(request, version))
+        return self._correlation_id
+
+    def pipeline(self, requests: Sequence[tuple[Any, int]]) -> list[Any]:
+        """Send requests in one piece, then receive; None for a Produce without acks."""
+        unanswered = len(self._sent)
+        self.socket.sendall(b"".join(self._encoded(*asked) for asked in requests))
+        asked_back = self._sent[unanswered:]
+        is_answered = [getattr(request, "acks", 1) != 0 for request, _ in requests]
+        self._sent[unanswered:] = itertools.compress(asked_back, is_answered)
+        return [self.receive() if answered else None for answered in is_answered]
+
+    def _encoded(self, request: Any, version: int) -> bytes:
         self._correlation_id += 1
         key = type(request).API_KEY
         self._sent.append((self._correlation_id, key, version))
-        parts = frame.encode_request(key, version, self._correlation_id, "test", request)
-        self.socket.sendall(b"".join(parts))
-        return self._correlation_id
+        return b"".join(frame.encode_request(key, version, self._correlation_id, "test", request))
 
     def receive(self) -> Any:
         """The next response, which must answer the oldest request that was sent."""

@@ -138,10 +138,10 @@ def test_a_wrong_argument_is_one_line_and_exit_code_2(arguments: list[str], name
     assert len(text.strip().splitlines()) == 1
 
 
-def test_an_unknown_environment_setting_is_refused() -> None:
-    status, text = serve("--ephemeral", environment={"KAFKA_NO_SUCH_SETTING": "1"})
+def test_a_misspelt_environment_setting_is_refused() -> None:
+    status, text = serve("--ephemeral", environment={"KAFKA_NUM_PARTITION": "1"})
     assert status == 2
-    assert "no.such.setting" in text
+    assert "num.partition=1: did you mean num.partitions? (from KAFKA_NUM_PARTITION)" in text
 
 
 def test_settings_come_from_every_source(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.run import verdict_of
+from tests.runner import groups
 from tests.runner.groups import Context, Group, pytest_group
 from tests.runner.kills import ALLOWED, CLIENTS, Allowance, excuse, read_allowances
 from tests.runner.model import Paths, Result, judge, read_allowed, run_program
@@ -140,6 +142,50 @@ def test_a_crash_after_the_last_test_is_told_and_runs_all_again(
     assert (result.passed, result.failed) == (1, 0)
     assert result.notes[0].startswith("again: g: pytest ended with -6")
     assert "Fatal Python error: Aborted" in result.notes[0]
+
+
+def test_every_path_of_a_group_has_to_exist(context: Context) -> None:
+    result = pytest_group("tests/unit/test_runner.py", "tests/no_such_folder")(context)
+    assert (result.passed, result.failed, result.skipped) == (0, 1, 0)
+    assert result.notes == ["g: there is no tests/no_such_folder"]
+
+
+@pytest.mark.parametrize(
+    ("script", "counts", "note"),
+    [
+        ("echo npm: no network; exit 1", (0, 0, 1), "could not be built"),
+        ("echo built; echo FAIL: too slow; exit 1", (0, 1, 0), "too slow: failed"),
+        ("echo built; exit 0", (0, 1, 0), "ended: 0, and reported no step"),
+        ("echo built; echo Segmentation fault; exit 1", (0, 1, 0), "reported no step"),
+        ("echo built; exec sleep 60", (0, 1, 0), "ran over its time limit"),
+        ("echo built; echo ok produce 3 ms; echo FAIL fetch: no", (1, 1, 0), "fetch: failed"),
+        ("echo built; echo ok produce 3 ms", (1, 0, 0), ""),
+    ],
+)
+def test_a_client_that_was_built_has_to_report(
+    script: str,
+    counts: tuple[int, int, int],
+    note: str,
+    tmp_path: pathlib.Path,
+    context: Context,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(groups, "ROOT", tmp_path)
+    monkeypatch.setattr(ServedBrokers, "bootstrap", lambda *_: "127.0.0.1:1")
+    run = tmp_path / "compat_tests" / "client" / "run.sh"
+    run.parent.mkdir(parents=True)
+    run.write_text(f"#!/bin/sh\n{script}\n")
+    run.chmod(0o755)
+    result = groups.smoke("client")(dataclasses.replace(context, limit_s=2))
+    assert (result.passed, result.failed, result.skipped) == counts
+    assert any(note in x for x in result.notes) or not note
+
+
+def test_every_smoke_program_says_when_it_is_built() -> None:
+    for run in groups.ROOT.glob("compat_tests/*/*/run.sh"):
+        lines = run.read_text().splitlines()
+        started = next(at for at, line in enumerate(lines) if line.startswith("exec timeout"))
+        assert lines[started - 1] == f"echo {groups.BUILT}", run
 
 
 def test_the_end_of_the_verdict_names_what_failed() -> None:

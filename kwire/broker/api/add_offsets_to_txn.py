@@ -13,6 +13,7 @@ from kwire.broker.context import RequestContext
 from kwire.broker.operations import GROUP, READ, TRANSACTIONAL_ID, WRITE
 from kwire.coordinator.group.coordinator import TOPIC as OFFSETS_TOPIC
 from kwire.coordinator.partitioner import partition_for
+from kwire.kept_errors import anew
 from kwire.pending import Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -47,7 +48,7 @@ def _answer(context: RequestContext, done: Pending[Any]) -> Any:
     if error is None:
         return _response(ErrorCode.NONE)
     if not isinstance(error, KafkaError):
-        raise error
+        raise anew(error)
     if error.code == ErrorCode.PRODUCER_FENCED and context.api_version < FENCED_CODE_FROM:
         return _response(ErrorCode.INVALID_PRODUCER_EPOCH)
     return _response(error.code)

@@ -23,6 +23,7 @@ from kwire.broker.operations import (
     TRANSACTIONAL_ID,
     WRITE,
 )
+from kwire.kept_errors import anew
 from kwire.pending import Pending, after, gather
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -129,7 +130,7 @@ def _code(done: Pending[Any], version: int) -> int:
     if error is None:
         return 0
     if not isinstance(error, KafkaError):
-        raise error
+        raise anew(error)
     if error.code == ErrorCode.PRODUCER_FENCED and version < FENCED_CODE_FROM:
         return int(ErrorCode.INVALID_PRODUCER_EPOCH)
     return int(error.code)

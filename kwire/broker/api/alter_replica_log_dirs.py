@@ -2,7 +2,9 @@
 
 A move goes on behind the answer; DescribeLogDirs shows the copy as a future replica with its lag. A
 path that is no log directory of this broker is LOG_DIR_NOT_FOUND, one that is offline
-KAFKA_STORAGE_ERROR, a partition that has no replica here REPLICA_NOT_AVAILABLE. Source: KIP-113.
+KAFKA_STORAGE_ERROR, one that is cordoned INVALID_REPLICA_ASSIGNMENT (also for what is in it
+already), a partition that has no replica here REPLICA_NOT_AVAILABLE. Source: KIP-113, KIP-1066;
+measured on Apache Kafka 4.4.
 """
 
 from __future__ import annotations
@@ -55,6 +57,8 @@ def _move(context: RequestContext, path: str, topic: str, index: int) -> ErrorCo
         return ErrorCode.LOG_DIR_NOT_FOUND
     if directory.error is not None:
         return ErrorCode.KAFKA_STORAGE_ERROR
+    if directory in manager.cordoned:
+        return ErrorCode.INVALID_REPLICA_ASSIGNMENT
     hosted = node.replicas.partition(topic, index)
     if hosted is None:
         known = node.image.topics.by_name.get(topic)

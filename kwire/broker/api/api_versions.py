@@ -18,6 +18,7 @@ from kwire.protocol.errors import ErrorCode
 __all__ = ["VERSIONS", "handle", "unsupported_version"]
 
 VERSIONS = (0, 5)
+WAITS_FOR_WRITES = False
 
 
 def handle(context: RequestContext, request: Any) -> Any:

@@ -17,6 +17,7 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 VERSIONS = (0, 1)
+WAITS_FOR_WRITES = False
 
 
 def handle(context: RequestContext, request: Any) -> Any:

@@ -1,10 +1,10 @@
 """DeleteRecords, versions 0-2: move the start of a partition's log (KIP-107).
 
 Offset -1 is the high watermark; one above it, or below -1, is OFFSET_OUT_OF_RANGE. A topic whose
-cleanup.policy lacks `delete` gives POLICY_VIOLATION. The answer comes when every live replica has
-followed, or after timeout_ms with REQUEST_TIMED_OUT. Its low watermark is the smallest log start of
-the live replicas; -1 with an error. Source: KIP-107; measured on Apache Kafka 4.4. Unlike there,
-where up to a minute passes, the new log start is durable on the leader before it answers.
+cleanup.policy is `compact` alone gives POLICY_VIOLATION. The answer comes when every live replica
+has followed, or after timeout_ms with REQUEST_TIMED_OUT. Its low watermark is the smallest log
+start of the live replicas; -1 with an error. Source: KIP-107; measured on Apache Kafka 4.4. Unlike
+there, where up to a minute passes, the new log start is durable on the leader before it answers.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class _Waiting:
         self._context = context
         self._response = response
         self._open: list[tuple[Any, Partition, int]] = []
-        self._pending: Pending[Any] = Pending(self._forget)
+        self._pending: Pending[Any] = Pending()
         self._deadline: Any = None
         self.moved: list[tuple[str, int]] = []  # partitions
 
@@ -91,6 +91,7 @@ class _Waiting:
         """The response, or a Pending of it."""
         if not self._open:
             return self._response
+        self._pending.set_on_cancel(self._forget)
         for _, partition, _ in self._open:
             partition.on_low_watermark[self._look] = None
             partition.positions_changed()
@@ -151,7 +152,7 @@ def _delete(context: RequestContext, topic: str, asked: Any) -> tuple[Partition,
     if partition is None:
         raise KafkaError(missing_partition_error(node, topic, asked.partition_index))
     log = partition.leader_log()
-    if not log.config.deletes:
+    if log.config.compacts and not log.config.deletes:
         raise KafkaError(ErrorCode.POLICY_VIOLATION)
     offset = log.high_watermark if asked.offset == HIGH_WATERMARK else asked.offset
     if offset < 0 or offset > log.high_watermark:

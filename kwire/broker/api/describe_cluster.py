@@ -86,11 +86,11 @@ def _controllers(context: RequestContext, request: Any) -> Any:
                 )
             )
     leader_id = node.metadata.leader_id
-    known = any(found.broker_id == leader_id for found in nodes)
+    is_known = any(found.broker_id == leader_id for found in nodes)
     response = answer(
         error_message=None,
         cluster_id=node.cluster_id,
-        controller_id=leader_id if known else -1,
+        controller_id=leader_id if leader_id is not None and is_known else -1,
         brokers=nodes,
     )
     if context.api_version >= 1:

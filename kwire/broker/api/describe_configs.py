@@ -2,7 +2,9 @@
 
 A broker answers for itself by its id and for the cluster-wide defaults by the empty name. Groups
 and client metrics subscriptions are described whether they exist or not. Keys that are null or
-empty mean every config; unknown ones are left out. v3 has types and documentation, which is null.
+empty mean every config; unknown ones are left out. v3 has types, and documentation if it is asked
+for: what is only set dynamically, has a listener's prefix or is unknown has none, loggers an empty
+one.
 Resources that the principal may not see come last. Source: KIP-133, KIP-226, KIP-569, KIP-848;
 names, values, sources and synonyms measured on Apache Kafka 4.4.
 """
@@ -15,6 +17,7 @@ from typing import Any
 from kwire.broker.context import RequestContext
 from kwire.broker.operations import CLUSTER, CLUSTER_NAME, DESCRIBE_CONFIGS, GROUP, TOPIC
 from kwire.config import describe
+from kwire.config.definitions import BROKER
 from kwire.config.dynamic import (
     RESOURCE_BROKER,
     RESOURCE_BROKER_LOGGER,
@@ -33,6 +36,13 @@ VERSIONS = (1, 4)
 _ACL: dict[int, tuple[int, ErrorCode]] = {
     RESOURCE_TOPIC: (TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
     RESOURCE_GROUP: (GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+}
+# Resource type -> the scope whose configs it has; loggers have none.
+_SCOPES = {
+    RESOURCE_BROKER: "broker",
+    RESOURCE_TOPIC: "topic",
+    RESOURCE_GROUP: "group",
+    RESOURCE_CLIENT_METRICS: "client-metrics",
 }
 
 
@@ -61,7 +71,24 @@ def handle(context: RequestContext, request: Any) -> Any:
                 result.error_message = error.message
             continue
         result.configs = [_result(entry, request.include_synonyms) for entry in entries]
+    if request.include_documentation:
+        _document(described)
     return m.DescribeConfigsResponse(results=described + hidden)
+
+
+def _document(results: list[Any]) -> None:
+    """Say what each config is for; what is only set dynamically has no text, as in Kafka."""
+    from kwire.config.documentation import texts
+
+    known = texts()
+    for result in results:
+        scope = _SCOPES.get(result.resource_type)
+        if scope is None:
+            continue
+        for config in result.configs:
+            definition = BROKER.get(config.name) if scope == "broker" else None
+            if definition is None or not definition.dynamic_only:
+                config.documentation = known.get((scope, config.name))
 
 
 def _malformed(request: Any) -> Any:

@@ -1,9 +1,13 @@
 """DescribeShareGroupOffsets, versions 0-1: where share groups begin in their partitions (KIP-932).
 
-No topic list means every partition that the group's state was initialized for. -1 is the start
-offset of a partition that has none yet. Version 1 has the lag (KIP-1226): records behind the start
-offset that are not delivered for good, -1 when unknown. The answer comes from the records of
-`__share_group_state`. Source: KIP-932; measured on Apache Kafka 4.4.
+No topic list means every partition that the group's state was initialized for: none for a group
+that is unknown or of another kind, which is no error. Where topics are named, nobody asks whether
+there is such a group. -1 is the start offset of a partition that has none yet, and of every one of
+a topic that does not exist; such topics come last, with a zero id. Version 1 has the lag
+(KIP-1226): records behind the start offset that are not delivered for good, -1 when unknown. The
+answer comes from the records of `__share_group_state`. Topics of a group without a name are
+INVALID_GROUP_ID (Kafka fails there with UNKNOWN_SERVER_ERROR). Source: KIP-932; measured on Apache
+Kafka 4.4.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from typing import Any
 
 from kwire.broker.context import RequestContext
 from kwire.broker.operations import DESCRIBE, GROUP, TOPIC
-from kwire.broker.share_state import ShareState, ShareStates
+from kwire.broker.share_state import UNKNOWN, ShareState, ShareStates
 from kwire.coordinator.replies import gather
 from kwire.pending import Pending, after
 from kwire.protocol import messages as m
@@ -38,8 +42,11 @@ def _group(context: RequestContext, group: Any) -> Pending[Any]:
     if not context.authorize(DESCRIBE, GROUP, group_id):
         outcome.complete(_failed(group_id, KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)))
         return outcome
+    if group.topics is not None:
+        _describe(context, group_id, _named(context, group.topics), outcome)
+        return outcome
     if not group_id:
-        outcome.complete(_failed(group_id, KafkaError(ErrorCode.INVALID_GROUP_ID)))
+        _describe(context, group_id, [], outcome)
         return outcome
 
     def known(done: Pending[Any]) -> None:
@@ -47,8 +54,7 @@ def _group(context: RequestContext, group: Any) -> Pending[Any]:
         if error is not None:
             outcome.complete(_failed(group_id, error))
         else:
-            topics = done.result() if group.topics is None else _named(context, group.topics)
-            _describe(context, group_id, topics, outcome)
+            _describe(context, group_id, done.result(), outcome)
 
     context.node.groups.share_topics(group_id).add_done_callback(known)
     return outcome
@@ -70,15 +76,19 @@ def _named(context: RequestContext, topics: Any) -> Topics:
 def _describe(
     context: RequestContext, group_id: str, topics: Topics, outcome: Pending[Any]
 ) -> None:
-    refused: list[tuple[str, bytes, list[int], ErrorCode]] = []
+    refused: Topics = []
+    missing: Topics = []
     allowed: Topics = []
     for name, topic_id, partitions in topics:
         if not context.authorize(DESCRIBE, TOPIC, name):
-            refused.append((name, NO_TOPIC_ID, partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            refused.append((name, NO_TOPIC_ID, partitions))
         elif topic_id == NO_TOPIC_ID:
-            refused.append((name, topic_id, partitions, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            missing.append((name, topic_id, partitions))
         else:
             allowed.append((name, topic_id, partitions))
+    if allowed and not group_id:
+        outcome.complete(_failed(group_id, KafkaError(ErrorCode.INVALID_GROUP_ID)))
+        return
     keys = [(group_id, topic_id, index) for _, topic_id, indexes in allowed for index in indexes]
 
     def answer(done: Pending[Any]) -> Any:
@@ -102,9 +112,18 @@ def _describe(
             shape.DescribeShareGroupOffsetsResponseTopic(
                 topic_name=name,
                 topic_id=topic_id,
-                partitions=[_refused(index, KafkaError(code)) for index in indexes],
+                partitions=[_partition(context, name, index, UNKNOWN) for index in indexes],
             )
-            for name, topic_id, indexes, code in refused
+            for name, topic_id, indexes in missing
+        ]
+        denied = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        described += [
+            shape.DescribeShareGroupOffsetsResponseTopic(
+                topic_name=name,
+                topic_id=topic_id,
+                partitions=[_refused(index, denied) for index in indexes],
+            )
+            for name, topic_id, indexes in refused
         ]
         return shape.DescribeShareGroupOffsetsResponseGroup(group_id=group_id, topics=described)
 

@@ -62,7 +62,7 @@ def handle(context: RequestContext, request: Any) -> Any:
         remaining -= len(answer.partitions)
     for answer in response.topics:
         answer.topic_authorized_operations = authorized_operations(
-            context, TOPIC_OPERATIONS, TOPIC, answer.name
+            context, TOPIC_OPERATIONS, TOPIC, answer.name or ""
         )
     response.topics += hidden
     return response

@@ -12,6 +12,7 @@ from typing import Any
 from kwire.broker.context import RequestContext
 from kwire.broker.operations import TRANSACTIONAL_ID, WRITE
 from kwire.coordinator.transaction.end import EndRequest
+from kwire.kept_errors import anew
 from kwire.pending import Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -45,7 +46,7 @@ def _answer(context: RequestContext, done: Pending[Any]) -> Any:
             return m.EndTxnResponse()
         return m.EndTxnResponse(producer_id=producer_id, producer_epoch=producer_epoch)
     if not isinstance(error, KafkaError):
-        raise error
+        raise anew(error)
     if error.code == ErrorCode.PRODUCER_FENCED and context.api_version < FENCED_CODE_FROM:
         return _error(ErrorCode.INVALID_PRODUCER_EPOCH)
     return _error(error.code)

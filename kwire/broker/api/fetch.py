@@ -7,9 +7,10 @@ partition ends the wait, a partition that does not exist only when there is no o
 current leaders (KIP-951). isolation_level 1 reads up to the last stable offset and lists aborted
 transactions. A consumer at version 11 or later reads from followers too, and with
 RackAwareReplicaSelector is told of one in its rack (KIP-392). A follower's fetch tells how much it
-has. An error of a session (FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
-FETCH_SESSION_TOPIC_ID_ERROR) is the whole answer. Source: KIP-227, KIP-516, KIP-595, KIP-951;
-measured on Apache Kafka 4.4.
+has. A topic that goes within a session by ids is UNKNOWN_TOPIC_OR_PARTITION there, and
+INCONSISTENT_TOPIC_ID once its name is in use again. An error of a session
+(FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR) is the whole
+answer. Source: KIP-227, KIP-516, KIP-595, KIP-951; measured on Apache Kafka 4.4.
 """
 
 from __future__ import annotations
@@ -175,15 +176,21 @@ class _Fetch:
     def _add_target(self, asked: SessionPartition, refused: ErrorCode | None) -> None:
         node = self._context.node
         name: str | None
-        if self._topic_ids:
+        if isinstance(asked.topic, bytes):
             known = node.image.topics.by_id.get(asked.topic)
-            name = None if known is None else known.name
+            if known is not None:
+                asked.name = known.name
+            name = asked.name
             partition = node.replicas.partition_by_id(asked.topic, asked.index)
         else:
-            name = str(asked.topic)
+            name = asked.topic
             partition = node.replicas.partition(name, asked.index)
         target = FetchTarget((asked.topic, asked.index), name, asked)
         self._targets.append(target)
+        if partition is None and name is not None and self._topic_ids:
+            # The session's topic is gone; one that was made anew in its place is another.
+            partition = node.replicas.partition(name, asked.index)
+            target.is_other_topic = partition is not None
         if refused is not None:
             target.refuse(refused)
         elif name is None:

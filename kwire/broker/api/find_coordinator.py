@@ -27,6 +27,7 @@ from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 VERSIONS = (0, 6)
+WAITS_FOR_WRITES = False
 BATCH_FROM = 4
 SHARE_FROM = 6
 
@@ -99,7 +100,7 @@ def _find(context: RequestContext, key_type: int, key: str) -> _Found:
     hashed = key.replace(":", "-") if key_type == SHARE_KEY else key
     partition = known.partitions.get(partition_for(hashed, len(known.partitions)))
     broker = None if partition is None else image.brokers.get(partition.leader)
-    if broker is None or not broker.is_active:
+    if partition is None or broker is None or not broker.is_active:
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     endpoint = broker.endpoint(context.listener_name)
     if endpoint is None:

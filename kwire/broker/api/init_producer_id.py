@@ -19,6 +19,7 @@ from kwire.broker.operations import (
     WRITE,
 )
 from kwire.coordinator.transaction.init_producer import InitRequest
+from kwire.kept_errors import anew
 from kwire.pending import Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -58,7 +59,7 @@ def _transactional_answer(context: RequestContext, done: Pending[Any]) -> Any:
         producer_id, producer_epoch = done.result()
         return m.InitProducerIdResponse(producer_id=producer_id, producer_epoch=producer_epoch)
     if not isinstance(error, KafkaError):
-        raise error
+        raise anew(error)
     if error.code == ErrorCode.PRODUCER_FENCED and context.api_version < FENCED_CODE_FROM:
         return _error(ErrorCode.INVALID_PRODUCER_EPOCH)
     return _error(error.code)

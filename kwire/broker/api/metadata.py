@@ -29,6 +29,7 @@ from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 VERSIONS = (0, 13)
+WAITS_FOR_WRITES = False
 ALL_FROM_NULL = 1
 TOPIC_IDS_FROM = 12
 NO_OPERATIONS = -(2**31)

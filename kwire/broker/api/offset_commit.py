@@ -21,6 +21,7 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 VERSIONS = (2, 10)
+WAITS_FOR_WRITES = False
 TOPIC_IDS_FROM = 10
 
 

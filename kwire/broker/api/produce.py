@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from kwire.broker.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.broker.leaders import HINTED_ERRORS, LeaderHints, missing_partition_error
 from kwire.broker.operations import INTERNAL_TOPICS, TOPIC, TRANSACTIONAL_ID, WRITE
+from kwire.kept_errors import anew
 from kwire.log.deferral import CheckLaterError
 from kwire.log.types import AppendInfo
 from kwire.pending import Pending
@@ -25,9 +26,11 @@ from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.protocol.records import parse_header
 from kwire.protocol.records.header import NoBatchError
 from kwire.protocol.records.validation import CheckedBatch, check_produced
+from kwire.protocol.structs import bare_class
 from kwire.replica.partition import AckWaiter, Partition
 
 VERSIONS = (3, 13)
+WAITS_FOR_WRITES = False
 TOPIC_IDS_FROM = 13
 LEADER_HINTS_FROM = 10
 ABORTABLE_ERROR_FROM = 11
@@ -66,7 +69,8 @@ def handle(context: RequestContext, request: Any) -> Any:
     if not questions:
         work.run()
         return work.outcome()
-    return _verified(context, request, work, questions)
+    work.detach()
+    return _Verified(context, request.transactional_id, work).ask(questions)
 
 
 def _each_once(topics: list[Any], by_id: bool) -> list[Any]:
@@ -83,72 +87,6 @@ def _each_once(topics: list[Any], by_id: bool) -> list[Any]:
             both = (*known.partition_data, *topic.partition_data)
             known.partition_data = list({item.index: item for item in both}.values())
     return topics if len(merged) == len(topics) else list(merged.values())
-
-
-def _verified(
-    context: RequestContext, request: Any, work: _Produce, questions: list[Question]
-) -> Pending[Any]:
-    """Ask the coordinator about the partitions, then append what it allows.
-
-    While the markers of the producer's transaction before are on their way, adding a partition is
-    tried again for a while, as the client would have to; all of it, because a marker that arrives
-    voids what the log was told about the verification.
-    """
-    from kwire.coordinator.transaction.verifier import Support
-
-    pending: Pending[Any] = Pending()
-    loop, config = context.node.loop, context.node.config
-    until_s = loop.time() + config["add.partitions.to.txn.retry.backoff.max.ms"] / 1000
-    support = Support.OLDEST
-    if context.api_version >= ADDS_PARTITIONS_FROM:
-        support = Support.ADDS_PARTITIONS
-    elif context.api_version >= ABORTABLE_ERROR_FROM:
-        support = Support.ABORTABLE_ERROR
-    work.detach()
-    inner: list[Pending[Any]] = []
-
-    def ask(questions: list[Question]) -> None:
-        first = questions[0]
-        context.node.transaction_verifier.ask(
-            request.transactional_id,
-            first.producer_id,
-            first.producer_epoch,
-            [(question.topic, question.partition) for question in questions],
-            support,
-        ).add_done_callback(verified)
-
-    def again() -> None:
-        if not pending.cancelled:
-            questions = work.questions()
-            if questions:
-                ask(questions)
-            else:
-                run()
-
-    def verified(done: Pending[Any]) -> None:
-        codes = done.result()
-        if ErrorCode.CONCURRENT_TRANSACTIONS in codes.values():
-            retry_s = loop.time() + config["add.partitions.to.txn.retry.backoff.ms"] / 1000
-            if retry_s < until_s:
-                loop.call_at(retry_s, again)
-                return
-        work.verdicts |= {key: code for key, code in codes.items() if code != ErrorCode.NONE}
-        run()
-
-    def run() -> None:
-        if pending.cancelled:
-            return  # nobody waits for the answer, and nothing has been promised
-        work.run()
-        outcome = work.outcome()
-        if isinstance(outcome, Pending):
-            inner.append(outcome)
-            outcome.add_done_callback(lambda settled: pending.complete(settled.result()))
-        else:
-            pending.complete(outcome)
-
-    pending.set_on_cancel(lambda: [outcome.cancel() for outcome in inner])
-    ask(questions)
-    return pending
 
 
 def error_response(context: RequestContext, error: KafkaError) -> Any:
@@ -179,8 +117,91 @@ def _new_answer(index: int) -> Any:
     return answer
 
 
+class _Verified(Pending[Any]):
+    """Asks the coordinator about a request's partitions, then appends what it allows.
+
+    While the markers of the producer's transaction before are on their way, adding a partition is
+    tried again for a while, as the client would have to; all of it, because a marker that arrives
+    voids what the log was told about the verification. It is itself the Pending of the response.
+    """
+
+    __slots__ = ("_appending", "_context", "_transactional_id", "_until_s", "_work")
+
+    def __init__(self, context: RequestContext, transactional_id: str, work: _Produce) -> None:
+        super().__init__(self._give_up)
+        self._context = context
+        self._transactional_id = transactional_id
+        self._work = work
+        self._appending: Pending[Any] | None = None
+        node = context.node
+        retried_ms = node.config["add.partitions.to.txn.retry.backoff.max.ms"]
+        self._until_s = node.loop.time() + retried_ms / 1000
+
+    def ask(self, questions: list[Question]) -> _Verified:
+        """Ask, and go on when it is answered."""
+        from kwire.coordinator.transaction.verifier import Support
+
+        support = Support.OLDEST
+        if self._context.api_version >= ADDS_PARTITIONS_FROM:
+            support = Support.ADDS_PARTITIONS
+        elif self._context.api_version >= ABORTABLE_ERROR_FROM:
+            support = Support.ABORTABLE_ERROR
+        first = questions[0]
+        self._context.node.transaction_verifier.ask(
+            self._transactional_id,
+            first.producer_id,
+            first.producer_epoch,
+            [(question.topic, question.partition) for question in questions],
+            support,
+        ).add_done_callback(self._answered)
+        return self
+
+    def _again(self) -> None:
+        if not self.cancelled:
+            questions = self._work.questions()
+            if questions:
+                self.ask(questions)
+            else:
+                self._append()
+
+    def _answered(self, done: Pending[Any]) -> None:
+        codes = done.result()
+        if ErrorCode.CONCURRENT_TRANSACTIONS in codes.values():
+            node = self._context.node
+            backoff_ms = node.config["add.partitions.to.txn.retry.backoff.ms"]
+            retry_s = node.loop.time() + backoff_ms / 1000
+            if retry_s < self._until_s:
+                node.loop.call_at(retry_s, self._again)
+                return
+        self._work.verdicts |= {k: code for k, code in codes.items() if code != ErrorCode.NONE}
+        self._append()
+
+    def _append(self) -> None:
+        if self.cancelled:
+            return  # nobody waits for the answer, and nothing has been promised
+        self._work.run()
+        outcome = self._work.outcome()
+        if isinstance(outcome, Pending):
+            self._appending = outcome
+            outcome.add_done_callback(self._appended)
+        else:
+            self.complete(outcome)
+
+    def _appended(self, done: Pending[Any]) -> None:
+        self._appending = None
+        error = done.error()
+        if error is not None:
+            self.fail(error)
+        else:
+            self.complete(done.result())
+
+    def _give_up(self) -> None:
+        if self._appending is not None:
+            self._appending.cancel()
+
+
 _NOTHING: dict[Any, Any] = {}  # never changed
-_BareAnswer: Any = m.ProduceResponse.PartitionProduceResponse.BARE
+_BareAnswer: Any = bare_class(m.ProduceResponse.PartitionProduceResponse)
 
 
 class _Produce(Pending[Any]):
@@ -321,7 +342,7 @@ class _Produce(Pending[Any]):
         """The partition, after everything that Kafka checks before it looks at its log."""
         index = data.index
         if self._denied is not None:
-            raise self._denied
+            raise anew(self._denied)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
         node = self._context.node
@@ -446,6 +467,8 @@ class _Produce(Pending[Any]):
             key = self._count
             self._open[key] = answer, None
             info.written.add_done_callback(lambda done: self._written(key, done))
+        elif self._context.connection is not None:
+            self._context.connection.unreplied_writes.append(info.written)
 
     def _written(self, key: int, done: Pending[None]) -> None:
         entry = self._open.get(key)

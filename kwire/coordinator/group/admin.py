@@ -73,7 +73,7 @@ class GroupAdmin:
         )
 
     def share_topics(self, group_id: str) -> list[tuple[str, bytes, list[int]]]:
-        """(topic, id, partitions) that a share group reads; KafkaError(GROUP_ID_NOT_FOUND)."""
+        """(topic, id, partitions) that a share group reads."""
         return carried.share_topics(self._storage, group_id)
 
     def delete(self, group_ids: Sequence[str], moment: Moment) -> Result:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from kwire.coordinator.group.storage import SHARE, STREAMS, GroupStorage
-from kwire.protocol.errors import ErrorCode, KafkaError
 
 # Per kind: record types of members, of the target assignment's epoch, of a member's assignment,
 # and of the group itself.
@@ -51,12 +50,8 @@ def state(storage: GroupStorage, kind: str, group_id: str) -> str:
 
 
 def share_topics(storage: GroupStorage, group_id: str) -> list[tuple[str, bytes, list[int]]]:
-    """(topic, id, partitions) that a share group's state was initialized for.
-
-    Raises KafkaError(GROUP_ID_NOT_FOUND) when there is no such share group.
-    """
-    if group_id not in storage.carried[SHARE]:
-        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    """(topic, id, partitions) that a share group's state was initialized for; none of a group
+    that is unknown or no share group."""
     found = values(storage, SHARE, group_id, _SHARE_STATE_TYPE)
     return [
         (topic.topic_name, bytes(topic.topic_id), sorted(topic.partitions))

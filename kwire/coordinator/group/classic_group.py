@@ -1,8 +1,8 @@
 """The soft state of a classic group: its members and what they are doing (KIP-62, 345, 394, 511).
 
 Everything here is lost with the shard; `from_stored` builds it anew from the last GroupMetadata
-record. No method reads time or appends: `classic_protocol.py` decides, this class keeps the
-invariants (who leads, how many wait, which protocols everybody supports).
+record. No method reads time or appends: `join.py`, `membership.py` and `rebalance.py` decide, this
+class keeps the invariants (who leads, how many wait, which protocols everybody supports).
 """
 
 from __future__ import annotations
@@ -121,11 +121,6 @@ class ClassicGroup:
         self.previous_state = self.state
         self.state = state
         self.state_timestamp_ms = wall_ms
-
-    @property
-    def is_simple(self) -> bool:
-        """Whether it exists only because somebody committed offsets under its name."""
-        return self.protocol_type is None and not self.members and not self.pending_joins
 
     @property
     def uses_consumer_protocol(self) -> bool:

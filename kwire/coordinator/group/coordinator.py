@@ -318,7 +318,8 @@ class GroupCoordinator:
         return gather([ask(group_id) for group_id in group_ids], combine)
 
     def share_topics(self, group_id: str) -> Pending[Any]:
-        """-> (topic, id, partitions) of a share group; fails with KafkaError."""
+        """-> (topic, id, partitions) of a share group; fails with KafkaError where it has no
+        coordinator here."""
         return self.runtime.read(
             self.partition_for(group_id),
             lambda shard, moment: shard.admin.share_topics(group_id),

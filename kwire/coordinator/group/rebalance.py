@@ -161,7 +161,7 @@ class ClassicGroups:
             generation_id=group.generation,
             protocol_type=group.protocol_type,
             protocol_name=group.protocol or None,  # an empty one is none (Apache Kafka 4.4)
-            leader=group.leader,
+            leader=group.leader or "",
             member_id=member_id,
             members=self.member_list(group) if members else [],
         )

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kwire.config.values import operands
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.loggers import alter_loggers
 from kwire.kraft.controller.results import put_error
@@ -158,7 +159,7 @@ def _edited(
     if value is None:
         value = state.config.rules.default(kind, key)
     parts = [part for part in (value or "").split(",") if part]
-    for part in edit.split(","):
+    for part in operands(edit):
         if operation == APPEND:
             if part not in parts:
                 parts.append(part)

@@ -53,8 +53,11 @@ class ConfigRules(Protocol):
         topic: Mapping[str, str],
         node: Mapping[str, str],
         cluster: Mapping[str, str],
-    ) -> str:
-        """The effective value of a topic config: topic, node, cluster, static, default."""
+    ) -> int | float | bool | str | list[str] | None:
+        """The effective value of a topic config, typed: topic, node, cluster, static, default.
+
+        Of what is stored, that which this version can use.
+        """
         ...
 
     def topic_entries(

@@ -291,6 +291,25 @@ class Controller:
             self._wrote(now_ms)
         return records
 
+    def broker_refused(self, broker_id: int, epoch: int, since_ms: int, now_ms: int) -> Records:
+        """Records that fence a broker whose process is gone, without waiting for its session.
+
+        Its heartbeats' connection has closed at `since_ms`, or this controller became active then,
+        and the broker's listener refuses connections since. Nothing for a broker that was heard of
+        later, that is fenced, or that has registered anew (another epoch); nothing for the broker
+        of this very node.
+        """
+        broker = self.image.brokers.get(broker_id)
+        if not self.is_active or broker is None or broker_id == self.config.node_id:
+            return []
+        if broker.epoch != epoch or broker.fenced:
+            return []
+        if not self.state.heartbeats.is_silent_since(broker_id, epoch, since_ms):
+            return []
+        records = self._fence_stale(broker_id, epoch)
+        self._wrote(now_ms)
+        return records
+
     def _fence_stale(self, broker_id: int, epoch: int) -> Records:
         self.state.heartbeats.fence(broker_id)
         broker = self.image.brokers.get(broker_id)

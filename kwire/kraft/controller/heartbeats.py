@@ -16,6 +16,9 @@ A controller that comes late to the end of a session was itself stopped or busy:
 its sockets, and who has sent them is not gone. It reads for half a session more before it fences
 anybody (KAFKA-15019 was about the same for a controller with too much to do).
 
+A broker need not be silent for a session if its process is known to be gone: its machine refuses
+connections (`Controller.broker_refused`).
+
 Source: KIP-631; measured on Apache Kafka 4.4.
 """
 
@@ -138,6 +141,11 @@ class Heartbeats:
         if contact is None or contact[0] != epoch:
             return False
         return contact[1] + self.session_timeout_ms >= now_ms
+
+    def is_silent_since(self, broker_id: int, epoch: int, since_ms: int) -> bool:
+        """Whether this incarnation has a session and was not heard of after `since_ms`."""
+        contact = self._contacts.get(broker_id)
+        return contact is not None and contact[0] == epoch and contact[1] <= since_ms
 
     def state(self, broker_id: int) -> BrokerState:
         session = self._sessions.get(broker_id)

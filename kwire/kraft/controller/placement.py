@@ -139,7 +139,10 @@ def place(
             "positive.",
         )
     if racks.unfenced == 0:
-        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, "All brokers are currently fenced.")
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "All brokers are currently fenced, or have all their log directories cordoned.",
+        )
     if replication_factor > racks.total:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kwire.config import BrokerConfig
+from kwire.config import BrokerConfig, stored
+from kwire.config.definitions import BROKER as BROKER_TABLE
 from kwire.config.definitions import GROUP, QUOTA, TOPIC
 from kwire.config.describe import effective_topic_configs
 from kwire.config.dynamic import DynamicConfig
@@ -14,7 +15,7 @@ from kwire.config.validate import (
     validate_group_configs,
     validate_topic_configs,
 )
-from kwire.config.values import to_text
+from kwire.config.values import Value, to_text
 from kwire.kraft.controller.context import ControllerConfig, TopicConfigEntry
 from kwire.kraft.controller.state import BROKER, CLIENT_METRICS
 from kwire.kraft.controller.state import GROUP as GROUP_TYPE
@@ -56,8 +57,6 @@ class KafkaConfigRules:
         """Kafka's default, not the node's setting: what APPEND starts from."""
         table = {TOPIC_TYPE: TOPIC, GROUP_TYPE: GROUP}.get(resource_type)
         if table is None:
-            from kwire.config.definitions import BROKER as BROKER_TABLE
-
             table = BROKER_TABLE
         definition = table.get(key)
         return None if definition is None else to_text(definition.default)
@@ -68,16 +67,20 @@ class KafkaConfigRules:
         topic: Mapping[str, str],
         node: Mapping[str, str],
         cluster: Mapping[str, str],
-    ) -> str:
-        if key in topic:
-            return topic[key]
+    ) -> Value:
         definition = TOPIC[key]
+        if key in topic:
+            value = stored.read(definition, topic[key], None)
+            if value is not None:
+                return value
         for level in (node, cluster, self._static.texts):
             for synonym, factor in definition.broker_synonyms:
-                if synonym in level:
-                    text = level[synonym]
-                    return text if factor == 1 else str(int(text) * factor)
-        return to_text(definition.default) or ""
+                if synonym not in level:
+                    continue
+                value = stored.read(BROKER_TABLE[synonym], level[synonym], None)
+                if value is not None:
+                    return value * factor if isinstance(value, int) and factor != 1 else value
+        return definition.default
 
     def topic_entries(
         self, topic: Mapping[str, str], node: Mapping[str, str], cluster: Mapping[str, str]

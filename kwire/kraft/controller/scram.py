@@ -6,6 +6,7 @@ import hashlib
 import hmac
 from typing import Any
 
+from kwire.kept_errors import kept
 from kwire.kraft.controller.results import put_error
 from kwire.kraft.controller.state import ControllerState, Records
 from kwire.kraft.images.security import ScramCredential, scram_record
@@ -40,7 +41,7 @@ def alter_credentials(state: ControllerState, request: Any) -> tuple[Records, An
                 _check(state, item, is_upsertion=chosen is upsertions)
                 chosen[item.name] = item
             except KafkaError as error:
-                errors[item.name] = error
+                errors[item.name] = kept(error)
     for name in [name for name, item in upsertions.items() if not item.salted_password]:
         # Measured: no key can be derived from it, and there is no error for that.
         errors[name] = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)

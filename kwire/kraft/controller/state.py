@@ -125,8 +125,8 @@ class ControllerState:
 
     # --- configs ---------------------------------------------------------------------------
 
-    def topic_value(self, topic_name: str, key: str) -> str:
-        """The effective value of a topic's config as text."""
+    def topic_value(self, topic_name: str, key: str) -> Any:
+        """The effective value of a topic's config, typed."""
         configs = self.image.config
         return self.config.rules.topic_value(
             key,
@@ -136,7 +136,7 @@ class ControllerState:
         )
 
     def unclean_election_enabled(self, topic_name: str) -> bool:
-        return self.topic_value(topic_name, UNCLEAN_ELECTION).strip().lower() == "true"
+        return self.topic_value(topic_name, UNCLEAN_ELECTION) is True
 
     def effective_min_isr(self, topic_name: str) -> int:
         """min.insync.replicas of a topic, at most its replication factor."""

@@ -45,5 +45,11 @@ class RaftConfig:
         return ReplicaKey.of(self.node_id, self.directory_id)
 
     @property
+    def stagger_ms(self) -> int:
+        """How much later than the one before it each follower of a dead leader stands: longer
+        than an election takes, votes made durable included."""
+        return max(1, self.election_timeout_ms // 10)
+
+    @property
     def voter_node(self) -> VoterNode:
         return VoterNode(self.key, self.endpoints, KRAFT_VERSION_MIN, KRAFT_VERSION_MAX)

@@ -51,6 +51,16 @@ class Failed:
 
 
 @value
+class LeaderRefused:
+    """The connection to the leader of `epoch` has closed at `since_ms`, and it refuses another:
+    its process is gone, unless something else was heard of it since."""
+
+    leader_id: int
+    epoch: int
+    since_ms: int
+
+
+@value
 class Append:
     """The leader's state machine appends one batch of `record_count` records.
 
@@ -123,6 +133,7 @@ Message = (
     | Cancel
     | Response
     | Failed
+    | LeaderRefused
     | Append
     | Flushed
     | SnapshotCreated

@@ -66,6 +66,8 @@ class RaftState:
         self.leader_heard: tuple[int, int] | None = None
         """(leader, when) of the last sign of life of the last leader known, unless it was this
         replica itself."""
+        self.hurry = (-1, 0)
+        """(epoch, until when): its leader is gone, so that elections follow each other quickly."""
         self.flush_token = 0
         self.flushing: tuple[int, int] | None = None
         self.requests = Requests(
@@ -215,6 +217,19 @@ class RaftState:
         timeout_ms = self.config.election_timeout_ms
         return timeout_ms + (self.random.below(timeout_ms) if timeout_ms else 0)
 
+    def is_hurried(self, now_ms: int) -> bool:
+        """Whether the leader of this epoch is known to be gone, so that what fails is soon tried
+        again."""
+        epoch, until_ms = self.hurry
+        return epoch == self.role.epoch and now_ms < until_ms
+
+    def random_wait_ms(self, now_ms: int) -> int:
+        """How long to wait for votes or pre-votes, or until the next try."""
+        if not self.is_hurried(now_ms):
+            return self.random_election_ms()
+        wait_ms = self.config.stagger_ms
+        return wait_ms + self.random.below(2 * wait_ms)
+
     def _become(self, role: Role, durable: bool = True) -> None:
         before = self.role
         check(
@@ -312,7 +327,7 @@ class RaftState:
                 leader_id=None if isinstance(before, Resigned) else before.leader_id,
                 leader_endpoints=() if isinstance(before, Resigned) else before.leader_endpoints,
                 voted=before.voted,
-                election_at_ms=now_ms + self.random_election_ms(),
+                election_at_ms=now_ms + self.random_wait_ms(now_ms),
                 leader_is_gone=isinstance(before, Follower) and before.leader_is_gone,
             ),
             durable=isinstance(before, Resigned),
@@ -321,20 +336,20 @@ class RaftState:
 
     def become_candidate(self, now_ms: int) -> None:
         check(self.is_voter, "an observer stands for no election")
-        self._become(
-            Candidate(
-                self.role.epoch + 1,
-                self._voter_ids,
-                self.config.key,
-                now_ms + self.random_election_ms(),
-            )
-        )
+        epoch = self.role.epoch + 1
+        wait_ms = self.random_wait_ms(now_ms)
+        if self.is_hurried(now_ms):
+            self.hurry = (epoch, self.hurry[1])
+        self._become(Candidate(epoch, self._voter_ids, self.config.key, now_ms + wait_ms))
         self.requests.reset_all()
 
     def give_up_pre_vote(self, role: Prospective, now_ms: int) -> None:
         """No majority would vote: back to the leader of the epoch, if one is known."""
         if role.leader_id is not None and role.leader_endpoints and not role.leader_is_gone:
             self.become_follower(role.epoch, role.leader_id, role.leader_endpoints, now_ms)
+            if self.is_hurried(now_ms) and isinstance(self.role, Follower):
+                self.role.leader_refuses = True
+                self.role.fetch_by_ms = now_ms + self.random_wait_ms(now_ms)
         else:
             self.become_unattached(role.epoch, role.leader_id, now_ms)
 

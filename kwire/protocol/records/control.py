@@ -95,11 +95,6 @@ def leader_change(message: Any, timestamp_ms: int) -> Record:
     return control_record(ControlType.LEADER_CHANGE, message, timestamp_ms)
 
 
-def snapshot_header(message: Any, timestamp_ms: int) -> Record:
-    """The record of a SnapshotHeaderRecord."""
-    return control_record(ControlType.SNAPSHOT_HEADER, message, timestamp_ms)
-
-
 def snapshot_footer(message: Any, timestamp_ms: int) -> Record:
     """The record of a SnapshotFooterRecord."""
     return control_record(ControlType.SNAPSHOT_FOOTER, message, timestamp_ms)

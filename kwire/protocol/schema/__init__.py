@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Field", "Message", "Struct", "load", "snake_case"]
+__all__ = ["Field", "Message", "Struct", "file_of", "load", "snake_case"]
 
 VersionRange = tuple[int, int]
 NONE: VersionRange = (1, 0)
@@ -117,16 +117,18 @@ def snake_case(name: str) -> str:
 
 def load(name: str) -> Message:
     """Read the definition of one message by Kafka's name; KeyError when there is none."""
-    for path in _files_of(name):
-        text = _read(path)
-        if text is None:
-            continue
-        start = f"\n{text}".find(f" {name} ")
-        if start >= 0:
-            start = text.rfind("\n", 0, start) + 1
-            end = text.find("\n\n", start)
-            return _parse(text[start : end if end >= 0 else len(text)].splitlines())
-    raise KeyError(name)
+    _, lines = _find(name)
+    return _parse(lines)
+
+
+def file_of(name: str) -> str:
+    """The file that defines a message, without its suffix (`api/fetch`).
+
+    Only where several files may have it they are read, and KeyError is raised when none has.
+    """
+    paths = _files_of(name)
+    path = paths[0] if len(paths) == 1 else _find(name)[0]
+    return path.removesuffix(".txt")
 
 
 def names_in(module: str) -> list[tuple[str, str, int | None]]:
@@ -141,6 +143,20 @@ def names_in(module: str) -> list[tuple[str, str, int | None]]:
             key = int(words[2][4:]) if words[2].startswith("key=") else None
             found.append((words[1], words[0], key))
     return found
+
+
+def _find(name: str) -> tuple[str, list[str]]:
+    """(path, lines of the definition) of a message."""
+    for path in _files_of(name):
+        text = _read(path)
+        if text is None:
+            continue
+        start = f"\n{text}".find(f" {name} ")
+        if start >= 0:
+            start = text.rfind("\n", 0, start) + 1
+            end = text.find("\n\n", start)
+            return path, text[start : end if end >= 0 else len(text)].splitlines()
+    raise KeyError(name)
 
 
 def _files_of(name: str) -> list[str]:

@@ -33,19 +33,33 @@ class SimulatedClient:
         """Send a request at a version (the highest by default) and return its response."""
         cls = type(request)
         at = cls.MAX_VERSION if version is None else version
-        self._correlation_id += 1
-        self._writer.writelines(
-            bytes(part)
-            for part in frame.encode_request(
-                cls.API_KEY, at, self._correlation_id, "simulated", request
-            )
-        )
+        self.send(self.encoded(request, at))
+        return await self.receive(cls.API_KEY, at)
+
+    async def receive(self, api_key: int, version: int) -> Any:
+        """The response to the last request that was sent."""
         (size,) = _SIZE.unpack(await self._reader.readexactly(4))
         body = await self._reader.readexactly(size)
-        correlation_id, response = frame.decode_response(cls.API_KEY, at, memoryview(body))
+        correlation_id, response = frame.decode_response(api_key, version, memoryview(body))
         if correlation_id != self._correlation_id:
             raise AssertionError(f"answer {correlation_id} to request {self._correlation_id}")
         return response
+
+    def encoded(self, request: Any, version: int) -> bytes:
+        """The next request's frame, to be sent."""
+        self._correlation_id += 1
+        key = type(request).API_KEY
+        parts = frame.encode_request(key, version, self._correlation_id, "simulated", request)
+        return b"".join(parts)
+
+    @property
+    def socket(self) -> Any:
+        """The socket, on a loop that has any."""
+        return self._writer.get_extra_info("socket")
+
+    def send(self, data: bytes) -> None:
+        """Send bytes and wait for nothing."""
+        self._writer.write(data)
 
     def close(self) -> None:
         self._writer.close()

@@ -42,7 +42,8 @@ class SimulatedHost:
         self.clock = SimulatedClock(self)
         self.random = SeededRandom(simulation.random.below(1 << 62))
         self.disk = SimulatedDisk(SeededRandom(simulation.random.below(1 << 62)))
-        self.up = True
+        self.up = True  # its process runs
+        self.powered = True
         self.loop = SimulatedLoop(self)  # type: ignore[abstract]
 
     def freeze(self) -> None:
@@ -59,10 +60,12 @@ class SimulatedHost:
         """Stop everything at once.
 
         With `power_loss` the disk loses what was not synced and peers hear nothing; without it
-        (the process is killed) the kernel keeps written data and resets the connections.
+        (the process is killed) the kernel keeps written data, resets the connections and refuses
+        new ones.
         """
         self.simulation.record(self.name, "crash" if power_loss else "killed")
         self.up = False
+        self.powered = not power_loss
         self.loop.kill()
         self.simulation.network.host_crashed(self, silently=power_loss)
         if power_loss:
@@ -76,6 +79,6 @@ class SimulatedHost:
         if self.up:
             self.loop.kill()
             self.simulation.network.host_crashed(self, silently=False)
-        self.up = True
+        self.up = self.powered = True
         self.loop = SimulatedLoop(self)  # type: ignore[abstract]
         return self.loop

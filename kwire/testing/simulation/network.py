@@ -135,7 +135,7 @@ class SimulatedNetwork:
             raise OSError(-2, f"no such host: {address}")
         deadline = self._simulation.now + CONNECT_TIMEOUT_S
         await _pause(loop, self.latency())
-        while not target.up or self._cut(source, target, port):
+        while not target.powered or self._cut(source, target, port):
             if self._simulation.now >= deadline:
                 raise TimeoutError(f"no answer from {target.name}")
             await _pause(loop, 0.2)

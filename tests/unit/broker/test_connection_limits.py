@@ -30,7 +30,7 @@ def test_dynamic_change_counts_at_once() -> None:
     assert (limits.total, limits.of("h")) == (2**31 - 1, 2**31 - 1)
 
 
-@pytest.mark.parametrize("value", ["x", "1.2.3.4", "1.2.3.4:x", ":5", "a:1,b"])
+@pytest.mark.parametrize("value", ["x", "1.2.3.4", "1.2.3.4:x", "a:1,b"])
 def test_malformed_override_ends_the_start(value: str) -> None:
     with pytest.raises(ConfigError, match=OVERRIDES.replace(".", r"\.")):
         BrokerConfig.load(overrides={OVERRIDES: value})

@@ -6,9 +6,13 @@ import pytest
 
 from kwire.broker import connection as connection_module
 from kwire.broker.context import DISCONNECT, NO_REPLY, RequestContext
+from kwire.pending import Pending
+from kwire.protocol.errors import ErrorCode, KafkaError
 from tests.support.connections import (
     ConnectionUnderTest,
     Waiting,
+    list_offsets_request,
+    list_offsets_response,
     metadata_request,
     metadata_response,
     produce_request,
@@ -82,6 +86,88 @@ def test_another_request_waits_behind_its_own_pending_but_starts_behind_a_produc
     assert under_test.answered() == []
     waiting.complete(1, produce_response())
     assert under_test.answered() == [1, 2]
+
+
+def test_what_looks_at_the_log_starts_behind_every_write_in_front_of_it(
+    under_test: ConnectionUnderTest, waiting: Waiting
+) -> None:
+    waiting.immediate[3] = list_offsets_response()
+    under_test.receive(produce_request(1) + produce_request(2) + list_offsets_request(3))
+    under_test.receive(produce_request(4))
+    assert under_test.started == [1, 2]
+    waiting.complete(2, produce_response())
+    assert under_test.started == [1, 2], "the reply before that one is still to come"
+    waiting.complete(1, produce_response())
+    assert under_test.started == [1, 2, 3, 4]
+    assert under_test.answered() == [1, 2, 3]
+
+
+def test_what_looks_at_the_log_starts_behind_a_write_that_has_no_reply(
+    under_test: ConnectionUnderTest, waiting: Waiting
+) -> None:
+    waiting.immediate[1] = waiting.immediate[2] = NO_REPLY
+    waiting.immediate[3] = list_offsets_response()
+    written: Pending[None] = Pending()
+    also_written: Pending[None] = Pending()
+    under_test.receive(produce_request(1, acks=0) + produce_request(2, acks=0))
+    under_test.connection.unreplied_writes += [written, written, also_written]
+    under_test.receive(list_offsets_request(3) + produce_request(4))
+    assert under_test.started == [1, 2]
+    written.complete(None)
+    assert under_test.started == [1, 2]
+    also_written.complete(None)
+    assert under_test.started == [1, 2, 3, 4]
+
+
+def test_a_write_without_reply_that_fails_holds_nothing_back_for_good(
+    under_test: ConnectionUnderTest, waiting: Waiting
+) -> None:
+    waiting.immediate[1] = NO_REPLY
+    waiting.immediate[2] = list_offsets_response()
+    written: Pending[None] = Pending()
+    under_test.receive(produce_request(1, acks=0))
+    under_test.connection.unreplied_writes.append(written)
+    under_test.receive(list_offsets_request(2))
+    assert under_test.started == [1]
+    written.fail(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+    assert under_test.answered() == [2]
+
+
+def test_writes_that_have_ended_are_forgotten(
+    under_test: ConnectionUnderTest, waiting: Waiting
+) -> None:
+    kept = connection_module.UNREPLIED_WRITES_KEPT
+    for number in range(1, 10 * kept):
+        waiting.immediate[number] = NO_REPLY
+        under_test.connection.unreplied_writes.append(Pending.completed(None))
+        under_test.receive(produce_request(number, acks=0))
+        assert len(under_test.connection.unreplied_writes) <= kept
+
+
+def test_a_connection_that_closes_while_a_request_waits_for_a_write(
+    under_test: ConnectionUnderTest, waiting: Waiting
+) -> None:
+    waiting.immediate[1] = waiting.immediate[3] = NO_REPLY
+    written: Pending[None] = Pending()
+    under_test.receive(produce_request(1, acks=0))
+    under_test.connection.unreplied_writes.append(written)
+    under_test.receive(list_offsets_request(2) + produce_request(3, acks=0))
+    under_test.connection.connection_lost(None)
+    assert under_test.started == [1, 3]
+    written.complete(None)
+    assert under_test.started == [1, 3]
+    assert under_test.listener.events == ["opened", "closed"]
+
+
+def test_a_client_that_has_ended_its_side_gets_what_waited_for_a_write(
+    under_test: ConnectionUnderTest, waiting: Waiting
+) -> None:
+    waiting.immediate[2] = list_offsets_response()
+    under_test.receive(produce_request(1) + list_offsets_request(2))
+    assert under_test.connection.eof_received() is True
+    waiting.complete(1, produce_response())
+    assert under_test.answered() == [1, 2]
+    assert under_test.transport.closed
 
 
 def test_an_unanswered_produce_leaves_no_gap(

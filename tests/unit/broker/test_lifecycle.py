@@ -163,6 +163,78 @@ def test_a_broker_that_never_registered_stops_at_once() -> None:
     assert world.lifecycle.begin_shutdown().done
 
 
+# -- log directories
+
+
+def beats(world: World) -> list[Any]:
+    return world.requests("BrokerHeartbeatRequest")
+
+
+def test_an_offline_directory_is_told_before_the_broker_asks_to_serve() -> None:
+    """Of a broker that was unfenced by the heartbeat that told of the directory, the controller
+    let the partitions in that directory be led by it, and nobody could use them."""
+    world = World()
+    world.script[REGISTRATION] = [registered(10), registered(30)]
+    world.script[HEARTBEAT] = [heard(fenced=True), heard(fenced=True), heard()]
+    world.lifecycle.start()
+    world.lifecycle.directories_failed([b"d" * 16])
+    world.offset = 10
+    world.lifecycle.image_published()
+    world.wait(State.RUNNING)
+    told = [request for request in beats(world) if request.offline_log_dirs]
+    assert [request.want_fence for request in told] == [True, False]
+    # It is registered anew, with all of its directories: it begins as before.
+    world.offset = 30
+    stale = heard(code=int(ErrorCode.STALE_BROKER_EPOCH))
+    world.script[HEARTBEAT] = [stale, heard(fenced=True), heard()]
+    world.simulation.run_until(lambda: world.lifecycle.epoch == 30, limit_s=60)
+    world.wait(State.RUNNING)
+    told = [request for request in beats(world) if request.broker_epoch == 30]
+    assert [(r.want_fence, r.offline_log_dirs) for r in told[:2]] == [
+        (True, [b"d" * 16]),
+        (False, [b"d" * 16]),
+    ]
+
+
+def test_cordoned_directories_are_told_from_catching_up_on_and_changes_at_once() -> None:
+    world = World()
+    cordoned: list[bytes] | None = None
+    world.lifecycle._cordoned = lambda: cordoned
+    world.script[REGISTRATION] = [registered(10)]
+    world.script[HEARTBEAT] = [heard(fenced=True)]
+    cordoned = [b"a" * 16]
+    world.lifecycle.start()
+    assert beats(world)[-1].cordoned_log_dirs is None, "no controller may know it before"
+    world.offset = 10
+    world.script[HEARTBEAT] = [heard()]
+    world.lifecycle.image_published()
+    assert beats(world)[-1].cordoned_log_dirs == [b"a" * 16]
+    count = len(beats(world))
+    cordoned = [b"b" * 16]
+    world.lifecycle.directories_changed()
+    assert [request.cordoned_log_dirs for request in beats(world)[count:]] == [[b"b" * 16]]
+    cordoned = None
+    world.simulation.run_for(2.5)
+    assert beats(world)[-1].cordoned_log_dirs is None
+
+
+def test_what_changes_while_a_heartbeat_is_under_way_follows_its_answer() -> None:
+    world = World()
+    world.script[REGISTRATION] = [registered(0)]
+    world.script[HEARTBEAT] = [heard()]
+    world.lifecycle.start()
+    world.wait(State.RUNNING)
+    pending: Pending[Any] = Pending()
+    world.lifecycle._ask = lambda key, request: world.asked.append(request) or pending  # type: ignore[func-returns-value]
+    world.simulation.run_until(lambda: world.lifecycle._asking is not None, limit_s=5)
+    world.lifecycle.directories_changed()
+    count = len(beats(world))
+    world.lifecycle._ask = world.ask
+    pending.complete(heard())
+    world.simulation.run_for(0.1)  # the interval is two seconds
+    assert len(beats(world)) == count + 1
+
+
 # -- producer ids
 
 

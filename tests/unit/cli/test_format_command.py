@@ -43,6 +43,27 @@ def test_standalone(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main([*command, "--ignore-formatted"]) == 0
 
 
+@pytest.mark.parametrize("advertised", ["", "PLAINTEXT://:29092,CONTROLLER://:29094", "other"])
+def test_the_first_voters_address_is_never_empty(
+    config: Path, tmp_path: Path, advertised: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A controller that listens on every interface was a voter at "", where nobody reaches it.
+    Kafka 4.4 writes this host's name (measured)."""
+    monkeypatch.setattr("kwire.cli.format.reachable_name", lambda: "here")
+    text = config.read_text().replace("://127.0.0.1:", "://:")
+    if advertised == "other":
+        text += "advertised.listeners=PLAINTEXT://there:29092,CONTROLLER://there:29095\n"
+    elif advertised:
+        text += f"advertised.listeners={advertised}\n"
+    config.write_text(text)
+    command = ["format", "-c", str(config), "-t", "a3dpcmUtcGVlci1rYWZrYQ", "--standalone"]
+    assert main(command) == 0
+    found = parse_snapshot((tmp_path / "a" / CHECKPOINT).read_bytes())
+    assert found.voters is not None
+    host, port = {"": ("here", 29093), "other": ("there", 29095)}.get(advertised, ("here", 29094))
+    assert found.voters.endpoints(4) == (Endpoint("CONTROLLER", host, port),)
+
+
 def test_refusals_are_one_line(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["format", "-c", str(config), "-t", "id"]
     assert main(command) == 1

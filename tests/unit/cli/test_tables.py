@@ -1,12 +1,14 @@
-"""How the commands show rows: tables, paragraphs where these are too wide, tabs to a pipe."""
+"""How the commands show rows: tables, paragraphs where these are too wide, tabs to a pipe, JSON."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from kwire.cli import app
+from kwire.cli import app, output
 
 NAME = "transaction.remove.expired.transaction.cleanup.interval.ms"
 
@@ -14,12 +16,11 @@ NAME = "transaction.remove.expired.transaction.cleanup.interval.ms"
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminal of 80 columns."""
-    console = app.Console
 
     def of_80_columns() -> Any:
-        return console(width=80, force_terminal=True, color_system=None)
+        return Console(width=80, force_terminal=True, color_system=None)
 
-    monkeypatch.setattr(app, "Console", of_80_columns)
+    monkeypatch.setattr(output, "terminal", of_80_columns)
 
 
 @pytest.mark.usefixtures("terminal")
@@ -41,4 +42,18 @@ def test_rows_that_fit_are_a_table(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_rows_for_a_pipe_have_tabs(capsys: pytest.CaptureFixture[str]) -> None:
     assert app.main(["configs", NAME]) == 0
-    assert capsys.readouterr().out.startswith(f"{NAME}\tint\t3600000\t")
+    header, row = capsys.readouterr().out.splitlines()
+    assert header.startswith("config\ttype\tdefault\t"), "it was lost in a pipe"
+    assert row.startswith(f"{NAME}\tint\t3600000\t")
+
+
+def test_rows_as_json_keep_their_types(capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.main(["configs", "--json", NAME]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    told = json.loads(line)
+    assert (told["config"], told["type"], told["default"]) == (NAME, "int", "3600000")
+    assert app.main(["configs", "--json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {"setting": "node.id", "value": "1", "kafkas_default": "(required)"} in rows
+    assert app.main(["api", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[0])["key"] == 0

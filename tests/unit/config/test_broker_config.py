@@ -100,8 +100,8 @@ def test_unknown_setting_names_setting_value_and_neighbours() -> None:
     message = refusal(overrides={"log.segment.byte": "5"})
     assert "log.segment.byte=5" in message
     assert "log.segment.bytes" in message
-    assert "KAFKA_NO_SUCH_THING" in refusal(environment={"KAFKA_NO_SUCH_THING": "1"})
     assert "kwire.nothing=1" in refusal(overrides={"kwire.nothing": "1"})
+    assert "no.such=1" in refusal(overrides={"no.such": "1"})
 
 
 def test_invalid_value_names_setting_value_and_what_is_accepted() -> None:
@@ -115,7 +115,7 @@ def test_invalid_value_names_setting_value_and_what_is_accepted() -> None:
 
 def test_value_of_several_lines_is_told_in_one() -> None:
     assert "a b" in refusal(properties={"log.segment.bytes": "a\nb"})
-    assert "x y" in refusal(properties={"no.such": "x\r\ny"})
+    assert "x y" in refusal(overrides={"no.such": "x\r\ny"})
 
 
 def test_settings_of_security_and_durability_are_never_without_effect() -> None:
@@ -167,8 +167,9 @@ def test_required_settings_of_kafka_are_required_with_a_config_file(missing: str
         ("listeners", "PLAINTEXT://:99999"),
         ("listeners", "CONTROLLER://:9093"),
         ("listeners", "SSL://:9092"),
-        ("advertised.listeners", "PLAINTEXT://:9092"),
         ("advertised.listeners", "PLAINTEXT://0.0.0.0:9092"),
+        ("advertised.listeners", "PLAINTEXT://[::]:9092"),
+        ("advertised.listeners", "PLAINTEXT://[0:0:0:0:0:0:0:0]:9092"),
         ("advertised.listeners", "OTHER://localhost:9092"),
         ("inter.broker.listener.name", "OTHER"),
         ("listener.security.protocol.map", "PLAINTEXT:NONSENSE"),
@@ -224,6 +225,30 @@ def test_listeners_are_parsed() -> None:
     advertised = config.advertised_listeners(lambda: "this-host")
     assert [listener.host for listener in advertised] == ["this-host", "::1"]
     assert config.inter_broker_listener_name() == "INSIDE"
+
+
+def test_an_advertised_listener_without_a_host_is_this_host() -> None:
+    """It was refused. Kafka 4.4 starts, and tells clients this host's name (measured)."""
+    config = BrokerConfig.load(
+        environment={
+            "KAFKA_LISTENERS": "INTERNAL://:9092,EXTERNAL://:9094,CONTROLLER://:9093",
+            "KAFKA_ADVERTISED_LISTENERS": "INTERNAL://:9092,EXTERNAL://out:9094,CONTROLLER://:9093",
+            "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": (
+                "INTERNAL:PLAINTEXT,EXTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT"
+            ),
+            "KAFKA_INTER_BROKER_LISTENER_NAME": "INTERNAL",
+        }
+    )
+    told = [str(listener) for listener in config.advertised_listeners(lambda: "here")]
+    assert told == ["INTERNAL://here:9092", "EXTERNAL://out:9094"]
+    controllers = config.advertised_controller_listeners(lambda: "here")
+    assert [str(listener) for listener in controllers] == ["CONTROLLER://here:9093"]
+
+
+@pytest.mark.parametrize("host", ["", "0.0.0.0", "[::]", "[::0]", "[0:0:0:0:0:0:0:0]"])
+def test_every_spelling_of_a_wildcard_is_advertised_by_name(host: str) -> None:
+    config = BrokerConfig.load({"listeners": f"PLAINTEXT://{host}:9092"})
+    assert [x.host for x in config.advertised_listeners(lambda: "here")] == ["here"]
 
 
 def test_ports_may_be_shared_by_an_ipv4_and_an_ipv6_listener() -> None:

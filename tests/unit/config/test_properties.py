@@ -55,6 +55,21 @@ def test_file_is_latin_1(tmp_path: pathlib.Path) -> None:
     assert read_properties(str(path)) == {"a": "é"}
 
 
+def test_a_byte_order_mark_is_skipped(tmp_path: pathlib.Path) -> None:
+    """It was taken for letters of the first name, which nobody knew then."""
+    path = tmp_path / "server.properties"
+    path.write_bytes(b"\xef\xbb\xbfnode.id=1\nlog.dirs=x\n")
+    assert read_properties(str(path)) == {"node.id": "1", "log.dirs": "x"}
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_is_told(tmp_path: pathlib.Path, encoding: str) -> None:
+    path = tmp_path / "server.properties"
+    path.write_bytes("\ufeffnode.id=1\n".encode(encoding))
+    with pytest.raises(ConfigError, match="UTF-16"):
+        read_properties(str(path))
+
+
 @given(
     st.dictionaries(
         st.text(st.characters(exclude_categories=["Cs"])),

@@ -17,7 +17,7 @@ from kwire.config.validate import GROUP_BOUNDS
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CODE = ROOT / "kwire"
 # Parts of kwire/config that use settings rather than describe or check them.
-USERS_IN_CONFIG = ("broker_config.py", "dynamic.py")
+USERS_IN_CONFIG = ("broker_config.py", "dynamic.py", "provider_settings.py")
 NO_USERS = (CODE / "cli" / "tables.py", CODE / "log" / "log_config.py")
 # Topic config -> what LogConfig makes of it.
 DERIVED = {
@@ -38,12 +38,10 @@ GROUPS_WITHOUT_EFFECT = ("group.share.", "group.streams.", "share.", "streams.",
 # Read already, without the effect that Kafka's has.
 READ_WITHOUT_EFFECT = {
     "authorizer.class.name": "read for the answer of APIs that need an authorizer",
-    "cordoned.log.dirs": "checked against the directories by the controller",
     "delegation.token.expiry.check.interval.ms": "the controller expires tokens; none is issued",
     "delegation.token.expiry.time.ms": "the controller expires tokens; none is issued",
     "delegation.token.max.lifetime.ms": "the controller expires tokens; none is issued",
     "security.inter.broker.protocol": "names the listener between brokers; only PLAINTEXT works",
-    "share.coordinator.state.topic.compression.codec": "for creating the topic, without groups",
     "share.coordinator.state.topic.min.isr": "for creating the topic, without groups",
     "share.coordinator.state.topic.num.partitions": "for creating the topic, without groups",
     "share.coordinator.state.topic.replication.factor": "for creating the topic, without groups",

@@ -111,6 +111,31 @@ def test_other_directories_are_left_alone() -> None:
     assert len(node.names()) == 4
 
 
+@pytest.mark.parametrize("inside", ["nothing", "directories", "files"])
+def test_a_trash_folder_is_no_partition(inside: str, caplog: pytest.LogCaptureFixture) -> None:
+    """`.Trash-1000` was taken for partition 1000 of a topic, and renamed to `...-stray`."""
+    node = node_with_topic()
+    node.manager.shutdown()
+    node.disk.make_directory("/data/.Trash-1000")
+    if inside == "directories":
+        node.disk.make_directory("/data/.Trash-1000/files")
+    if inside == "files":
+        node.disk.make_directory("/data/backup-2024")
+        node.disk.open("/data/backup-2024/notes.log", create=True)
+    for _ in range(2):
+        manager = node.start({("topic", 0): TOPIC_ID})
+        assert [log.name for log in manager.logs()] == ["topic-0"]
+        assert not [name for name in node.names() if name.endswith("-stray")]
+        manager.shutdown()
+    assert "/data/.Trash-1000 holds no log; it is left alone" in caplog.text
+
+
+def test_a_byte_order_mark_in_meta_properties_is_skipped() -> None:
+    content = encode_meta_properties("cluster", 1, bytes(15) + b"\x01", 0)
+    assert parse_properties(b"\xef\xbb\xbf" + content) == parse_properties(content)
+    assert parse_properties(b"\xef\xbb\xbfnode.id=1\n") == {"node.id": "1"}
+
+
 def test_the_same_partition_in_two_directories_is_refused() -> None:
     node = Node(["/a", "/b"])
     node.manager.create("topic", 0, TOPIC_ID)

@@ -14,11 +14,12 @@ import pytest
 from kwire.clock import SeededRandom, SystemClock
 from kwire.log.log_config import LogConfig
 from kwire.log.log_directory import LogDirectoryError
+from kwire.log.maintenance import jitter_ms
 from kwire.log.manager import LogManager
 from kwire.log.open_segments import OPEN_MAX
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
-from tests.support.logs import read_all
+from tests.support.logs import NOW_MS, client_batch, read_all
 from tests.support.managed_logs import OTHER_TOPIC_ID, TOPIC_ID, Node, node_with_topic
 
 
@@ -74,6 +75,22 @@ def test_killed_node_recovers() -> None:
     log = manager.get("topic", 0)
     assert log is not None
     assert log.log_end_offset == 3
+
+
+def test_jitter_spreads_the_rolls_and_leaves_every_segment_an_age() -> None:
+    """A segment.jitter.ms above segment.ms rolled a segment an append (Kafka: never)."""
+    node = Node()
+    node.configs["topic"] = LogConfig(segment_ms=3_600_000, segment_jitter_ms=86_400_000)
+    found = set()
+    for partition in range(20):
+        log = node.manager.create("topic", partition, TOPIC_ID)
+        found.add(jitter_ms(log))
+        for delta_ms in range(3):
+            batch = client_batch(timestamp=NOW_MS + delta_ms)
+            log.append_as_leader(batch, leader_epoch=0)
+            node.scheduler.turn()
+        assert log.segments.bases == [0]
+    assert len(found) > 10
 
 
 def test_log_start_is_kept() -> None:
@@ -179,6 +196,24 @@ def test_new_logs_go_to_the_emptiest_directory() -> None:
     assert len(node.names("/a")) == len(node.names("/b")) == 2
     node.restart()
     assert len(node.manager.logs()) == 4
+
+
+def test_new_logs_go_to_cordoned_directories_only_where_there_are_no_others() -> None:
+    node = Node(["/a", "/b", "/c"])
+    a, b, c = node.manager.directories
+    node.manager.cordoned = [a, c]
+    for partition in range(3):
+        node.manager.create("topic", partition, TOPIC_ID)
+    assert len(node.names("/b")) == 3
+    node.manager.cordoned = [a, b, c]
+    node.manager.create("topic", 3, TOPIC_ID)
+    assert node.manager.directory_of("topic", 3) is a, "the controller had placed it before"
+    a.error = OSError("gone")
+    node.manager.create("topic", 4, TOPIC_ID)
+    assert node.manager.directory_of("topic", 4) is b
+    node.manager.cordoned = [b]
+    node.manager.create("topic", 5, TOPIC_ID, directory=b)
+    assert node.manager.directory_of("topic", 5) is b, "the metadata names it"
 
 
 def test_few_sealed_segments_are_open() -> None:

@@ -23,7 +23,7 @@ from kwire.coordinator.group.consumer.state import (
 from kwire.coordinator.seam import Moment, Result
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.regex import compile_pattern
+from kwire.protocol.regex import PatternRefused, compile_pattern
 
 JOIN_EPOCH = 0
 
@@ -271,11 +271,10 @@ def _owned(request: Any) -> TopicPartitions | None:
 def _check_pattern(pattern: str) -> None:
     try:
         compile_pattern(pattern)
-    except KafkaError as error:
-        reason = str(error.message).rpartition(": ")[2]
+    except PatternRefused as error:
         raise KafkaError(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {reason}.",
+            f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {error.reason}.",
         ) from None
 
 

@@ -84,7 +84,9 @@ def current(group_id: str, member_id: str, where: Current) -> CoordinatorRecord:
     )
 
 
-def _partitions(partitions: Partitions) -> list[object]:
+def _partitions(
+    partitions: Partitions,
+) -> list[m.ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions]:
     return [
         m.ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions(
             topic_id=topic,

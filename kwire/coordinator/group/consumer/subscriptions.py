@@ -28,7 +28,7 @@ class Topics(Protocol):
     def name_of(self, topic_id: bytes) -> str | None: ...
 
     def names(self) -> Iterable[str]:
-        """Every topic that is not internal, in a fixed order."""
+        """Every topic, internal ones too, in a fixed order."""
         ...
 
     def version(self) -> int:

@@ -89,6 +89,8 @@ def _rare(raft: RaftState, message: msg.Message, now_ms: int) -> None:
         role = raft.role
         if isinstance(role, Leader) and role.epoch == message.epoch:
             role.resign_requested = True
+    elif isinstance(message, msg.LeaderRefused):
+        epochs.handle_refused(raft, message, now_ms)
     elif isinstance(message, msg.UpgradeVersion):
         upgrade.handle(raft, message)
     elif isinstance(message, msg.Shutdown):

@@ -1,7 +1,10 @@
 """BeginQuorumEpoch and EndQuorumEpoch, versions 0-1 (KIP-595, KIP-853).
 
 A new leader announces itself to the voters, and again to those that do not fetch; one that resigns
-tells them in which order to stand for election.
+tells them in which order to stand for election. One that dies tells nobody, but its machine refuses
+connections to it (`LeaderRefused`): its followers then stand in the order of their ids, each a
+moment after the one before, so that they do not split the votes. A pre-vote comes first, which no
+voter grants that still hears from the leader.
 """
 
 from __future__ import annotations
@@ -99,6 +102,24 @@ def _election_delay_ms(raft: RaftState, partition: Any) -> int:
             base_ms = config.election_timeout_ms >> min(len(candidates) - 1, 30)
             return min(config.election_backoff_max_ms, base_ms << min(position - 1, 30))
     return raft.random_election_ms()
+
+
+def handle_refused(raft: RaftState, message: msg.LeaderRefused, now_ms: int) -> None:
+    """The leader's process is gone, so nobody has to wait for the fetch time-out."""
+    role = raft.role
+    if not isinstance(role, Follower) or not raft.is_voter or role.leader_is_gone:
+        return
+    heard = raft.leader_heard
+    if heard is not None and heard[1] > message.since_ms:
+        return
+    if (role.leader_id, role.epoch) != (message.leader_id, message.epoch):
+        return
+    others = sorted(voter for voter in role.voter_ids if voter != role.leader_id)
+    node_id = raft.config.node_id
+    position = others.index(node_id) if node_id in others else len(others)
+    role.leader_refuses = True
+    role.fetch_by_ms = min(role.fetch_by_ms, now_ms + position * raft.config.stagger_ms)
+    raft.hurry = (role.epoch, now_ms + raft.config.fetch_timeout_ms)
 
 
 def _own_endpoints(raft: RaftState, request: Any) -> list[Any]:

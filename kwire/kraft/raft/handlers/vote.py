@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.handlers import common
+from kwire.kraft.raft.roles.follower import Follower
 from kwire.kraft.raft.roles.nominee import Nominee, Prospective
 from kwire.kraft.raft.roles.unattached import Unattached
 from kwire.kraft.raft.types import OffsetAndEpoch, ReplicaKey
@@ -52,6 +53,9 @@ def _vote(raft: RaftState, request: Any, partition: Any, now_ms: int) -> tuple[E
     candidate = ReplicaKey.of(partition.replica_id, partition.replica_directory_id)
     granted = raft.role.can_grant_vote(candidate, last.is_up_to_date(raft.log.end), pre_vote)
     role = raft.role
+    if granted and pre_vote and isinstance(role, Follower) and role.leader_refuses:
+        # Not at the same time: the other one is about to win.
+        role.fetch_by_ms = max(role.fetch_by_ms, now_ms + 2 * raft.config.stagger_ms)
     if granted and not pre_vote and role.voted is None:
         assert isinstance(role, Unattached | Prospective), role
         raft.add_vote(role, candidate)
@@ -106,6 +110,8 @@ def handle_response(raft: RaftState, node_id: int, sent: Any, response: Any, now
     # A late answer to a pre-vote must not count as a vote, nor the other way round.
     if isinstance(role, Nominee) and isinstance(role, Prospective) == pre_vote:
         role.tally.record(node_id, partition.vote_granted)
+        if node_id == role.leader_id:
+            raft.hurry = (-1, 0)  # the leader answers: it was a false alarm
     return True
 
 

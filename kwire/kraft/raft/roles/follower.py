@@ -50,7 +50,8 @@ class Follower(Role):
         self.fetch_by_ms = fetch_by_ms
         self.update_voter_at_ms = update_voter_at_ms
         self.has_fetched = False
-        self.leader_is_gone = False
+        self.leader_is_gone = False  # it has said so
+        self.leader_refuses = False  # its machine has, until it is heard of again
         self.has_updated_leader = False
         self.fetching: SnapshotFetch | None = None
 
@@ -69,13 +70,17 @@ class Follower(Role):
     def can_grant_vote(self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
         """Never against a leader that answers; one not reached yet, or that has resigned, may be
         gone."""
-        return pre_vote and up_to_date and (self.leader_is_gone or not self.has_fetched)
+        is_lost = self.leader_is_gone or self.leader_refuses or not self.has_fetched
+        return pre_vote and up_to_date and is_lost
 
     def heard_of_leader(self, raft: RaftState, now_ms: int) -> None:
         """Wait another fetch time-out, unless the leader has ended the epoch: what still comes
         from it was sent before."""
         if self.leader_is_gone:
             return
+        if self.leader_refuses:
+            self.leader_refuses = False
+            raft.hurry = (-1, 0)
         raft.leader_heard = (self._leader_id, now_ms)
         self.fetch_by_ms = now_ms + raft.config.fetch_timeout_ms
 

@@ -28,6 +28,7 @@ class History(ControllerBench):
 
     def __init__(self, seed: int, features: dict[str, int] | None) -> None:
         self.ends: list[int] = []
+        self.cordoned = 0
         super().__init__(seed=seed, features=features)
         self.chance = random.Random(seed)
         self.lives: dict[int, int] = {}
@@ -71,7 +72,24 @@ class History(ControllerBench):
             want_shut_down=0.05 < kind < 0.2,
             current_metadata_offset=len(self.log) - self.chance.choice((0, 0, 0, 30)),
             offline_log_dirs=offline,
+            cordoned_log_dirs=self._some_directories(broker_id),
         )
+
+    def _some_directories(self, broker_id: int) -> list[bytes] | None:
+        """Directories to cordon, now and then all that a broker has."""
+        if self.chance.random() < 0.6:
+            return None
+        return [directory(broker_id, number) for number in range(2) if self.chance.random() < 0.4]
+
+    def _all_cordoned(self) -> set[int]:
+        """Brokers that are to get no new replicas, by looking at each directory."""
+        return {
+            broker.broker_id
+            for broker in self.image.brokers.values()
+            if broker.cordoned_directories
+            and broker.directories
+            and set(broker.directories) <= set(broker.cordoned_directories)
+        }
 
     def _create(self) -> None:
         configs = {}
@@ -192,6 +210,11 @@ class History(ControllerBench):
         self.epochs = {b.broker_id: b.epoch for b in self.image.brokers.values()}
 
     def append(self, records: list[tuple[Any, int]]) -> None:
+        for record, _ in records:
+            if isinstance(record, m.PartitionRecord):
+                assert not self._all_cordoned() & set(record.replicas), record
+            if isinstance(record, m.BrokerRegistrationChangeRecord):
+                self.cordoned += record.cordoned_log_dirs is not None
         if records and self.log:
             self.ends.append(len(self.log))
         super().append(records)
@@ -294,6 +317,7 @@ def test_a_controller_is_what_its_log_says(features: str, seed: int) -> None:
                 _check_snapshot(history)
         except AssertionError as error:
             raise AssertionError(f"seed {seed}, step {number} {action}: {error}") from error
+    assert bool(history.cordoned) is history.image.features.metadata_version.cordoned_log_dirs
 
 
 def _check_snapshot(history: History) -> None:

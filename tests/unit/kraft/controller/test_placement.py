@@ -60,7 +60,7 @@ def test_what_cannot_be() -> None:
     with pytest.raises(KafkaError, match="only 2 broker") as raised:
         place(_brokers(None, None), 1, 3, SeededRandom(1))
     assert raised.value.code == ErrorCode.INVALID_REPLICATION_FACTOR
-    with pytest.raises(KafkaError, match="currently fenced"):
+    with pytest.raises(KafkaError, match="currently fenced, or have all their log directories c"):
         place(_brokers(None, None, fenced=(0, 1)), 1, 1, SeededRandom(1))
     with pytest.raises(KafkaError, match="must be positive"):
         place(_brokers(None), 1, 0, SeededRandom(1))

@@ -1,22 +1,31 @@
-"""Classes of messages from their schema, and their codecs, built on first use.
+"""What every message and every struct inside one is: named fields, compared by value, and a codec.
 
-There is one class per message and one per struct in it, covering all versions; never a class
-per version. A class is made when its message is first named, the decoder and the encoder of a
-version when that version is first used.
+The classes themselves are in `messages`: one per message and one per struct in it, covering all
+versions; never a class per version. The decoder and the encoder of a version are written and
+compiled when that version is first used.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Generic, TypeVar, cast, overload
 
 from kwire.protocol import schema
 from kwire.protocol.errors import UnsupportedVersionError
 
-__all__ = ["Message", "Struct", "build_class"]
+__all__ = ["UNSET", "Message", "Records", "Struct", "Tagged", "Tags", "bare_class"]
 
 Buffer = bytes | bytearray | memoryview
+Records = Buffer | list[Buffer]
+"""Record batches: a view of the receive buffer when decoded, one buffer or several to encode."""
+Tags = Sequence[tuple[int, bytes]]
+"""Tagged fields that the schema does not know, as (tag, bytes) in the order in which they came."""
 Self = TypeVar("Self", bound="Struct")
 SelfMessage = TypeVar("SelfMessage", bound="Message")
+Value = TypeVar("Value")
+
+UNSET: Any = ...
+"""The argument of a field that is left out and whose default is a new list or struct, or a tag."""
 
 
 class Struct:
@@ -24,8 +33,7 @@ class Struct:
 
     `FIELDS` are the names of the fields. Tagged fields are rarely set: they share one slot, a dict
     that is None while all of them have their defaults, so that the hot path has one thing to look
-    at. `unknown_tags` are the tagged fields that the schema does not know, as (tag, bytes) in the
-    order in which they came.
+    at.
     """
 
     __slots__ = ("_tagged",)
@@ -33,17 +41,22 @@ class Struct:
 
     FIELDS: ClassVar[tuple[str, ...]] = ()
     NAME: ClassVar[str] = ""
-    PLAIN: ClassVar[Any] = None
-    """The class that callers construct; see `_StructType`."""
+    PLAIN: ClassVar[type[Struct]]
+    """The class that callers construct; see `bare_class`."""
 
     _tagged: dict[str, Any] | None
 
+    def __init_subclass__(cls, bare: bool = False) -> None:
+        if not bare:
+            cls.PLAIN = cls
+            cls.NAME = cls.__qualname__
+
     @property
-    def unknown_tags(self) -> Any:
+    def unknown_tags(self) -> Tags:
         return () if self._tagged is None else self._tagged.get("unknown_tags", ())
 
     @unknown_tags.setter
-    def unknown_tags(self, tags: Any) -> None:
+    def unknown_tags(self, tags: Tags) -> None:
         if tags or self._tagged is not None:
             _set_tagged(self, "unknown_tags", tags)
 
@@ -53,7 +66,7 @@ class Struct:
 
     def copy(self: Self, **changes: Any) -> Self:
         """A copy with some fields changed; lists and structs inside are shared with this one."""
-        made: Self = object.__new__(self.PLAIN)
+        made = cast("Self", object.__new__(self.PLAIN))
         made._tagged = None
         for name in self.FIELDS:
             setattr(made, name, getattr(self, name))
@@ -80,6 +93,68 @@ class Struct:
         return f"{self.NAME}({', '.join(fields)})"
 
 
+def bare_class(cls: type[Self]) -> Callable[[], Self]:
+    """The subclass of a struct whose instances have no field set yet.
+
+    Its `__init__` is that of `object`: an instance costs a third of one whose fields get their
+    defaults. Whoever makes one sets all fields, `_tagged` included. For `isinstance`, `==`, `repr`
+    and `copy` it is the struct.
+    """
+    bare = cls.__dict__.get("_bare")
+    if bare is None:
+        members = {"__slots__": (), "__init__": object.__init__, "__module__": cls.__module__}
+        bare = type(cls.__name__, (cls,), members, bare=True)
+        bare.__qualname__ = cls.__qualname__
+        cls._bare = bare  # type: ignore[attr-defined]
+    return cast("Callable[[], Self]", bare)
+
+
+class Tagged(Generic[Value]):
+    """A tagged field, kept in the dict that all of a struct share.
+
+    `maker` makes the default where that can be changed: it is made when the field is read.
+    """
+
+    __slots__ = ("_default", "_maker", "_name")
+
+    def __init__(self, default: Value = UNSET, maker: Callable[[], Value] | None = None) -> None:
+        self._default = default
+        self._maker = maker
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, struct: None, owner: type) -> Tagged[Value]: ...
+
+    @overload
+    def __get__(self, struct: Struct, owner: type) -> Value: ...
+
+    def __get__(self, struct: Struct | None, owner: type) -> Tagged[Value] | Value:
+        if struct is None:
+            return self
+        tagged = struct._tagged
+        if tagged is not None and self._name in tagged:
+            return cast("Value", tagged[self._name])
+        if self._maker is None:
+            return self._default
+        made = self._maker()
+        _set_tagged(struct, self._name, made)
+        return made
+
+    def __set__(self, struct: Struct, value: Value) -> None:
+        _set_tagged(struct, self._name, value)
+
+
+class _Schema:
+    """The definition of a message, read when it is first asked for."""
+
+    def __get__(self, message: Message | None, owner: type[Message]) -> schema.Message:
+        definition = schema.load(owner.NAME)
+        type.__setattr__(owner, "SCHEMA", definition)
+        return definition
+
+
 class Message(Struct):
     """Base of every message. See `messages` for what a class has beside this."""
 
@@ -90,10 +165,19 @@ class Message(Struct):
     KIND: ClassVar[str] = ""
     MIN_VERSION: ClassVar[int] = 0
     MAX_VERSION: ClassVar[int] = -1
-    SCHEMA: ClassVar[Any] = None
-    STRUCTS: ClassVar[dict[str, Any]] = {}
+    SCHEMA = _Schema()
+    STRUCTS: ClassVar[dict[str, type[Struct]]]
+    """The classes of the structs by name, the message's own included."""
     _decoders: ClassVar[dict[int, Any]] = {}
     _encoders: ClassVar[dict[int, Any]] = {}
+
+    def __init_subclass__(cls, bare: bool = False) -> None:
+        super().__init_subclass__(bare)
+        members = vars(cls).values()
+        structs = [each for each in members if isinstance(each, type) and issubclass(each, Struct)]
+        cls.STRUCTS = {struct.__name__: struct for struct in (*structs, cls)}
+        cls._decoders = {}
+        cls._encoders = {}
 
     @classmethod
     def is_flexible(cls, version: int) -> bool:
@@ -171,134 +255,10 @@ class Message(Struct):
             )
 
 
-def build_class(definition: schema.Message) -> Any:
-    """The class of a message, with the classes of its structs as attributes."""
-    classes: dict[str, Any] = {}
-    for struct in definition.structs.values():
-        _struct_class(struct, definition, classes)
-    root = _new_class(definition.root, definition.root.name, Message, classes)
-    root.__init__ = _initialiser(definition.root, classes)
-    root.API_KEY = definition.key
-    root.KIND = definition.kind
-    root.MIN_VERSION, root.MAX_VERSION = definition.versions
-    root.SCHEMA = definition
-    root.STRUCTS = {**classes, definition.root.name: root}
-    root._decoders = {}
-    root._encoders = {}
-    for name, cls in classes.items():
-        setattr(root, name, cls)
-    return root
-
-
-def _struct_class(struct: schema.Struct, message: schema.Message, classes: dict[str, Any]) -> None:
-    """Make a struct's class after those of the structs inside it, and its frozen defaults."""
-    if struct.name in classes:
-        return
-    for field in struct.fields:
-        if field.struct is not None:
-            _struct_class(field.struct, message, classes)
-    bare = _new_class(struct, f"{message.name}.{struct.name}", Struct, classes)
-    members = {"__slots__": (), "__init__": _initialiser(struct, classes), "BARE": bare}
-    cls: Any = _StructType(struct.name, (bare,), members)
-    cls.__module__, cls.__qualname__ = bare.__module__, bare.__qualname__
-    bare.PLAIN = cls
-    classes[struct.name] = cls
-
-
-def _new_class(struct: schema.Struct, name: str, base: type, classes: dict[str, Any]) -> Any:
-    fields = tuple(field.name for field in struct.fields)
-    members: dict[str, Any] = {
-        "__slots__": tuple(field.name for field in struct.fields if field.tag is None),
-        "__module__": "kwire.protocol.messages",
-        "__qualname__": name,
-        "FIELDS": fields,
-        "NAME": name,
-    }
-    for field in struct.fields:
-        if field.tag is not None:
-            members[field.name] = _tagged_field(field, classes)
-    cls: Any = type(struct.name, (base,), members)
-    cls.PLAIN = cls
-    return cls
-
-
-class _StructType(type):
-    """Type of the struct classes that callers construct.
-
-    Decoders make instances of their base, which has the same fields and no `__init__`: a third
-    cheaper to create. Callers need not know: for `isinstance`, `==` and `copy` both are one.
-    """
-
-    BARE: Any
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return type(instance) is cls.BARE or type.__instancecheck__(cls, instance)
-
-
-def _tagged_field(field: schema.Field, classes: dict[str, Any]) -> property:
-    """The property of a tagged field; a default that can be changed is made when it is read."""
-    name, default = field.name, field.default
-    maker: Any = None
-    if default is ...:
-        maker = list if field.is_array else classes[field.type]
-
-    def read(self: Struct) -> Any:
-        tagged = self._tagged
-        if tagged is not None and name in tagged:
-            return tagged[name]
-        if maker is None:
-            return default
-        made = maker()
-        _set_tagged(self, name, made)
-        return made
-
-    def write(self: Struct, value: Any) -> None:
-        _set_tagged(self, name, value)
-
-    return property(read, write)
-
-
 def _set_tagged(struct: Struct, name: str, value: Any) -> None:
     if struct._tagged is None:
         struct._tagged = {}
     struct._tagged[name] = value
-
-
-def _initialiser(struct: schema.Struct, classes: dict[str, Any]) -> Any:
-    """`__init__` with every field as a keyword that has the schema's default."""
-    tagged = frozenset(field.name for field in struct.fields if field.tag is not None)
-    namespace: dict[str, Any] = {
-        "unset": ...,
-        "known": tagged | {"unknown_tags"},
-        "refuse": _refuse_arguments,
-    }
-    arguments, body = [], []
-    for field in struct.fields:
-        if field.tag is not None:
-            continue
-        if field.default is not ...:
-            arguments.append(f"{field.name}={field.default!r}")
-            body.append(f"self.{field.name} = {field.name}")
-            continue
-        arguments.append(f"{field.name}=unset")
-        default = "[]"
-        if not field.is_array:
-            default = f"C_{field.type}()"
-            namespace[f"C_{field.type}"] = classes[field.type]
-        body.append(f"self.{field.name} = {default} if {field.name} is unset else {field.name}")
-    keywords = ", ".join(["self", *(["*", *arguments] if arguments else []), "**tagged"])
-    lines = [f"def __init__({keywords}):"]
-    body += [
-        "if tagged and not tagged.keys() <= known: refuse(self, tagged.keys() - known)",
-        "self._tagged = tagged or None",
-    ]
-    lines += [f"    {line}" for line in body]
-    exec(compile("\n".join(lines), f"<{struct.name}>", "exec"), namespace)
-    return namespace["__init__"]
-
-
-def _refuse_arguments(struct: Struct, names: set[str]) -> None:
-    raise TypeError(f"{struct.NAME} has no field {min(names)}")
 
 
 def _same_bytes(left: Any, right: Any) -> bool:

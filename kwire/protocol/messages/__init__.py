@@ -1,4 +1,4 @@
-"""Every message of Kafka 4.4 as a class by its Kafka name, made when it is first named.
+"""Every message of Kafka 4.4 as a class by its Kafka name, loaded when it is first named.
 
     from kwire.protocol import messages as m
     request = m.FetchRequest(max_wait_ms=500, topics=[m.FetchRequest.FetchTopic(...)])
@@ -7,26 +7,21 @@
 
 Fields have Kafka's names in snake case and the schema's defaults when left out. An array is a
 list, a uuid 16 bytes, null is None, `records` a buffer or a list of buffers (decoded: a view).
-A struct field that was not given holds a shared default that refuses assignment: assign a new
-struct to the field. The classes of structs are attributes of their message's class.
+The classes of structs are attributes of their message's class. The modules below this one are
+generated from the schema (`make messages`), a module per file of it; a type checker sees all
+messages by `index`, which is never imported.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from kwire.protocol import schema
 from kwire.protocol.api_keys import API_KEYS
-from kwire.protocol.compile import build_class
 
-__all__ = [
-    "by_name",
-    "coordinator_key_class",
-    "coordinator_value_class",
-    "metadata_record_class",
-    "request_class",
-    "response_class",
-]
+if TYPE_CHECKING:
+    from kwire.protocol.messages.index import *  # noqa: F403
 
 _tables: dict[tuple[str, str], dict[int, str]] = {}
 _requests: dict[int, Any] = {}
@@ -37,10 +32,11 @@ def __getattr__(name: str) -> Any:
     if not name[:1].isupper():
         raise AttributeError(name)
     try:
-        definition = schema.load(name)
-    except KeyError:
+        module = schema.file_of(name).replace("/", ".")
+        cls = getattr(import_module(f"{__name__}.{module}"), name)
+    except (AttributeError, KeyError, ModuleNotFoundError):
         raise AttributeError(f"Kafka 4.4 has no message {name}") from None
-    cls = globals()[name] = build_class(definition)
+    globals()[name] = cls
     return cls
 
 

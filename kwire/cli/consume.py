@@ -1,0 +1,194 @@
+"""`kwire consume`: records of a topic on standard output."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Annotated
+
+import typer
+
+from kwire.cli import operations, record_format
+from kwire.cli.client import Client, ClientError
+from kwire.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, TopicOption, named, pairs
+from kwire.cli.records import consume as consume_records
+
+ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
+_PROPERTIES = ("print.key", "key.separator", "null.literal")
+
+
+FromEnd = Annotated[bool, typer.Option("--from-end", help="Only what is new.")]
+FromBeginning = Annotated[
+    bool, typer.Option("--from-beginning", help="The default, but for a group's offsets.")
+]
+Offset = Annotated[
+    str | None,
+    typer.Option(
+        "--offset", "-o", help="Start at earliest, latest, an offset, -N or @milliseconds."
+    ),
+]
+Follow = Annotated[bool, typer.Option("--follow", help="Wait for more.")]
+Count = Annotated[
+    int, typer.Option("--count", "--max-messages", "-c", min=0, help="Stop after so many.")
+]
+TimeoutMs = Annotated[
+    int, typer.Option("--timeout-ms", min=0, help="With --follow: stop when nothing comes.")
+]
+Group = Annotated[
+    str | None, typer.Option("--group", "-g", help="Go on from its offsets, and commit.")
+]
+Partitions = Annotated[list[int] | None, typer.Option("--partition", "-p")]
+Layout = Annotated[
+    str | None,
+    typer.Option(
+        "--format", "-f", help="json, or as kcat's: %t %p %o %T %k %s %K %S %h, \\n, \\t."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", "-J", help="As --format json.")]
+Committed = Annotated[bool, typer.Option("--read-committed", help="Only committed transactions.")]
+Isolation = Annotated[
+    str, typer.Option("--isolation-level", help="Kafka's word for it: read_committed.")
+]
+Properties = Annotated[
+    list[str] | None,
+    typer.Option("--property", "--formatter-property", help="Kafka's print.key and others."),
+]
+
+
+def consume(
+    name: Annotated[str | None, typer.Argument(metavar="TOPIC", show_default=False)] = None,
+    topic: TopicOption = None,
+    from_end: FromEnd = False,
+    from_beginning: FromBeginning = False,
+    offset: Offset = None,
+    follow: Follow = False,
+    count: Count = 0,
+    timeout_ms: TimeoutMs = 0,
+    group: Group = None,
+    partition: Partitions = None,
+    layout: Layout = None,
+    as_json: Json = False,
+    keys: Annotated[bool, typer.Option("--keys", "-k", help="Print keys too.")] = False,
+    offsets: Annotated[bool, typer.Option("--offsets", help="Print positions too.")] = False,
+    timestamps: Annotated[bool, typer.Option("--timestamps", help="Print times too.")] = False,
+    headers: Annotated[bool, typer.Option("--headers", help="Print headers too.")] = False,
+    null: Annotated[str, typer.Option("--null", help="What stands for a null.")] = "",
+    committed: Committed = False,
+    isolation: Isolation = ISOLATION_LEVELS[0],
+    properties: Properties = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Print records, one a line, from the beginning to the end of the topic."""
+    wanted = named(name, topic, "topic")
+    if isolation not in ISOLATION_LEVELS:
+        raise typer.BadParameter(f"{isolation}: not one of {', '.join(ISOLATION_LEVELS)}")
+    start = _start(from_end, from_beginning, offset)
+    asked = ((timestamps, "%T"), (offsets, "%p:%o"), (headers, "%h"), (keys, "%k"))
+    fields = [shown for is_asked, shown in asked if is_asked]
+    show = _shown(layout, as_json, fields, null, pairs(properties))
+    with Client(bootstrap) as client:
+        waits = follow or start == "latest"
+        positions = _positions(client, wanted, group, start, partition, waits)
+        pause = _Pause(timeout_ms)
+        records = consume_records(
+            client,
+            wanted,
+            positions,
+            follow=waits,
+            committed_only=committed or isolation == "read_committed",
+            waiting=pause.waiting,
+        )
+        try:
+            for printed, consumed in enumerate(records, 1):
+                sys.stdout.buffer.write(show(consumed))
+                pause.ends()
+                if printed == count:
+                    break
+        except (KeyboardInterrupt, _Idle):
+            pass
+        finally:
+            sys.stdout.flush()
+            if group is not None:
+                moved = {(wanted, index): at for index, at in positions.items()}
+                operations.commit_offsets(client, group, moved)
+
+
+class _Pause:
+    """The time since the last record; `waiting` raises _Idle after `timeout_ms` (0: never)."""
+
+    def __init__(self, timeout_ms: int) -> None:
+        self._timeout_s = timeout_ms / 1000
+        self._since = time.monotonic()
+
+    def ends(self) -> None:
+        if self._timeout_s:
+            self._since = time.monotonic()
+
+    def waiting(self) -> None:
+        sys.stdout.flush()
+        if self._timeout_s and time.monotonic() - self._since > self._timeout_s:
+            raise _Idle
+
+
+class _Idle(Exception):
+    """Nothing came for --timeout-ms."""
+
+
+def _start(from_end: bool, from_beginning: bool, offset: str | None) -> str:
+    given = [from_end, from_beginning, offset is not None]
+    if sum(given) > 1:
+        raise typer.BadParameter("--from-end, --from-beginning and --offset exclude each other")
+    if offset is None:
+        return "latest" if from_end else "earliest"
+    return {"end": "latest", "beginning": "earliest"}.get(offset, offset)
+
+
+def _positions(
+    client: Client,
+    name: str,
+    group: str | None,
+    start: str,
+    wanted: list[int] | None,
+    create: bool,
+) -> dict[int, int]:
+    """Where to start, by partition: a group's committed offsets, else `start`."""
+    client.topic(name, create=create)
+    at = operations.offsets_at(client, name, start)
+    positions = {index: offset for (_, index), offset in at.items()}
+    if group is not None:
+        for (topic_name, index), offset in operations.committed_offsets(client, group).items():
+            if topic_name == name and index in positions:
+                positions[index] = offset
+    if wanted:
+        missing = [index for index in wanted if index not in positions]
+        if missing:
+            raise ClientError(f"topic {name} has no partition {missing[0]}")
+        positions = {index: positions[index] for index in wanted}
+    return positions
+
+
+def _shown(
+    layout: str | None,
+    as_json: bool,
+    fields: list[str],
+    null: str,
+    properties: dict[str, str],
+) -> record_format.Show:
+    """How a record is printed: JSON, a format string, or the fields asked for before the value."""
+    for name in properties:
+        if name not in _PROPERTIES:
+            raise typer.BadParameter(f"{name}: the properties are {', '.join(_PROPERTIES)}")
+    if (as_json or layout is not None) and (fields or (as_json and layout not in (None, "json"))):
+        raise typer.BadParameter("--format and --json say what is printed; leave out the others")
+    if as_json or layout == record_format.JSON_FORMAT:
+        return record_format.show_json
+    marker = (null or properties.get("null.literal", "")).encode(errors="surrogateescape")
+    if layout is None:
+        separator = properties.get("key.separator", "\t").replace("%", "%%").replace("\\", "\\\\")
+        is_with_key = properties.get("print.key", "").lower() == "true" and "%k" not in fields
+        key = f"%k{separator}" if is_with_key else ""
+        layout = "\t".join([*fields, f"{key}%s"]) + "\n"
+    try:
+        return record_format.show_format(layout, marker)
+    except ClientError as error:
+        raise typer.BadParameter(str(error)) from None

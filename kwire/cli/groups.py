@@ -1,0 +1,173 @@
+"""`kwire group`: list, describe, delete, reset-offsets."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated, Any
+
+import typer
+
+from kwire.cli import operations, output
+from kwire.cli.client import Client, ClientError, RequestFailed
+from kwire.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    AsJson,
+    Bootstrap,
+    GroupOption,
+    all_named,
+    named,
+)
+from kwire.cli.verbs import Verbs
+from kwire.protocol.errors import ErrorCode
+
+group_app = typer.Typer(
+    cls=Verbs,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="List, describe, reset and delete groups.",
+)
+GroupName = Annotated[str | None, typer.Argument(metavar="GROUP", show_default=False)]
+_MEMBER_COLUMNS = ("member", "client", "host")
+_LAG_COLUMNS = ("topic", "partition", "committed", "end", "lag")
+
+
+@group_app.command("list")
+def group_list(as_json: AsJson = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
+    """The groups with their kind and state."""
+    with Client(bootstrap) as client:
+        groups = operations.list_groups(client)
+    rows = [(group.group_id, group.group_type, group.group_state) for group in groups]
+    output.table(("group", "type", "state"), rows, as_json=as_json)
+
+
+@group_app.command("describe")
+def group_describe(
+    name: GroupName = None,
+    group: GroupOption = None,
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """A group's members and its committed offsets with their lag."""
+    wanted = named(name, group, "group")
+    with Client(bootstrap) as client:
+        described = _described(client, wanted)
+        committed = operations.committed_offsets(client, wanted)
+        if described is None and not committed:
+            raise ClientError(f"group {wanted}: not found")
+        rows = _lags(client, committed)
+    members = [
+        (x.member_id, x.client_id, x.client_host)
+        for x in (described.members if described is not None else ())
+    ]
+    state = None if described is None else described.group_state
+    if as_json:
+        output.say_json(
+            {
+                "group": wanted,
+                "state": state,
+                "members": [output.as_object(_MEMBER_COLUMNS, row) for row in members],
+                "offsets": [output.as_object(_LAG_COLUMNS, row) for row in rows],
+            }
+        )
+        return
+    if state is not None:
+        output.say(f"{wanted}: {state}, {len(members)} members")
+        if members:
+            output.table(_MEMBER_COLUMNS, members)
+            output.say("")
+    output.table(_LAG_COLUMNS, rows)
+
+
+def _described(client: Client, group: str) -> Any:
+    """A classic group's description; None for a group of another kind or none."""
+    try:
+        return operations.describe_group(client, group)
+    except RequestFailed as error:
+        if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
+            raise
+        return None
+
+
+def _lags(
+    client: Client, committed: dict[tuple[str, int], int]
+) -> list[tuple[str, int, int, int | None, int | None]]:
+    ends: dict[str, dict[int, int]] = {}
+    for name, _ in committed:
+        if name not in ends:
+            try:
+                topic = client.topic(name)
+                ends[name] = operations.list_offsets(client, topic, operations.LATEST)
+            except RequestFailed:
+                ends[name] = {}
+    rows: list[tuple[str, int, int, int | None, int | None]] = []
+    for (name, index), offset in committed.items():
+        end = ends[name].get(index)
+        rows.append((name, index, offset, end, None if end is None else end - offset))
+    return rows
+
+
+@group_app.command("delete")
+def group_delete(
+    names: Annotated[list[str] | None, typer.Argument(metavar="GROUP...")] = None,
+    group: GroupOption = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Delete groups that have no members."""
+    wanted = all_named(names, group, "group")
+    with Client(bootstrap) as client:
+        for name in wanted:
+            operations.delete_group(client, name)
+            output.say(f"deleted {name}")
+
+
+@group_app.command("reset-offsets")
+def group_reset_offsets(
+    topic: Annotated[str, typer.Option("--topic", "-t")],
+    name: GroupName = None,
+    group: GroupOption = None,
+    to: Annotated[
+        str | None, typer.Option("--to", help="earliest, latest, an offset or @milliseconds.")
+    ] = None,
+    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="As --to earliest.")] = False,
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="As --to latest.")] = False,
+    to_offset: Annotated[
+        int | None, typer.Option("--to-offset", min=0, help="As --to with an offset.")
+    ] = None,
+    to_datetime: Annotated[
+        str | None, typer.Option("--to-datetime", help="2026-01-31T12:00:00, UTC without a zone.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show.")] = False,
+    execute: Annotated[bool, typer.Option("--execute", help="What happens anyway.")] = False,
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Commit new offsets for a group that has no members."""
+    if dry_run and execute:
+        raise typer.BadParameter("--dry-run and --execute exclude each other")
+    targets = [
+        to,
+        "earliest" if to_earliest else None,
+        "latest" if to_latest else None,
+        None if to_offset is None else str(to_offset),
+        None if to_datetime is None else f"@{_milliseconds(to_datetime)}",
+    ]
+    given = [target for target in targets if target is not None]
+    if len(given) != 1:
+        raise typer.BadParameter("where to? Give one of --to, --to-earliest, --to-latest, ...")
+    wanted = named(name, group, "group")
+    with Client(bootstrap) as client:
+        committed = operations.offsets_at(client, topic, given[0])
+        if not dry_run:
+            operations.commit_offsets(client, wanted, committed)
+    rows = [(name, index, offset) for (name, index), offset in committed.items()]
+    output.table(("topic", "partition", "committed"), rows, as_json=as_json)
+
+
+def _milliseconds(text: str) -> int:
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text}: expected a time such as 2026-01-31T12:00:00") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.UTC)
+    return int(moment.timestamp() * 1000)

@@ -1,0 +1,60 @@
+"""Options that several commands have, with Kafka's spellings beside ours."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+DEFAULT_BOOTSTRAP = "localhost:9092"
+
+Bootstrap = Annotated[
+    str,
+    typer.Option(
+        "--bootstrap",
+        "--bootstrap-server",
+        "-b",
+        envvar="KWIRE_BOOTSTRAP",
+        help="Where the cluster is: HOST:PORT.",
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--option", "--config", "-o", help="A topic config, name=value."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="JSON, an object a line.")]
+TopicOption = Annotated[
+    str | None, typer.Option("--topic", "-t", show_default=False, help="The topic's name too.")
+]
+GroupOption = Annotated[
+    str | None, typer.Option("--group", "-g", show_default=False, help="The group's name too.")
+]
+
+
+def named(given: str | None, option: str | None, what: str) -> str:
+    """The one name of `what` (topic, group), as an argument or by Kafka's option."""
+    if given is not None and option is not None and given != option:
+        raise typer.BadParameter(f"two names of a {what}: {given} and {option}")
+    name = given if given is not None else option
+    if name is None:
+        raise typer.BadParameter(f"which {what}? Give its name")
+    return name
+
+
+def all_named(given: list[str] | None, option: str | None, what: str) -> list[str]:
+    """One name at least, as arguments or by Kafka's option."""
+    names = [*(given or []), *([option] if option is not None else [])]
+    if not names:
+        raise typer.BadParameter(f"which {what}? Give its name")
+    return names
+
+
+def pairs(texts: list[str] | None) -> dict[str, str]:
+    """`name=value` texts as a mapping."""
+    found: dict[str, str] = {}
+    for text in texts or []:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"{text}: expected name=value")
+        found[name] = value
+    return found

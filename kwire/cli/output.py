@@ -1,0 +1,87 @@
+"""What the commands print: tables for people, tabs for pipes, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+COLUMN_GAP = "  "
+
+
+def say(text: str) -> None:
+    """A line on standard output."""
+    sys.stdout.write(text + "\n")
+
+
+def say_json(value: Mapping[str, object]) -> None:
+    """One object on a line of its own."""
+    say(json.dumps(value, ensure_ascii=False))
+
+
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, as_json: bool = False
+) -> None:
+    """Rows below their columns' names.
+
+    A table for people, or paragraphs where it is wider than the terminal: names stay whole, to
+    be copied. Tab-separated lines when the output is not a terminal, the names first. With
+    `as_json` an object a row, with numbers, lists and nulls as they are.
+    """
+    if as_json:
+        for row in rows:
+            say_json(as_object(columns, row))
+        return
+    cells = [[_cell(value) for value in row] for row in rows]
+    console = terminal()
+    if console is None:
+        for line in (columns, *cells):
+            say("\t".join(line))
+        return
+    widths = [max(map(len, column)) for column in zip(columns, *cells)]
+    if sum(widths) + len(COLUMN_GAP) * (len(widths) - 1) > console.width:
+        _paragraphs(columns, cells)
+        return
+    from rich.table import Table
+
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        shown.add_column(column, overflow="fold")
+    for row in cells:
+        shown.add_row(*row)
+    console.print(shown)
+
+
+def terminal() -> Console | None:
+    """The terminal that standard output is, None for a pipe or a file: Rich is not loaded then."""
+    if not sys.stdout.isatty():
+        return None
+    from rich.console import Console
+
+    return Console()
+
+
+def as_object(columns: Sequence[str], row: Sequence[object]) -> dict[str, object]:
+    """A row by its columns' names, as JSON has them: `Kafka's default` is `kafkas_default`."""
+    names = [name.lower().replace("'", "").replace(" ", "_") for name in columns]
+    return dict(zip(names, row))
+
+
+def _paragraphs(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A row's first cell, and below it the others that hold something, a line each."""
+    label_width = max(map(len, columns[1:]), default=0)
+    for row in rows:
+        say(row[0])
+        for column, cell in zip(columns[1:], row[1:]):
+            if cell:
+                say(f"  {column:{label_width}}{COLUMN_GAP}{cell}")
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return "" if value is None else str(value)

@@ -1,0 +1,1 @@
+"""What lives inside records, a module per module of Kafka."""
