@@ -30,6 +30,7 @@ TRACEBACK = "KWIRE_TRACEBACK"
 
 app = typer.Typer(
     cls=Verbs,
+    rich_markup_mode=None,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,

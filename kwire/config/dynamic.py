@@ -200,8 +200,12 @@ class DynamicConfig:
         return stored.merged(self.static, (self.cluster_default, self.per_broker))
 
     def usable(self, *, per_broker: bool) -> dict[str, str]:
-        """What is set at one level, as text, without what cannot be used."""
-        return dict(self._usable[1 if per_broker else 0])
+        """What is set at one level, as it is stored, without what cannot be used."""
+        owner = stored.owners(self.static)[per_broker]
+        faults = self._faults.get((RESOURCE_BROKER, ""), ())
+        unusable = [fault.name for fault in faults if fault.owner == owner]
+        level = self.per_broker if per_broker else self.cluster_default
+        return {name: text for name, text in level.items() if name not in unusable}
 
     def candidate(self, changed: Mapping[str, str], *, per_broker: bool) -> BrokerConfig:
         """What this broker would run with if `changed` were all that is set at one level.

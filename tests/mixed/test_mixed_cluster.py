@@ -261,3 +261,36 @@ def test_kafka_tools_see_the_quorum_and_move_partitions(cluster: Cluster, tmp_pa
         cluster, "LeaderElectionCommand", "--election-type", "preferred", "--all-topic-partitions"
     )
     assert "Error" not in elected
+
+
+def test_a_broker_whose_directories_are_cordoned_gets_no_replica(cluster: Cluster) -> None:
+    """The broker tells by heartbeat, the controller of the other kind places (KIP-1066)."""
+
+    def cordon(operation: int) -> None:
+        shape = m.IncrementalAlterConfigsRequest
+        config = shape.AlterableConfig(
+            name="cordoned.log.dirs", config_operation=operation, value="*"
+        )
+        resource = shape.AlterConfigsResource(resource_type=4, resource_name="2", configs=[config])
+        answer = call(cluster, 2, shape(resources=[resource]), 1)
+        assert answer.responses[0].error_code == 0, answer
+
+    def refusal(factor: int) -> tuple[int, str | None]:
+        shape = m.CreateTopicsRequest
+        topic = shape.CreatableTopic(name="cordon", num_partitions=1, replication_factor=factor)
+        request = shape(topics=[topic], timeout_ms=10_000, validate_only=True)
+        result = call(cluster, 2, request, 5).topics[0]
+        return result.error_code, result.error_message
+
+    cordon(0)
+    try:
+        wait_for(lambda: refusal(2)[0] != 0, "broker 2 is cordoned")
+        assert refusal(2)[1] == (
+            "Unable to replicate the partition 2 time(s): The target replication factor of 2 cannot"
+            " be reached because only 1 broker(s) are registered or some brokers have all their log"
+            " directories cordoned."
+        )
+        assert refusal(1)[0] == 0
+    finally:
+        cordon(1)
+    wait_for(lambda: refusal(2)[0] == 0, "broker 2 takes replicas again")

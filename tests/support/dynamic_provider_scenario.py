@@ -30,7 +30,13 @@ STATIC = {
 }
 KEYS = [
     *("broker.rack", "config.providers", "config.providers.file.class", "log.retention.ms"),
-    *("log.flush.interval.ms", "my.own", "num.recovery.threads.per.data.dir", "compression.type"),
+    *(
+        "min.insync.replicas",
+        "log.flush.interval.ms",
+        "my.own",
+        "num.recovery.threads.per.data.dir",
+        "compression.type",
+    ),
 ]
 CHANGED = "log.retention.ms"
 RETENTION = "${file:@/values:retention}"
@@ -111,6 +117,12 @@ def play(bootstrap: str, directory: pathlib.Path) -> dict[str, Any]:
         one.note("topic", describe(client, TOPIC, "t", ["compression.type"]))
         retention = ("retention.ms", SET, f"${{file:{directory}/values:retention}}")
         one.note("topic value", change(client, TOPIC, "t", [retention]))
+        in_sync = ("min.insync.replicas", SET, "${file:@/values:threads}")
+        one.change(*FILE, in_sync, name="", shows=lambda: one.value("min.insync.replicas") == "3")
+        created = create_topic(client, "u", 1, 1, {})
+        names = ("compression.type", "min.insync.replicas")
+        shown = [(c.name, c.value, c.config_source) for c in created.configs if c.name in names]
+        one.note("created", shown)
         return one.answers
 
 
