@@ -38,7 +38,7 @@ from kwire.protocol.records import Record, build_batch  # noqa: E402
 
 TOPIC = "failover"
 PARTITIONS = 3
-METADATA_VERSION, PRODUCE_VERSION, QUORUM_VERSION = 12, 9, 1
+METADATA_VERSION, PRODUCE_VERSION, QUORUM_VERSION, ELECTION_VERSION = 12, 9, 1, 2
 TIMEOUT_S = 60.0
 POLL_S = 0.005
 GOAL_S = 2.0
@@ -109,9 +109,20 @@ class Cluster:
         return -1
 
     def is_whole(self) -> bool:
-        """Every partition in sync on all brokers, each led by its preferred leader or not."""
+        """Every partition in sync on all brokers, and each broker leads one, as at the start."""
         found = self.partitions()
-        return len(found) == PARTITIONS and all(len(p.isr_nodes) == 3 for p in found.values())
+        if len(found) < PARTITIONS or any(len(p.isr_nodes) < 3 for p in found.values()):
+            return False
+        if len({p.leader_id for p in found.values()}) == PARTITIONS:
+            return True
+        for address in self.addresses.values():
+            try:
+                preferred = m.ElectLeadersRequest(topic_partitions=None, timeout_ms=5000)
+                call(address, preferred, ELECTION_VERSION, 10.0)
+            except OSError:
+                continue
+            break
+        return False
 
     def stop(self) -> None:
         raise NotImplementedError

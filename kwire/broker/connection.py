@@ -141,6 +141,7 @@ class BrokerConnection(FrameConnection):
         promised = self._blocking if self._is_promised() else None
         if promised is None:
             self._queue.clear()
+            self._blocking = None  # it refers to this connection
         self._output.clear()
         for slot in slots:
             if slot.pending is not None and slot is not promised:

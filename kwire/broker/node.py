@@ -32,7 +32,8 @@ from kwire.broker.purgatory import DeadlineHeap
 from kwire.broker.quorum import MetadataQuorum, full_delta
 from kwire.broker.registration import registration_request
 from kwire.broker.replication import Replication
-from kwire.broker.server import Listener
+from kwire.broker.server import Listener, make_room
+from kwire.broker.stopping import let_go
 from kwire.clock import Clock, Random, SystemClock, SystemRandom
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
@@ -66,7 +67,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-CONTROLLED_SHUTDOWN_S = 60.0
 STILL_WAITING_S = 5.0
 IMAGE_CONFIGS_EMPTY: Mapping[tuple[int, str], Mapping[str, str]] = {}
 
@@ -159,10 +159,12 @@ class Node:
             sync_scheduler=self.new_scheduler("kwire-sync"),
             syncs=self._syncs,
             settings=ManagerSettings.from_values(config),
+            now_ms=self._now_ms,
             config_of=self.topic_config,
             on_directory_failure=self._directory_failed,
         )
         manager.goes_offline_by_writes = self._has_others
+        manager.shortages.on_descriptors_short = lambda: make_room(self.listeners.values())
         manager.cleaner = LogCleaner(
             manager,
             CleanerSettings.from_values(config),
@@ -527,6 +529,10 @@ class Node:
 
     # -- stop
 
+    def _nobody_answers(self) -> bool:
+        """Whether the only controller is ours, and decides nothing."""
+        return bool(self._failed or self.metadata.waits_for) and len(self.image.controllers) <= 1
+
     def _end_of(self, pending: Pending[Any]) -> asyncio.Future[None]:
         """A future that is done when `pending` is, whatever became of it."""
         future: asyncio.Future[None] = self.loop.create_future()
@@ -539,13 +545,9 @@ class Node:
         Clients and followers are served until the leaderships have moved; the controller's
         listener stays until the quorum has heard of the stop.
         """
-        nobody_answers = self._failed and len(self.image.controllers) <= 1
-        if self.lifecycle.epoch >= 0 and not nobody_answers:
-            stopping = self.lifecycle.begin_shutdown()
-            try:
-                await asyncio.wait_for(self._end_of(stopping), CONTROLLED_SHUTDOWN_S)
-            except TimeoutError:
-                logger.warning("the controller did not let us go in time")
+        if self.lifecycle.epoch >= 0 and not self._nobody_answers():
+            stopped = self._end_of(self.lifecycle.begin_shutdown())
+            await let_go(self.loop, stopped, self._nobody_answers)
         epoch = self.lifecycle.epoch
         self.lifecycle.close()
         if self.controller_registration is not None:

@@ -311,6 +311,11 @@ class MetadataQuorum:
         return found
 
     @property
+    def waits_for(self) -> str:
+        """What the metadata log is short of, empty while it is not."""
+        return "" if self.driver is None else str(self.driver.waits_for)
+
+    @property
     def kraft_version(self) -> int:
         return int(self.driver.raft.voters.level)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+from collections.abc import Iterable
 from typing import Any
 
 from kwire.broker.connection import BrokerConnection
 from kwire.broker.connection_limits import ConnectionLimits
+from kwire.broker.descriptors import DescriptorReserve, descriptor_of
 from kwire.broker.dispatch import Dispatcher
 from kwire.config.listeners import is_wildcard
 
@@ -16,6 +18,9 @@ logger = logging.getLogger(__name__)
 
 BACKLOG = 1024
 IDLE_CHECKS_PER_LIMIT = 10
+IDLE_MIN_S = 10.0  # a connection that was used since is not closed to make room
+ROOM_CONNECTIONS = 32  # that are closed at a time, to make room
+ROOM_PAUSE_S = 0.2
 LOCAL_ADDRESSES = ("127.0.0.1", "::1")
 WILDCARD_ADDRESSES = ("0.0.0.0", "::")
 
@@ -47,6 +52,8 @@ class Listener:
         self._idle_ms = connections_max_idle_ms
         self._per_host: dict[str, int] = {}
         self._servers: list[Any] = []
+        self._reserve = DescriptorReserve(0)
+        self._room_made_s = 0.0
         self._idle_timer: asyncio.TimerHandle | None = None
 
     async def bind(self, host: str, port: int, *, one_family: bool = False) -> None:
@@ -71,6 +78,8 @@ class Listener:
 
     async def start(self) -> None:
         """Accept connections."""
+        if self._limits is not None:  # other nodes are not kept out
+            self._reserve = DescriptorReserve.of_process()
         for server in self._servers:
             await server.start_serving()
         self._arm_idle_check()
@@ -87,11 +96,34 @@ class Listener:
         limits = self._limits
         if limits is not None and (held > limits.of(host) or len(self.connections) > limits.total):
             connection.close("too many connections")
+        elif (
+            self._reserve.is_touched_by(descriptor_of(connection.transport))
+            and not self.make_room()
+        ):
+            kept, limit = self._reserve.kept, self._reserve.limit
+            connection.close(f"{kept} of {limit} open files are kept for logs (ulimit -n)")
+
+    def make_room(self) -> int:
+        """Close connections that nobody uses, those first that were idle for longest; how many."""
+        now_s = self.node.loop.time()
+        if now_s < self._room_made_s + ROOM_PAUSE_S:
+            return 0
+        self._room_made_s = now_s
+        idle = [
+            connection
+            for connection in self.connections
+            if connection.last_active_s < now_s - IDLE_MIN_S and not connection.is_waiting
+        ]
+        idle.sort(key=lambda connection: connection.last_active_s)
+        for connection in idle[:ROOM_CONNECTIONS]:
+            connection.close("idle, and few open files are left (ulimit -n)")
+        return len(idle[:ROOM_CONNECTIONS])
 
     def closed(self, connection: BrokerConnection) -> None:
         """A connection is gone."""
         if self.connections.pop(connection, self) is self:
             return
+        self.node.log_manager.shortages.hurry()  # it may have been for want of descriptors
         held = self._per_host.get(connection.client_host, 0) - 1
         if held > 0:
             self._per_host[connection.client_host] = held
@@ -134,3 +166,9 @@ def _addresses(host: str, one_family: bool) -> tuple[str, ...]:
         return (host,)
     both = WILDCARD_ADDRESSES[::-1] if ":" in host else WILDCARD_ADDRESSES
     return both[:1] if one_family else both
+
+
+def make_room(listeners: Iterable[Listener]) -> None:
+    """Close connections that nobody uses: files lack descriptors."""
+    for listener in listeners:
+        listener.make_room()

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from kwire.cli import output
+from kwire.cli import operations, output
 from kwire.cli.client import Client, ClientError
 from kwire.cli.consume import consume
 from kwire.cli.groups import group_app
@@ -22,6 +22,7 @@ from kwire.cli.topics import topic_app
 from kwire.cli.verbs import Verbs, complaint
 
 EXIT_FAILED = 1
+REFUSALS_SHOWN = 50
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 INFO_TIMEOUT_S = 5.0
@@ -29,6 +30,7 @@ TRACEBACK = "KWIRE_TRACEBACK"
 
 app = typer.Typer(
     cls=Verbs,
+    rich_markup_mode=None,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -160,16 +162,20 @@ def info(
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Whether a broker answers, and what it says of its cluster. Exit status 1 when none does."""
+    """Whether a broker answers, and what it says of its cluster. Exit status 1 when none does, or
+    when there is a partition that it cannot write to."""
     try:
         with Client(bootstrap, timeout_s=timeout) as client:
             metadata = client.metadata([])
             versions = client.connection().api_versions
+            refused = operations.refusals(client)
     except ClientError:
         if quiet:
             raise typer.Exit(EXIT_FAILED) from None
         raise
     if quiet:
+        if refused:
+            raise typer.Exit(EXIT_FAILED)
         return
     features = {each.name: each.max_version_level for each in versions.finalized_features}
     if as_json:
@@ -184,8 +190,11 @@ def info(
                 "brokers": brokers,
                 "features": features,
                 "apis": len(versions.api_keys),
+                "refuses": [{"what": name, "reason": reason} for name, reason in refused],
             }
         )
+        if refused:
+            raise typer.Exit(EXIT_FAILED)
         return
     output.say(f"cluster     {metadata.cluster_id}")
     output.say(f"controller  {metadata.controller_id}")
@@ -195,6 +204,12 @@ def info(
     for name, level in features.items():
         output.say(f"feature     {name} {level}")
     output.say(f"APIs        {len(versions.api_keys)}")
+    for name, reason in refused[:REFUSALS_SHOWN]:
+        output.say(f"refuses     {name}: {reason}")
+    if len(refused) > REFUSALS_SHOWN:
+        output.say(f"refuses     {len(refused) - REFUSALS_SHOWN} more")
+    if refused:
+        raise typer.Exit(EXIT_FAILED)
 
 
 @app.command("random-uuid")

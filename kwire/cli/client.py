@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
@@ -17,14 +17,24 @@ from kwire.protocol.errors import EncodeError, ErrorCode, MalformedError, is_ret
 from kwire.protocol.frame import decode_response, encode_request
 
 CLIENT_ID = "kwire-cli"
-CONNECT_TIMEOUT_S = 5.0
-REQUEST_TIMEOUT_S = 40.0
 RETRY_TIMEOUT_S = 20.0
 HTTP_TIMEOUT_S = 1.0
 RETRY_PAUSE_S = 0.1
 FRAME_BYTES_MAX = 256 << 20
 BOOTSTRAP = -1
 PORT_MAX = 65535
+
+
+class Timeouts(NamedTuple):
+    """Seconds for a connection, for its first answer (the versions: a busy broker knows them
+    without looking anything up), and for each later one."""
+
+    connect_s: float = 5.0
+    first_s: float = 15.0
+    later_s: float = 40.0
+
+
+DEFAULT_TIMEOUTS = Timeouts()
 
 
 class ClientError(Exception):
@@ -80,17 +90,16 @@ class Connection:
         self,
         host: str,
         port: int,
-        timeout_s: float = CONNECT_TIMEOUT_S,
-        request_timeout_s: float = REQUEST_TIMEOUT_S,
+        timeouts: Timeouts = DEFAULT_TIMEOUTS,
     ) -> None:
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        self._timeout_s = timeout_s
-        self._request_timeout_s = request_timeout_s
+        self._timeouts = timeouts
         self._deadline = 0.0
         try:
-            self._socket = socket.create_connection((host, port), timeout_s)
+            self._socket = socket.create_connection((host, port), timeouts.connect_s)
         except TimeoutError:
-            raise Unanswered(f"{self.address}: no connection within {timeout_s:g} s") from None
+            late = f"{self.address}: no connection within {timeouts.connect_s:g} s"
+            raise Unanswered(late) from None
         except (OSError, UnicodeError) as error:
             told = error.strerror if isinstance(error, OSError) else None
             raise ClientError(f"{self.address}: {told or error}") from None
@@ -106,9 +115,9 @@ class Connection:
         request = m.ApiVersionsRequest(
             client_software_name="kwire", client_software_version=__version__
         )
-        response = self._send(request, 3, self._timeout_s)
+        response = self._send(request, 3, self._timeouts.first_s)
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
-            response = self._send(m.ApiVersionsRequest(), 0, self._timeout_s)
+            response = self._send(m.ApiVersionsRequest(), 0, self._timeouts.first_s)
         check(response.error_code, "ApiVersions")
         self.api_versions = response
         self.versions = {
@@ -128,7 +137,7 @@ class Connection:
             high = min(high, version_max)
         if low > high:
             raise ClientError(f"{self.address} offers no version of {name} that is known here")
-        return self._send(request, high, self._request_timeout_s)
+        return self._send(request, high, self._timeouts.later_s)
 
     def _send(self, request: Any, version: int, timeout_s: float) -> Any:
         self._correlation_id += 1
@@ -206,14 +215,13 @@ def _is_version_0_refusal(frame: bytearray) -> bool:
 class Client:
     """A cluster as seen from `bootstrap` (`host:port[,host:port]`); a context manager.
 
-    `timeout_s` is for the connection and for each answer; by default CONNECT_TIMEOUT_S for a
-    connection with its first answer, and REQUEST_TIMEOUT_S for later ones.
+    `timeout_s` is for the connection and for each answer, in the place of DEFAULT_TIMEOUTS.
     """
 
     def __init__(self, bootstrap: str, timeout_s: float | None = None) -> None:
-        self._timeouts_s = (CONNECT_TIMEOUT_S, REQUEST_TIMEOUT_S)
-        if timeout_s is not None:
-            self._timeouts_s = (timeout_s, timeout_s)
+        self._timeouts = (
+            DEFAULT_TIMEOUTS if timeout_s is None else Timeouts(timeout_s, timeout_s, timeout_s)
+        )
         self._bootstrap = [parse_address(part) for part in bootstrap.split(",") if part.strip()]
         self._connections: dict[int, Connection] = {}
         self._nodes: dict[int, tuple[str, int]] = {}
@@ -250,13 +258,15 @@ class Client:
         raise ClientError("; ".join(errors) or "no bootstrap address")
 
     def _connect(self, host: str, port: int) -> Connection:
-        connection = Connection(host, port, *self._timeouts_s)
+        connection = Connection(host, port, self._timeouts)
         try:
             connection.negotiate()
         except ClientError as error:
             connection.close()
             is_silent = isinstance(error, (Unanswered, Closed))
-            if is_silent and _answers_http(host, port, min(HTTP_TIMEOUT_S, self._timeouts_s[0])):
+            if is_silent and _answers_http(
+                host, port, min(HTTP_TIMEOUT_S, self._timeouts.connect_s)
+            ):
                 raise ClientError(f"{connection.address} {_HTTP}") from None
             raise
         return connection

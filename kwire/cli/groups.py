@@ -21,7 +21,10 @@ from kwire.cli.verbs import Verbs
 from kwire.protocol.errors import ErrorCode
 
 group_app = typer.Typer(
-    cls=Verbs, no_args_is_help=True, help="List, describe, reset and delete groups."
+    cls=Verbs,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="List, describe, reset and delete groups.",
 )
 GroupName = Annotated[str | None, typer.Argument(metavar="GROUP", show_default=False)]
 _MEMBER_COLUMNS = ("member", "client", "host")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kwire.cli.client import Client, ClientError, check
+from kwire.cli.client import BOOTSTRAP, Client, ClientError, check
 from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode
 
 EARLIEST = -2
 LATEST = -1
@@ -97,6 +98,30 @@ def list_offsets(client: Client, topic: Any, timestamp: int) -> dict[int, int]:
         for partition in response.topics[0].partitions:
             check(partition.error_code, f"{topic.name}-{partition.partition_index}")
             found[partition.partition_index] = partition.offset
+    return found
+
+
+REFUSALS_TAG = 10_000
+"""The tagged field of kwire's DescribeLogDirs that says what refuses appends."""
+
+
+def refusals(client: Client, node_id: int = BOOTSTRAP) -> list[tuple[str, str]]:
+    """(partition or log directory, reason) of what a broker cannot write to; () of one that does
+    not tell, as other than kwire's."""
+    try:
+        response = client.call(m.DescribeLogDirsRequest(topics=[]), node_id)
+    except ClientError:
+        return []
+    found = [
+        (result.log_dir, "the log directory is offline")
+        for result in response.results
+        if result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    ]
+    for tag, text in response.unknown_tags:
+        if tag == REFUSALS_TAG:
+            for line in bytes(text).decode(errors="replace").splitlines():
+                partition, _, reason = line.partition("\t")
+                found.append((partition, reason))
     return found
 
 

@@ -67,7 +67,7 @@ class Producer:
             by_partition.setdefault(self._choose(each, count), []).append(record)
         self._next += 1
         for partition, batch in by_partition.items():
-            self._send_batch(partition, batch)
+            self._send_batch(topic, partition, batch)
             self.acknowledged += len(batch)
 
     def _choose(self, record: Outgoing, count: int) -> int:
@@ -77,10 +77,9 @@ class Producer:
             return partition_of(record.key, count)
         return self._next % count
 
-    def _send_batch(self, index: int, records: Sequence[Record]) -> None:
+    def _send_batch(self, topic: Any, index: int, records: Sequence[Record]) -> None:
         deadline = time.monotonic() + RETRY_TIMEOUT_S
         while True:
-            topic = self._client.topic(self._name, create=True)
             answer = self._send_to(
                 self._leader_of(topic, index), index, build_batch(records, codec=self._codec)
             )
@@ -90,6 +89,7 @@ class Producer:
                 what = f"{self._name}-{index}"
                 raise RequestFailed(answer.error_code, what, answer.error_message)
             time.sleep(RETRY_PAUSE_S)
+            topic = self._client.topic(self._name, create=True)
 
     def _leader_of(self, topic: Any, index: int) -> int:
         for entry in topic.partitions:

@@ -22,7 +22,10 @@ from kwire.cli.verbs import Verbs
 from kwire.protocol.errors import ErrorCode
 
 topic_app = typer.Typer(
-    cls=Verbs, no_args_is_help=True, help="Create, list, describe, alter, delete topics."
+    cls=Verbs,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="Create, list, describe, alter, delete topics.",
 )
 TopicName = Annotated[str | None, typer.Argument(metavar="TOPIC", show_default=False)]
 DEFAULT_SOURCE = 5

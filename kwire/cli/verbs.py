@@ -74,7 +74,14 @@ def complaint(error: Any) -> str:
     options = getattr(error, "possibilities", None)
     if options:
         text = f"No such option: {error.option_name}; did you mean {' or '.join(options)}?"
-    path = getattr(getattr(error, "ctx", None), "command_path", None)
+    context: Any = getattr(error, "ctx", None)
+    path = getattr(context, "command_path", None)
+    group = getattr(context, "command", None)
+    option = getattr(error, "option_name", None)
+    if option and isinstance(group, Verbs):  # `kwire topic --list`, as Kafka's tools have it
+        meant = nearest(option.lstrip("-"), group.list_commands(context))
+        if meant:
+            return f"No such option: {option}; did you mean {path} {meant}?"
     if path is None or "--help" in text or text.endswith("?"):
         return text
     return f"{text}; {path} --help tells more"

@@ -81,13 +81,13 @@ def resolved_levels(static: BrokerConfig, levels: Levels) -> tuple[Levels, list[
 
     resolved = resolve_stored(static.texts, levels)
     usable, faults = usable_levels(static, resolved.texts)
-    owners = _owners(static)
+    names = owners(static)
     told = [
-        Unusable(owners[level], name, _shown(name, levels[level][name]), why, "")
+        Unusable(names[level], name, _shown(name, levels[level][name]), why, "")
         for level, name, why in resolved.refused
     ]
     for fault in faults:
-        text = resolved.as_set[owners.index(fault.owner)].get(fault.name)
+        text = resolved.as_set[names.index(fault.owner)].get(fault.name)
         if text is not None:
             why = "what its config provider gives does not fit"
             fault = fault._replace(text=_shown(fault.name, text), why=why)
@@ -114,7 +114,7 @@ def usable_levels(static: BrokerConfig, levels: Levels) -> tuple[Levels, list[Un
     """
     kept: list[dict[str, str]] = [{}, {}]
     faults: list[Unusable] = []
-    for number, owner in enumerate(_owners(static)):
+    for number, owner in enumerate(owners(static)):
         for name, text in sorted(levels[number].items()):
             found = _alone(owner, name, text, per_broker=number == 1)
             if found is None:
@@ -127,7 +127,8 @@ def usable_levels(static: BrokerConfig, levels: Levels) -> tuple[Levels, list[Un
     return (kept[0], kept[1]), faults
 
 
-def _owners(static: BrokerConfig) -> tuple[str, str]:
+def owners(static: BrokerConfig) -> tuple[str, str]:
+    """What faults call the two levels."""
     return "the brokers' default", f"broker {static.node_id}"
 
 
@@ -185,7 +186,7 @@ class _Together:
         return self._take(block[:middle]) + self._take(block[middle:])
 
     def faults(self) -> list[Unusable]:
-        owners = _owners(self._static)
+        names = owners(self._static)
         result = []
         for number, name in self.left:
             definition = definition_of(name)
@@ -193,7 +194,7 @@ class _Together:
             text = self._levels[number][name]
             error = self._reasons[number, name]
             shown = "[hidden]" if definition.sensitive else text
-            result.append(Unusable(owners[number], name, shown, for_people(error), ""))
+            result.append(Unusable(names[number], name, shown, for_people(error), ""))
         return result
 
 

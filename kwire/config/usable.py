@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kwire.config.values import Value
 
-LARGEST_DOUBLE = 1.7976931348623157e308
+NO_END = float("inf")
 
 
 class Range(NamedTuple):
@@ -20,7 +20,7 @@ class Range(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        if self.high == LARGEST_DOUBLE:
+        if self.high == NO_END:
             return f"a number of at least {self.low}"
         return f"a number from {self.low} to {self.high}"
 
@@ -31,7 +31,7 @@ RANGES = {
     "max.connections": Range(1, 2**31 - 1),
     # A map of keys that is filled to the last slot is searched for ever.
     "log.cleaner.io.buffer.load.factor": Range(0.01, 0.99),
-    "log.cleaner.io.max.bytes.per.second": Range(1.0, LARGEST_DOUBLE),
+    "log.cleaner.io.max.bytes.per.second": Range(1.0, NO_END),
 }
 
 

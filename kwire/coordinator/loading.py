@@ -91,6 +91,9 @@ class Loading:
             action()
         except Exception as error:
             self._cancelled = True
+            logger.error(
+                "partition %d of the %s cannot be loaded: %s", self._partition, self._module, error
+            )
             self._failed(error)
 
     def _begin(self) -> None:

@@ -126,8 +126,18 @@ class PartitionShard(Generic[S]):
                 handle.cancel()
         self.held_timer = self.shard_timer = None
 
+    def loading_failed(self) -> None:
+        self.loading = None
+        self.state = ShardState.FAILED
+        self.cancel_timers()
+
     def give_up(self) -> list[Pending[Any]]:
-        """Detach everything that waits for this shard, oldest first."""
+        """Detach everything that waits for this shard, oldest first; it is no longer used."""
+        self.generation = -1
+        if self.loading is not None:
+            self.loading.cancel()
+        self.state = ShardState.FAILED
+        self.batch = None
         self.cancel_timers()
         waiting = [held.pending for held in self.held]
         self.held.clear()

@@ -23,6 +23,7 @@ from kwire.coordinator import batches
 from kwire.coordinator.loading import Loading, Worker
 from kwire.coordinator.open_batch import Encoded, OpenBatch, size_of
 from kwire.coordinator.partition import Held, PartitionShard, ShardState
+from kwire.coordinator.reloading import PAUSE_MS, Reloads, may_pass
 from kwire.coordinator.seam import CoordinatorLog, Loop, Moment, Result, Shard
 from kwire.kept_errors import kept
 from kwire.pending import Pending
@@ -83,6 +84,7 @@ class CoordinatorRuntime(Generic[S]):
         self._lingering: dict[int, PartitionShard[S]] = {}
         self._partitions: dict[int, PartitionShard[S]] = {}
         self._generation = 0
+        self._reloads = Reloads()
 
     # ------------------------------------------------------------------ leadership
 
@@ -361,8 +363,7 @@ class CoordinatorRuntime(Generic[S]):
             if self._append_linger_ms == END_OF_TURN:
                 self._loop.call_soon(self._append_open)
             else:
-                at_s = self._loop.time() + self._append_linger_ms / 1000
-                self._loop.call_at(at_s, self._append_open)
+                self._later(self._append_linger_ms, self._append_open)
         self._lingering[current.partition] = current
 
     def _append_open(self) -> None:
@@ -420,15 +421,12 @@ class CoordinatorRuntime(Generic[S]):
             current.partition, batch, current.leader_epoch, guard, transaction_version, at_once
         )
         current.last_written = info.last_offset + 1
-        written = info.written
-        if written is not None and not (written.done and written.error() is None):
-            generation = current.generation
-
-            def check(done: Pending[Any]) -> None:
-                if done.error() is not None and current.generation == generation:
-                    self._restart(current)
-
-            written.add_done_callback(check)
+        generation = current.generation
+        self._reloads.watch(
+            current.partition,
+            info.written,
+            lambda: self._restart(current) if current.generation == generation else None,
+        )
         return int(info.base_offset)
 
     def _hold(
@@ -512,15 +510,26 @@ class CoordinatorRuntime(Generic[S]):
 
     # ------------------------------------------------------------------ loading
 
-    def _start_loading(self, partition: int, leader_epoch: int) -> None:
+    def _start_loading(self, partition: int, leader_epoch: int, pause_ms: int = 0) -> None:
         self._generation += 1
         current = PartitionShard(
             partition, leader_epoch, self._new_shard(partition), self._generation
         )
         self._partitions[partition] = current
+        if pause_ms:
+            self._later(pause_ms, lambda: self._load_now(current))
+        else:
+            self._load_now(current)
+
+    def _later(self, delay_ms: int, callback: Callable[[], None]) -> None:
+        self._loop.call_at(self._loop.time() + delay_ms / 1000, callback)
+
+    def _load_now(self, current: PartitionShard[S]) -> None:
+        if self._partitions.get(current.partition) is not current:
+            return
         current.loading = Loading(
             current.shard,
-            partition,
+            current.partition,
             module=self._module,
             partition_log=self._log,
             loop=self._loop,
@@ -547,16 +556,10 @@ class CoordinatorRuntime(Generic[S]):
         self._settle(current)
 
     def _loading_failed(self, current: PartitionShard[S], error: Exception) -> None:
-        logger.error(
-            "partition %d of the %s at epoch %d cannot be loaded: %s",
-            current.partition,
-            self._module,
-            current.leader_epoch,
-            error,
-        )
-        current.loading = None
-        current.state = ShardState.FAILED
-        current.cancel_timers()
+        current.loading_failed()
+        if may_pass(error):
+            pause_ms = max(self._reloads.pause_ms(current.partition), PAUSE_MS)
+            self._later(pause_ms, lambda: self._restart(current))
 
     # ------------------------------------------------------------------ giving up
 
@@ -583,18 +586,14 @@ class CoordinatorRuntime(Generic[S]):
         return True
 
     def _restart(self, current: PartitionShard[S]) -> None:
-        """Give the shard up and load it again at the same epoch."""
-        if self._partitions.get(current.partition) is not current:
+        """Give the shard up and load it again at the same epoch, later where that failed."""
+        partition = current.partition
+        if self._partitions.get(partition) is not current:
             return
         self._discard(current)
-        self._start_loading(current.partition, current.leader_epoch)
+        self._start_loading(partition, current.leader_epoch, self._reloads.pause_ms(partition))
 
     def _discard(self, current: PartitionShard[S]) -> None:
         del self._partitions[current.partition]
-        current.generation = -1
-        if current.loading is not None:
-            current.loading.cancel()
-        current.state = ShardState.FAILED
-        current.batch = None
         for pending in current.give_up():
             pending.fail(KafkaError(ErrorCode.NOT_COORDINATOR))

@@ -30,7 +30,9 @@ from kwire.kraft.runner import ControllerRunner
 from kwire.kraft.snapshots import parse_snapshot, read_header
 from kwire.kraft.snapshotter import Snapshotter
 from kwire.kraft.snapshotting import SnapshotPolicy
+from kwire.log.files import NotBegunError, ShortageError, passes
 from kwire.log.scheduling import Scheduler, Timer
+from kwire.log.shortages import error_text
 from kwire.log.types import FetchSlices, Isolation
 from kwire.pending import Pending, as_pending
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -38,6 +40,20 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 logger = logging.getLogger(__name__)
 
 EFFECTS_PER_TURN_MAX = 100_000
+WAITING_EFFECTS_MAX = 100_000
+AGAIN_MS, AGAIN_MS_MAX = 50, 1000
+
+
+# What a shortage may keep from the files, and that can be done again as if nothing had been.
+_RETRIED = (
+    fx.AppendControl,
+    fx.AppendBatch,
+    fx.AppendFetched,
+    fx.TruncateTo,
+    fx.StartAt,
+    fx.DeleteBefore,
+    fx.WriteSnapshot,
+)
 
 
 class Sender(Protocol):
@@ -99,6 +115,8 @@ class RaftDriver:
         self._stopped: Pending[None] | None = None
         self._closed = False
         self.error: Exception | None = None
+        self.waits_for = ""  # what is short, while effects wait for that
+        self._again_ms = AGAIN_MS
         self.leader_id: int | None = None
         state = metadata_log.log_state()
         history = metadata_log.voter_history(state, config.static_voters)
@@ -281,7 +299,13 @@ class RaftDriver:
         try:
             while self._queue and not self._is_blocked and not self._closed:
                 effect = self._queue.popleft()
-                self._performers[type(effect)](effect)
+                try:
+                    self._performers[type(effect)](effect)
+                except (KafkaError, OSError) as error:
+                    if not self._may_pass(effect, error):
+                        raise
+                    self._queue.appendleft(effect)
+                    self._wait(error)
         except Exception as error:
             self.fail(error)
         finally:
@@ -289,19 +313,66 @@ class RaftDriver:
         if self._stopped is not None:
             self._maybe_close()
 
+    def _may_pass(self, effect: fx.Effect, error: Exception) -> bool:
+        """Whether this is a shortage, and everything is as before the effect."""
+        if len(self._queue) > WAITING_EFFECTS_MAX:
+            return False
+        return isinstance(effect, _RETRIED) and (self.metadata_log.log.is_short or passes(error))
+
+    def _wait(self, error: Exception) -> None:
+        """Nothing leaves this node until there is again what was short: as if it were away."""
+        if not self.waits_for:
+            logger.error("the metadata quorum waits on this node: %s", error)
+        self.waits_for = error_text(self.metadata_log.log.damage.error or error)
+        self._is_blocked = True
+        pause_ms, self._again_ms = self._again_ms, min(2 * self._again_ms, AGAIN_MS_MAX)
+        self._scheduler.call_later(pause_ms, self._try_again)
+
+    def _try_again(self) -> None:
+        if not self._closed:
+            self.metadata_log.was_short = True
+            self.metadata_log.log.mend().add_done_callback(self._mended)
+
+    def _mended(self, mended: Pending[None]) -> None:
+        error, log = mended.error(), self.metadata_log.log
+        if self._closed:
+            return
+        if log.error is not None and not log.is_short:
+            self.fail(log.error)
+        elif error is not None:
+            self._wait(error)
+        else:
+            self._is_blocked = False
+            self._drain()
+            if self._is_blocked:
+                return
+            self._passed()
+            self.arm()
+
+    def _passed(self) -> None:
+        if self.waits_for:
+            logger.warning("the metadata quorum goes on on this node")
+        self.waits_for, self._again_ms = "", AGAIN_MS
+        self.metadata_log.was_short = False
+
     def _persist(self, effect: fx.PersistElection) -> None:
         if self._queue and isinstance(self._queue[0], fx.PersistElection):
             return
         written = self.metadata_log.write_election(effect.election, effect.kraft_version)
         self._is_blocked = True
-        written.add_done_callback(self._persisted)
+        written.add_done_callback(lambda done: self._persisted(effect, done))
 
-    def _persisted(self, written: Pending[None]) -> None:
+    def _persisted(self, effect: fx.PersistElection, written: Pending[None]) -> None:
         self._is_blocked = False
         error = written.error()
+        if isinstance(error, ShortageError | NotBegunError) and not self._closed:
+            self._queue.appendleft(effect)
+            self._wait(error)
+            return
         if error is not None:
             self.fail(error)
             return
+        self._passed()
         self._drain()
         self.arm()
 

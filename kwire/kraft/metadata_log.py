@@ -94,6 +94,7 @@ class MetadataLog:
         self.directory = snapshots.directory
         self._files = files
         self._scheduler = scheduler
+        self.was_short = False  # what is appended next was tried before
 
     @classmethod
     def open(
@@ -316,6 +317,15 @@ class MetadataLog:
         return len(batch)
 
     def append_fetched(self, base_offset: int, batches: bytes) -> None:
+        """Append what the leader sent from `base_offset` on. May be done again after a shortage,
+        which may have let the first of several batches through."""
+        end_offset = self.log.next_offset
+        if base_offset < end_offset and self.was_short:
+            at = [p for p, h in records.iterate_headers(batches) if h.base_offset >= end_offset]
+            batches = batches[at[0] if at else len(batches) :]
+            base_offset = end_offset
+        if not batches:
+            return
         info = self.log.append_as_follower(batches)
         check(
             info.base_offset == base_offset,

@@ -21,7 +21,8 @@ from kwire.log.cleaner_plan import Candidate, Source, candidate, make_plan
 from kwire.log.cleaner_settings import NO_LIMIT, CleanerSettings
 from kwire.log.partition_log import PartitionLog
 from kwire.log.scheduling import Scheduler, Timer
-from kwire.log.segment import DamagedIndexError, Segment
+from kwire.log.segment import Segment
+from kwire.log.transaction_index import DamagedIndexError
 from kwire.pending import Pending
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.records.compaction_kernel import COMPILED

@@ -94,6 +94,18 @@ class LeaderEpochs:
             self.entries = kept
             self._changed()
 
+    def take_back(self, end_offset: int, led_epoch: int) -> bool:
+        """Drop the epochs of batches from `end_offset` on, which were not written; that in which
+        this node leads (`led_epoch`) may begin there. Nothing is saved; whether one was dropped.
+        """
+        led = (led_epoch, end_offset)
+        kept = [e for e in self.entries if e[1] < end_offset or e == led]
+        is_changed = len(kept) != len(self.entries)
+        self.entries = kept
+        written = [e[0] for e in kept if e[1] < end_offset]
+        self.latest_saved = min(self.latest_saved, written[-1] if written else UNDEFINED_EPOCH)
+        return is_changed
+
     def truncate_from_start(self, start_offset: int) -> None:
         """Drop epochs that end at or below `start_offset`; the one that holds it starts there."""
         at = bisect_right(self.entries, start_offset, key=_start_offset) - 1

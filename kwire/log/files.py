@@ -84,8 +84,29 @@ class OversizedError(UnfitFileError):
         super().__init__(errno.EFBIG, f"{size_bytes} bytes are too many for such a file", path)
 
 
-class FullDiskError(OSError):
-    """There was no space to write a file anew; the old one is as it was, and nothing was synced."""
+class ShortageError(OSError):
+    """A file could not be written anew for want of something that may come back: space,
+    descriptors, memory. The old one or the new one is there whole; it may be tried again."""
+
+
+class NotBegunError(OSError):
+    """Work was not begun: there was no thread, no memory or no descriptor to begin it with.
+    Nothing has happened, so that even a sync may be tried again."""
+
+
+PASSING = frozenset(
+    (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
+)
+"""What may be over in a moment, without anybody having repaired anything."""
+FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
+DESCRIPTORS = frozenset((errno.EMFILE, errno.ENFILE))
+
+
+def passes(error: BaseException | None) -> bool:
+    """Whether an error says that something is used up that may come back, or stands for one."""
+    if isinstance(error, OSError):
+        return error.errno in PASSING and not isinstance(error, LockedError)
+    return error is not None and error.__cause__ is not None and passes(error.__cause__)
 
 
 _held: dict[int, tuple[int, int]] = {}  # the locks of this process: handle -> device, inode
@@ -340,7 +361,7 @@ def write_atomically(files: Files, path: str, data: bytes, *, sync: bool = True)
     """Replace `path`: temporary file, sync, rename, sync of the directory.
 
     Without `sync` the file survives the process, not the machine: for what recovery rebuilds.
-    Raises OSError, FullDiskError where there is no space for the new one.
+    Raises OSError, ShortageError where it may be tried again.
     """
     temporary = path + TEMPORARY_SUFFIX
     handle = _write_new(files, temporary, data)
@@ -349,9 +370,18 @@ def write_atomically(files: Files, path: str, data: bytes, *, sync: bool = True)
             files.fdatasync(handle)
     finally:
         files.close(handle)
-    files.rename(temporary, path)
+    try:
+        files.rename(temporary, path)
+    except OSError as error:
+        raise _short(error, files, temporary) from None
     if sync:
-        files.sync_directory(os.path.dirname(path) or ".")
+        directory = os.path.dirname(path) or "."
+        try:
+            files.sync_directory(directory)
+        except OSError as error:
+            if error.errno in DESCRIPTORS:  # it was not opened, hence not synced
+                raise ShortageError(error.errno, error.strerror, directory) from None
+            raise
 
 
 def _write_new(files: Files, path: str, data: bytes) -> int:
@@ -365,10 +395,19 @@ def _write_new(files: Files, path: str, data: bytes) -> int:
     except OSError as error:
         if handle >= 0:
             files.close(handle)
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise FullDiskError(error.errno, error.strerror, path) from None
-        raise
+        raise _short(error, files, path) from None
     return handle
+
+
+def _short(error: OSError, files: Files, draft: str) -> OSError:
+    """The error to raise for a draft that was not finished; what it takes of a full disk goes."""
+    if not passes(error):
+        return error
+    try:
+        files.unlink(draft)
+    except OSError:
+        pass  # it was not made, or is written anew the next time
+    return ShortageError(error.errno, error.strerror, draft)
 
 
 def unlink_quietly(files: Files, paths: Iterable[str]) -> None:

@@ -12,13 +12,15 @@ from __future__ import annotations
 from functools import partial
 from typing import Protocol
 
-from kwire.log.files import Files
+from kwire.kept_errors import anew
+from kwire.log.files import DESCRIPTORS, Files, NotBegunError, passes
 from kwire.log.scheduling import Scheduler
 from kwire.pending import Pending, gather
 
 PARALLEL_SYNCS_MIN = 64
 SYNC_THREADS = 16
 ROUNDS_MAX = 2  # under way, where syncs need no thread
+AGAIN_MS, AGAIN_MS_MAX = 20, 1000  # until what could not be begun is tried again
 
 
 class SyncRequest:
@@ -48,9 +50,10 @@ class Syncs(Protocol):
 class _Round:
     """What is synced together, who waits for it, and the files to be closed after it."""
 
-    __slots__ = ("error", "is_over", "request", "retired", "waiting")
+    __slots__ = ("again_ms", "error", "is_over", "request", "retired", "waiting")
 
     def __init__(self) -> None:
+        self.again_ms = AGAIN_MS
         self.request = SyncRequest()
         self.waiting: list[Pending[None]] = []
         self.retired: list[int] = []
@@ -72,7 +75,13 @@ class Flusher:
         self._rounds: list[_Round] = []  # under way, in the order of their beginning
         self._next = _Round()
         self._is_scheduled = False
+        self._is_ending = False
         self.error: Exception | None = None
+
+    def end(self) -> Pending[None]:
+        """Done when all that is asked for has ended; what cannot be begun now has failed then."""
+        self._is_ending = True
+        return self.request(SyncRequest())
 
     def retire(self, handle: int) -> None:
         """Close a file, once no round that may sync it is under way or waits."""
@@ -100,6 +109,9 @@ class Flusher:
             return
         round_, self._next = self._next, _Round()
         self._rounds.append(round_)
+        self._begin(round_)
+
+    def _begin(self, round_: _Round) -> None:
         if self.error is None:
             job = self._sync(round_.request)
         else:
@@ -116,12 +128,13 @@ class Flusher:
         synced = syncs.sync(list(dict.fromkeys(request.handles)))
         if not request.paths and not request.directories:
             return synced
-        request.handles = []
-        others = self._scheduler.run(lambda: sync_files(files, request))
+        rest = SyncRequest()
+        rest.paths, rest.directories = request.paths, request.directories
+        others = self._scheduler.run(lambda: sync_files(files, rest))
         result: Pending[None] = Pending()
 
         def settled(done: Pending[list[Pending[None]]]) -> None:
-            error = synced.error() or others.error()
+            error = worst(synced.error(), others.error())
             if error is not None:
                 result.fail(error)
             else:
@@ -131,7 +144,14 @@ class Flusher:
         return result
 
     def _finished(self, round_: _Round, error: Exception | None) -> None:
-        """A round is over: answer it and those behind it that were, in their order."""
+        """A round is over: answer it and those behind it that were, in their order.
+
+        One that was not begun for want of something is tried again: nothing of it was lost.
+        """
+        if isinstance(error, NotBegunError) and not self._is_ending and self.error is None:
+            delay_ms, round_.again_ms = round_.again_ms, min(2 * round_.again_ms, AGAIN_MS_MAX)
+            self._scheduler.call_later(delay_ms, lambda: self._begin(round_))
+            return
         round_.is_over, round_.error = True, error
         while self._rounds and self._rounds[0].is_over:
             first = self._rounds.pop(0)
@@ -148,7 +168,8 @@ class Flusher:
 
 
 def sync_files(files: Files, request: SyncRequest) -> None:
-    """Sync everything asked for; raises the OSError of the first that fails.
+    """Sync everything asked for; raises the OSError of the first that fails, NotBegunError
+    where none failed but some could not be opened for the moment.
 
     Many files are synced by many threads where the files allow it: the file system's journal takes
     along what waits for it at the same moment (2,500 files of 500 partitions: 0.3 s instead of 8).
@@ -171,9 +192,22 @@ def sync_files(files: Files, request: SyncRequest) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(SYNC_THREADS, thread_name_prefix="kwire-sync-many") as threads:
+        failed: Exception | None = None
         for stage in (jobs, entries):
             for synced in [threads.submit(job) for job in stage]:
-                synced.result()
+                found = synced.exception()
+                if found is not None and not isinstance(found, Exception):
+                    raise anew(found)
+                failed = worst(failed, found)
+            if failed is not None:
+                raise anew(failed)
+
+
+def worst(one: Exception | None, other: Exception | None) -> Exception | None:
+    """Of two outcomes the one that counts: a sync that failed says more than one not begun."""
+    if one is None or (isinstance(one, NotBegunError) and other is not None):
+        return other
+    return one
 
 
 def _sync_path(files: Files, path: str) -> None:
@@ -181,6 +215,10 @@ def _sync_path(files: Files, path: str) -> None:
         handle = files.open(path)
     except FileNotFoundError:
         return  # deleted since
+    except OSError as error:
+        if passes(error):
+            raise NotBegunError(error.errno, error.strerror, path) from None
+        raise
     try:
         files.fdatasync(handle)
     finally:
@@ -192,3 +230,7 @@ def _sync_directory(files: Files, directory: str) -> None:
         files.sync_directory(directory)
     except FileNotFoundError:
         return
+    except OSError as error:
+        if error.errno in DESCRIPTORS:  # so it was not opened
+            raise NotBegunError(error.errno, error.strerror, directory) from None
+        raise

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any
 
+from kwire.log.files import PASSING, NotBegunError
 from kwire.pending import Pending
 
 logger = logging.getLogger(__name__)
@@ -96,9 +97,10 @@ class KernelSyncs:
                 continue
             if number == errno.EAGAIN and self._in_flight:
                 return  # again when one of those is over
-            # This one cannot be submitted, for whatever reason: it counts as not synced.
+            # This one cannot be submitted: it counts as not synced, or is tried again later.
             _, group = self._backlog.pop(0)
-            group.settle(OSError(number, os.strerror(number)))
+            kind = NotBegunError if number in PASSING else OSError
+            group.settle(kind(number, os.strerror(number)))
 
     def _ready(self) -> None:
         """Some are over."""
@@ -189,7 +191,8 @@ class _Group:
 
     def settle(self, error: OSError | None) -> None:
         """One of the files is synced, or has failed."""
-        self._error = self._error or error
+        if self._error is None or isinstance(self._error, NotBegunError):
+            self._error = error or self._error
         self._open_count -= 1
         if self._open_count:
             return

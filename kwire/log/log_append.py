@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kwire.kept_errors import anew
-from kwire.log import maintenance
+from kwire.log import maintenance, mending
 from kwire.log.appending import (
     Marker,
     check_follower_batches,
@@ -203,6 +203,7 @@ class AppendingLog(LogBase):
 
         Where the end was lost to damage, offsets that consumers may have seen are not given anew.
         """
+        self._led_epoch = leader_epoch
         if self._next_offset < self.promised_end:
             self._leave_gap(leader_epoch)
         self.leader_epochs.assign(leader_epoch, self._next_offset, is_saved=False)
@@ -236,6 +237,8 @@ class AppendingLog(LogBase):
 
     def _check_writable(self) -> None:
         if self.error is not None:
+            if self.on_refused is not None and self.is_short:
+                self.on_refused()
             raise anew(self.error)
         if self.is_closed:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {self.name} is closed")
@@ -264,10 +267,12 @@ class AppendingLog(LogBase):
         """`_append` of one batch with CreateTime."""
         try:
             self._place(header, data, header.max_timestamp, None, False)
+            if self.error is not None:
+                mending.cut_back(self, header.size_bytes)
+                raise anew(self.error)
             written = self._tail.submit(self.segments.active)
         except OSError as error:
-            self._tail.discard(error)
-            self._write_failed(error, [])
+            self._write_failed(error, [], header.size_bytes)
         if self.error is not None:
             raise anew(self.error)
         return AppendInfo(
@@ -288,10 +293,12 @@ class AppendingLog(LogBase):
             for batch in placed:
                 size_bytes += batch.header.size_bytes
                 self._place(*batch)
+                if self.error is not None:  # an epoch that could not be saved
+                    mending.cut_back(self, size_bytes)
+                    raise anew(self.error)
             written = self._tail.submit(self.segments.active)
         except OSError as error:
-            self._tail.discard(error)
-            self._write_failed(error, [])
+            self._write_failed(error, [], size_bytes)
         if self.error is not None:
             raise anew(self.error)
         first, last = placed[0].header.base_offset, placed[-1].header.last_offset
@@ -328,6 +335,7 @@ class AppendingLog(LogBase):
         if header.partition_leader_epoch > self.leader_epochs.latest_saved:
             self.leader_epochs.assign(header.partition_leader_epoch, base_offset)
         if header.producer_id >= 0:
+            self.producers.remember(header.producer_id)
             self.note_producer(segment, header, marker)
         self._tail.add(data, is_owned)
 

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from zlib import crc32
 
 from kwire.clock import Clock
-from kwire.kept_errors import anew
+from kwire.kept_errors import anew, kept
+from kwire.log import mending
 from kwire.log.appending import rules_of
 from kwire.log.epochs import LeaderEpochs
-from kwire.log.files import Files, write_atomically
+from kwire.log.files import Files, NotBegunError, passes, write_atomically
 from kwire.log.flushing import Flusher, SyncRequest, sync_files
 from kwire.log.log_config import LogConfig
 from kwire.log.open_segments import OpenSegments
@@ -38,7 +39,8 @@ class LogBase:
 
     `on_error(log, error, lost)` hears of a failed write or sync: the log refuses appends from then
     on (KAFKA_STORAGE_ERROR) and goes on serving what it has. After a failed sync (`lost`) nothing
-    in its log directory may be trusted to become durable.
+    in its log directory may be trusted to become durable. While `is_short` the log has only run
+    short of something: `mend` lets it take appends again when that is over.
     """
 
     def __init__(
@@ -83,15 +85,19 @@ class LogBase:
         self.jitter_share = crc32(self.name.encode(), crc32(topic_id))  # of 2**32
         self.is_closed = False
         self.error: KafkaError | None = None
+        self.damage = mending.Damage()
         self.log_end_offset = 0
         self._next_offset = 0
         self._written_offset = 0
         self.has_new_files = False
         self._epochs_unsynced = False
+        self._epochs_unsaved = False
+        self._led_epoch = -1
         self._truncations = 0
         self.unsynced_segments: list[Segment] = []  # sealed, their trimmed indexes not durable yet
         self._tail = Tail(self._write_failed, self._written, scheduler)
         self.on_error = on_error
+        self.on_refused: Callable[[], None] | None = None  # hears of appends while `is_short`
         self.on_truncated: Callable[[LogBase], None] | None = None
         self._first_unstable: int | None = None
         self.config = config
@@ -132,6 +138,16 @@ class LogBase:
         return self._next_offset
 
     @property
+    def written_offset(self) -> int:
+        """Where the file ends."""
+        return self._written_offset
+
+    @property
+    def is_short(self) -> bool:
+        """Whether appends are refused only until a shortage is over."""
+        return self.damage.error is not None
+
+    @property
     def last_stable_offset(self) -> int:
         """Below it everything is decided and below the high watermark."""
         unstable = self._first_unstable
@@ -169,10 +185,13 @@ class LogBase:
         if self._tail:
             self.write_tail()
         if self.log_end_offset < self._written_offset:
-            if self.error is not None:
+            if self.error is not None and not self.is_short:
                 raise anew(self.error)  # a failed sync is not tried again
             try:
                 self.sync_now()
+            except NotBegunError as error:
+                self.fail(error)
+                raise
             except OSError as error:
                 self.fail(error, lost=True)
                 raise
@@ -182,6 +201,7 @@ class LogBase:
         """The tail is in the file: make it visible, or flush first where that was asked for."""
         self._written_offset = self._next_offset
         self.producers.end_offset = self._next_offset
+        self.producers.written()
         if self._written_offset - self.recovery_point < self.config.flush_messages:
             self.log_end_offset = self._written_offset
             for pending in waiting:
@@ -197,34 +217,66 @@ class LogBase:
 
         self._flush_to(target).add_done_callback(flushed)
 
-    def _write_failed(self, error: OSError, waiting: list[Pending[None]]) -> None:
+    def _write_failed(
+        self, error: OSError, waiting: list[Pending[None]], size_bytes: int = 0
+    ) -> None:
         """Cut back to the last whole batch and refuse appends; what is there stays readable."""
-        segment = self.segments.active
         self.fail(error)
-        try:
-            segment.truncate_to(self._written_offset, segment.size_bytes)
-        except OSError as second:
-            logger.error("%s: cannot be cut back to its last batch: %s", segment.log_path, second)
-        self._next_offset = self._written_offset
-        for pending in waiting:
-            assert self.error is not None
-            pending.fail(self.error)
+        mending.cut_back(self, size_bytes)
+        assert self.error is not None
+        settle_all(waiting, self.error)
 
-    def fail(self, error: Exception, *, lost: bool = False) -> None:
-        """Refuse appends from now on: a write or (`lost`) a sync has failed."""
-        if self.error is None:
-            logger.error("%s: %s; the log takes no more appends", self.directory, error)
-            self.error = KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR,
-                f"Error while writing to the log of {self.name}: {error}",
-            )
-            if self.on_error is not None:
-                self.on_error(self, error, lost)
+    def take_back_unwritten(self) -> int:
+        """Be as before the batches that are not written, in memory; returns where the log ends."""
+        end = self._written_offset
+        assert self.error is not None
+        self._tail.discard(self.error)
+        self._next_offset = end
+        self.producers.take_back(end)
+        self._first_unstable = self.producers.first_unstable_offset()
+        if self.leader_epochs.take_back(end, self._led_epoch):
+            self._epochs_unsaved = True
+        return end
+
+    def fail(self, error: Exception, *, lost: bool = False, for_good: bool = False) -> None:
+        """Refuse appends from now on: a write or (`lost`) a sync has failed.
+
+        For good, unless the error is one that passes and nothing is lost.
+        """
+        if self.error is not None and not self.is_short:
+            return
+        if passes(error) and not lost and not for_good:
+            if self.is_short:
+                return
+            assert isinstance(error, OSError)
+            self.damage.error = kept(error)
+            then = "no appends until that is over"
+        else:
+            self.damage.error = None
+            then = "no more appends"
+        logger.error("%s: %s; the log takes %s", self.directory, error, then)
+        self.error = KafkaError(
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            f"Error while writing to the log of {self.name}: {error}",
+        )
+        if self.on_error is not None:
+            self.on_error(self, error, lost)
+
+    def mend(self) -> Pending[None]:
+        """Take appends again if the shortage is over; see `mending.mend`."""
+        return mending.mend(self)
+
+    def take_appends(self) -> None:
+        """The shortage is over, and all that it left is mended."""
+        self.damage.error = self.error = None
+        self.damage.needed_bytes = 0
+        logger.warning("%s: the log takes appends again", self.directory)
 
     def set_end(self, offset: int) -> None:
         """The log ends at `offset`: used by recovery and truncation only."""
         self._next_offset = self._written_offset = self.log_end_offset = offset
         self.producers.end_offset = offset
+        self.producers.written()
         self._first_unstable = self.producers.first_unstable_offset()
         if self.high_watermark > offset:
             self.high_watermark = offset
@@ -289,10 +341,17 @@ class LogBase:
     def sync_now(self) -> None:
         """Make everything written durable before going on: after a truncation, at a stop.
 
-        Blocks. Raises OSError.
+        Blocks. Raises OSError, NotBegunError where some of it was not tried.
         """
-        sync_files(self.files, self.sync_request(self._written_offset + 1))
+        unsynced = self.unsynced_segments
+        try:
+            sync_files(self.files, self.sync_request(self._written_offset + 1))
+        except NotBegunError:
+            self.unsynced_segments = unsynced
+            self.has_new_files = self._epochs_unsynced = True
+            raise
         self.recovery_point = self._written_offset
+        self.damage.is_unsynced = False
 
     def doubt_durability(self, offset: int) -> None:
         """After a kill nobody knows which files from `offset` on were synced: the next flush is."""
@@ -307,11 +366,21 @@ class LogBase:
     def truncated(self) -> None:
         """Records were dropped: durably, so that they do not come back among newer ones."""
         self._truncations += 1
+        try:
+            self._end_truncation()
+        except OSError as error:
+            self.damage.begun = self._end_truncation
+            self.fail(error)
+
+    def _end_truncation(self) -> None:
+        """Raises OSError where something was short, so that it may be done again."""
         if self.on_truncated is not None:
             self.on_truncated(self)
         self.has_new_files = True
         try:
             self.sync_now()
+        except NotBegunError:
+            raise
         except OSError as error:
             self.fail(error, lost=True)
 
@@ -330,8 +399,18 @@ class LogBase:
         self._epochs_unsynced = True
         try:
             write_atomically(self.files, f"{self.directory}/{EPOCHS_FILE}", data, sync=False)
+            self._epochs_unsaved = False
         except OSError as error:
+            self._epochs_unsaved = True
             self.fail(error)
+
+    def save_missing_epochs(self) -> None:
+        """Write the epochs that a shortage kept from the file. Raises OSError."""
+        if self._epochs_unsaved:
+            self._epochs_unsynced = True
+            data = self.leader_epochs.encode()
+            write_atomically(self.files, f"{self.directory}/{EPOCHS_FILE}", data, sync=False)
+            self._epochs_unsaved = False
 
     def save_epochs(self) -> None:
         """Write the epoch file where there is none yet."""

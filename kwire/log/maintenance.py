@@ -44,26 +44,39 @@ def roll(log: LogBase, base_offset: int | None = None) -> Segment:
     active.seal()
     log.unsynced_segments.append(active)
     log.save_snapshot()
+    segment = new_segment(log, base)
     if not active.size_bytes:
         # Nothing was ever in it (offsets too far from its base): it gives way.
         log.segments.remove(active)
         active.delete_files()
-    segment = new_segment(log, base)
     log.flush_up_to(base)
     return segment
 
 
 def new_segment(log: LogBase, base_offset: int) -> Segment:
-    """Create an empty active segment."""
-    segment = Segment(
+    """Create an empty active segment. Raises OSError; the log is then as it was."""
+    segment = _empty_segment(log, base_offset)
+    try:
+        _create(log, segment)
+    except OSError:
+        log.damage.stray.append(segment)
+        segment.close()
+        raise
+    log.add_segment(segment)
+    return segment
+
+
+def _empty_segment(log: LogBase, base_offset: int) -> Segment:
+    return Segment(
         log.files, log.directory, base_offset, log.config, created_ms=log.clock.wall_ms()
     )
-    segment.create()
+
+
+def _create(log: LogBase, segment: Segment) -> None:
     log.has_new_files = True
-    log.add_segment(segment)
+    segment.create()
     if log.config.preallocate:
         segment.preallocate(log.config.segment_bytes)
-    return segment
 
 
 def truncate_to(log: LogBase, offset: int) -> None:
@@ -103,10 +116,12 @@ def truncate_fully(log: LogBase, offset: int) -> None:
     log.snapshots.remove(list(log.snapshots.offsets))
     log.leader_epochs.clear()
     log.producers.clear()
-    new_segment(log, offset)
     log.log_start_offset = offset
     log.recovery_point = offset
     log.promised_end = 0
     log.high_watermark = offset
+    segment = _empty_segment(log, offset)
+    log.add_segment(segment)  # also if its files cannot be made: then all of this is done again
     log.set_end(offset)
+    _create(log, segment)
     log.truncated()

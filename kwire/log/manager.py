@@ -1,7 +1,5 @@
 """All logs of a node: its log directories, loading, creating, deleting, checkpoints, timers.
-
-The metadata log lives in one of the directories but is opened by its own driver.
-"""
+The metadata log lives in one of the directories but is opened by its own driver."""
 
 from __future__ import annotations
 
@@ -24,10 +22,11 @@ from kwire.log.directory_files import (
 )
 from kwire.log.files import (
     Files,
-    FullDiskError,
+    NotBegunError,
+    ShortageError,
     SystemFiles,
+    passes,
     raise_open_files_limit,
-    remove_tree,
     write_atomically,
 )
 from kwire.log.flushing import Flusher, SyncRequest, Syncs
@@ -46,13 +45,14 @@ from kwire.log.open_segments import OpenSegments
 from kwire.log.partition_log import PartitionLog
 from kwire.log.placement import emptiest
 from kwire.log.recovery import open_log
+from kwire.log.removal import remove_directory_later
 from kwire.log.scheduling import ImmediateScheduler, Scheduler, Timer
+from kwire.log.shortages import Shortages
 from kwire.log.visiting import SLICE_SEGMENTS, visit_in_slices
 from kwire.pending import Pending, after, gather
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
-
 
 __all__ = ["ConfigOf", "LogManager", "ManagerSettings"]
 
@@ -78,6 +78,7 @@ class LogManager:
         sync_scheduler: Scheduler | None = None,
         syncs: Syncs | None = None,
         settings: ManagerSettings | None = None,
+        now_ms: Callable[[], float] | None = None,
         config_of: ConfigOf | None = None,
         on_directory_failure: Callable[[LogDirectory], None] | None = None,
     ) -> None:
@@ -100,6 +101,8 @@ class LogManager:
         self._checkpoints = CheckpointWrites(self.scheduler, self.checkpoint_failed)
         self.cleaner: LogCleaner | None = None
         self.moves = LogMoves(self)
+        limit_ms = self.settings.shortage_timeout_ms
+        self.shortages = Shortages(self.scheduler, now_ms, limit_ms, self._give_up)
 
     # -- start --------------------------------------------------------------------------------
 
@@ -165,6 +168,7 @@ class LogManager:
         """Make a log that was opened apart the partition's."""
         log.join(self.scheduler, directory.flusher, self._open_segments)
         log.on_error = self._log_failed
+        log.on_refused = self.shortages.hurry
         log.on_truncated = self._log_truncated
         self._logs[log.topic, log.partition] = log
         self._home[log.topic, log.partition] = directory
@@ -294,6 +298,7 @@ class LogManager:
         if log is None:
             return Pending.completed(None)
         home = self._home.pop(key)
+        self.shortages.remove(key)
         log.abandon()
         for offsets in home.offsets():
             offsets.pop(key, None)
@@ -342,6 +347,7 @@ class LogManager:
         self.files.sync_directory(directory.path)
         new.on_truncated = self._log_truncated
         new.on_error = self._log_failed
+        new.on_refused = self.shortages.hurry
         new.reconfigure(old.config)
         old_home = self._home[key]
         self.delete(*key)
@@ -358,24 +364,26 @@ class LogManager:
         return new
 
     def remove_later(self, path: str) -> None:
-        files = self.files
-
-        def remove() -> None:
-            self.scheduler.run(lambda: remove_tree(files, path)).add_done_callback(removed)
-
-        def removed(done: Pending[None]) -> None:
-            error = done.error()
-            if error is not None:
-                logger.warning("%s cannot be removed: %s", path, error)
-
-        self.scheduler.call_later(self.settings.file_delete_delay_ms, remove)
+        delay_ms, then = self.settings.file_delete_delay_ms, self.shortages.hurry
+        remove_directory_later(self.files, self.scheduler, path, delay_ms, then)
 
     # -- failures -----------------------------------------------------------------------------
 
     def _log_failed(self, log: LogBase, error: Exception, lost: bool) -> None:
-        home = self._home.get((log.topic, log.partition))
-        if home is not None and (lost or self.goes_offline_by_writes()):
+        key = (log.topic, log.partition)
+        home = self._home.get(key)
+        if log.is_short:
+            self.shortages.log_is_short(log, error)
+        else:
+            self.shortages.remove(key)
+        if home is not None and not log.is_short and (lost or self.goes_offline_by_writes()):
             self.take_offline(home, error)
+
+    def _give_up(self, log: LogBase, reason: str) -> None:
+        """The log is short for too long: where others can take over, its directory goes offline."""
+        home = self._home.get((log.topic, log.partition))
+        if home is not None and home.error is None and self.goes_offline_by_writes():
+            self.take_offline(home, OSError(reason))
 
     def _log_truncated(self, log: LogBase) -> None:
         key = (log.topic, log.partition)
@@ -388,6 +396,8 @@ class LogManager:
             home.cleaner_points[key] = log.log_end_offset
         try:
             self._limit(home, key, log.log_end_offset)
+        except ShortageError:
+            raise  # the log takes no appends before this is done
         except OSError as error:
             self.take_offline(home, error)
 
@@ -398,7 +408,7 @@ class LogManager:
         logger.error("%s: %s; the log directory is offline", directory.path, error)
         directory.error = kept(error)
         for log in self.logs_in(directory):
-            log.fail(error)
+            log.fail(error, for_good=True)
         if self._on_directory_failure is not None:
             self._on_directory_failure(directory)
 
@@ -508,8 +518,8 @@ class LogManager:
 
     def checkpoint_failed(self, directory: LogDirectory, error: OSError) -> None:
         """A checkpoint file could not be written."""
-        if isinstance(error, FullDiskError) and not self.goes_offline_by_writes():
-            # Nobody else has the records: they go on being read, and the next one may find space.
+        if passes(error) and isinstance(error, ShortageError | NotBegunError):
+            # Nothing is lost: the one that is there counts, and the next write may find space.
             logger.error("%s: %s; it is tried again later", directory.path, error)
         else:
             self.take_offline(directory, error)
@@ -541,7 +551,7 @@ class LogManager:
 
     def drained(self) -> Pending[list[Pending[None]]]:
         """Done when every sync under way has ended: what it reports, no second one would."""
-        return gather([home.flusher.request(SyncRequest()) for home in self.directories])
+        return gather([home.flusher.end() for home in self.directories])
 
     def shutdown(self, broker_epoch: int = -1, *, is_loaded: bool = True) -> None:
         """Write, sync and close everything, write the checkpoints, note the clean stop, unlock.
@@ -563,6 +573,7 @@ class LogManager:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+        self.shortages.close()
         self.moves.close()
         if self.cleaner is not None:
             self.cleaner.stop()

@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+SHORTAGE_TIMEOUT_MS_MIN = 10_000
+"""How long a broker that is short of space keeps its leaderships though others could write: as
+long as one that is not heard of (broker.session.timeout.ms), and never less than this."""
+
 
 @dataclass(frozen=True, slots=True)
 class ManagerSettings:
@@ -21,13 +25,16 @@ class ManagerSettings:
     initial_task_delay_ms: int = 30_000
     file_delete_delay_ms: int = 60_000
     verify_transactions: bool = True
+    shortage_timeout_ms: int = 10_000
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> ManagerSettings:
         """From typed broker config values by Kafka's names."""
-        return cls(
-            **{name: values[key] for name, key in _SETTINGS.items() if values.get(key) is not None}
-        )
+        found = {
+            name: values[key] for name, key in _SETTINGS.items() if values.get(key) is not None
+        }
+        session_ms = values.get("broker.session.timeout.ms") or 0
+        return cls(**found, shortage_timeout_ms=max(SHORTAGE_TIMEOUT_MS_MIN, session_ms))
 
 
 _SETTINGS = {

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from kwire.clock import Clock
+from kwire.kept_errors import anew
 from kwire.log import lookups, maintenance, reading
 from kwire.log.flushing import SyncRequest, sync_files
 from kwire.log.log_append import AppendingLog
 from kwire.log.log_config import LogConfig
 from kwire.log.producers import ProducerEntry
-from kwire.log.segment import DamagedIndexError, Segment
+from kwire.log.segment import Segment
+from kwire.log.transaction_index import DamagedIndexError
 from kwire.log.types import FetchSlices, Isolation, TimestampOffset
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -211,14 +214,26 @@ class PartitionLog(AppendingLog):
             self.update_high_watermark(offset)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop everything from `offset` on (a follower that diverged from its leader)."""
+        """Drop everything from `offset` on (a follower that diverged from its leader).
+
+        Raises KafkaError(KAFKA_STORAGE_ERROR); after a shortage `mend` gets to its end.
+        """
         self.write_tail()
-        maintenance.truncate_to(self, offset)
+        self._truncate(lambda: maintenance.truncate_to(self, offset))
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything and begin anew at `offset`."""
         self._tail.discard(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "truncated"))
-        maintenance.truncate_fully(self, offset)
+        self._truncate(lambda: maintenance.truncate_fully(self, offset))
+
+    def _truncate(self, truncation: Callable[[], None]) -> None:
+        try:
+            truncation()
+        except OSError as error:
+            self.damage.begun = truncation
+            self.fail(error)
+            assert self.error is not None
+            raise anew(self.error) from None
 
     def delete_old_segments(self, wall_ms: int, segments_max: int = 1 << 31) -> int:
         """Apply retention to the oldest segments; returns how many were given up."""

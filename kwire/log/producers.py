@@ -82,8 +82,11 @@ class ProducerEntry:
 
     def copy(self) -> ProducerEntry:
         other = ProducerEntry(self.producer_id)
-        for name in ProducerEntry.__slots__:
-            setattr(other, name, getattr(self, name))
+        other.batches = self.batches
+        other.coordinator_epoch = self.coordinator_epoch
+        other.epoch = self.epoch
+        other.last_timestamp = self.last_timestamp
+        other.transaction_first_offset = self.transaction_first_offset
         return other
 
 
@@ -122,6 +125,8 @@ class Producers:
         # first offset -> last offset of transactions whose marker is not below the high watermark
         self._unreplicated: dict[int, int] = {}
         self._verifications: dict[int, _Verification] = {}
+        # What producers were before the batches that are not written yet; None: unknown
+        self._before: dict[int, ProducerEntry | None] = {}
 
     # -- reading ----------------------------------------------------------------------------
 
@@ -361,6 +366,36 @@ class Producers:
             return None
         return CompletedTransaction(producer_id, first_offset, offset, aborted)
 
+    def remember(self, producer_id: int) -> None:
+        """A batch of this producer gets its place, and is not written yet."""
+        if producer_id not in self._before:
+            entry = self.entries.get(producer_id)
+            self._before[producer_id] = None if entry is None else entry.copy()
+
+    def written(self) -> None:
+        """All that was taken over is in the file."""
+        if self._before:
+            self._before.clear()
+
+    def take_back(self, end_offset: int) -> None:
+        """Be as before the batches from `end_offset` on, none of which was written."""
+        for producer_id, entry in self._before.items():
+            if entry is None:
+                self.entries.pop(producer_id, None)
+            else:
+                self.entries[producer_id] = entry
+        self._ongoing = {first: id_ for first, id_ in self._ongoing.items() if first < end_offset}
+        for first, last in list(self._unreplicated.items()):
+            if last >= end_offset:
+                del self._unreplicated[first]
+        for producer_id in self._before:
+            known = self.entries.get(producer_id)
+            if known is not None and known.transaction_first_offset != NO_OFFSET:
+                self._ongoing[known.transaction_first_offset] = producer_id
+        self._ongoing = dict(sorted(self._ongoing.items()))
+        self._before.clear()
+        self.end_offset = end_offset
+
     def complete_transaction(self, completed: CompletedTransaction) -> None:
         """Move an ended transaction from the open ones to those that are not replicated yet."""
         if self._ongoing.pop(completed.first_offset, None) is None:
@@ -402,6 +437,7 @@ class Producers:
         self.entries.clear()
         self._ongoing.clear()
         self._unreplicated.clear()
+        self._before.clear()
         self.end_offset = 0
 
     def take_over(self, other: Producers) -> None:

@@ -74,6 +74,8 @@ def _delete(
         if log.high_watermark < end_offset or is_empty_active or not applies(segment, next_base):
             break
         gone.append(segment)
+    if len(gone) == len(log.segments) and log.error is not None:
+        gone.pop()  # there is no room to begin another one
     if not gone:
         return 0
     if len(gone) == len(log.segments):

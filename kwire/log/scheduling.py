@@ -6,10 +6,12 @@ without asyncio. A job runs with nothing but its own arguments (DESIGN.md, decis
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from kwire.log.files import NotBegunError
 from kwire.pending import Pending
 
 if TYPE_CHECKING:
@@ -82,7 +84,7 @@ class LoopScheduler:
         try:
             future: Any = self._loop.run_in_executor(self._executor, job)
         except RuntimeError as error:  # no thread can be started
-            return Pending.failed(error)
+            return Pending.failed(NotBegunError(errno.EAGAIN, str(error)))
 
         def finished(done: Any) -> None:
             if done.cancelled():

@@ -10,12 +10,16 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 
-from kwire.log.files import Buffer, Files, UnfitFileError, unlink_quietly, write_fully
+from kwire.log.files import FULL, Buffer, Files, UnfitFileError, unlink_quietly, write_fully
 from kwire.log.flushing import SyncRequest
 from kwire.log.index import OffsetIndex
 from kwire.log.log_config import LogConfig
 from kwire.log.time_index import NO_TIMESTAMP, TimeIndex
-from kwire.log.transaction_index import AbortedTransaction, TransactionIndex
+from kwire.log.transaction_index import (
+    AbortedTransaction,
+    DamagedIndexError,
+    TransactionIndex,
+)
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import MAGIC_CURRENT, BatchHeader, check_crc, parse_header
 
@@ -255,17 +259,27 @@ class Segment:
         if self.assigned_bytes < ALLOCATE_FROM_BYTES:
             return
         step = min(self.assigned_bytes, ALLOCATE_STEP_BYTES_MAX)
-        if self.files.allocate(
-            handle, self.size_bytes, self.assigned_bytes - self.size_bytes + step
-        ):
-            self._allocated_bytes = self.assigned_bytes + step
-        else:
-            self._allocated_bytes = 1 << 62  # the file system has none: do not ask again
+        wanted = self.assigned_bytes - self.size_bytes + step
+        try:
+            known = self.files.allocate(handle, self.size_bytes, wanted)
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            # There may be room for what is written now: only that it does not fit is a failure.
+            self._allocated_bytes = self.assigned_bytes + ALLOCATE_FROM_BYTES
+            return
+        # Where the file system has none it is not asked again.
+        self._allocated_bytes = self.assigned_bytes + step if known else 1 << 62
 
     def preallocate(self, size_bytes: int) -> None:
         """`preallocate=true`: reserve the whole segment (its size stays what is written)."""
         if self.files.allocate(self.handle, 0, size_bytes):
             self._allocated_bytes = size_bytes
+
+    def give_back(self) -> None:
+        """Let go of what is reserved behind the end."""
+        self.files.truncate(self.handle, self.size_bytes)
+        self._allocated_bytes = 0
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -397,10 +411,10 @@ class Segment:
 
     def reopen(self, config: LogConfig) -> None:
         """Make a sealed segment the active one again (after a truncation)."""
-        self.is_sealed = False
         self._index_size_bytes = config.segment_index_bytes
         for table in (self.index, self.time_index):
             table.entries_max = self._index_size_bytes // table.entry_size
+        self.is_sealed = False  # only now: what fails before is done again
         self.is_full = self.index.is_full or self.time_index.is_full
 
     def truncate_to(self, offset: int, position: int) -> None:
@@ -583,11 +597,3 @@ class Segment:
         if self._max_timestamp is None:
             self._max_timestamp = index.last_timestamp
             self._offset_of_max_timestamp = index.last_offset
-
-
-class DamagedIndexError(KafkaError):
-    """A transaction index that has to be rebuilt from the log."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, f"{path} is damaged")
-        self.path = path

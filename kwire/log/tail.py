@@ -35,7 +35,7 @@ class Tail:
 
     def __init__(
         self,
-        failed: Callable[[OSError, list[Pending[None]]], None],
+        failed: Callable[[OSError, list[Pending[None]], int], None],
         written: Callable[[list[Pending[None]]], None],
         scheduler: Scheduler,
     ) -> None:
@@ -95,7 +95,7 @@ class Tail:
         try:
             segment.write(buffers)
         except OSError as error:
-            self._failed(error, waiting)
+            self._failed(error, waiting, sum(map(len, buffers)))
         else:
             self._written(waiting)
 

@@ -16,9 +16,18 @@ import struct
 from typing import NamedTuple
 
 from kwire.log.files import Files, UnfitFileError, unlink_quietly, write_fully
+from kwire.protocol.errors import ErrorCode, KafkaError
 
 ENTRY_SIZE = 34
 _ENTRY = struct.Struct(">hqqqq")
+
+
+class DamagedIndexError(KafkaError):
+    """A transaction index that has to be rebuilt from the log."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, f"{path} is damaged")
+        self.path = path
 
 
 class AbortedTransaction(NamedTuple):
@@ -70,11 +79,11 @@ class TransactionIndex:
 
     def replace(self, entries: list[AbortedTransaction]) -> None:
         """Set the content, in the file too; without entries there is no file."""
-        self.entries = entries
         if not entries:
             unlink_quietly(self._files, [self.path])
-            return
-        self._write(entries, 0)
+        else:
+            self._write(entries, 0)
+        self.entries = entries  # only now: what failed is tried again
 
     def _write(self, entries: list[AbortedTransaction], position: int) -> None:
         data = b"".join(_ENTRY.pack(0, *entry) for entry in entries)

@@ -48,6 +48,8 @@ _UPPER = frozenset(range(ord("A"), ord("Z") + 1))
 _LETTERS = _LOWER | _UPPER
 _DIGITS = frozenset(range(ord("0"), ord("9") + 1))
 _WORD = _LETTERS | _DIGITS | {ord("_")}
+# RE2/J folds \p{Ll} to those capitals only whose letter has a third form (ſ, the Kelvin sign).
+_LL_FOLDED = _LOWER | {ord("K"), ord("S")}
 _SPACE = frozenset(map(ord, "\t\n\f\r "))
 _GRAPH = frozenset(range(0x21, 0x7F))
 _PERL = {"d": _DIGITS, "s": _SPACE, "w": _WORD}
@@ -460,6 +462,8 @@ class _Parser:
         if name != "Any" and name not in _CATEGORIES and name not in _SCRIPTS:
             raise PatternError(BAD_CLASS)
         full = f"\\{'P' if is_negated else 'p'}{{{name}}}"
+        if name == "Ll" and "i" in self.flags:
+            return _Members(_ASCII - _LL_FOLDED if is_negated else _LL_FOLDED, full)
         return self.members(_unicode_members(name), full, negated=is_negated)
 
 

@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 LATEST, EARLIEST = -1, -2
 INTERRUPT_AFTER_MS = 5
+SHORT_MS = 100  # until a log that takes nothing for now is looked at again
 THROTTLED_MS = 100
 
 
@@ -112,13 +113,26 @@ class LeaderFetcher:
         log = partition.log
         if log.leader_epochs.latest < 0 and partition.state.high_watermark < log.log_end_offset:
             # Nothing tells where the leader's log parts from ours: only what is committed stays.
-            partition.truncate_to(partition.state.high_watermark)
+            try:
+                partition.truncate_to(partition.state.high_watermark)
+            except KafkaError as error:
+                logger.error("replica %s: %s", partition, error)
+                followed.state = FetchState.FAILED
+                if log.is_short:
+                    self._host.call_later(
+                        self._host.settings.backoff_ms, lambda: self._add_again(followed)
+                    )
         self.followed[partition.topic_id, partition.index] = followed
         if self._pending is None and not self._is_appending:
             self._wake_in(0)
         elif self._pending is not None and not self._is_interrupted:
             self._is_interrupted = True
             self._host.call_later(INTERRUPT_AFTER_MS, self._interrupt)
+
+    def _add_again(self, followed: _Followed) -> None:
+        partition = followed.partition
+        if self.followed.get((partition.topic_id, partition.index)) is followed:
+            self.add(partition, followed.leader_epoch)
 
     def remove(self, key: Key) -> None:
         """Fetch it no longer; what is on its way for it is dropped."""
@@ -175,8 +189,12 @@ class LeaderFetcher:
                 continue
             partition = followed.partition
             log = partition.log
-            if log is None or log.error is not None:
+            if log is None or (log.error is not None and not log.is_short):
                 followed.state = FetchState.FAILED
+                continue
+            if log.is_short:
+                due_ms = now_ms + min(SHORT_MS, self._host.settings.backoff_ms)
+                next_ms = due_ms if next_ms is None else min(next_ms, due_ms)
                 continue
             if log.next_offset != log.log_end_offset:
                 # What we appended while we led is still being written.
@@ -286,10 +304,15 @@ class LeaderFetcher:
                 self._append(followed, answer, written)
         except KafkaError as error:
             logger.error("replica %s of broker %d: %s", partition, self.leader_id, error)
-            if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
-                followed.state = FetchState.FAILED
-            else:
-                self._delay(followed)
+            self._failed(followed)
+
+    def _failed(self, followed: _Followed) -> None:
+        """Our log does not take it: not now, or not any more."""
+        log = followed.partition.log
+        if log is None or (log.error is not None and not log.is_short):
+            followed.state = FetchState.FAILED
+        else:
+            self._delay(followed)
 
     def _append(self, followed: _Followed, answer: Any, written: list[Pending[Any]]) -> None:
         partition = followed.partition
@@ -307,8 +330,9 @@ class LeaderFetcher:
         followed.lags = info.last_offset + 1 < answer.high_watermark
 
         def done(pending: Pending[Any]) -> None:
-            if pending.error() is not None or partition.log is None:
-                followed.state = FetchState.FAILED
+            error = pending.error()
+            if error is not None or partition.log is None:
+                self._failed(followed)
             elif partition.is_leader:
                 partition.taken_over()
             elif self.followed.get((partition.topic_id, partition.index)) is followed:
@@ -365,8 +389,7 @@ class LeaderFetcher:
                 self._resolved(followed, delayed=True)
             elif end < log.log_end_offset:
                 logger.warning("%s ends at %d, its leader at %d", followed.partition, asked[0], end)
-                followed.partition.truncate_to(end)
-                self._resolved(followed)
+                self._change(followed, lambda: followed.partition.truncate_to(end))
             else:
                 self._leader_offset(followed, EARLIEST, start_known)
 
@@ -376,10 +399,22 @@ class LeaderFetcher:
                 self._resolved(followed, delayed=True)
                 return
             if start > log.log_end_offset:
-                followed.partition.start_anew_at(start)
-            self._resolved(followed)
+                self._change(followed, lambda: followed.partition.start_anew_at(start))
+            else:
+                self._resolved(followed)
 
         self._leader_offset(followed, LATEST, end_known)
+
+    def _change(self, followed: _Followed, change: Callable[[], None]) -> None:
+        """Cut our log as what was found out says; later again where it does not let itself."""
+        try:
+            change()
+        except KafkaError as error:
+            logger.error("replica %s: %s", followed.partition, error)
+            self._resolved(followed, delayed=True)
+            self._failed(followed)
+        else:
+            self._resolved(followed)
 
     def _resolved(self, followed: _Followed, *, delayed: bool = False) -> None:
         followed.state = FetchState.FETCHING

@@ -11,8 +11,11 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
+from kwire.log.files import passes
 from kwire.log.log_config import LogConfig
 from kwire.log.placement import assigned
+from kwire.log.shortages import error_text
+from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.partition import Partition
 from kwire.replica.state import (
@@ -174,11 +177,36 @@ class ReplicaManager:
                     directory=assigned(self._log_manager.directories, directory_id),
                 )
         except (KafkaError, OSError) as error:
-            logger.error("no log for %s-%d: %s", partition.topic, partition.index, error)
+            shortages = self._log_manager.shortages
+            if (partition.topic, partition.index) not in shortages.refused:
+                logger.error("no log for %s-%d: %s", partition.topic, partition.index, error)
+            if passes(error):
+                shortages.add(
+                    (partition.topic, partition.index),
+                    error_text(error),
+                    lambda: self._open_again(partition, directory_id),
+                )
             return
         partition.log = log
         partition.state.high_watermark = log.high_watermark
         partition.state.min_isr = int(log.config.min_insync_replicas)
+
+    def _open_again(self, partition: Partition, directory_id: bytes) -> Pending[None]:
+        """A shortage kept a new replica from having a log: try again, and take up its role."""
+        if self.by_id.get((partition.topic_id, partition.index)) is not partition:
+            return Pending.completed(None)
+        if partition.log is None:
+            self._open_log(partition, directory_id)
+        if partition.log is None:
+            return Pending.failed(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+        state = partition.state
+        effect: Effect | None = None
+        if partition.is_leader:
+            effect = BecomeLeader(state.leader_epoch)
+        elif state.leader_id >= 0:
+            effect = BecomeFollower(state.leader_id, state.leader_epoch)
+        self._perform(partition, [] if effect is None else [effect], False)
+        return Pending.completed(None)
 
     def _settle(self, partition: Partition) -> None:
         """What is still being written belongs to the epoch that ends."""
@@ -232,6 +260,7 @@ class ReplicaManager:
         if was_leader:
             self._tell(partition, None)
         log, partition.log = partition.log, None
+        self._log_manager.shortages.remove((partition.topic, partition.index))
         partition.drop_waiters(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if log is not None:
             self._log_manager.delete(partition.topic, index)

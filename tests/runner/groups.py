@@ -459,10 +459,8 @@ GATE: tuple[Group, ...] = (
     Group("chaos", pytest_group("tests/chaos"), 400, modules=("confluent_kafka",), real=True),
     Group(
         "differential",
-        pytest_group(
-            "tests/differential", extra=("--ignore=tests/differential/test_coordinator_live.py",)
-        ),
-        1500,
+        pytest_group("tests/differential"),
+        1800,
         tools=("java", "mvn"),
         real=True,
     ),

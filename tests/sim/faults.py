@@ -28,6 +28,7 @@ KINDS = (
     "slow network",
     "slow disk",
     "full disk",
+    "shortage",
     "clock jump",
     "frozen process",
     "stop in order",
@@ -106,6 +107,7 @@ class Faults:
             "slow network": self._slow_network,
             "slow disk": self._slow_disk,
             "full disk": self._full_disk,
+            "shortage": lambda: scenarios.shortage(self),
             "clock jump": self._clock_jump,
             "frozen process": lambda: self.frozen(self.node()),
             "election storm": lambda: scenarios.election_storm(self),
@@ -159,6 +161,7 @@ class Faults:
                 host.thaw()
             host.disk_delay_s = 0.0
             host.disk.capacity_bytes = None
+            host.disk.fault = None
 
     # -- helpers
 

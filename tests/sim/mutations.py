@@ -348,6 +348,21 @@ def cleaner_drops_whole_batches(replace: Any) -> None:
     replace(CleaningJob, "_kept", kept)
 
 
+def shortages_do_not_heal(replace: Any) -> None:
+    """A log that was short of something takes no more appends, also when there is room again."""
+    from kwire.log.log_base import LogBase
+    from kwire.pending import Pending
+
+    replace(LogBase, "mend", lambda self: Pending.failed(OSError("still short")))
+
+
+def refused_batches_are_not_taken_back(replace: Any) -> None:
+    """The sequences of batches that a shortage kept from the file count all the same."""
+    from kwire.log.producers import Producers
+
+    replace(Producers, "take_back", lambda self, end_offset: None)
+
+
 def closed_connection_is_death(replace: Any) -> None:
     """A process whose connection has closed counts as gone, without a refused dial."""
     from kwire.network import refusal
@@ -402,6 +417,8 @@ MUTATIONS: dict[str, Mutation] = {
         duplicates_not_known,
         old_leader_not_fenced,
         cleaner_drops_whole_batches,
+        shortages_do_not_heal,
+        refused_batches_are_not_taken_back,
         closed_connection_is_death,
         unanswered_dial_is_death,
     )
@@ -436,6 +453,8 @@ SEEDS: dict[str, int] = {
     "offsets_lost_at_move": 1,
     "partition_given_before_its_release": 4,
     "cleaner_drops_whole_batches": 4,
+    "shortages_do_not_heal": 1,
+    "refused_batches_are_not_taken_back": 1,
     "closed_connection_is_death": 1,
     "unanswered_dial_is_death": 8,
 }
@@ -454,6 +473,8 @@ AIMED: dict[str, Plan] = {
     "unclean_restart_stays_in_sync": Plan(("brokers cut off", "power loss"), groups=()),
     "marker_lost": Plan(("resets",), pause_s=(0.1, 0.5), groups=()),
     "truncation_skipped": Plan(("tail that nobody has",), groups=()),
+    "shortages_do_not_heal": Plan(("shortage",), groups=()),
+    "refused_batches_are_not_taken_back": Plan(("shortage",), pause_s=(0.3, 2.0), groups=()),
     "unanswered_dial_is_death": Plan(("resets", "partition", "isolation"), groups=()),
 }
 """Of those that need a rare row of events: the faults that bring it about, or make it step by step

@@ -7,13 +7,17 @@ ever, and each heals what it has broken.
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from typing import TYPE_CHECKING, Any
 
+from kwire.broker.refusals import refusals
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.testing.simulation.network import NetworkConditions
 from tests.sim.client import Retry, RoutingClient
 from tests.sim.cluster import BROKER_PORT, CLUSTER_ID, CONTROLLER_PORT, IDS, directory_id
+from tests.sim.model import Violation
 
 if TYPE_CHECKING:
     from tests.sim.faults import Faults
@@ -21,7 +25,51 @@ if TYPE_CHECKING:
 LOOK_S = 0.01
 USUAL_LATENCY_MAX_S = NetworkConditions().latency_max_s
 QUORUM_CHANGE_LIMIT_S = 8.0
+SHORT_CALLS = {
+    errno.ENOSPC: ("pwritev", "allocate", "make_directory"),
+    errno.EDQUOT: ("pwritev", "allocate"),
+    errno.EMFILE: ("open", "read_file", "sync_directory"),
+    errno.ENOMEM: ("pwritev", "open", "truncate", "make_directory"),
+}
+"""The calls that fail for want of each; a sync that is under way is none of them."""
+SHORT = tuple(SHORT_CALLS)
+PASSED_TICKS = 80  # of 0.1 s, after which a shortage is over for whoever was in it
 DONE = (ErrorCode.NONE, ErrorCode.DUPLICATE_VOTER, ErrorCode.VOTER_NOT_FOUND)
+
+
+async def shortage(faults: Faults) -> None:
+    """Space, descriptors or memory are used up on one node for a while that nobody gives it up for.
+
+    The node goes on living, and soon afterwards there is nothing that it refuses.
+    """
+    cluster, node_id = faults.cluster, faults.node()
+    life, host = cluster.lives[node_id], cluster.hosts[node_id]
+    if not cluster.is_up(node_id) or node_id in cluster.stopping or host.disk.fault is not None:
+        return
+    below, number = faults.below, SHORT[faults.below(len(SHORT))]
+    one_in = (1, 1, 3, 20)[below(4)]
+
+    def fault(operation: str, path: str) -> OSError | None:
+        if operation not in SHORT_CALLS[number] or below(one_in):
+            return None
+        return OSError(number, os.strerror(number), path)
+
+    host.disk.fault = fault
+    await asyncio.sleep(faults.uniform(0.2, 5.0))
+    host.disk.fault = None
+    for _ in range(PASSED_TICKS):
+        await asyncio.sleep(0.1)
+        while host.up and host.loop.held is not None and cluster.lives[node_id] == life:
+            await asyncio.sleep(0.1)
+        node = cluster.nodes.get(node_id)
+        if node is None or cluster.lives[node_id] != life or node_id in cluster.stopping:
+            return
+        if host.disk.capacity_bytes is not None or host.disk.fault is not None:
+            return  # another one has begun
+        refused = refusals(node.log_manager, node.metadata.waits_for)
+        if not refused:
+            return
+    raise Violation(f"n{node_id} still refuses what it was short for: {refused}")
 
 
 async def election_storm(faults: Faults) -> None:

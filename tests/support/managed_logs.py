@@ -34,6 +34,7 @@ class Node:
             files=self.disk,
             scheduler=self.scheduler,
             settings=ManagerSettings(file_delete_delay_ms=1000),
+            now_ms=lambda: self.scheduler.now_ms,
             config_of=lambda topic: self.configs.get(topic, LogConfig()),
             on_directory_failure=lambda directory: self.failed.append(directory.path),
         )

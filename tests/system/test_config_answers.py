@@ -10,13 +10,13 @@ from __future__ import annotations
 import gzip
 import json
 import pathlib
-import socket
 from typing import Any
 
 import pytest
 
 from tests.support.broker import BrokerProcess
 from tests.support.config_scenario import comparable, peer_properties, play
+from tests.support.kafka import free_ports
 
 DATA = pathlib.Path(__file__).resolve().parents[1] / "golden" / "data"
 RECORDED: dict[str, Any] = json.loads(
@@ -24,15 +24,9 @@ RECORDED: dict[str, Any] = json.loads(
 )
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    port = free_port()
+    port = free_ports()
     broker = BrokerProcess(
         data_dir=tmp_path_factory.mktemp("configs"),
         port=port,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import socket
 from typing import Any
 
 import pytest
@@ -16,21 +15,16 @@ import pytest
 from tests.support.broker import BrokerProcess
 from tests.support.config_scenario import peer_properties
 from tests.support.dynamic_provider_scenario import RECORDED, STATIC, play, write_values
+from tests.support.kafka import free_ports
 
 ANSWERS: dict[str, Any] = json.loads(gzip.decompress(RECORDED.read_bytes()))
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     directory = tmp_path_factory.mktemp("providers").resolve()
     write_values(directory)
-    port = free_port()
+    port = free_ports()
     static = {name: text.replace("@", str(directory)) for name, text in STATIC.items()}
     properties = peer_properties(port, static) | {"log.dirs": str(directory / "data")}
     broker = BrokerProcess(port=port, properties=properties, pass_listen=False)

@@ -3,6 +3,9 @@
 A null topic list asks for all partitions. Total and usable bytes of the volume come with version 4
 (KIP-827), with version 5 whether the directory gets no new replicas (KIP-1066).
 Source: KIP-113, KIP-827, KIP-1066; measured on Apache Kafka 4.4.
+
+While partitions refuse appends for a shortage the answer has a tagged field that Kafka's does not
+have, and that other clients pass over: `REFUSALS_TAG`, lines of text `partition<TAB>reason`.
 """
 
 from __future__ import annotations
@@ -12,10 +15,14 @@ from typing import Any
 
 from kwire.broker.context import RequestContext
 from kwire.broker.operations import CLUSTER, CLUSTER_NAME, DESCRIBE
+from kwire.broker.refusals import refusals
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 
 VERSIONS = (1, 5)
+VERSION_WITH_TAGS = 2
+REFUSALS_TAG = 10_000
+REFUSALS_MAX = 1000
 
 
 def handle(context: RequestContext, request: Any) -> Any:
@@ -31,6 +38,10 @@ def handle(context: RequestContext, request: Any) -> Any:
             (topic.topic, index): None for topic in request.topics for index in topic.partitions
         }
     manager = context.node.log_manager
+    refused = refusals(manager, context.node.metadata.waits_for)
+    if refused and context.api_version >= VERSION_WITH_TAGS:
+        lines = [f"{partition}\t{reason}" for partition, reason in refused[:REFUSALS_MAX]]
+        response.unknown_tags = [(REFUSALS_TAG, "\n".join(lines).encode())]
     for directory in manager.directories:
         result = m.DescribeLogDirsResponse.DescribeLogDirsResult(log_dir=directory.path, topics=[])
         response.results.append(result)

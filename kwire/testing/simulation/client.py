@@ -52,6 +52,11 @@ class SimulatedClient:
         parts = frame.encode_request(key, version, self._correlation_id, "simulated", request)
         return b"".join(parts)
 
+    @property
+    def socket(self) -> Any:
+        """The socket, on a loop that has any."""
+        return self._writer.get_extra_info("socket")
+
     def send(self, data: bytes) -> None:
         """Send bytes and wait for nothing."""
         self._writer.write(data)

@@ -172,9 +172,12 @@ class SimulatedDisk:
         inode.truncate(size_bytes)
 
     def allocate(self, handle: int, position: int, size_bytes: int) -> bool:
-        path, _ = self._of(handle)
+        path, inode = self._of(handle)
         self._check("allocate", path)
-        return True
+        grown = position + size_bytes - len(inode.data)
+        if self.capacity_bytes is not None and grown > self.capacity_bytes - self.used_bytes():
+            raise OSError(errno.ENOSPC, "no space left on device", path)
+        return True  # nothing is reserved: who asks for it gives it back, or writes there
 
     def size(self, handle: int) -> int:
         return len(self._of(handle)[1].data)

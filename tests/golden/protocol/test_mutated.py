@@ -31,6 +31,5 @@ def test_kafka_and_kwire_accept_the_same(group: int) -> None:
 
 
 def test_the_mutations_are_worth_something() -> None:
-    accepted = sum(row["accepted"] for row in rows("mutated"))
-    assert len(rows("mutated")) > 3500
-    assert 1000 < accepted < 2500
+    accepted = sum(row["accepted"] for row in rows("mutated")) / len(rows("mutated"))
+    assert 0.1 < accepted < 0.9, "what Kafka takes and what it refuses are both among them"

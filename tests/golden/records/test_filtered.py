@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kwire.protocol.records.header import HEADER_SIZE
 from tests.support.kernels import record_packages
 from tests.support.vectors import rows
 
@@ -55,7 +56,8 @@ def test_kwire_leaves_what_kafka_leaves(records: Any) -> None:
 
 def test_the_vectors_are_worth_something() -> None:
     everything = rows("filtered")
-    assert len(everything) >= 500
-    assert sum(row["left"] == row["hex"] for row in everything) > 50
-    assert sum(row["left"] == "" for row in everything) > 10
-    assert sum(len(row["left"]) == 122 for row in everything) > 10
+    assert any(row["left"] == row["hex"] for row in everything), "nothing goes"
+    assert any(row["left"] == "" for row in everything), "the batch goes"
+    assert any(len(row["left"]) == 2 * HEADER_SIZE for row in everything), "its header stays"
+    some = [2 * HEADER_SIZE < len(row["left"]) < len(row["hex"]) for row in everything]
+    assert any(some), "records go"

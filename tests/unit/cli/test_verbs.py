@@ -24,6 +24,8 @@ def test_the_verb_that_was_meant(verb: str, meant: str | None) -> None:
     [
         (["topc", "list"], "did you mean kwire topic?"),
         (["topic", "remove", "x"], "did you mean kwire topic delete?"),
+        (["topic", "--list"], "did you mean kwire topic list?"),
+        (["group", "--describe", "--group", "g"], "did you mean kwire group describe?"),
         (["group", "reset"], "did you mean kwire group reset-offsets?"),
         (["group", "frobnicate"], "kwire group --help lists them"),
         (["consume", "t", "--cuont", "3"], "did you mean --count"),
@@ -77,3 +79,20 @@ def test_a_fault_of_our_own_is_one_line(
     monkeypatch.setenv("KWIRE_TRACEBACK", "1")
     with pytest.raises(KeyError):
         main(["api"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        (["consume"], ["--bootstrap-server", "--max-messages", "--formatter-property"]),
+        (["produce"], ["--compression-codec", "--reader-property", "--key-separator"]),
+        (["topic", "create"], ["--replication-factor", "--bootstrap-server"]),
+    ],
+)
+def test_the_help_shows_options_whole(
+    arguments: list[str], options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In boxes of 80 columns their names were cut off."""
+    assert main([*arguments, "--help"]) == 0
+    told = capsys.readouterr().out
+    assert [option for option in options if option not in told] == []

@@ -6,6 +6,8 @@ import pytest
 
 from kwire.config import BrokerConfig, ConfigError
 from kwire.config.definitions import BROKER, KWIRE
+from kwire.config.describe import STATIC_BROKER_CONFIG, Synonym, describe_broker
+from kwire.config.dynamic import DynamicConfig
 from kwire.config.names import edit_distance, near_misses
 
 KNOWN = [*BROKER, *KWIRE]
@@ -78,9 +80,12 @@ def test_unknown_names_of_a_file_are_one_warning() -> None:
 
 
 def test_an_unknown_value_is_not_told() -> None:
-    """Kafka describes it as sensitive: it may be an application's password."""
+    """It may be an application's password; described as Kafka 4.4 does (measured)."""
     config = BrokerConfig.load(environment={"KAFKA_ORDERS_SECRET": "hunter2"})
     assert "hunter2" not in str(config.warnings)
+    (entry,) = describe_broker(DynamicConfig(config, {}), ["orders.secret"])
+    assert (entry.value, entry.sensitive) == (None, True)
+    assert entry.synonyms == [Synonym("orders.secret", None, STATIC_BROKER_CONFIG)]
 
 
 def test_a_misspelt_name_is_an_error_wherever_it_stands() -> None:

@@ -49,6 +49,26 @@ def test_tally() -> None:
     assert (tally.won, tally.lost) == (True, False)
 
 
+# ---- votes
+
+
+@pytest.mark.parametrize(
+    ("candidate", "voter", "is_up_to_date"),
+    [
+        ((5, 2), (5, 2), True),
+        ((6, 2), (5, 2), True),
+        ((4, 2), (5, 2), False),
+        ((4, 3), (9, 2), True),  # shorter, and of a newer epoch
+        ((9, 2), (4, 3), False),  # longer, and of an older one: what the voter has is committed
+        ((4, 2), (5, 1), True),
+    ],
+)
+def test_a_newer_epoch_is_more_complete_than_a_longer_log(
+    candidate: tuple[int, int], voter: tuple[int, int], is_up_to_date: bool
+) -> None:
+    assert OffsetAndEpoch(*candidate).is_up_to_date(OffsetAndEpoch(*voter)) is is_up_to_date
+
+
 # ---- the leader
 
 

@@ -143,10 +143,8 @@ def test_a_checkpoint_for_which_there_is_no_space(
     node.manager.checkpoint_high_watermarks()
     told = node.manager.checkpoint_log_starts()
     node.scheduler.turn()
-    assert node.failed == (["/data"] if others else [])
+    assert not node.failed, "also where others could take over: nothing is lost"
     assert isinstance(told.error(), OSError), "DeleteRecords was not made durable"
-    if others:
-        return
     assert "tried again later" in caplog.text
     log: Any = node.manager.get("topic", 0)
     assert len(read_all(log)) == log.log_end_offset > 0

@@ -109,6 +109,16 @@ def test_a_refused_isr_changes_nothing() -> None:
     assert state.isr == (1, 2)
 
 
+def test_who_may_not_be_in_sync_is_not_added_however_far_it_is() -> None:
+    """Fenced, on its way out, or a broker epoch that is not its newest (KIP-903)."""
+    state = leader(isr=(1, 2))
+    state.is_eligible = lambda replica_id, replica_epoch: False
+    assert not [e for e in state.step(fetched(3, 10), 1) if isinstance(e, AlterIsr)]
+    assert state.pending_isr is None
+    state.is_eligible = lambda replica_id, replica_epoch: replica_epoch == 1
+    assert AlterIsr((1, 2, 3), 0, 0) in state.step(fetched(3, 10), 2)
+
+
 def test_a_follower_about_to_join_holds_the_high_watermark_back() -> None:
     state = leader(isr=(1, 2))
     state.step(LogEndMoved(10), 0)

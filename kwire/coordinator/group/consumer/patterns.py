@@ -21,8 +21,9 @@ from kwire.coordinator.group.consumer.subscriptions import (
 from kwire.coordinator.seam import CoordinatorRecord, Moment, Result
 from kwire.protocol.regex import compile_pattern
 
-#: Names that a slice looks at.
+#: Names that a slice looks at, and fewer where a pattern is large: positions times names.
 SLICE_NAMES = 1000
+SLICE_COST = 20_000
 PATTERNS_KEPT_MAX = 256
 
 TopicNames = tuple[str, ...]
@@ -53,12 +54,13 @@ class Matching:
         for pattern in patterns:
             matches = compile_pattern(pattern)
             found: list[str] = []
-            for start in range(0, len(names), SLICE_NAMES):
-                here = [name for name in names[start : start + SLICE_NAMES] if matches(name)]
+            count = max(1, min(SLICE_NAMES, SLICE_COST // matches.size))
+            for start in range(0, len(names), count):
+                here = [name for name in names[start : start + count] if matches(name)]
                 for name in here:
                     topic_hash(name, topics)  # is remembered, and wanted in one go at the end
                 found += here
-                if start + SLICE_NAMES < len(names):
+                if start + count < len(names):
                     yield True
             self.found[pattern] = tuple(sorted(found))
             if len(self._matched) < PATTERNS_KEPT_MAX:

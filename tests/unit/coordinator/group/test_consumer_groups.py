@@ -281,6 +281,18 @@ class ManyTopics:
         return 1
 
 
+def test_a_large_pattern_looks_at_few_names_at_a_time() -> None:
+    """A thousand names of 249 characters and `(.?){1000}` kept the loop for half a minute."""
+    topics = ManyTopics(101)
+    for pattern, slices in (("topic-.*", 1), ("(.?){1000}", 17), ("((.?){80}){80}", 100)):
+        matching = patterns.Matching({pattern: None}, topics, 1, {})
+        steps = 1
+        while matching.step():
+            steps += 1
+        assert steps == slices, pattern
+        assert len(matching.found[pattern]) == 100
+
+
 def test_a_pattern_goes_through_many_topics_in_slices_and_once_for_all_groups() -> None:
     topics = ManyTopics(2501)
     world = GroupWorld(topics=topics)
