@@ -140,8 +140,8 @@ class Shortages:
     def _due(self) -> None:
         self._timer = None
         self._again_ms = min(2 * self._again_ms, AGAIN_MS_MAX)
-        self._round()
         self._arm()
+        self._round()
 
     def _round(self) -> None:
         """Try again those that wait; who fails goes behind the others."""

@@ -308,6 +308,27 @@ def test_the_log_stays_closed_until_it_is_cut_back() -> None:
     assert len(read_all(world.log)) == 3
 
 
+def test_a_log_begun_anew_while_its_cut_is_synced_is_durable_up_to_its_end() -> None:
+    world = World()
+    world.append(5)
+    world.scheduler.turn()
+    world.disk.capacity_bytes = world.disk.used_bytes() + 50
+    world.append(2)
+    world.scheduler.turn()
+    world.disk.capacity_bytes = None
+    world.scheduler.holds_jobs = True
+    mended = world.log.mend()
+    world.scheduler.turn()
+    assert not mended.done
+    world.log.truncate_fully_and_start_at(2)
+    world.scheduler.run_jobs()
+    assert mended.done
+    assert world.log.recovery_point == world.log.log_end_offset == 2
+    world.append()
+    world.scheduler.turn()
+    assert world.log.log_end_offset == 3
+
+
 @pytest.mark.parametrize("second", ["truncate", "fdatasync"])
 def test_a_cut_that_fails_for_another_reason_closes_the_log_for_good(second: str) -> None:
     world = World()
