@@ -5,9 +5,10 @@
 Mutants (`operators.py`) are drawn from every place of `PACKAGES`. Each is tried in a process of its
 own (`trial.py`): first the quick tests that run its lines, then, if none fails, the histories
 that do. A mutant that ends neither within `LIMIT_FACTOR` times what the code as it is needs is
-found by its time-out. A mutant that was not tried, because nothing runs its lines or because it
-could not be put in, survives. The end is a table by file and the survivors, one a line. No file of
-the working tree is touched.
+found by its time-out. A mutant of a module's own level, or of a function that is gone by then, has
+to be there before its module is loaded: each of those gets a process in which nothing is. A mutant
+that was not tried, because nothing runs its lines or because it could not be put in, survives.
+The end is a table by file and the survivors, one a line. No file of the working tree is touched.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from tests.mutation.trial import (
     TESTS_S,
     Covered,
     Line,
+    NotPutInError,
     Prepared,
     cover,
     limit,
@@ -47,6 +49,7 @@ PACKAGES = ("kwire/kraft/raft", "kwire/replica", "kwire/coordinator/transaction"
 COUNT = 300
 LIMIT_FACTOR = 4
 LIMIT_S = 8.0
+LOADING_S = 60.0
 WALL_FACTOR = 12
 """A time limit is of the process's own CPU; by the clock it may take so many times as long."""
 
@@ -146,15 +149,18 @@ def attempt(
     mutant: Mutant, covered: Covered, prepared: Prepared | None, outcome: str
 ) -> tuple[str, str]:
     """(outcome, by what), where `outcome` is by what it is tried, or survived. Without `prepared`
-    the mutant is made when its module is imported."""
+    the mutant is made when its module is imported. Raises NotPutInError when `prepared`
+    cannot take it in."""
     runs = covered.tests if outcome == UNIT else covered.histories
     names = touching(runs, mutant)
     if outcome == UNIT:
         names = within(runs, names, TESTS_S)
     while names:
         kind, what = _tried(mutant, prepared, outcome, names, runs)
-        if kind == "error" and prepared is not None and what.startswith("ValueError"):
-            return attempt(mutant, covered, None, outcome)
+        if kind == "error" and what.startswith("NotPutInError") and prepared is not None:
+            raise NotPutInError(what)
+        if kind == "error" and what.startswith("NotPutInError"):
+            return SURVIVED, what
         if kind == "error":
             return outcome, f"cannot be loaded: {what}"
         if kind == TIMEOUT:
@@ -162,7 +168,7 @@ def attempt(
         if kind == "passed":
             break
         name, told = what
-        if prepared is None or _passes(prepared, outcome, name, runs):
+        if _passes(prepared, outcome, name, runs):
             return outcome, f"{name}: {told}"
         names = names[names.index(name) + 1 :]  # it fails without the mutant, too
     ran = touching(covered.tests, mutant), touching(covered.histories, mutant)
@@ -176,7 +182,7 @@ def _tried(
     names: list[str],
     runs: dict[str, tuple[float, set[Line]]],
 ) -> tuple[str, Any]:
-    seconds = sum(runs[name][0] for name in names) * LIMIT_FACTOR + LIMIT_S
+    seconds = _cpu_s(prepared, names, runs)
 
     def work() -> tuple[str, Any]:
         limit(seconds)
@@ -186,12 +192,25 @@ def _tried(
 
 
 def _passes(
-    prepared: Prepared, outcome: str, name: str, runs: dict[str, tuple[float, set[Line]]]
+    prepared: Prepared | None, outcome: str, name: str, runs: dict[str, tuple[float, set[Line]]]
 ) -> bool:
     """Whether the code as it is passes, on the machine as busy as it is now."""
-    run = prepared.run_test if outcome == UNIT else prepared.run_history
-    wall_s = (runs[name][0] * LIMIT_FACTOR + LIMIT_S) * WALL_FACTOR
-    return Child(lambda: ("ended", run(name)), wall_s).result() == ("ended", None)
+
+    def run() -> tuple[str, str | None]:
+        there = prepared or Prepared()
+        return "ended", there.run_test(name) if outcome == UNIT else there.run_history(name)
+
+    wall_s = (_cpu_s(prepared, [name], runs)) * WALL_FACTOR
+    return Child(run, wall_s).result() == ("ended", None)
+
+
+def _cpu_s(
+    prepared: Prepared | None, names: list[str], runs: dict[str, tuple[float, set[Line]]]
+) -> float:
+    """How much CPU it may take to run them, and to load everything where that is still to be
+    done."""
+    loading_s = LOADING_S if prepared is None else 0.0
+    return sum(runs[name][0] for name in names) * LIMIT_FACTOR + LIMIT_S + loading_s
 
 
 def _trial(
@@ -213,14 +232,24 @@ def _trial(
     return "passed", ""
 
 
-def _work_off(queue: int, mutants: list[Mutant], covered: Covered, outcome: str, file: str) -> None:
-    """Take mutants' numbers from the queue (a pipe); every outcome is a line of `file` at once."""
-    prepared = Prepared()
+def _work_off(
+    queue: int,
+    mutants: list[Mutant],
+    covered: Covered,
+    outcome: str,
+    file: str,
+    prepared: Prepared | None,
+) -> None:
+    """Take mutants' numbers from the queue (a pipe); every outcome is a line of `file` at once.
+    What `prepared` cannot take in gets none."""
     while number := os.read(queue, NUMBER_BYTES):
         mutant = mutants[int.from_bytes(number, "big")]
         began = time.monotonic()
-        own = prepared if mutant.function is not None else None
-        result = [*attempt(mutant, covered, own, outcome), round(time.monotonic() - began, 1)]
+        try:
+            tried = attempt(mutant, covered, prepared, outcome)
+        except NotPutInError:
+            continue
+        result = [*tried, round(time.monotonic() - began, 1)]
         with open(file, "a") as lines:
             lines.write(json.dumps([mutant.name, *result]) + "\n")
 
@@ -256,7 +285,6 @@ def run(
     results: dict[str, list[Any]] = {}
     for outcome in (UNIT, SIMULATION):
         left = [m for m in mutants if results.get(m.name, [SURVIVED])[0] == SURVIVED]
-        left.sort(key=lambda mutant: mutant.function is None)  # everything is loaded for those
         file = Path(f"{directory}/{outcome}.jsonl")
         file.touch()
         report(f"{len(left)} are tried by {outcome}")
@@ -273,17 +301,39 @@ def _all_by(
     file: Path,
     report: Callable[[str], None],
 ) -> None:
-    """Try them all, but for those that `file` has already."""
+    """Try them all, but for those that `file` has already: first what can be put into functions
+    that are loaded, then what cannot."""
+    for is_loaded in (True, False):
+        seen = _lines(file)
+        chosen = [
+            mutant
+            for mutant in mutants
+            if mutant.name not in seen and (mutant.function is not None or not is_loaded)
+        ]
+        if chosen:
+            _round(outcome, chosen, covered, jobs, file, report, is_loaded)
+
+
+def _round(
+    outcome: str,
+    mutants: list[Mutant],
+    covered: Covered,
+    jobs: int,
+    file: Path,
+    report: Callable[[str], None],
+    is_loaded: bool,
+) -> None:
     seen = _lines(file)
     read, write = os.pipe()
-    for number, mutant in enumerate(mutants):
-        if mutant.name not in seen:
-            os.write(write, number.to_bytes(NUMBER_BYTES, "big"))
+    for number in range(len(mutants)):
+        os.write(write, number.to_bytes(NUMBER_BYTES, "big"))
     os.close(write)
-    children = [
-        Child(lambda: _work_off(read, mutants, covered, outcome, str(file)), 86_400.0)
-        for _ in range(jobs)
-    ]
+
+    def work() -> None:
+        prepared = Prepared() if is_loaded else None
+        _work_off(read, mutants, covered, outcome, str(file), prepared)
+
+    children = [Child(work, 86_400.0) for _ in range(jobs)]
     os.close(read)
     waiting = True
     while waiting:
@@ -292,7 +342,7 @@ def _all_by(
         for name, result in _lines(file).items():
             if name not in seen:
                 seen[name] = result
-                report(f"{len(seen)}/{len(mutants)} {name}: {result[0]} ({result[1]})")
+                report(f"{name}: {result[0]} ({result[1]})")
 
 
 def _lines(file: Path) -> dict[str, list[Any]]:

@@ -69,6 +69,10 @@ MEMORY_BYTES = 3 << 30
 Line = tuple[str, int]
 
 
+class NotPutInError(Exception):
+    """The mutant is not where it would be run; one line."""
+
+
 @dataclass
 class Covered:
     """Which lines of the mutated files each test and history runs, and how long it takes (s)."""
@@ -137,11 +141,11 @@ class Prepared:
         gc.freeze()  # a child that looks for garbage would copy all of it
 
     def put_in(self, mutant: Mutant) -> None:
-        """Replace the code of the live function; ValueError where it cannot be."""
+        """Replace the code of the live function; NotPutInError where it cannot be."""
         code = _code_of(mutated(mutant, (ROOT / mutant.path).read_text()), mutant)
         found = self._functions.get((code.co_filename, mutant.function, mutant.function_line))
         if not found:
-            raise ValueError(f"{mutant.function} is not loaded")
+            raise NotPutInError(f"{mutant.function} is not loaded")
         for function in found:
             function.__code__ = code
 
@@ -265,24 +269,27 @@ def _code_of(tree: ast.Module, mutant: Mutant) -> CodeType:
         if (code.co_qualname, code.co_firstlineno) == (mutant.function, mutant.function_line):
             return code
         waiting += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
-    raise ValueError(f"{mutant.function} is not in {mutant.path}")
+    raise NotPutInError(f"{mutant.function} is not in {mutant.path}")
 
 
 def put_in_first(mutant: Mutant) -> None:
-    """Let the module be the mutant when it is imported."""
-    sys.meta_path.insert(0, _Finder(mutant))
+    """Let the module be the mutant when it is imported; NotPutInError where it is already."""
+    finder = _Finder(mutant)
+    if finder.module in sys.modules:
+        raise NotPutInError(f"{finder.module} is loaded already")
+    sys.meta_path.insert(0, finder)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
     def __init__(self, mutant: Mutant) -> None:
         self._mutant = mutant
         parts = list(Path(mutant.path).with_suffix("").parts)
-        self._module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        self.module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
     def find_spec(
         self, name: str, path: Any = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if name != self._module:
+        if name != self.module:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         assert spec is not None

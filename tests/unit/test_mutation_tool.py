@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 
 from tests.mutation.operators import Mutant, mutants_of, mutated
-from tests.mutation.run import SURVIVED, drawn, survivor_lines, table
-from tests.mutation.trial import Covered, touching, within
+from tests.mutation.run import (
+    ROOT,
+    SURVIVED,
+    UNIT,
+    attempt,
+    drawn,
+    survivor_lines,
+    table,
+)
+from tests.mutation.trial import Covered, NotPutInError, touching, within
 
 SOURCE = '''
 """A docstring is no code."""
@@ -97,3 +111,43 @@ def test_one_that_was_not_run_survives() -> None:
     lines = survivor_lines(mutants, results)
     assert lines[0] == f"{mutants[2].name} [f; not run]"
     assert results.get(mutants[2].name, [SURVIVED])[0] == SURVIVED
+
+
+LOADS = """
+import sys
+from tests.mutation import run, trial
+path = "kwire/replica/isr_changes.py"
+source = (run.ROOT / path).read_text()
+found = [
+    mutant for mutant in run.mutants_of(path, source)
+    if mutant.function is None and (mutant.before, mutant.after) == ("50", "51")
+]
+assert len(found) == 1 and not [name for name in sys.modules if name.startswith("kwire")]
+trial.put_in_first(found[0])
+from kwire.replica.isr_changes import RETRY_MS
+assert RETRY_MS == 51, RETRY_MS
+try:
+    trial.put_in_first(found[0])
+except trial.NotPutInError as error:
+    print(error)
+"""
+
+
+def test_what_is_made_at_import_is_put_in_before_it() -> None:
+    """Once the module is loaded it would be tried without its change, and survive everything."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOADS], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert (done.stdout, done.stderr) == ("kwire.replica.isr_changes is loaded already\n", "")
+
+
+def test_what_cannot_be_put_in_is_left_for_a_process_of_its_own() -> None:
+    """It is neither found nor tried: the first round writes no line for it."""
+    covered = Covered(tests={"t": (0.1, {("kwire/replica/state.py", 5)})})
+    prepared: Any = SimpleNamespace(put_in=refuse, tests={"t": None}, run_test=lambda name: None)
+    with pytest.raises(NotPutInError, match="is not loaded"):
+        attempt(mutant(5), covered, prepared, UNIT)
+
+
+def refuse(mutant: Mutant) -> None:
+    raise NotPutInError(f"{mutant.function} is not loaded")
