@@ -433,3 +433,17 @@ def test_who_reaches_the_end_of_the_last_fetch_was_caught_up_then() -> None:
     assert replica.last_caught_up_ms == 200
     replica.fetched(40, 40, now_ms=400)
     assert replica.last_caught_up_ms == 400
+
+
+def test_a_static_voter_tells_a_leader_its_versions_once() -> None:
+    cluster = three(static=True)
+    told: list[int] = []
+    cluster.listeners.append(
+        lambda node, effect: (
+            told.append(node.id)
+            if isinstance(effect, fx.Send) and isinstance(effect.request, m.UpdateRaftVoterRequest)
+            else None
+        )
+    )
+    cluster.run(60_000)
+    assert sorted(told) == [i for i in (1, 2, 3) if i != cluster.leader().id]

@@ -113,3 +113,10 @@ def test_an_answer_that_comes_too_late_changes_nothing(world: World) -> None:
     world.assign(partition_epoch=9)
     world.answer(isr=[1, 2], partition_epoch=6)
     assert world.partition.state.isr == (1,)
+
+
+def test_nothing_more_is_asked_for_a_partition_that_is_gone(world: World) -> None:
+    world.asked[-1][1].fail(KafkaError(ErrorCode.NETWORK_EXCEPTION))
+    world.partition.state.leader_id = -1
+    world.turn()
+    assert len(world.asked) == 1

@@ -140,6 +140,14 @@ def test_the_table_allows_just_the_moves_that_it_names() -> None:
             assert may_follow(before, after) == ((before, after) in allowed), (before, after)
 
 
+def test_a_move_that_the_table_does_not_name_is_never_written() -> None:
+    driven = Driven()
+    driven.init()
+    current = driven.shard.transactions["t"]
+    with pytest.raises(AssertionError, match="may not become"):
+        driven.shard.change("t", current._replace(state=State.COMPLETE_COMMIT), None)
+
+
 def in_state(state: State, version: int = 2) -> tuple[Driven, int, int]:
     """A transactional id brought into `state`; with the producer id and epoch it has there."""
     driven = Driven(version)
