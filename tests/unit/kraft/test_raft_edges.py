@@ -12,8 +12,9 @@ from kwire.kraft.raft import RaftState
 from kwire.kraft.raft import effects as fx
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.election import ElectionState
-from kwire.kraft.raft.handlers import append, changes, epochs, fetch
+from kwire.kraft.raft.handlers import append, changes, epochs, fetch, snapshot, vote
 from kwire.kraft.raft.log_state import LogState
+from kwire.kraft.raft.roles.follower import Follower, SnapshotFetch
 from kwire.kraft.raft.roles.leader import Replica
 from kwire.kraft.raft.roles.resigned import Resigned
 from kwire.kraft.raft.roles.unattached import Unattached
@@ -24,7 +25,7 @@ from kwire.kraft.raft.types import (
     RaftInvariantError,
     ReplicaKey,
 )
-from kwire.kraft.raft.voters import VoterSet
+from kwire.kraft.raft.voters import VoterNode, VoterSet
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from tests.support.raft_cluster import (
@@ -447,3 +448,48 @@ def test_a_static_voter_tells_a_leader_its_versions_once() -> None:
     )
     cluster.run(60_000)
     assert sorted(told) == [i for i in (1, 2, 3) if i != cluster.leader().id]
+
+
+def test_an_answer_that_changes_nothing_puts_nobody_off() -> None:
+    """A handler says False only of an answer that is no use; the sender then waits a moment."""
+    cluster = led()
+    leader = raft_of(cluster.leader())
+    now_ms = cluster.now_ms
+    assert changes.handle_api_versions_response(leader, 9, None, m.ApiVersionsResponse(), now_ms)
+    raft = raft_of(next(node for node in cluster.running() if node.raft is not leader))
+    follower = raft.role
+    assert isinstance(follower, Follower)
+
+    def snapshot_answer(code: ErrorCode) -> bool:
+        shape = m.FetchSnapshotResponse
+        partition = shape.PartitionSnapshot(
+            error_code=int(code),
+            current_leader=shape.LeaderIdAndEpoch(
+                leader_id=leader.config.node_id, leader_epoch=raft.epoch
+            ),
+        )
+        response = shape(topics=[shape.TopicSnapshot(partitions=[partition])])
+        return snapshot.handle_response(raft, leader.config.node_id, None, response, now_ms)
+
+    assert snapshot_answer(ErrorCode.NONE), "it fetches no snapshot any more"
+    follower.fetching = SnapshotFetch(OffsetAndEpoch(100, 1))
+    assert snapshot_answer(ErrorCode.SNAPSHOT_NOT_FOUND)
+    assert follower.fetching is None, "the next fetch tells of the newest"
+    shape = m.VoteResponse
+    refused = shape.PartitionData(
+        error_code=int(ErrorCode.UNKNOWN_SERVER_ERROR), leader_id=-1, leader_epoch=raft.epoch
+    )
+    response = shape(topics=[shape.TopicData(topic_name=METADATA_TOPIC, partitions=[refused])])
+    assert not vote.handle_response(raft, 3, None, response, now_ms), "else it is asked without end"
+
+
+def test_a_new_voter_that_cannot_be_asked_yet_is_asked_when_it_can() -> None:
+    node = VoterNode(ReplicaKey(4, directory_of(4)), (endpoint_of(4),), 0, 1)
+    request: Any = SimpleNamespace()
+    leader: Any = SimpleNamespace(
+        pending_change=changes.PendingChange(request, m.AddRaftVoterResponse, node, until_ms=9000)
+    )
+    raft: Any = SimpleNamespace(node_of=lambda *_: node, send=lambda *_: (False, 120))
+    assert changes.poll(raft, leader, 100) == 120
+    raft.send = lambda *_: (False, 10_000)
+    assert changes.poll(raft, leader, 100) == 9000, "then it is given up"
