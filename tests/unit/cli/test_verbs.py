@@ -12,7 +12,13 @@ GROUP = ["list", "describe", "delete", "reset-offsets"]
 
 @pytest.mark.parametrize(
     ("verb", "meant"),
-    [("reset", "reset-offsets"), ("rm", "delete"), ("ls", "list"), ("descibe", "describe")]
+    [
+        ("reset", "reset-offsets"),
+        ("rset", "reset-offsets"),
+        ("rm", "delete"),
+        ("ls", "list"),
+        ("descibe", "describe"),
+    ]
     + [("Delete", "delete"), ("kafka-list.sh", "list"), ("frobnicate", None), ("", None)],
 )
 def test_the_verb_that_was_meant(verb: str, meant: str | None) -> None:
