@@ -36,6 +36,8 @@ Other commands: kwire --help
 
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
+DIGITS_MAX = 9
+"""Of a number on the command line of `serve`."""
 
 
 class UsageError(Exception):
@@ -117,9 +119,13 @@ def _next(name: str, rest: list[str]) -> str:
 
 
 def _count(name: str, text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or not int(text[:4]) > 0:
+    if not _is_number(text) or int(text) < 1:
         raise UsageError(f"{name} {text}: expected a number from 1 on")
-    return int(text[:4])
+    return int(text)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= DIGITS_MAX
 
 
 def _override(result: ServeArguments, text: str) -> None:
@@ -131,7 +137,7 @@ def _override(result: ServeArguments, text: str) -> None:
 
 def _feature(result: ServeArguments, text: str) -> None:
     name, _, level = text.partition("=")
-    if not name or not level.isascii() or not level.isdecimal():
+    if not name or not _is_number(level):
         raise UsageError(f"--feature {text}: expected NAME=LEVEL")
     result.features[name] = int(level)
 

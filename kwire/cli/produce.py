@@ -54,7 +54,13 @@ def produce(
         list[str] | None, typer.Option("--header", "-H", help="NAME=VALUE, for every record.")
     ] = None,
     timestamp: Annotated[
-        int | None, typer.Option("--timestamp", min=0, help="Milliseconds since 1970; else now.")
+        int | None,
+        typer.Option(
+            "--timestamp",
+            min=0,
+            max=record_format.TIMESTAMP_MAX,
+            help="Milliseconds since 1970; else now.",
+        ),
     ] = None,
     partition: Annotated[int | None, typer.Option("--partition", "-p", min=0)] = None,
     null: Annotated[

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kwire.cli.main import ServeArguments, UsageError
 from kwire.config.broker_config import BrokerConfig
+from kwire.config.checks import is_number
 from kwire.config.listeners import is_wildcard
 from kwire.config.provider_settings import has_providers
 
@@ -49,8 +50,7 @@ def split_address(option: str, text: str) -> tuple[str, int]:
     bracketed = host.startswith("[") and host.endswith("]")
     if (
         not colon
-        or not port_text.isascii()
-        or not port_text.isdecimal()
+        or not is_number(port_text)
         or int(port_text) > PORT_MAX
         or (":" in host and not bracketed)
     ):

@@ -86,7 +86,10 @@ def test_quiet_says_nothing_of_a_broker_that_is_not_there() -> None:
     assert (finished.returncode, finished.stdout, finished.stderr) == (1, "", "")
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:99999", "127.0.0.1:", ":9092", "127.0.0.1:x"])
+@pytest.mark.parametrize(
+    "address",
+    ["127.0.0.1:99999", "127.0.0.1:", ":9092", "127.0.0.1:x", f"127.0.0.1:{'0' * 5000}1"],
+)
 def test_what_is_no_address_is_named(address: str) -> None:
     assert Command(address).error("info") == f"kwire: {address}: expected HOST:PORT\n"
 

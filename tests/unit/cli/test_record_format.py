@@ -38,6 +38,7 @@ EMPTY = Consumed("t", 0, Record(0, 0, None, None, []))
         ("\\x41\\102\\t\\\\%k", b"AB\t\\key"),
         ("", b""),
         ("é %s", "é value".encode()),
+        ("\udcff%s", b"\xffvalue"),  # a byte of the command line that is no UTF-8
     ],
 )
 def test_a_format_string_as_kcats(layout: str, expected: bytes) -> None:
@@ -119,6 +120,7 @@ def test_json_comes_back_as_it_was(
         (b'{"value": 5, "key": true}', Outgoing(b"true", b"5")),
         (b'{"headers": {"a": "1", "b": null}}', Outgoing(headers=(("a", b"1"), ("b", None)))),
         (b'{"value": "\\ud800"}', Outgoing(None, b"\xed\xa0\x80")),
+        (b'{"headers": {"\\ud800": "1"}}', Outgoing(headers=((b"\xed\xa0\x80", b"1"),))),
         (b'{"key": {"base64": "/w=="}, "offset": 3, "topic": "x"}', Outgoing(b"\xff")),
     ],
 )
