@@ -93,10 +93,11 @@ class BrokerConfig(Mapping[str, Any]):
             del texts["node.id"], sources["node.id"]
         as_set: dict[str, str] = {}
         notes: list[str] = []
+        given: tuple[str, ...] = ()
         if has_providers(texts):
             from kwire.config.providers import resolve_settings
 
-            texts, as_set, notes = resolve_settings(texts)
+            texts, as_set, notes, given = resolve_settings(texts)
         config = cls(texts, sources, developer)
         config.as_set = as_set
         config.warnings += notes
@@ -111,7 +112,7 @@ class BrokerConfig(Mapping[str, Any]):
                 where = f" (from {variable})" if sources[name] is Source.ENVIRONMENT else ""
                 raise ConfigError(f"{error}{where}") from None
         config._warn_of_unknown({key: var for key, (_, var) in from_environment.items()})
-        config._check_together()
+        config._check_together(given)
         return config
 
     def with_texts(self, texts: dict[str, str]) -> BrokerConfig:
@@ -316,10 +317,18 @@ class BrokerConfig(Mapping[str, Any]):
         name = self["inter.broker.listener.name"]
         return str(name).upper() if name else str(self["security.inter.broker.protocol"])
 
-    def _check_together(self) -> None:
+    def _check_together(self, given: tuple[str, ...]) -> None:
+        """ConfigError without what config providers gave: it may be a secret."""
         from kwire.config.consistency import check_consistency
 
-        check_consistency(self)
+        try:
+            check_consistency(self)
+        except ConfigError as error:
+            if not given:
+                raise
+            from kwire.config.providers import without
+
+            raise ConfigError(without(str(error), given)) from None
 
 
 def definition_of(name: str) -> ConfigDefinition | None:

@@ -20,11 +20,14 @@ Kafka's allow-list is a pattern of Java's; here it is one of RE2's, as all that 
 from __future__ import annotations
 
 import os
+import re
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
+from kwire.config.definitions import BROKER
 from kwire.config.errors import ConfigError
+from kwire.config.listeners import PROTOCOLS
 from kwire.config.properties import MAX_FILE_BYTES, parse_properties
 from kwire.config.provider_settings import PREFIX, PROVIDERS, has_providers, is_provider_setting
 
@@ -35,6 +38,10 @@ DIRECTORY_CLASS = "org.apache.kafka.common.config.provider.DirectoryConfigProvid
 ENVIRONMENT_CLASS = "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
 SECRET_BYTES_MAX = 1 << 20
 """Of one file of a directory, and of one value with everything put in."""
+PORT_DIGITS = 5
+PART_LETTERS_MIN = 3
+"""Shorter ones would blot out the words of a line."""
+_SEPARATORS = re.compile(r"(?:[\s,;=@\[\]]|:(?://)?)+")
 
 
 class ProviderError(ConfigError):
@@ -230,6 +237,7 @@ class Providers:
     """The providers that `settings` list, by their names. ProviderError for one that cannot be."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
+        self.given: dict[str, None] = {}
         self._providers: dict[str, Provider] = {}
         for name in settings.get(PROVIDERS, "").split(","):
             self.add(name, settings)
@@ -260,6 +268,7 @@ class Providers:
             if value is None:
                 unknown.append(text[found.start : found.end])
                 continue
+            self.given[value] = None
             parts += (text[position : found.start], value)
             position = found.end
             size += len(value)
@@ -284,12 +293,13 @@ class Resolved(NamedTuple):
     """Settings with what providers know put in.
 
     `as_set` has the texts, as they were set, of those that are others now; `notes` are lines to
-    log: what was left as it is, and why.
+    log: what was left as it is, and why. `given` is what providers gave, for `without`.
     """
 
     texts: dict[str, str]
     as_set: dict[str, str]
     notes: list[str]
+    given: tuple[str, ...] = ()
 
 
 def resolve_settings(settings: Mapping[str, str]) -> Resolved:
@@ -314,7 +324,22 @@ def resolve_settings(settings: Mapping[str, str]) -> Resolved:
             as_set[name] = text
         if unknown:
             notes.append(f"{name} keeps {', '.join(unknown)}: no config provider knows a value")
-    return Resolved(texts, as_set, notes)
+    return Resolved(texts, as_set, notes, tuple(providers.given))
+
+
+def without(message: str, given: Iterable[str]) -> str:
+    """A line for people without what providers gave, nor the parts that settings are read in.
+
+    Ports, protocols and the words of settings' names stay: they are no secrets, and stand in such
+    lines anyway.
+    """
+    parts = {part for value in given for part in (value, *_SEPARATORS.split(value))}
+    known = {*map(str.lower, PROTOCOLS), *(word for name in BROKER for word in name.split("."))}
+    for part in sorted(parts, key=len, reverse=True):
+        is_port = part.isdecimal() and len(part) <= PORT_DIGITS
+        if len(part) >= PART_LETTERS_MIN and not is_port and part.lower() not in known:
+            message = re.sub(re.escape(part), "[hidden]", message, flags=re.IGNORECASE)
+    return message
 
 
 def _notes(settings: Mapping[str, str]) -> list[str]:
