@@ -44,7 +44,7 @@ WAITING_EFFECTS_MAX = 100_000
 AGAIN_MS, AGAIN_MS_MAX = 50, 1000
 
 
-# What a shortage may keep from the files, and that can be done again as if nothing had been.
+# What a shortage may stand in the way of, and that can be done again as if nothing had been.
 _RETRIED = (
     fx.AppendControl,
     fx.AppendBatch,
@@ -53,6 +53,7 @@ _RETRIED = (
     fx.StartAt,
     fx.DeleteBefore,
     fx.WriteSnapshot,
+    fx.LoadSnapshot,
 )
 
 
@@ -493,6 +494,9 @@ class RaftDriver:
                 )
         except FileNotFoundError:
             partition.error_code = int(ErrorCode.SNAPSHOT_NOT_FOUND)
+        except OSError as error:
+            logger.error("a snapshot cannot be read: %s", error)
+            partition.error_code = int(ErrorCode.KAFKA_STORAGE_ERROR)
         effect.reply_to.complete(effect.response)
 
     def _reply_upgraded(self, effect: fx.Upgraded) -> None:

@@ -50,7 +50,7 @@ class Syncs(Protocol):
 class _Round:
     """What is synced together, who waits for it, and the files to be closed after it."""
 
-    __slots__ = ("again_ms", "error", "is_over", "request", "retired", "waiting")
+    __slots__ = ("again_ms", "is_over", "request", "retired", "waiting")
 
     def __init__(self) -> None:
         self.again_ms = AGAIN_MS
@@ -58,7 +58,6 @@ class _Round:
         self.waiting: list[Pending[None]] = []
         self.retired: list[int] = []
         self.is_over = False
-        self.error: Exception | None = None
 
 
 class Flusher:
@@ -93,7 +92,8 @@ class Flusher:
             self._files.close(handle)
 
     def request(self, request: SyncRequest) -> Pending[None]:
-        """Sync these files; fails with the OSError of a sync of the same round or one before."""
+        """Sync these files; fails with the OSError of a sync of the same round or one before, or
+        of one behind it that was over first: the kernel tells an error of a file once."""
         pending: Pending[None] = Pending()
         self._next.waiting.append(pending)
         self._next.request.add(request)
@@ -152,10 +152,9 @@ class Flusher:
             delay_ms, round_.again_ms = round_.again_ms, min(2 * round_.again_ms, AGAIN_MS_MAX)
             self._scheduler.call_later(delay_ms, lambda: self._begin(round_))
             return
-        round_.is_over, round_.error = True, error
+        round_.is_over, self.error = True, self.error or error
         while self._rounds and self._rounds[0].is_over:
             first = self._rounds.pop(0)
-            self.error = self.error or first.error
             if not self._is_scheduled:
                 self._start()  # before those who waited begin to answer
             for pending in first.waiting:

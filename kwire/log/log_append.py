@@ -254,12 +254,19 @@ class AppendingLog(LogBase):
         return marker
 
     def _duplicate(self, known: BatchMetadata) -> AppendInfo:
+        """What the first of them got; it is written when that is, with the flush it waits for."""
+        if known.last_offset < self.log_end_offset:
+            written = DONE
+        elif known.last_offset < self._written_offset:
+            written = self._flush_to(self._written_offset)
+        else:
+            written = self._tail.pending()
         return AppendInfo(
             known.first_offset,
             known.last_offset,
             known.timestamp,  # of either type, as Kafka answers
             self.log_start_offset,
-            DONE if known.last_offset < self.log_end_offset else self._tail.pending(),
+            written,
             duplicate=True,
         )
 

@@ -119,7 +119,7 @@ def _sync(log: LogBase, damage: Damage) -> Pending[None]:
     """Make the cut durable: what was cut off must not come back among newer batches."""
     result: Pending[None] = Pending()
     damage.is_mending = True
-    end = log.written_offset
+    end, truncations = log.written_offset, log.truncations
 
     def synced(done: Pending[None]) -> None:
         damage.is_mending = False
@@ -130,7 +130,8 @@ def _sync(log: LogBase, damage: Damage) -> Pending[None]:
             return
         damage.is_unsynced = False
         if damage.error is not None and not log.is_closed:
-            log.recovery_point = max(log.recovery_point, end)
+            if truncations == log.truncations:
+                log.recovery_point = max(log.recovery_point, end)
             log.take_appends()
         result.complete(None)
 

@@ -187,8 +187,15 @@ class PartitionLog(AppendingLog):
     # -- shape --------------------------------------------------------------------------------
 
     def roll(self, base_offset: int | None = None) -> Segment:
-        """Begin a new segment at the log's end (or at `base_offset` behind it)."""
-        return maintenance.roll(self, base_offset)
+        """Begin a new segment at the log's end (or at `base_offset` behind it).
+
+        Raises OSError; as after an append that failed, the log then takes no more for now.
+        """
+        try:
+            return maintenance.roll(self, base_offset)
+        except OSError as error:
+            self._write_failed(error, [])
+            raise
 
     def delete_records_before(self, offset: int) -> int:
         """Move the log's start (DeleteRecords); returns it. OFFSET_OUT_OF_RANGE above the HW."""

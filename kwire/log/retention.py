@@ -88,18 +88,24 @@ def _delete(
         gone[-1].base_offset,
         reason,
     )
+    start = log.segments.next_base(len(gone) - 1)
+    assert start is not None, "there is one behind those that go"
+    log.move_start(start)  # first: those that cannot be renamed now go another time
     remove_segments(log, gone)
-    log.move_start(log.segments.first.base_offset)
     return len(gone)
 
 
 def remove_segments(log: PartitionLog, gone: list[Segment]) -> None:
-    """Take segments out of the log; their files go after the delay."""
-    for segment in gone:
-        log.segments.remove(segment)
-        segment.rename(DELETED_SUFFIX)
+    """Take segments out of the log; their files go after the delay. Raises OSError."""
+    removed: list[Segment] = []
+    try:
+        for segment in gone:
+            segment.rename(DELETED_SUFFIX)
+            log.segments.remove(segment)
+            removed.append(segment)
+    finally:
+        remove_later(log, removed)
     log.snapshots.remove([segment.base_offset for segment in gone])
-    remove_later(log, gone)
 
 
 def remove_later(log: PartitionLog, gone: list[Segment]) -> None:

@@ -15,11 +15,7 @@ from kwire.log.flushing import SyncRequest
 from kwire.log.index import OffsetIndex
 from kwire.log.log_config import LogConfig
 from kwire.log.time_index import NO_TIMESTAMP, TimeIndex
-from kwire.log.transaction_index import (
-    AbortedTransaction,
-    DamagedIndexError,
-    TransactionIndex,
-)
+from kwire.log.transaction_index import AbortedTransaction, DamagedIndexError, TransactionIndex
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import MAGIC_CURRENT, BatchHeader, check_crc, parse_header
 
@@ -531,16 +527,19 @@ class Segment:
         return self._suffix == suffix
 
     def rename(self, suffix: str) -> None:
-        """Give all files this suffix (`.deleted`, `.swap` or none) in place of theirs."""
-        sources = {s: self.path(s) for s in SEGMENT_SUFFIXES}
+        """Give all files this suffix (`.deleted`, `.swap` or none) in place of theirs.
+
+        Raises OSError; may be done again then.
+        """
+        for name in SEGMENT_SUFFIXES:
+            source = self.path(name)
+            try:
+                self.files.rename(source, source.removesuffix(self._suffix) + suffix)
+            except FileNotFoundError:
+                pass
         self._suffix = suffix
         if self.is_sealed:
             self._index = self._time_index = self._transaction_index = None  # they know their path
-        for name, source in sources.items():
-            try:
-                self.files.rename(source, self.path(name))
-            except FileNotFoundError:
-                pass
 
     def close(self) -> None:
         if self._handle >= 0:

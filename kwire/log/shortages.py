@@ -80,6 +80,9 @@ class Shortages:
         """What is refused now."""
         return dict(self._waiting)
 
+    def __contains__(self, key: Key) -> bool:
+        return key in self._waiting
+
     def add(self, key: Key, reason: str, retry: Retry) -> None:
         """`key` refuses for `reason` until `retry` succeeds; its Pending fails while it does not.
 
@@ -140,8 +143,8 @@ class Shortages:
     def _due(self) -> None:
         self._timer = None
         self._again_ms = min(2 * self._again_ms, AGAIN_MS_MAX)
-        self._round()
         self._arm()
+        self._round()
 
     def _round(self) -> None:
         """Try again those that wait; who fails goes behind the others."""
@@ -157,12 +160,13 @@ class Shortages:
                 if self._waiting.get(key) is refusal:
                     self._waiting[key] = self._waiting.pop(key)
             else:
-                done.add_done_callback(partial(self._tried, key))
+                done.add_done_callback(partial(self._tried, key, refusal))
         self._remind()
         self._give_up_some()
 
-    def _tried(self, key: Key, done: Pending[None]) -> None:
-        if done.error() is None:
+    def _tried(self, key: Key, refusal: Refusal, done: Pending[None]) -> None:
+        """Over, unless it has fallen short anew meanwhile."""
+        if done.error() is None and self._waiting.get(key) is refusal:
             self.remove(key)
 
     def _give_up_some(self) -> None:

@@ -178,7 +178,7 @@ class ReplicaManager:
                 )
         except (KafkaError, OSError) as error:
             shortages = self._log_manager.shortages
-            if (partition.topic, partition.index) not in shortages.refused:
+            if (partition.topic, partition.index) not in shortages:
                 logger.error("no log for %s-%d: %s", partition.topic, partition.index, error)
             if passes(error):
                 shortages.add(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kwire.kraft.raft import messages as msg
+from kwire.kraft.raft.types import OffsetAndEpoch
+from kwire.kraft.snapshots import SnapshotFiles
 from kwire.protocol.errors import ErrorCode, KafkaError
 from tests.support.driver_cluster import IDS, Cluster
 
@@ -120,6 +124,53 @@ def test_a_follower_loads_a_snapshot(cluster: Cluster) -> None:
     cluster.start(victim)
     cluster.wait_same()
     assert cluster.nodes[victim].image == leader.image
+
+
+def test_a_snapshot_that_no_descriptor_is_left_for_comes_later(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the leader, which is to read a piece of it, nor the follower, which is to load it,
+    stops for that."""
+    cluster.start(*IDS)
+    leader = cluster.wait_active()
+    victim = next(node_id for node_id in IDS if node_id != leader.id)
+    cluster.kill(victim)
+    reply = leader.write("topic")
+    cluster.loop.run_until(lambda: reply.done)
+    assert leader.driver.snapshotter.take()
+    cluster.loop.run_until(lambda: leader.driver.raft.log.latest_snapshot[0] > 0)
+    leader.driver.step(msg.DeletePrefix(leader.driver.raft.log.latest_snapshot))
+    refused = {"read_piece": 0, "read": 0}
+
+    def short_once(snapshots: SnapshotFiles, name: str) -> None:
+        read = getattr(snapshots, name)
+
+        def now_and_then(*args: Any) -> Any:
+            refused[name] += 1
+            if refused[name] == 1:
+                raise OSError(errno.EMFILE, "too many open files")
+            return read(*args)
+
+        monkeypatch.setattr(snapshots, name, now_and_then)
+
+    short_once(leader.log.snapshots, "read_piece")
+    cluster.start(victim)
+    cluster.loop.run_until(lambda: refused["read_piece"] > 0)
+    node = cluster.nodes[victim]
+    load = node.driver.feed.load_snapshot
+
+    def short_load(snapshot: OffsetAndEpoch) -> None:
+        monkeypatch.setattr(node.driver.feed, "load_snapshot", load)
+        short_once(node.log.snapshots, "read")
+        load(snapshot)
+
+    monkeypatch.setattr(node.driver.feed, "load_snapshot", short_load)
+    cluster.wait_same()
+    assert refused["read"] > 1
+    assert not leader.errors
+    assert not node.errors
+    assert node.image == leader.image
+    assert node.driver.waits_for == ""
 
 
 def test_a_new_controller_joins_by_itself(cluster: Cluster) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import pathlib
 
 import pytest
 
 from kwire.clock import SeededRandom
+from kwire.log.files import NotBegunError
 from kwire.log.flushing import Flusher, SyncRequest
 from kwire.log.kernel_syncs import IN_FLIGHT_MAX, KernelSyncs
 from kwire.pending import Pending
@@ -85,6 +87,21 @@ def test_a_failure_is_that_of_the_rounds_behind_it_too() -> None:
     world.syncs.begun[1][1].complete(None)
     world.syncs.begun[0][1].fail(OSError("gone"))
     for one in (first, second, third, world.ask(9)):
+        assert isinstance(one.error(), OSError)
+    assert len(world.begun) == 2, "a sync was tried again"
+
+
+@pytest.mark.parametrize("not_begun", [False, True])
+def test_a_failure_behind_a_round_that_is_not_over_is_its_failure_too(not_begun: bool) -> None:
+    """The error of what the first round was to sync may have been told to the second one."""
+    world = Syncing()
+    first, second = world.ask(7), world.ask(7)
+    if not_begun:
+        world.syncs.begun[0][1].fail(NotBegunError(errno.EAGAIN, "no room"))
+    world.syncs.begun[1][1].fail(OSError("gone"))
+    world.syncs.begun[0][1].complete(None)
+    world.scheduler.advance(1000)
+    for one in (first, second):
         assert isinstance(one.error(), OSError)
     assert len(world.begun) == 2, "a sync was tried again"
 

@@ -75,6 +75,20 @@ def test_a_duplicate_of_what_is_not_written_yet_completes_with_it() -> None:
     assert again.written.done
 
 
+def test_a_duplicate_of_what_waits_for_its_flush_completes_with_that() -> None:
+    """No further write may ever come: the batch is in the file already."""
+    world = World(config=LogConfig(flush_messages=1))
+    world.scheduler.holds_jobs = True
+    first, again = _send(world, 0), _send(world, 0)
+    assert again.duplicate
+    assert not again.written.done
+    world.scheduler.holds_jobs = False
+    world.scheduler.turn()
+    assert first.written.done
+    assert again.written.done
+    assert world.log.log_end_offset == 1
+
+
 def test_a_duplicate_says_the_append_time_of_the_first() -> None:
     world = World(config=LogConfig(message_timestamp_type="LogAppendTime"))
     first = _send(world, 0)

@@ -16,6 +16,7 @@ from kwire.log.files import NotBegunError
 from kwire.log.log_config import LogConfig
 from kwire.log.partition_log import PartitionLog
 from kwire.log.types import Isolation
+from kwire.log.visiting import visit_in_slices
 from kwire.protocol.errors import ErrorCode, KafkaError
 from tests.support.logs import World, names, read_all
 
@@ -307,6 +308,27 @@ def test_the_log_stays_closed_until_it_is_cut_back() -> None:
     assert len(read_all(world.log)) == 3
 
 
+def test_a_log_begun_anew_while_its_cut_is_synced_is_durable_up_to_its_end() -> None:
+    world = World()
+    world.append(5)
+    world.scheduler.turn()
+    world.disk.capacity_bytes = world.disk.used_bytes() + 50
+    world.append(2)
+    world.scheduler.turn()
+    world.disk.capacity_bytes = None
+    world.scheduler.holds_jobs = True
+    mended = world.log.mend()
+    world.scheduler.turn()
+    assert not mended.done
+    world.log.truncate_fully_and_start_at(2)
+    world.scheduler.run_jobs()
+    assert mended.done
+    assert world.log.recovery_point == world.log.log_end_offset == 2
+    world.append()
+    world.scheduler.turn()
+    assert world.log.log_end_offset == 3
+
+
 @pytest.mark.parametrize("second", ["truncate", "fdatasync"])
 def test_a_cut_that_fails_for_another_reason_closes_the_log_for_good(second: str) -> None:
     world = World()
@@ -476,3 +498,60 @@ def test_a_roll_that_was_not_finished_has_not_happened(clean: bool) -> None:
         found = world.log.offset_for_timestamp(world.clock.now_ms + 11)
         assert found is not None
         assert found.offset == 5
+
+
+def test_a_roll_of_retention_that_fails_leaves_nothing_behind() -> None:
+    """All records are too old, but there is no room for a new segment: at any call.
+
+    What was left of that roll must neither seal the segment that goes on nor, at the next
+    shortage, take the files of the one that was made later at the same offset.
+    """
+    config = LogConfig(retention_ms=1000)
+
+    def prepared() -> World:
+        world = World(1, config)
+        for at in range(3):
+            world.append(1, timestamp=world.clock.now_ms + at)
+            world.scheduler.turn()
+        world.log.update_high_watermark(3)
+        world.clock.now_ms += 10_000
+        return world
+
+    def clean_up(world: World) -> None:
+        now_ms = world.clock.now_ms
+        visit_in_slices(
+            world.scheduler, [world.log], lambda log: log.delete_old_segments(now_ms, 10)
+        )
+
+    probe = prepared()
+    shortage = Shortage(probe, 1 << 30, 0, errno.ENOSPC)
+    clean_up(probe)
+    met = 0
+    for at in range((1 << 30) - shortage.left):
+        world = prepared()
+        Shortage(world, at, 1, SHORT[at % len(SHORT)])
+        clean_up(world)
+        world.disk.fault = None
+        if not world.log.is_short:
+            continue
+        met += 1
+        world.log.mend()
+        world.scheduler.turn()
+        assert not world.log.segments.active.is_sealed, f"call {at}"
+        clean_up(world)
+        assert world.log.log_start_offset == world.log.segments.first.base_offset == 3
+        world.append(1, value=b"kept")
+        world.scheduler.turn()
+        world.disk.capacity_bytes = world.disk.used_bytes()
+        world.append(1, value=b"refused")
+        world.scheduler.turn()
+        assert world.log.is_short
+        world.disk.capacity_bytes = None
+        world.log.mend()
+        world.scheduler.turn()
+        assert read_all(world.log) == [(3, b"kept")], f"call {at}"
+        world.scheduler.advance(config.file_delete_delay_ms)
+        assert not [name for name in names(world.disk) if name.startswith("0" * 20)]
+        world.kill(log_start_offset=3)
+        assert read_all(world.log) == [(3, b"kept")], f"call {at}"
+    assert met > 3

@@ -134,6 +134,29 @@ def test_a_round_ends_after_some_failures_and_goes_on_with_the_others() -> None:
     assert len(tried) == 2 * FAILURES_MAX
 
 
+def test_who_falls_short_anew_while_it_is_tried_goes_on_waiting() -> None:
+    """A replica that has got its log at last, and whose log is then refused something else."""
+    scheduler = ManualScheduler()
+    shortages = Shortages(scheduler, lambda: scheduler.now_ms)
+    tried: list[str] = []
+
+    def opened() -> Pending[None]:
+        tried.append("open")
+        shortages.add(("t", 0), "no descriptors", mended)
+        return Pending.completed(None)
+
+    def mended() -> Pending[None]:
+        tried.append("mend")
+        return Pending.completed(None)
+
+    shortages.add(("t", 0), "no space", opened)
+    scheduler.advance(50)
+    assert shortages.refused["t", 0].reason == "no descriptors"
+    scheduler.advance(1000)
+    assert tried == ["open", "mend"]
+    assert not shortages.refused
+
+
 def test_descriptors_that_are_kept_for_files() -> None:
     assert [DescriptorReserve(limit).kept for limit in (0, 100, 256, 1024, 1 << 20)] == [
         0,
