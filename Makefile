@@ -11,7 +11,7 @@ SEED ?=
 RUNS ?=
 ARGS ?=
 
-.PHONY: run demo test compat-gate lint format unit stress sim chaos bench differential messages docs setup setup-test peers clean
+.PHONY: run demo test compat-gate lint format unit stress sim mutants chaos bench differential messages docs setup setup-test peers clean
 
 run: setup
 	$(BIN)/kwire serve --listen 127.0.0.1:9092 $(ARGS)
@@ -87,6 +87,11 @@ stress: setup-test peers
 sim: setup-test
 	$(if $(SEED),$(BIN)/python -m tests.sim.history $(SEED) $(or $(RUNS),1) $(ARGS),\
 	  KWIRE_SIM_RUNS=$(or $(RUNS),100) $(BIN)/python -m pytest -q tests/sim $(ARGS))
+
+# Mutants drawn by a seed (300, or RUNS=m), and which of them the quick tests and the simulation find;
+# with ARGS="--keep DIR" a run that was ended goes on where it was.
+mutants: setup-test
+	nice -n 10 $(BIN)/python -m tests.mutation.run --seed $(or $(SEED),1) $(if $(RUNS),--count $(RUNS)) $(ARGS)
 
 # Power losses, kills and damaged files: simulated with many seeds, then with real processes, then
 # every client's own tests while brokers are killed under them.

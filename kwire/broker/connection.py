@@ -78,7 +78,7 @@ class BrokerConnection(FrameConnection):
         self.principal = "User:ANONYMOUS"
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
-        self.last_active_s = 0.0
+        self.last_active_s = self.opened_s = 0.0
         self.session: Any = None  # what authentication keeps of this connection
         self._slots: deque[_Slot] = deque()
         self._queue: deque[bytes] = deque()
@@ -107,7 +107,7 @@ class BrokerConnection(FrameConnection):
             self.client_host, self.client_port = f"/{address[0]}", address[1]
         self.transport.set_write_buffer_limits(high=REPLY_BYTES_HIGH, low=REPLY_BYTES_LOW)
         self.sends_files = hands_to_kernel(self.transport)
-        self.last_active_s = self.node.loop.time()
+        self.last_active_s = self.opened_s = self.node.loop.time()
         self.listener.opened(self)
 
     @property

@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 BACKLOG = 1024
 IDLE_CHECKS_PER_LIMIT = 10
 IDLE_MIN_S = 10.0  # a connection that was used since is not closed to make room
+UNUSED_MIN_S = 1.0  # the same of one that has never sent anything
 ROOM_CONNECTIONS = 32  # that are closed at a time, to make room
 ROOM_PAUSE_S = 0.2
 LOCAL_ADDRESSES = ("127.0.0.1", "::1")
@@ -112,7 +113,8 @@ class Listener:
         idle = [
             connection
             for connection in self.connections
-            if connection.last_active_s < now_s - IDLE_MIN_S and not connection.is_waiting
+            if connection.last_active_s < now_s - _idle_min_s(connection)
+            and not connection.is_waiting
         ]
         idle.sort(key=lambda connection: connection.last_active_s)
         for connection in idle[:ROOM_CONNECTIONS]:
@@ -166,6 +168,11 @@ def _addresses(host: str, one_family: bool) -> tuple[str, ...]:
         return (host,)
     both = WILDCARD_ADDRESSES[::-1] if ":" in host else WILDCARD_ADDRESSES
     return both[:1] if one_family else both
+
+
+def _idle_min_s(connection: BrokerConnection) -> float:
+    is_unused = connection.last_active_s == connection.opened_s
+    return UNUSED_MIN_S if is_unused else IDLE_MIN_S
 
 
 def make_room(listeners: Iterable[Listener]) -> None:

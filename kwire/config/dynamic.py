@@ -22,6 +22,7 @@ from kwire.config.definitions import (
     ConfigDefinition,
     ConfigTable,
 )
+from kwire.config.provider_settings import PROVIDERS
 from kwire.config.topics import apply_overrides, topic_defaults
 from kwire.config.values import Value, to_text
 
@@ -200,12 +201,11 @@ class DynamicConfig:
         return stored.merged(self.static, (self.cluster_default, self.per_broker))
 
     def usable(self, *, per_broker: bool) -> dict[str, str]:
-        """What is set at one level, as it is stored, without what cannot be used."""
-        owner = stored.owners(self.static)[per_broker]
-        faults = self._faults.get((RESOURCE_BROKER, ""), ())
-        unusable = [fault.name for fault in faults if fault.owner == owner]
+        """What is set at one level, as it was set, without what cannot be used."""
         level = self.per_broker if per_broker else self.cluster_default
-        return {name: text for name, text in level.items() if name not in unusable}
+        usable = self._usable[1 if per_broker else 0]
+        # A list of providers is never checked: who takes one up, or not, is up to the providers.
+        return {n: text for n, text in level.items() if n in usable or n == PROVIDERS}
 
     def candidate(self, changed: Mapping[str, str], *, per_broker: bool) -> BrokerConfig:
         """What this broker would run with if `changed` were all that is set at one level.

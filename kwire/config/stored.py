@@ -92,7 +92,12 @@ def resolved_levels(static: BrokerConfig, levels: Levels) -> tuple[Levels, list[
             why = "what its config provider gives does not fit"
             fault = fault._replace(text=_shown(fault.name, text), why=why)
         told.append(fault)
-    return usable, told
+    refused = {(level, name) for level, name, _ in resolved.refused}
+    default, own = (
+        {name: text for name, text in texts.items() if (level, name) not in refused}
+        for level, texts in enumerate(usable)
+    )
+    return (default, own), told
 
 
 def _shown(name: str, text: str) -> str:

@@ -9,11 +9,13 @@ checks cost a part of what the run does.
     one leader per epoch (quorum, partitions)       one is elected or known, a leadership begins
     epochs and high watermarks do not go back       a role changes, a high watermark moves
     committed metadata is never lost nor forked     a node applies committed metadata
+    a majority of the voters has it                 the quorum's leader commits
     a new leader has everything that is committed   a leadership begins
     the in-sync replicas have what is committed     a leader's high watermark or an ISR moves
     replicas are equal up to the high watermark     a high watermark moves, at the end
     nothing above the high watermark is served      a consumer gets records (`ClientChecks`)
     nothing committed is cut off                    a replica truncates its log, or its metadata
+    a high watermark is within the log              a replica truncates its log
     a snapshot is the log up to it                  one is written, or loaded
     acknowledged (acks=all) means committed         a producer gets its answer
     who is taken for dead without a time-out is     raft or the controller is told of it
@@ -30,6 +32,7 @@ from zlib import crc32
 
 from kwire.broker.node import Node
 from kwire.kraft.image import MetadataImage
+from kwire.kraft.images.topics import NO_LEADER_CHANGE
 from kwire.kraft.metadata_log import MetadataBatch
 from kwire.kraft.snapshots import SnapshotFiles, parse_snapshot
 from kwire.log.types import FetchSlices, Isolation
@@ -40,6 +43,9 @@ from tests.sim.model import CommittedLog, Keyed, Violation, batch_of, keyed_reco
 READ_BYTES = 1 << 20
 MIN_ISR = 2
 INTERNAL = ("__",)
+UNCLEAN = "unclean"
+"""Topics whose names begin so have unclean elections: nobody promises that anything stays."""
+
 Key = tuple[bytes, int]
 
 
@@ -61,8 +67,11 @@ class Checkers:
         self._marks: dict[tuple[int, int, bytes, int], tuple[int, int]] = {}
         self._metadata: dict[int, tuple[int, int]] = {}
         self._batches: dict[int, MetadataBatch] = {}  # all that is committed, by first offset
+        self._isrs: dict[Key, tuple[int, tuple[int, ...]]] = {}  # committed: leader epoch, ISR
+        self._incarnations: dict[int, bytes] = {}  # the newest registration that is committed
         self.life_of: Callable[[int], int] = lambda node_id: 0
         self.honest_node: Callable[[int], Node | None] = lambda node_id: None
+        self.running_node: Callable[[int], Node | None] = lambda node_id: None
         self.serving_node: Callable[[int], Node | None] = lambda node_id: None
 
     def fail(self, text: str) -> None:
@@ -115,6 +124,7 @@ class Checkers:
         def truncated(partition: Partition, offset: int) -> None:
             checkers._guarded(checkers._truncation, partition, offset)
             truncate(partition, offset)
+            checkers._guarded(checkers._truncated, partition)
 
         def metadata_truncated(driver: Any, effect: Any) -> None:
             end_offset, log = effect.end_offset, driver.metadata_log.log
@@ -144,6 +154,8 @@ class Checkers:
             listeners = driver.feed._listeners
             if not listeners or type(listeners[0]) is not _MetadataListener:
                 listeners.insert(0, _MetadataListener(checkers, driver))
+            if driver.raft.is_leader:
+                checkers._guarded(checkers._majority_has, driver.raft, effect.offset)
             commit(driver, effect)
 
         Partition.advance_high_watermark = advanced  # type: ignore[method-assign]
@@ -192,6 +204,8 @@ class Checkers:
 
     def _high_watermark(self, partition: Partition, offset: int) -> None:
         state = partition.state
+        if partition.topic.startswith(UNCLEAN):
+            return
         who = f"n{state.broker_id} ({'leader' if partition.is_leader else 'follower'}"
         who += f" at epoch {state.leader_epoch})"
         log = self.log_of(partition)
@@ -233,7 +247,8 @@ class Checkers:
         self, partition: Partition, offset: int, log: CommittedLog, who: str
     ) -> None:
         """Every in-sync replica has what is committed: those that run, that have not lost what
-        they had, and that have not heard of a later leader."""
+        they had, and that have not heard of a later leader. In sync is also whom the controller
+        has added, whether the leader knows or not."""
         state = partition.state
         key = partition.topic_id, partition.index, state.leader_epoch
         first = self._committers.setdefault(key, state.broker_id)
@@ -242,7 +257,9 @@ class Checkers:
         needed = min(MIN_ISR, len(state.replicas))
         if len(state.isr) < needed:
             self.fail(f"{who}: {log.name} commits {offset} with {state.isr}, {needed} are needed")
-        for replica in state.isr:
+        epoch, added = self._isrs.get((partition.topic_id, partition.index), (-1, ()))
+        in_sync = state.isr if epoch != state.leader_epoch else (*state.isr, *added)
+        for replica in dict.fromkeys(in_sync):
             node = self.honest_node(replica)
             known = (
                 None
@@ -298,6 +315,14 @@ class Checkers:
                     f"up to {log.end}: {known}"
                 )
 
+    def _truncated(self, partition: Partition) -> None:
+        mark, end = partition.state.high_watermark, partition.log.log_end_offset
+        if mark > end:
+            self.fail(
+                f"n{partition.state.broker_id} has cut {partition.topic}-{partition.index} off at "
+                f"{end}, and goes on with the high watermark {mark}"
+            )
+
     def compare_whole(self, partition: Partition, log: CommittedLog, end: int, who: str) -> None:
         """A replica's log from its beginning to `end` with what is committed."""
         start = partition.log.log_start_offset
@@ -343,10 +368,7 @@ class Checkers:
         if is_new:
             self._batches[batch.base_offset] = batch
         for record in batch.records if is_new else ():
-            if type(record).NAME == "TopicRecord":
-                self.topics[record.name] = None
-            elif type(record).NAME == "PartitionChangeRecord" and record.isr is not None:
-                self._isr_committed(record)
+            self._record_committed(record)
         for offset in (batch.base_offset, batch.last_offset):
             known = self._metadata.setdefault(offset, (batch.epoch, content))
             if known != (batch.epoch, content):
@@ -354,6 +376,39 @@ class Checkers:
                     f"n{node_id}: committed metadata at {offset} has epoch {batch.epoch}, content "
                     f"{content:x}; another node has {known[0]}, {known[1]:x}"
                 )
+
+    def _record_committed(self, record: Any) -> None:
+        kind = type(record).NAME
+        if kind == "TopicRecord":
+            self.topics[record.name] = None
+        elif kind == "RegisterBrokerRecord":
+            self._incarnations[record.broker_id] = bytes(record.incarnation_id)
+        elif kind == "PartitionRecord":
+            key = record.topic_id, record.partition_id
+            self._isrs[key] = record.leader_epoch, tuple(record.isr)
+        elif kind == "PartitionChangeRecord":
+            key = record.topic_id, record.partition_id
+            epoch, isr = self._isrs.get(key, (-1, ()))
+            if record.isr is not None:
+                self._isr_committed(record, isr)
+                isr = tuple(record.isr)
+            self._isrs[key] = epoch + (record.leader != NO_LEADER_CHANGE), isr
+
+    def _majority_has(self, raft: Any, offset: int) -> None:
+        """What a leader of the quorum commits a majority of its voters has: of those that run at
+        most a minority has not."""
+        voters = list(raft.role.voters)
+        lacking = []
+        for node_id in voters:
+            node = self.running_node(node_id)
+            driver = None if node is None else node.metadata.driver
+            if driver is not None and driver.raft.log.end_offset < offset:
+                lacking.append(node_id)
+        if 2 * (len(voters) - len(lacking)) <= len(voters):
+            self.fail(
+                f"n{raft.config.node_id} commits metadata up to {offset} by the voters {voters}, "
+                f"of which {lacking} do not have it"
+            )
 
     def metadata_truncated(self, who: str, log: Any, end_offset: int) -> None:
         """A node cuts its log of metadata off at `end_offset`: what is committed there stays."""
@@ -394,11 +449,17 @@ class Checkers:
                 f"too much {extra[:3]}"
             )
 
-    def _isr_committed(self, record: Any) -> None:
-        """Whoever is in an ISR that the controller has committed has everything committed."""
+    def _isr_committed(self, record: Any, before: tuple[int, ...] = ()) -> None:
+        """Whoever is in an ISR that the controller has committed has everything committed. So has
+        who is new in it, in its newest life, also when it has lost something: it may not be in
+        the ISR for what an earlier life had (KIP-903)."""
         log = self.logs.get((record.topic_id, record.partition_id))
         for replica in record.isr if log is not None else ():
             node = self.honest_node(replica)
+            if node is None and replica not in before:
+                node = self.running_node(replica)
+                known_as = self._incarnations.get(replica)
+                node = node if node is not None and node.incarnation_id == known_as else None
             known = (
                 None
                 if node is None

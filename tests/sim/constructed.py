@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from kwire.kraft.raft.transitions import RoleName
 from tests.sim.cluster import BROKER_PORT, CONTROLLER_PORT, IDS
+from tests.sim.workload import Actor
 
 if TYPE_CHECKING:
     from tests.sim.faults import Faults
@@ -31,16 +32,23 @@ ONE_BATCH_A_FETCH = {"controller.quorum.fetch.max.bytes": "1"}
 """A replica of the metadata gets one batch with each fetch, so a link can be cut between two."""
 
 
-class _NotThere(Exception):
+class NotThere(Exception):
     """What a step needs has not come in time."""
 
 
-class _Row:
+class Row:
     """Cuts links, waits for states."""
 
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
         self.cluster = faults.cluster
+        self.actors: list[Actor] = []
+
+    def actor(self, name: str) -> Actor:
+        """A client of the row's own; its connections end with the row."""
+        host = self.cluster.simulation.host("world")
+        self.actors.append(Actor(host, name, self.faults.checkers))
+        return self.actors[-1]
 
     def cut(self, one: int, other: int, port: int = CONTROLLER_PORT) -> None:
         self.faults.network.block(f"n{one}", f"n{other}", port)
@@ -72,7 +80,7 @@ class _Row:
         end = self.faults.now + limit_s
         while not condition():
             if self.faults.now > end:
-                raise _NotThere
+                raise NotThere
             await asyncio.sleep(LOOK_S)
 
     async def first_leader(self, *node_ids: int) -> int:
@@ -92,31 +100,33 @@ def _slow(faults: Faults) -> Iterator[None]:
         conditions.latency_min_s, conditions.latency_max_s = before
 
 
-async def _run(faults: Faults, steps: Callable[[_Row], Awaitable[None]]) -> None:
+async def run_row(faults: Faults, steps: Callable[[Row], Awaitable[None]]) -> None:
     """One row at a time, from a cluster that is in sync; healed in the end."""
     if faults.row_is_under_way:
         return
     faults.row_is_under_way = True
-    row = _Row(faults)
+    row = Row(faults)
     try:
         await row.until(faults.cluster.is_in_sync)
         with _slow(faults):
             await steps(row)
         faults.counts[ROWS] = faults.counts.get(ROWS, 0) + 1
-    except _NotThere:
+    except NotThere:
         pass
     finally:
         faults.network.heal()
         faults.row_is_under_way = False
+        for actor in row.actors:
+            actor.client.close()
 
 
 async def tail_of_an_old_epoch(faults: Faults) -> None:
     """A leader of the quorum gives a tail of an older epoch to a majority, but not the first record
     of its own, and is replaced by a node that has neither (Raft, figure 8)."""
-    await _run(faults, _tail_of_an_old_epoch)
+    await run_row(faults, _tail_of_an_old_epoch)
 
 
-async def _tail_of_an_old_epoch(row: _Row) -> None:
+async def _tail_of_an_old_epoch(row: Row) -> None:
     old = await row.first_leader(*IDS)
     others = [node_id for node_id in IDS if node_id != old]
     # The leader alone has a tail.
@@ -147,17 +157,17 @@ async def _tail_of_an_old_epoch(row: _Row) -> None:
 async def acknowledged_and_lost(faults: Faults) -> None:
     """A replica of the metadata whose disk is slow loses power while it syncs what it has just
     got, and elects with the third one, which has not got it."""
-    await _run(faults, _acknowledged_and_lost)
+    await run_row(faults, _acknowledged_and_lost)
 
 
-async def _acknowledged_and_lost(row: _Row) -> None:
+async def _acknowledged_and_lost(row: Row) -> None:
     faults, cluster = row.faults, row.cluster
     leader = await row.first_leader(*IDS)
     followers = [node_id for node_id in IDS if node_id != leader]
     slow = followers[faults.below(2)]
     third = next(node_id for node_id in followers if node_id != slow)
     if not faults.may_lose(slow):
-        raise _NotThere
+        raise NotThere
     disk = cluster.hosts[slow]
     row.cut(leader, third)
     row.cut(slow, third)
@@ -179,17 +189,17 @@ async def _acknowledged_and_lost(row: _Row) -> None:
 async def two_candidates(faults: Faults) -> None:
     """Two nodes that do not hear each other stand in the same epoch; their requests reach the third
     one together, before either can know that it has won."""
-    await _run(faults, _two_candidates)
+    await run_row(faults, _two_candidates)
 
 
-async def _two_candidates(row: _Row) -> None:
+async def _two_candidates(row: Row) -> None:
     faults, cluster = row.faults, row.cluster
     leader = await row.first_leader(*IDS)
     followers = [node_id for node_id in IDS if node_id != leader]
     voter = followers[faults.below(2)]
     one, other = (node_id for node_id in IDS if node_id != voter)
     if not faults.may_kill(voter):
-        raise _NotThere
+        raise NotThere
     cluster.kill(voter)
     try:
         # Both have more than the voter, so it may vote for either.
@@ -210,7 +220,7 @@ async def _two_candidates(row: _Row) -> None:
 
     await row.until(both_stand)
     if row.raft(one).epoch != row.raft(other).epoch:
-        raise _NotThere
+        raise NotThere
     for node_id in (one, other):
         faults.network.heal(f"n{node_id}", f"n{voter}", CONTROLLER_PORT)
     await row.until(lambda: row.leads(one) or row.leads(other))
@@ -220,19 +230,19 @@ async def _two_candidates(row: _Row) -> None:
 async def tail_that_nobody_has(faults: Faults) -> None:
     """The leader of partitions appends what no follower gets, another one leads and appends, and
     the first one comes back with its tail."""
-    await _run(faults, _tail_that_nobody_has)
+    await run_row(faults, _tail_that_nobody_has)
 
 
-async def _tail_that_nobody_has(row: _Row) -> None:
+async def _tail_that_nobody_has(row: Row) -> None:
     faults, cluster = row.faults, row.cluster
     topic = next(iter(cluster.nodes.values())).image.topics.by_name.get(WRITTEN_TOPIC)
     if topic is None:
-        raise _NotThere
+        raise NotThere
     topic_id, index = topic.topic_id, faults.below(len(topic.partitions))
     leader = topic.partitions[index].leader
     others = [node_id for node_id in IDS if node_id != leader]
     if not faults.may_kill(leader):
-        raise _NotThere
+        raise NotThere
 
     def end(node_id: int) -> int:
         partition = cluster.nodes[node_id].replicas.partition_by_id(topic_id, index)
@@ -260,10 +270,39 @@ async def _tail_that_nobody_has(row: _Row) -> None:
     await row.until(cluster.is_in_sync)
 
 
+async def longer_tail_of_an_old_epoch(faults: Faults) -> None:
+    """A leader of the quorum that is cut off has a long tail of its epoch; the others have
+    committed less, in a newer one; one of them and the first one elect."""
+    await run_row(faults, _longer_tail_of_an_old_epoch)
+
+
+async def _longer_tail_of_an_old_epoch(row: Row) -> None:
+    old = await row.first_leader(*IDS)
+    others = [node_id for node_id in IDS if node_id != old]
+    for other in others:
+        row.cut(old, other)
+    newer = await row.first_leader(*others)
+    voter = next(node_id for node_id in others if node_id != newer)
+    begun = row.raft(newer).role.start_offset
+
+    def is_committed() -> bool:
+        return int(row.cluster.nodes[newer].image.offset) >= begun
+
+    await row.until(is_committed)
+    await row.until(lambda: row.end(voter) > row.cluster.nodes[newer].image.offset)
+    row.cut(*others)
+    if row.end(old) <= row.end(voter):
+        raise NotThere
+    row.join(old, voter)
+    elected = await row.first_leader(old, voter)
+    await row.until(lambda: row.raft(elected).role.high_watermark is not None)
+
+
 ROW_KINDS: dict[str, Callable[[Faults], Awaitable[None]]] = {
     "tail of an old epoch": tail_of_an_old_epoch,
     "acknowledged and lost": acknowledged_and_lost,
     "two candidates": two_candidates,
+    "longer tail of an old epoch": longer_tail_of_an_old_epoch,
     "tail that nobody has": tail_that_nobody_has,
 }
 """By the kind of fault that a plan names."""

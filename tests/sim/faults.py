@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from kwire.clock import SeededRandom
-from tests.sim import constructed, scenarios
+from tests.sim import constructed, partition_rows, scenarios
+from tests.sim.checkers import Checkers
 from tests.sim.cluster import IDS, Cluster
+from tests.sim.offsets import OffsetLedger
 
 PAUSE_S = (0.3, 4.0)
 CLIENTS = ("clients", "others")
@@ -49,6 +51,7 @@ QUICK_ELECTIONS = {
     "controller.quorum.election.timeout.ms": "300",
     "controller.quorum.election.backoff.max.ms": "200",
 }
+ROW_KINDS = {**constructed.ROW_KINDS, **partition_rows.ROW_KINDS}
 
 
 @dataclass
@@ -56,7 +59,9 @@ class Plan:
     """The kinds of faults of one history, and the settings of its nodes that vary.
 
     With `flushed` every record is flushed before it is acknowledged, so all machines may lose
-    power. `groups` are the protocols of the consumer groups there are.
+    power. `groups` are the protocols of the consumer groups there are. `extras` are things that
+    clients do besides: "repeats" (producers send their last five batches again), "positions"
+    (readers ask where a partition ends), "zombies" (`zombies.py`).
     """
 
     kinds: tuple[str, ...] = ()
@@ -64,6 +69,7 @@ class Plan:
     pause_s: tuple[float, float] = PAUSE_S
     flushed: bool = False
     groups: tuple[str, ...] = ("classic", "consumer")
+    extras: tuple[str, ...] = ()
 
     @classmethod
     def drawn(cls, random: SeededRandom) -> Plan:
@@ -88,14 +94,16 @@ class Plan:
 class Faults:
     """Makes them happen. `counts` says how many of each kind there were."""
 
-    def __init__(self, cluster: Cluster, plan: Plan) -> None:
+    def __init__(self, cluster: Cluster, plan: Plan, checkers: Checkers) -> None:
         self.cluster = cluster
         self.plan = plan
+        self.checkers = checkers
         self.counts: dict[str, int] = {}
         self.network = cluster.simulation.network
         self.below = cluster.simulation.random.below
         self.uniform = cluster.simulation.uniform
         self.row_is_under_way = False
+        self.ledgers: dict[str, OffsetLedger] = {}  # of groups that rows commit offsets of
         self._simulation = cluster.simulation
         self._acts: dict[str, Callable[[], Awaitable[None]]] = {
             "kill": self._kill,
@@ -118,7 +126,7 @@ class Faults:
             "stop in order": self._stop,
             "rolling restart": self._rolling_restart,
         }
-        for kind, row in constructed.ROW_KINDS.items():
+        for kind, row in ROW_KINDS.items():
             self._acts[kind] = partial(row, self)
 
     async def run(self, until_s: float) -> None:

@@ -26,19 +26,18 @@ from tests.sim.cluster import IDS, Cluster
 from tests.sim.faults import Faults, Plan
 from tests.sim.groups import REBALANCES_S, SESSIONS_S, ClassicMember, ConsumerMember, Group, Member
 from tests.sim.model import Violation
+from tests.sim.readers import COMMITTED, UNCOMMITTED, Reader
 from tests.sim.workload import (
-    COMMITTED,
     SHORT_CONFIGS,
     SHORT_TOPIC,
     TOPICS,
-    UNCOMMITTED,
     Actor,
     Administrator,
     IdempotentProducer,
-    Reader,
     TransactionalProducer,
     create_topics,
 )
+from tests.sim.zombies import Zombie
 
 LENGTH_S = 60.0
 START_LIMIT_S = 30.0
@@ -83,8 +82,9 @@ class History:
         self.checkers.compacts = "log.roll.ms" in self.plan.settings
         self.checkers.life_of = lambda node_id: self.cluster.lives[node_id]
         self.checkers.honest_node = self._honest_node
+        self.checkers.running_node = lambda node_id: self.cluster.nodes.get(node_id)
         self.checkers.serving_node = self._serving_node
-        self.faults = Faults(self.cluster, self.plan)
+        self.faults = Faults(self.cluster, self.plan, self.checkers)
         self.actors: list[Actor] = []
         self.groups: list[Group] = []
         self.creator: RoutingClient | None = None
@@ -270,6 +270,14 @@ class History:
                     if topic == "plain" and isolation == COMMITTED:
                         continue
                     self.actors.append(Reader(host, name, checkers, topic, index, isolation))
+        extras = self.plan.extras
+        for actor in self.actors:
+            if isinstance(actor, IdempotentProducer):
+                actor.repeats = "repeats" in extras
+            elif isinstance(actor, Reader):
+                actor.asks_for_ends = "positions" in extras
+        if "zombies" in extras:
+            self.actors.append(Zombie(host, "zombie", checkers))
 
     def _operations(self) -> int:
         return sum(actor.operations for actor in self.actors)

@@ -2,7 +2,7 @@
 
 Each one is what somebody might really get wrong; `SEEDS` pins, for each, a seed whose history
 finds it, with the faults of `AIMED` where there are some; `python -m tests.sim.search NAME` looks
-for one.
+for one. Those of `rare_mutations.py` are among them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.sim.constructed import ONE_BATCH_A_FETCH
 from tests.sim.faults import QUICK_ELECTIONS, Plan
+from tests.sim.rare_mutations import RARE
 
 Mutation = Callable[[Any], None]
 """`mutation(replace)`, where `replace(owner, name, value)` is undone afterwards."""
@@ -421,6 +422,7 @@ MUTATIONS: dict[str, Mutation] = {
         refused_batches_are_not_taken_back,
         closed_connection_is_death,
         unanswered_dial_is_death,
+        *(mutation for mutation, _, _ in RARE.values()),
     )
 }
 
@@ -457,6 +459,7 @@ SEEDS: dict[str, int] = {
     "refused_batches_are_not_taken_back": 1,
     "closed_connection_is_death": 1,
     "unanswered_dial_is_death": 8,
+    **{name: seed for name, (_, seed, _) in RARE.items()},
 }
 
 
@@ -476,6 +479,7 @@ AIMED: dict[str, Plan] = {
     "shortages_do_not_heal": Plan(("shortage",), groups=()),
     "refused_batches_are_not_taken_back": Plan(("shortage",), pause_s=(0.3, 2.0), groups=()),
     "unanswered_dial_is_death": Plan(("resets", "partition", "isolation"), groups=()),
+    **{name: plan for name, (_, _, plan) in RARE.items()},
 }
 """Of those that need a rare row of events: the faults that bring it about, or make it step by step
 (`constructed.py`). Their pinned seeds are seeds of these plans."""

@@ -40,6 +40,7 @@ class OffsetLedger:
     name: str
     attempts: list[Attempt] = field(default_factory=list)
     tenure: int = 0
+    seen: bool = False  # an offset has been fetched: it does not go away again
     _now: int = 0
 
     def tick(self) -> int:
@@ -68,10 +69,13 @@ class OffsetLedger:
                     other.replaced = attempt.ended
 
     def check(self, offset: int, asked: int, who: str) -> None:
-        """`offset` was fetched; the question was asked at that moment, the answer is here now."""
+        """`offset` was fetched; the question was asked at that moment, the answer is here now.
+
+        What is fetched is committed: from now on it counts as acknowledged.
+        """
         self.attempts = [a for a in self.attempts if a.replaced is None or a.replaced > asked]
         allowed = [a.offset for a in self.attempts]
-        if not any(
+        if not self.seen and not any(
             a.acknowledged and a.ended is not None and a.ended < asked for a in self.attempts
         ):
             allowed.append(NOTHING)
@@ -80,6 +84,13 @@ class OffsetLedger:
                 f"{who}: the committed offset of {self.name} is {offset}, it can be one of "
                 f"{allowed}: an acknowledged commit is lost, or one goes back"
             )
+        fetched = [a for a in self.attempts if a.offset == offset]
+        if fetched:
+            self.seen = True
+            moment = self.tick()
+            for other in self.attempts:
+                if other.replaced is None and all(_replaced(other, a) for a in fetched):
+                    other.replaced = moment
 
 
 def _replaced(old: Attempt, new: Attempt) -> bool:

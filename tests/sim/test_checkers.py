@@ -19,7 +19,9 @@ from tests.sim.faults import Plan
 from tests.sim.history import History
 from tests.sim.model import CommittedLog, Violation
 from tests.sim.offsets import NOTHING, OffsetLedger, Owners
-from tests.sim.workload import COMMITTED, UNCOMMITTED, Actor, Reader, TransactionalProducer
+from tests.sim.readers import COMMITTED, UNCOMMITTED, Reader
+from tests.sim.workload import Actor, TransactionalProducer
+from tests.sim.zombies import Zombie
 
 TOPIC_ID = bytes(15) + b"t"
 IDS = (1, 2, 3)
@@ -42,6 +44,7 @@ class FakeLog:
         self.batches = list(batches)
         self.log_start_offset = 0
         self.high_watermark = 0
+        self.files = SimpleNamespace(fault=None)
 
     @property
     def log_end_offset(self) -> int:
@@ -82,7 +85,7 @@ class World:
     def node(self, node_id: int) -> Any:
         held = replica(node_id, self.logs[node_id])
         replicas = SimpleNamespace(partition_by_id=lambda topic_id, index: held)
-        return SimpleNamespace(broker_id=node_id, replicas=replicas)
+        return SimpleNamespace(broker_id=node_id, replicas=replicas, incarnation_id=bytes(16))
 
     def high_watermark(self, node_id: int, offset: int, **options: Any) -> None:
         partition = replica(node_id, self.logs[node_id], **options)
@@ -212,6 +215,39 @@ def test_a_replica_in_the_isr_of_the_controller_that_lacks_something() -> None:
     )
 
 
+def test_a_replica_that_the_controller_has_added_without_its_leaders_knowing() -> None:
+    world = World(n1=FakeLog(ONE, TWO), n2=FakeLog(ONE, TWO), n3=FakeLog(ONE))
+    created = m.PartitionRecord(topic_id=TOPIC_ID, partition_id=0, isr=[1, 2], leader_epoch=0)
+    world.checkers._record_committed(created)
+    world.high_watermark(1, 1, isr=(1, 2))
+    added = m.PartitionChangeRecord(topic_id=TOPIC_ID, partition_id=0, isr=[1, 2, 3])
+    world.checkers._record_committed(added)
+    broken(lambda: world.high_watermark(1, 2, isr=(1, 2)), "the log of n3, which is in sync, ends")
+
+
+def test_a_new_life_in_the_isr_for_what_the_last_one_had() -> None:
+    def record(*isr: int) -> Any:
+        return m.PartitionChangeRecord(topic_id=TOPIC_ID, partition_id=0, isr=list(isr))
+
+    world = whole(n3=FakeLog(ONE))
+    checkers = world.checkers
+    checkers.honest_node = lambda node_id: None if node_id == 3 else world.node(node_id)
+    checkers.running_node = world.node
+    checkers._isr_committed(record(1, 3), before=(1, 3))  # it was, and leaves when it registers
+    checkers._isr_committed(record(1, 3), before=(1,))  # nobody knows of its new life yet
+    checkers._record_committed(m.RegisterBrokerRecord(broker_id=3, incarnation_id=bytes(16)))
+    broken(lambda: checkers._isr_committed(record(1, 3), before=(1,)), "n3 is in the ISR")
+
+
+def test_a_high_watermark_beyond_a_log_that_was_cut_off() -> None:
+    world = whole()
+    partition = replica(2, FakeLog(ONE))
+    partition.state.high_watermark = 1
+    world.checkers._truncated(partition)
+    partition.state.high_watermark = 2
+    broken(lambda: world.checkers._truncated(partition), "cut plain-0 off at 1")
+
+
 def test_a_replica_that_cuts_off_what_is_committed() -> None:
     world = whole()
     partition = replica(2, world.logs[2])
@@ -252,6 +288,25 @@ def test_committed_metadata_of_another_epoch() -> None:
     checkers = Checkers()
     checkers.metadata_committed(1, metadata(0, "a"))
     broken(lambda: checkers.metadata_committed(2, metadata(0, "a", epoch=2)), "has epoch 2")
+
+
+def test_metadata_that_a_minority_has() -> None:
+    def raft(end_offset: int, voters: tuple[int, ...] = ()) -> Any:
+        return SimpleNamespace(
+            config=SimpleNamespace(node_id=1),
+            log=SimpleNamespace(end_offset=end_offset),
+            role=SimpleNamespace(voters=voters),
+        )
+
+    ends = {1: 9, 2: 7, 3: 7}
+    checkers = Checkers()
+    checkers.running_node = lambda node_id: SimpleNamespace(
+        metadata=SimpleNamespace(driver=SimpleNamespace(raft=raft(ends[node_id])))
+    )
+    checkers._majority_has(raft(9, IDS), 7)
+    checkers._majority_has(raft(9, (1,)), 9)
+    broken(lambda: checkers._majority_has(raft(9, (1, 2)), 9), r"of which \[2\] do not have it")
+    broken(lambda: checkers._majority_has(raft(9, IDS), 8), r"of which \[2, 3\] do not")
 
 
 def test_metadata_that_is_committed_is_cut_off() -> None:
@@ -358,6 +413,26 @@ def test_records_above_the_high_watermark() -> None:
     broken(lambda: reader._take(fetched(ONE + TWO, 1)), "committed there is None")
 
 
+def test_an_end_that_is_not_committed_or_not_stable() -> None:
+    open_one = batch(
+        1, "t:0:a", producer_id=7, producer_epoch=0, base_sequence=0, transactional=True
+    )
+    checkers = with_log(committed(ONE, open_one))
+    reader = actor(Reader, checkers, "plain", 0, UNCOMMITTED)
+    reader.end_known(2)
+    broken(lambda: reader.end_known(3), "said to end at 3, committed is up to 2")
+    careful = actor(Reader, checkers, "plain", 0, COMMITTED)
+    careful.end_known(1)
+    broken(lambda: careful.end_known(2), "said to end at 2, stable is up to 1")
+
+
+def test_an_old_life_that_is_not_refused() -> None:
+    zombie = actor(Zombie, Checkers())
+    zombie._must_be_refused("an offset", 22)
+    assert zombie.refused == 1
+    broken(lambda: zombie._must_be_refused("an offset", 0), "an offset is taken")
+
+
 def transaction() -> tuple[bytes, bytes]:
     """An aborted one of producer 7, and its marker."""
     data = batch(0, "t:0:a", producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
@@ -417,6 +492,17 @@ def test_an_offset_without_an_answer_may_be_there_until_the_next_owner_has_commi
     ledger.end(ledger.begin(8, ledger.acquired()), True)
     ledger.check(8, ledger.tick(), "c")
     broken(lambda: ledger.check(5, ledger.tick(), "c"), "goes back")
+
+
+def test_an_offset_that_was_fetched_does_not_go_back() -> None:
+    ledger = OffsetLedger("g/plain-0")
+    tenure = ledger.acquired()
+    ledger.end(ledger.begin(5, tenure), True)
+    ledger.end(ledger.begin(7, tenure), None)
+    ledger.check(5, ledger.tick(), "c")
+    ledger.check(7, ledger.tick(), "c")
+    broken(lambda: ledger.check(5, ledger.tick(), "c"), "goes back")
+    broken(lambda: ledger.check(NOTHING, ledger.tick(), "c"), "is lost")
 
 
 def test_what_is_committed_while_the_question_is_under_way_does_not_count_yet() -> None:

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from tests.sim import mutations
-from tests.sim.constructed import ROW_KINDS, ROWS
-from tests.sim.faults import Plan
+from tests.sim.constructed import ROWS
+from tests.sim.faults import ROW_KINDS, Plan
 from tests.sim.history import OPERATIONS_MIN, History
 from tests.sim.search import found_by
 from tests.support.effort import seeds

@@ -8,11 +8,11 @@ and what it has begun is finished; retries are those of Kafka's clients. Values 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, NamedTuple
 
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
-from kwire.protocol.records import Record, build_batch, iterate_headers, read_batch
+from kwire.protocol.records import Record, build_batch
 from kwire.testing.simulation import SimulatedHost
 from tests.sim.checkers import Checkers
 from tests.sim.client import Retry, RoutingClient
@@ -25,7 +25,9 @@ SHORT_CONFIGS = {"retention.ms": "4000"}
 
 ADMIN_TOPICS_MAX = 6
 THINK_S = 0.8
-UNCOMMITTED, COMMITTED = 0, 1
+BATCHES_KNOWN = 5
+"""Of a producer, with which a leader compares what comes again."""
+
 REJECTED = (
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     ErrorCode.UNKNOWN_PRODUCER_ID,
@@ -174,6 +176,14 @@ async def create_topics(
             await client.pause()
 
 
+class Sent(NamedTuple):
+    """A batch, its values, and the newest leader epoch before it was sent first."""
+
+    records: bytes
+    values: list[bytes]
+    leader_epoch: int
+
+
 class IdempotentProducer(Actor):
     """Sends one batch after the other, each until it is acknowledged; acks=all. Some go out twice,
     by two connections."""
@@ -184,6 +194,8 @@ class IdempotentProducer(Actor):
         super().__init__(host, name, checkers)
         self.topic = topic
         self.sent = 0
+        self.repeats = False
+        self._recent: dict[int, list[Sent]] = {}
         self._partitions = partitions
         self._other = RoutingClient(host, f"{name}-again")
         self._copies: list[asyncio.Task[None]] = []
@@ -207,8 +219,15 @@ class IdempotentProducer(Actor):
             if self.draw(8) == 0:
                 self._copies = [task for task in self._copies if not task.done()]
                 self._copies.append(asyncio.create_task(self._send_copy(index, records)))
+            sent = Sent(records, values, self._leader_epoch(index))
             await self._send(index, records, values)
             sequences[index] += len(values)
+            recent = self._recent.setdefault(index, [])
+            recent.append(sent)
+            del recent[:-BATCHES_KNOWN]
+            if self.repeats and self.draw(6) == 0:
+                for sent in recent:
+                    await self._repeat(index, sent)
             await self.client.pause(THINK_S)
 
     async def _send_copy(self, index: int, records: bytes) -> None:
@@ -219,6 +238,32 @@ class IdempotentProducer(Actor):
             await self._other.ask(address, self._request(self.topic, index, records), 9)
         except Retry:
             self._other.forget_leader(self.topic, index)
+
+    def _leader_epoch(self, index: int) -> int:
+        return self.checkers.newest_leader_epoch.get((self.topic, index), -1)
+
+    async def _repeat(self, index: int, sent: Sent) -> None:
+        """One of the last five batches once more, as after a lost answer: it is where it was. A
+        leader that began later knows as many as its snapshot and its log tell, as Kafka's does."""
+        while True:
+            try:
+                code, base = await self.produce(self.topic, index, sent.records)
+            except Retry:
+                await self.client.pause()
+                continue
+            if code == 0:
+                self.acknowledged(self.topic, index, base, sent.values)
+                return
+            if code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+                return
+            if code in REJECTED:
+                if self._leader_epoch(index) == sent.leader_epoch:
+                    self.checkers.fail(
+                        f"{self.name}: {self.topic}-{index} refuses one of the last "
+                        f"{BATCHES_KNOWN} batches with {ErrorCode(code).name}"
+                    )
+                return
+            await self.client.pause()
 
     async def _producer_id(self) -> tuple[int, int]:
         request = m.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=-1)
@@ -440,123 +485,3 @@ class TransactionalProducer(Actor):
 
 class _Fenced(Exception):
     """The transaction is over, by a time-out or a newer life of the producer."""
-
-
-class Reader(Actor):
-    """Reads a partition from its beginning and goes on; compares each record with the model."""
-
-    def __init__(
-        self,
-        host: SimulatedHost,
-        name: str,
-        checkers: Checkers,
-        topic: str,
-        index: int,
-        isolation: int,
-    ) -> None:
-        super().__init__(host, name, checkers)
-        self.topic, self.index, self.isolation = topic, index, isolation
-        self.offset = 0
-        self.seen = 0
-
-    async def run(self) -> None:
-        while not self.stop:
-            try:
-                found = await self.fetch()
-            except Retry:
-                await self.client.pause()
-                continue
-            if found:
-                self.operations += 1
-                await self.client.pause(THINK_S)
-
-    async def fetch(self) -> int:
-        """One fetch; the number of records that it brought."""
-        address, epoch = await self.client.leader(self.topic, self.index)
-        request = m.FetchRequest
-        message = request(
-            max_wait_ms=500,
-            min_bytes=1,
-            max_bytes=1 << 20,
-            isolation_level=self.isolation,
-            topics=[
-                request.FetchTopic(
-                    topic=self.topic,
-                    partitions=[
-                        request.FetchPartition(
-                            partition=self.index,
-                            fetch_offset=self.offset,
-                            current_leader_epoch=epoch,
-                            partition_max_bytes=200 + self.draw(2000),
-                        )
-                    ],
-                )
-            ],
-        )
-        try:
-            response = await self.client.ask(address, message, 12)
-        except Retry:
-            self.client.forget_leader(self.topic, self.index)
-            raise
-        if response.error_code or not response.responses:
-            raise Retry("no answer for the partition")
-        answer = response.responses[0].partitions[0]
-        if answer.error_code:
-            self.client.forget_leader(self.topic, self.index)
-            if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                self._out_of_range(answer)
-            raise Retry(ErrorCode(answer.error_code).name)
-        return self._take(answer)
-
-    def _out_of_range(self, answer: Any) -> None:
-        log = self.log_of(self.topic, self.index)
-        end = 0 if log is None else log.end
-        self.client.note(f"{self.offset} is out of range, committed is up to {end}")
-
-    def _take(self, answer: Any) -> int:
-        log = self.log_of(self.topic, self.index)
-        end = 0 if log is None else log.end
-        if answer.high_watermark > end:
-            self.checkers.fail(
-                f"{self.name}: {self.topic}-{self.index} is said to be committed up to "
-                f"{answer.high_watermark}, no leader is past {end}"
-            )
-        data = answer.records
-        if not data or log is None:
-            return 0
-        aborted = sorted(
-            (entry.first_offset, entry.producer_id) for entry in answer.aborted_transactions or []
-        )
-        count = 0
-        skipping: dict[int, None] = {}
-        for position, header in iterate_headers(data):
-            if header.last_offset < self.offset:
-                continue
-            while aborted and aborted[0][0] <= header.last_offset:
-                skipping[aborted.pop(0)[1]] = None
-            if header.is_control:
-                # An abort marker ends what is skipped of this producer, a commit has nothing.
-                skipping.pop(header.producer_id, None)
-            elif not (header.is_transactional and header.producer_id in skipping):
-                for record in read_batch(data, position):
-                    if record.offset >= self.offset:
-                        self._see(log, record.offset, bytes(record.value or b""))
-                        count += 1
-            self.offset = header.last_offset + 1
-        return count
-
-    def _see(self, log: CommittedLog, offset: int, value: bytes) -> None:
-        if self.isolation == COMMITTED:
-            expected = log.visible[self.seen] if self.seen < len(log.visible) else None
-            if expected is None or expected != (offset, value):
-                self.checkers.fail(
-                    f"{self.name} (read_committed) got {value!r} at {offset} of {log.name} as its "
-                    f"record {self.seen}, to be seen is {expected}; stable up to "
-                    f"{log.last_stable_offset}"
-                )
-        elif log.values.get(offset) != value:
-            self.checkers.fail(
-                f"{self.name} got {value!r} at {offset} of {log.name}, committed there is "
-                f"{log.values.get(offset)!r}, up to {log.end}"
-            )
-        self.seen += 1

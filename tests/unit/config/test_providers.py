@@ -288,3 +288,22 @@ def test_a_provider_that_cannot_be_is_refused_in_kafkas_words() -> None:
         "Invalid value com.acme.Vault for configuration config.providers.v.class: Could not load "
         "config provider class or one of its dependencies"
     )
+
+
+def test_changes_are_checked_against_what_was_set_not_what_providers_gave(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A change began with the values that providers had given: their providers could be deleted,
+    and nothing gave the values any more. What cannot be used stands in no change's way."""
+    monkeypatch.setenv("RETENTION", "71")
+    stored = {
+        **PROVIDERS,
+        "config.providers": "file,env,vault",
+        "config.providers.vault.class": "com.acme.Vault",
+        "log.retention.ms": "${env:RETENTION}",
+        "log.flush.interval.ms": "${env:NO_SUCH_VARIABLE}",
+    }
+    usable = dynamic(stored).usable(per_broker=True)
+    unusable = {"log.flush.interval.ms", "config.providers.vault.class"}
+    assert usable == {name: text for name, text in stored.items() if name not in unusable}
+    validate_broker_configs(usable, dynamic(stored), per_broker=True)
