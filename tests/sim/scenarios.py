@@ -26,7 +26,7 @@ LOOK_S = 0.01
 USUAL_LATENCY_MAX_S = NetworkConditions().latency_max_s
 QUORUM_CHANGE_LIMIT_S = 8.0
 SHORT_CALLS = {
-    errno.ENOSPC: ("pwritev", "allocate", "make_directory", "rename"),
+    errno.ENOSPC: ("pwritev", "allocate", "make_directory"),
     errno.EDQUOT: ("pwritev", "allocate"),
     errno.EMFILE: ("open", "read_file", "sync_directory"),
     errno.ENOMEM: ("pwritev", "open", "truncate", "make_directory"),
