@@ -15,11 +15,7 @@ from kwire.log.flushing import SyncRequest
 from kwire.log.index import OffsetIndex
 from kwire.log.log_config import LogConfig
 from kwire.log.time_index import NO_TIMESTAMP, TimeIndex
-from kwire.log.transaction_index import (
-    AbortedTransaction,
-    DamagedIndexError,
-    TransactionIndex,
-)
+from kwire.log.transaction_index import AbortedTransaction, DamagedIndexError, TransactionIndex
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import MAGIC_CURRENT, BatchHeader, check_crc, parse_header
 
