@@ -74,6 +74,11 @@ def main(arguments: list[str]) -> int:
     except BrokenPipeError:
         _forget_stdout()
         return EXIT_FAILED
+    except OSError as error:  # of the network, `Client` tells; of files, their names
+        if error.filename is None:
+            _forget_stdout()
+        what = error.filename or "standard output cannot be written"
+        return _complain(f"{what}: {error.strerror or error}", EXIT_FAILED)
     except Exception as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()  # type: ignore[attr-defined]

@@ -7,6 +7,7 @@ second from process start.
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
 USAGE = """\
@@ -144,10 +145,24 @@ def _feature(result: ServeArguments, text: str) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
+    _open_standard_streams()
     try:
         return _run(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:  # `serve` has its own way to stop, once it has begun
         return EXIT_INTERRUPTED
+
+
+def _open_standard_streams() -> None:
+    """In place of a closed one the null device: a socket or a partition's file of that number
+    would have what is written to it, and uvloop ends the process."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number: this one
+            mode = "w" if number else "r"
+            stream = os.fdopen(number, mode, encoding="utf-8", closefd=False)
+            setattr(sys, name, stream)
 
 
 def _run(arguments: list[str]) -> int:

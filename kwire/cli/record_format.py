@@ -78,7 +78,7 @@ def unescape(text: bytes) -> bytes:
         name = found[1]
         if name[:1] == b"x" and len(name) > 1:
             return bytes([int(name[1:], 16)])
-        if name.isdigit():
+        if name[:1] in b"01234567":
             return bytes([int(name, 8) & 0xFF])
         return _ESCAPED.get(name, name)
 
@@ -203,7 +203,8 @@ def _headers_from_json(value: Any) -> list[Header]:
     for entry in entries:
         if not isinstance(entry, (list, tuple)) or len(entry) != 2 or entry[0] is None:
             raise ClientError("headers are a list of [name, value]")
-        headers.append((_header_name(_from_json(entry[0]) or b""), _from_json(entry[1])))
+        name = _from_json(entry[0]) or b""
+        headers.append((_text_or_bytes(name), _from_json(entry[1])))
     return headers
 
 
@@ -286,10 +287,10 @@ def header_of(text: bytes) -> Header:
     name, equals, value = text.partition(b"=")
     if not name:
         raise ClientError(f"{text.decode(errors='backslashreplace')}: expected NAME=VALUE")
-    return _header_name(name), value if equals else None
+    return _text_or_bytes(name), value if equals else None
 
 
-def _header_name(name: bytes) -> str | bytes:
+def _text_or_bytes(name: bytes) -> str | bytes:
     try:
         return name.decode()
     except UnicodeDecodeError:

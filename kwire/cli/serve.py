@@ -92,7 +92,10 @@ def load_config(arguments: ServeArguments, ephemeral_directory: str | None) -> B
         overrides.setdefault("advertised.listeners", _listener(host, port))
     directories = {"KAFKA_LOG_DIRS", "KAFKA_LOG_DIR"}
     directory = (None if directories & of_user else arguments.data_dir) or ephemeral_directory
-    if directory is not None:
+    if directory is not None and overrides.keys() & {"log.dirs", "log.dir"}:
+        if ephemeral_directory is not None:
+            raise UsageError("--ephemeral and -o log.dirs exclude each other")
+    elif directory is not None:
         if os.path.exists(os.path.join(directory, CLUSTER_FILE)):
             raise UsageError(f"{directory} is the data directory of a cluster: --brokers N")
         overrides["log.dirs"] = os.path.abspath(directory)

@@ -26,6 +26,8 @@ from kwire.config.usable import range_missed
 from kwire.config.values import Value, to_text
 
 LISTENER_PREFIX = "listener.name."
+STRING_BYTES_MAX = 32767
+"""Of a string in Kafka's records."""
 OF_ONE_LISTENER = "one listener's own settings are not told apart from all listeners' yet"
 PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.")
 AUTHORIZER = "authorizer.class.name"
@@ -150,6 +152,16 @@ class BrokerConfig(Mapping[str, Any]):
 
     def _admit(self, name: str, text: str) -> None:
         definition = definition_of(name)
+        try:
+            size = len(text.encode())
+        except UnicodeEncodeError:
+            if definition is not None or is_provider_setting(name):
+                raise ConfigError(f"{name}: its value is not UTF-8") from None
+            # Somebody else's: it has to be sent to those who ask for the configs all the same.
+            self.texts[name] = text = text.encode(errors="replace").decode()
+            size = len(text)
+        if name == "broker.rack" and size > STRING_BYTES_MAX:
+            raise ConfigError(f"{name}: {size} bytes; accepted: at most {STRING_BYTES_MAX}")
         if definition is None:
             if is_provider_setting(name):
                 return

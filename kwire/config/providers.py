@@ -208,9 +208,11 @@ def _read_text(path: str, bytes_max: int, message: str) -> str:
     try:
         # Without O_NONBLOCK the opening of a pipe would wait for a writer, and all else with it.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with open(handle, "rb") as file:
+        try:
             is_file = stat.S_ISREG(os.fstat(handle).st_mode)
-            data = file.read(bytes_max + 1) if is_file else b""
+            data = _up_to(handle, bytes_max + 1) if is_file else b""
+        finally:
+            os.close(handle)
     except (OSError, ValueError) as error:
         raise ProviderError(message, getattr(error, "strerror", "") or str(error)) from None
     if not is_file:
@@ -221,6 +223,14 @@ def _read_text(path: str, bytes_max: int, message: str) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         raise ProviderError(message, "it is not UTF-8") from None
+
+
+def _up_to(handle: int, size: int) -> bytes:
+    parts: list[bytes] = []
+    while size and (part := os.read(handle, size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
 
 
 Kind = type[FileProvider] | type[DirectoryProvider] | type[EnvironmentProvider]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from hypothesis import given
@@ -177,3 +178,17 @@ def test_a_line_without_an_end_is_bounded() -> None:
 
     with pytest.raises(ClientError, match=f"line 1: longer than {LINE_BYTES_MAX}"):
         list(batches(endless(), read_line(None), Outgoing()))  # type: ignore[arg-type]
+
+
+def test_backslash_and_a_digit_that_is_not_octal() -> None:
+    assert unescape(b"\\8\\9\\7") == b"89\x07"
+
+
+def test_a_format_string_of_any_bytes() -> None:
+    assert parse_format(os.fsdecode(b"\xff%s\xfe")) == [b"\xff", "s", b"\xfe"]
+
+
+@pytest.mark.parametrize("headers", [b'[["\\ud800", "x"]]', b'{"\\ud800": "x"}'])
+def test_a_header_that_is_no_unicode_is_kept_as_bytes(headers: bytes) -> None:
+    record = read_json(b'{"headers": ' + headers + b"}")
+    assert record.headers == ((b"\xed\xa0\x80", b"x"),)

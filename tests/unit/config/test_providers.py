@@ -340,3 +340,10 @@ def test_changes_are_checked_against_what_was_set_not_what_providers_gave(
     unusable = {"log.flush.interval.ms", "config.providers.vault.class"}
     assert usable == {name: text for name, text in stored.items() if name not in unusable}
     validate_broker_configs(usable, dynamic(stored), per_broker=True)
+
+
+def test_what_is_no_file_leaves_no_descriptor_open(tmp_path: pathlib.Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(ConfigError, match="it is no file"):
+        resolved(f"${{file:{tmp_path}:key}}")
+    assert len(os.listdir("/proc/self/fd")) == before
