@@ -527,10 +527,7 @@ class Segment:
         return self._suffix == suffix
 
     def rename(self, suffix: str) -> None:
-        """Give all files this suffix (`.deleted`, `.swap` or none) in place of theirs.
-
-        Raises OSError; may be done again then.
-        """
+        """Give all files this suffix (`.deleted`, `.swap`, none). OSError: may be done again."""
         for name in SEGMENT_SUFFIXES:
             source = self.path(name)
             try:
