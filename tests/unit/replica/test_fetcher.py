@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kwire.pending import Pending
+from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
-from kwire.replica.fetcher import FetchState
+from kwire.replica.fetch_sessions import Asked, FollowerSession
+from kwire.replica.fetcher import EARLIEST, LATEST, FetchState, whole_batches_bytes
 from tests.support.replicas import TOPIC_ID, Replicas
 
 
@@ -185,3 +189,91 @@ def test_a_replica_that_is_none_is_told_so(world: Replicas) -> None:
     world.exchange()
     codes = [world[1].fetch(world[2].sent[0]).responses[0].partitions[0].error_code]
     assert codes == [ErrorCode.UNKNOWN_LEADER_EPOCH], "it may be about to become one"
+
+
+@pytest.mark.parametrize("unknown", [LATEST, EARLIEST])
+def test_positions_that_the_leader_does_not_tell_are_asked_for_again(
+    world: Replicas, unknown: int
+) -> None:
+    """A replica that is out of range must not wait for ever."""
+    world.lead(1, epoch=0)
+    world[2].is_up = False
+    world.lead(1, epoch=1, isr=(1,))
+    world.append(1, b"a")
+    world[1].partition.log.delete_records_before(1)
+    world.append(1, b"b")
+    list_offsets, refused = world[1].list_offsets, []
+
+    def refuse_once(request: Any) -> Any:
+        response = list_offsets(request)
+        if request.topics[0].partitions[0].timestamp == unknown and not refused:
+            refused.append(True)
+            response.topics[0].partitions[0].error_code = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return response
+
+    world[1].list_offsets = refuse_once  # type: ignore[method-assign]
+    world[2].is_up = True
+    world.lead(1, epoch=2, isr=(1,))
+    world.exchange()
+    assert refused
+    assert world.values(2) == []
+    world.exchange(200)
+    assert world.values(2) == [b"b"]
+
+
+def test_a_leader_that_does_not_know_it_yet_is_asked_again_after_a_pause(world: Replicas) -> None:
+    world.lead(1, epoch=0)
+    world[2].assign(1, 1, 50, (1, 2))  # the leader has not heard of epoch 1
+    world.append(1, b"a")
+    before = len(world[2].sent)
+    world.exchange(100)
+    assert 2 <= len(world[2].sent) - before <= 10
+    world.lead(1, epoch=1)
+    world.exchange(100)
+    assert world.values(2) == [b"a"]
+
+
+def test_a_replica_whose_log_is_gone_is_not_fetched(world: Replicas) -> None:
+    world.lead(1, epoch=0)
+    followed = next(iter(world[2].fetchers._by_leader.values())).followed[TOPIC_ID, 0]
+    world[2].partition.log = None
+    world.exchange()
+    assert followed.state is FetchState.FAILED
+
+
+def test_a_fetcher_without_partitions_is_closed(world: Replicas) -> None:
+    """Whatever it has under way is given up."""
+    world.lead(1, epoch=0)
+    fetcher = next(iter(world[2].fetchers._by_leader.values()))
+    fetcher._pending = under_way = Pending[Any]()
+    world[2].assign(2, 1, 50, (1, 2))
+    assert len(world[2].fetchers) == 0
+    assert under_way.done
+
+
+def test_a_session_names_what_is_to_be_forgotten_and_counts_its_epochs() -> None:
+    session, asked, other = FollowerSession(), Asked(0, 1, -1, 0), bytes(15) + b"\x09"
+    session.fill(m.FetchRequest(), {(TOPIC_ID, 0): asked, (TOPIC_ID, 3): asked}, 100)
+    assert session.answered(0, 77)
+    request = m.FetchRequest()
+    session.fill(request, {(TOPIC_ID, 0): asked, (other, 4): asked}, 100)
+    assert [(t.topic_id, t.partitions) for t in request.forgotten_topics_data] == [(TOPIC_ID, [3])]
+    assert [t.topic_id for t in request.topics] == [other]
+    session.epoch = 0x7FFFFFFE
+    assert session.answered(0, 77)
+    assert session.epoch == 0x7FFFFFFF
+    assert session.answered(0, 77)
+    assert session.epoch == 1, "0 would begin anew"
+
+
+def test_only_whole_batches_count() -> None:
+    def batch(length: int, data: bytes) -> bytes:
+        return bytes(8) + length.to_bytes(4, "big", signed=True) + data
+
+    whole = batch(5, bytes(5))
+    assert whole_batches_bytes(whole * 2) == 2 * len(whole)
+    assert whole_batches_bytes(whole + whole[:-1]) == len(whole)
+    assert whole_batches_bytes(whole + whole[:11]) == len(whole)
+    assert whole_batches_bytes(batch(0, b"")) == 12
+    for length in (-1, -12, -(1 << 31)):
+        assert whole_batches_bytes(whole + batch(length, bytes(20))) == len(whole)

@@ -17,9 +17,10 @@ from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import Record, build_batch
+from kwire.replica import partition as partition_module
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.partition import Partition
-from kwire.replica.state import FollowerFetched
+from kwire.replica.state import AlterIsr, FollowerFetched
 
 TOPIC_ID = bytes(range(16))
 NOW_MS = 1_700_000_000_000
@@ -67,15 +68,21 @@ class World:
         )
         self.logs.open_directories()
         self.logs.load_all()
+        self.now_ms = 0
+        self.wanted_isrs: list[AlterIsr] = []
         self.replicas = ReplicaManager(
-            1, self.logs, lambda topic: self.configs.get(topic, LogConfig()), lambda: 0
+            1, self.logs, lambda topic: self.configs.get(topic, LogConfig()), lambda: self.now_ms
         )
+        self.replicas.isr_changes = self
         self.image = MetadataImage()
         self.offset = -1
         self.leaderships: list[tuple[str, int, int | None]] = []
         self.replicas.add_listener(
             lambda p, epoch: self.leaderships.append((p.topic, p.index, epoch))
         )
+
+    def submit(self, partition: Partition, wanted: AlterIsr) -> None:
+        self.wanted_isrs.append(wanted)
 
     def apply(self, *records: Any) -> None:
         delta = MetadataDelta()
@@ -338,3 +345,88 @@ def test_a_follower_that_takes_over_while_its_append_is_written_counts_it(world:
     assert partition.state.leader_epoch_start_offset == 1
     partition.step(FollowerFetched(2, -1, 1, 0))
     assert partition.state.high_watermark == 1
+
+
+def test_whom_the_metadata_lets_into_an_isr(world: World) -> None:
+    """A broker that lives, in its newest life (KIP-903); what is asked of the newest metadata."""
+    world.create([1, 2])
+    is_eligible = world.partition().state.is_eligible
+    assert not is_eligible(2, -1), "nobody knows it"
+    world.apply(m.RegisterBrokerRecord(broker_id=2, broker_epoch=50, fenced=False))
+    assert is_eligible(2, 50)
+    assert is_eligible(2, -1), "who does not say is believed"
+    assert not is_eligible(2, 49)
+    assert not is_eligible(2, 51)
+    assert not is_eligible(2, -2)
+    world.apply(m.BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=50, fenced=1))
+    assert not is_eligible(2, 50)
+
+
+def test_a_replica_that_has_caught_up_is_asked_into_the_isr_and_out_of_it(world: World) -> None:
+    world.apply(m.RegisterBrokerRecord(broker_id=2, broker_epoch=50, fenced=False))
+    world.create([1, 2])
+    world.append()
+    world.scheduler.turn()
+    world.now_ms = 30_000
+    world.replicas.tick()
+    assert world.wanted_isrs == []
+    world.now_ms = 30_001
+    world.replicas.tick()
+    assert [wanted.isr for wanted in world.wanted_isrs] == [(1,)]
+    world.change(isr=[1])
+    world.partition().follower_fetched(2, 49, 1, 0)
+    assert len(world.wanted_isrs) == 1, "an earlier life of it"
+    world.partition().follower_fetched(2, 50, 1, 0)
+    assert [wanted.isr for wanted in world.wanted_isrs] == [(1,), (1, 2)]
+
+
+def test_consumers_are_told_of_what_a_move_of_the_mark_shows(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And of all of it in the end, however many appends there are above the mark."""
+    monkeypatch.setattr(partition_module, "UNSEEN_MAX", 3)
+    world.create([1, 2])
+    sizes = []
+    for _ in range(5):
+        sizes.append(world.append().size_bytes)
+        world.scheduler.turn()
+    waiter = Waiter()
+    world.partition().fetch_waiters[waiter] = None
+    world.partition().step(FollowerFetched(2, -1, 1, 0))
+    assert waiter.events == sizes[:1]
+    world.partition().step(FollowerFetched(2, -1, 5, 0))
+    assert waiter.events == [sizes[0], sum(sizes[1:])]
+
+
+def test_who_waits_for_records_to_be_deleted_hears_of_a_followers_start(world: World) -> None:
+    world.apply(m.RegisterBrokerRecord(broker_id=2, broker_epoch=50, fenced=False))
+    world.create([1, 2])
+    for _ in range(3):
+        world.append()
+    world.scheduler.turn()
+    partition = world.partition()
+    partition.follower_fetched(2, 50, 3, 0)
+    partition.log.delete_records_before(2)
+    told: list[int] = []
+    partition.on_low_watermark[lambda changed: told.append(changed.low_watermark)] = None
+    partition.follower_fetched(2, 50, 3, 0)
+    assert told == []
+    partition.follower_fetched(2, 50, 3, 1)
+    partition.follower_fetched(2, 50, 3, 2)
+    assert told == [1, 2]
+
+
+def test_a_leaders_older_start_takes_no_followers_start_back(world: World) -> None:
+    """What was deleted stays deleted; the next leader may not have heard of it."""
+    world.create([1, 2])
+    for _ in range(3):
+        world.append()
+    world.scheduler.turn()
+    partition = world.partition()
+    partition.step(FollowerFetched(2, -1, 3, 0))
+    partition.log.delete_records_before(2)
+    world.change(leader=2)
+    partition.leader_answered(3, 1)
+    assert partition.log.log_start_offset == 2
+    partition.leader_answered(3, 3)
+    assert partition.log.log_start_offset == 3
