@@ -20,8 +20,10 @@ class Outcome:
 
 
 def kept(error: E) -> E:
-    """The same error without frames, causes and contexts. A fault of ours has them as text."""
-    if error.__traceback__ is not None and not isinstance(error, (Outcome, OSError)):
+    """The same error without frames, causes and contexts. A fault of ours has them as text, those
+    of the first time: a text that quotes the one before doubles each time that it is raised."""
+    is_told = bool(getattr(error, "__notes__", ())) or isinstance(error, (Outcome, OSError))
+    if error.__traceback__ is not None and not is_told:
         from traceback import format_exception
 
         error.add_note("".join(format_exception(error)).rstrip())

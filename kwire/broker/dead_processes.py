@@ -21,7 +21,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kwire.network.peer import PeerNetwork
 from kwire.network.refusal import Address, Outcome, RefusedDials, dial
@@ -182,7 +182,7 @@ class DeadProcesses:
         runner = self._driver.runner
         if runner is None or not runner.is_active:
             return
-        brokers: dict[int, Any] = runner.controller.image.brokers
+        brokers: dict[int, BrokerImage] = runner.controller.image.brokers
         for broker in list(brokers.values()):
             if (
                 not broker.fenced

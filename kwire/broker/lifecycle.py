@@ -21,6 +21,7 @@ from typing import Any
 
 from kwire.pending import Pending
 from kwire.protocol import messages as m
+from kwire.protocol import uuids
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -52,7 +53,9 @@ class BrokerLifecycle:
 
     `ask(api_key, request)` reaches the active controller, `registration()` is the request of the
     next registration, `image_offset()` how far the published metadata is, `cordoned()` the ids of
-    the log directories that get no new replicas, None where the controller knows of no such.
+    the log directories that get no new replicas, None where the controller knows of no such. A
+    directory that fails and is not told of within `directory_failure_ms` ends the broker:
+    `on_fatal(why)`, as a registration that can never succeed does.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class BrokerLifecycle:
         election_ms: int = 0,
         waits_for_logs: bool = False,
         cordoned: Callable[[], list[bytes] | None] = lambda: None,
+        directory_failure_ms: int = 30_000,
     ) -> None:
         self._election_ms = election_ms
         self.state = State.NEW
@@ -89,6 +93,8 @@ class BrokerLifecycle:
         self._heard_s = 0.0
         self._offline_directories: list[bytes] = []
         self._told_offline: list[bytes] = []
+        self._ever_told: set[bytes] = set()
+        self._directory_failure_ms = directory_failure_ms
         self._cordoned = cordoned
         self._has_news = False
 
@@ -115,9 +121,30 @@ class BrokerLifecycle:
             self._heartbeat()
 
     def directories_failed(self, directory_ids: list[bytes]) -> None:
-        """These log directories are offline until this broker is started again."""
+        """These log directories are offline until this broker is started again.
+
+        One that fails while others may be led here is told of in time, or the broker ends: whoever
+        waits for its partitions gets another leader then. Those that failed before the start are
+        not led by anybody here yet.
+        """
+        if self.epoch >= 0:
+            for failed in directory_ids:
+                if failed not in self._offline_directories:
+                    self._loop.call_later(
+                        self._directory_failure_ms / 1000, self._must_be_told, failed
+                    )
         self._offline_directories = directory_ids
         self.directories_changed()
+
+    def _must_be_told(self, directory_id: bytes) -> None:
+        if directory_id not in self._ever_told and not self._is_ending():
+            self._on_fatal(
+                f"no controller was told within {self._directory_failure_ms} ms that the log "
+                f"directory {uuids.to_text(directory_id)} has failed (log.dir.failure.timeout.ms)"
+            )
+
+    def _is_ending(self) -> bool:
+        return self.state in (State.STOPPING, State.STOPPED)
 
     def directories_changed(self) -> None:
         """There is news of the log directories: the next heartbeat is due at once."""
@@ -195,6 +222,7 @@ class BrokerLifecycle:
     def _heard(self, response: Any, offline: list[bytes]) -> None:
         news = self._has_news or offline != self._told_offline
         self._has_news, self._told_offline = False, offline
+        self._ever_told.update(offline)
         if self.state is State.STOPPING:
             if response.should_shut_down:
                 self.close()

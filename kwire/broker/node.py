@@ -196,6 +196,7 @@ class Node:
             self.config["controller.quorum.fetch.timeout.ms"],
             waits_for_logs=True,
             cordoned=self.cordoning.reported,
+            directory_failure_ms=self.config["log.dir.failure.timeout.ms"],
         )
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -74,6 +74,11 @@ def main(arguments: list[str]) -> int:
     except BrokenPipeError:
         _forget_stdout()
         return EXIT_FAILED
+    except OSError as error:  # of the network, `Client` tells; of files, their names
+        if error.filename is None:
+            _forget_stdout()
+        what = error.filename or "standard output cannot be written"
+        return _complain(f"{what}: {error.strerror or error}", EXIT_FAILED)
     except Exception as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()  # type: ignore[attr-defined]
@@ -173,43 +178,46 @@ def info(
         if quiet:
             raise typer.Exit(EXIT_FAILED) from None
         raise
-    if quiet:
-        if refused:
-            raise typer.Exit(EXIT_FAILED)
-        return
-    features = {each.name: each.max_version_level for each in versions.finalized_features}
-    if as_json:
-        brokers = [
-            {"id": each.node_id, "host": each.host, "port": each.port, "rack": each.rack}
-            for each in metadata.brokers
-        ]
-        output.say_json(
-            {
-                "cluster": metadata.cluster_id,
-                "controller": metadata.controller_id,
-                "brokers": brokers,
-                "features": features,
-                "apis": len(versions.api_keys),
-                "refuses": [{"what": name, "reason": reason} for name, reason in refused],
-            }
-        )
-        if refused:
-            raise typer.Exit(EXIT_FAILED)
-        return
+    if not quiet:
+        (_info_json if as_json else _info_text)(metadata, versions, refused)
+    if refused:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _info_json(metadata: Any, versions: Any, refused: list[tuple[str, str]]) -> None:
+    brokers = [
+        {"id": each.node_id, "host": each.host, "port": each.port, "rack": each.rack}
+        for each in metadata.brokers
+    ]
+    output.say_json(
+        {
+            "cluster": metadata.cluster_id,
+            "controller": metadata.controller_id,
+            "brokers": brokers,
+            "features": _levels(versions),
+            "apis": len(versions.api_keys),
+            "refuses": [{"what": name, "reason": reason} for name, reason in refused],
+        }
+    )
+
+
+def _info_text(metadata: Any, versions: Any, refused: list[tuple[str, str]]) -> None:
     output.say(f"cluster     {metadata.cluster_id}")
     output.say(f"controller  {metadata.controller_id}")
     for broker in metadata.brokers:
         rack = f" rack {broker.rack}" if broker.rack else ""
         output.say(f"broker      {broker.node_id} at {broker.host}:{broker.port}{rack}")
-    for name, level in features.items():
+    for name, level in _levels(versions).items():
         output.say(f"feature     {name} {level}")
     output.say(f"APIs        {len(versions.api_keys)}")
     for name, reason in refused[:REFUSALS_SHOWN]:
         output.say(f"refuses     {name}: {reason}")
     if len(refused) > REFUSALS_SHOWN:
         output.say(f"refuses     {len(refused) - REFUSALS_SHOWN} more")
-    if refused:
-        raise typer.Exit(EXIT_FAILED)
+
+
+def _levels(versions: Any) -> dict[str, int]:
+    return {each.name: each.max_version_level for each in versions.finalized_features}
 
 
 @app.command("random-uuid")

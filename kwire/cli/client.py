@@ -23,6 +23,7 @@ RETRY_PAUSE_S = 0.1
 FRAME_BYTES_MAX = 256 << 20
 BOOTSTRAP = -1
 PORT_MAX = 65535
+PORT_DIGITS_MAX = 5
 
 
 class Timeouts(NamedTuple):
@@ -78,7 +79,8 @@ def parse_address(text: str) -> tuple[str, int]:
         if port.isascii() and port.isdecimal():
             raise ClientError(f"{text}: expected HOST:PORT; did you mean localhost:{port}?")
         return text.strip(), 9092
-    if not (host and port.isascii() and port.isdecimal() and int(port[:6]) <= PORT_MAX):
+    is_number = port.isascii() and port.isdecimal() and len(port) <= PORT_DIGITS_MAX
+    if not (host and is_number and int(port) <= PORT_MAX):
         raise ClientError(f"{text}: expected HOST:PORT")
     return host.removeprefix("[").removesuffix("]"), int(port)
 

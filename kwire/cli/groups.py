@@ -27,6 +27,7 @@ group_app = typer.Typer(
     help="List, describe, reset and delete groups.",
 )
 GroupName = Annotated[str | None, typer.Argument(metavar="GROUP", show_default=False)]
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MEMBER_COLUMNS = ("member", "client", "host")
 _LAG_COLUMNS = ("topic", "partition", "committed", "end", "lag")
 
@@ -170,4 +171,6 @@ def _milliseconds(text: str) -> int:
         raise typer.BadParameter(f"{text}: expected a time such as 2026-01-31T12:00:00") from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=datetime.UTC)
+    if moment < _EPOCH:
+        raise typer.BadParameter(f"{text}: before 1970")
     return int(moment.timestamp() * 1000)

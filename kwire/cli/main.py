@@ -7,6 +7,7 @@ second from process start.
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
 USAGE = """\
@@ -36,6 +37,8 @@ Other commands: kwire --help
 
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
+DIGITS_MAX = 9
+"""Of a number on the command line of `serve`."""
 
 
 class UsageError(Exception):
@@ -117,9 +120,13 @@ def _next(name: str, rest: list[str]) -> str:
 
 
 def _count(name: str, text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or not int(text[:4]) > 0:
+    if not _is_number(text) or int(text) < 1:
         raise UsageError(f"{name} {text}: expected a number from 1 on")
-    return int(text[:4])
+    return int(text)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= DIGITS_MAX
 
 
 def _override(result: ServeArguments, text: str) -> None:
@@ -131,17 +138,31 @@ def _override(result: ServeArguments, text: str) -> None:
 
 def _feature(result: ServeArguments, text: str) -> None:
     name, _, level = text.partition("=")
-    if not name or not level.isascii() or not level.isdecimal():
+    if not name or not _is_number(level):
         raise UsageError(f"--feature {text}: expected NAME=LEVEL")
     result.features[name] = int(level)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
+    _open_standard_streams()
     try:
         return _run(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:  # `serve` has its own way to stop, once it has begun
         return EXIT_INTERRUPTED
+
+
+def _open_standard_streams() -> None:
+    """In place of a closed one the null device: a socket or a partition's file of that number
+    would have what is written to it, and uvloop ends the process."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number: this one
+            mode = "w" if number else "r"
+            stream = os.fdopen(number, mode, encoding="utf-8", closefd=False)
+            setattr(sys, name, stream)
 
 
 def _run(arguments: list[str]) -> int:

@@ -106,8 +106,8 @@ REFUSALS_TAG = 10_000
 
 
 def refusals(client: Client, node_id: int = BOOTSTRAP) -> list[tuple[str, str]]:
-    """(partition or log directory, reason) of what a broker cannot write to; () of one that does
-    not tell, as other than kwire's."""
+    """(partition or log directory, reason) of what a broker cannot write to; nothing of one
+    that does not tell, as other than kwire's."""
     try:
         response = client.call(m.DescribeLogDirsRequest(topics=[]), node_id)
     except ClientError:

@@ -38,6 +38,7 @@ def named(given: str | None, option: str | None, what: str) -> str:
     name = given if given is not None else option
     if name is None:
         raise typer.BadParameter(f"which {what}? Give its name")
+    _check_text(name, what)
     return name
 
 
@@ -46,7 +47,16 @@ def all_named(given: list[str] | None, option: str | None, what: str) -> list[st
     names = [*(given or []), *([option] if option is not None else [])]
     if not names:
         raise typer.BadParameter(f"which {what}? Give its name")
+    for name in names:
+        _check_text(name, what)
     return names
+
+
+def _check_text(name: str, what: str) -> None:
+    try:
+        name.encode()
+    except UnicodeEncodeError:  # bytes of the command line that are not UTF-8
+        raise typer.BadParameter(f"{name}: the name of a {what} is UTF-8") from None
 
 
 def pairs(texts: list[str] | None) -> dict[str, str]:

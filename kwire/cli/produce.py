@@ -54,9 +54,17 @@ def produce(
         list[str] | None, typer.Option("--header", "-H", help="NAME=VALUE, for every record.")
     ] = None,
     timestamp: Annotated[
-        int | None, typer.Option("--timestamp", min=0, help="Milliseconds since 1970; else now.")
+        int | None,
+        typer.Option(
+            "--timestamp",
+            min=0,
+            max=record_format.TIMESTAMP_MAX,
+            help="Milliseconds since 1970; else now.",
+        ),
     ] = None,
-    partition: Annotated[int | None, typer.Option("--partition", "-p", min=0)] = None,
+    partition: Annotated[
+        int | None, typer.Option("--partition", "-p", min=0, max=record_format.PARTITION_MAX)
+    ] = None,
     null: Annotated[
         str | None, typer.Option("--null", help="A key or value of this text is null.")
     ] = None,
@@ -141,8 +149,15 @@ def _reader(
 
 def chunks() -> Iterator[bytes]:
     """Standard input as it comes: what a pipe or a terminal has now is not kept waiting."""
-    while chunk := os.read(sys.stdin.fileno(), CHUNK_BYTES):
+    while chunk := _some_of_stdin():
         yield chunk
+
+
+def _some_of_stdin() -> bytes:
+    try:
+        return os.read(sys.stdin.fileno(), CHUNK_BYTES)
+    except OSError as error:
+        raise ClientError(f"standard input cannot be read: {error.strerror}") from None
 
 
 def batches(

@@ -52,7 +52,7 @@ def parse_format(text: str) -> list[str | bytes]:
         if letter != "%":
             end = text.find("%", position)
             end = len(text) if end < 0 else end
-            literal += unescape(text[position:end].encode())
+            literal += unescape(text[position:end].encode(errors="surrogateescape"))
             position = end
             continue
         token = text[position + 1 : position + 2]
@@ -78,7 +78,7 @@ def unescape(text: bytes) -> bytes:
         name = found[1]
         if name[:1] == b"x" and len(name) > 1:
             return bytes([int(name[1:], 16)])
-        if name.isdigit():
+        if name[:1] in b"01234567":
             return bytes([int(name, 8) & 0xFF])
         return _ESCAPED.get(name, name)
 
@@ -203,8 +203,8 @@ def _headers_from_json(value: Any) -> list[Header]:
     for entry in entries:
         if not isinstance(entry, (list, tuple)) or len(entry) != 2 or entry[0] is None:
             raise ClientError("headers are a list of [name, value]")
-        name = entry[0] if isinstance(entry[0], str) else _from_json(entry[0])
-        headers.append((name if name is not None else "", _from_json(entry[1])))
+        name = _from_json(entry[0]) or b""
+        headers.append((_text_or_bytes(name), _from_json(entry[1])))
     return headers
 
 
@@ -287,10 +287,14 @@ def header_of(text: bytes) -> Header:
     name, equals, value = text.partition(b"=")
     if not name:
         raise ClientError(f"{text.decode(errors='backslashreplace')}: expected NAME=VALUE")
+    return _text_or_bytes(name), value if equals else None
+
+
+def _text_or_bytes(name: bytes) -> str | bytes:
     try:
-        return name.decode(), value if equals else None
+        return name.decode()
     except UnicodeDecodeError:
-        return name, value if equals else None
+        return name
 
 
 def _digits(name: str, text: bytes | None, largest: int) -> int | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kwire.cli.main import ServeArguments, UsageError
 from kwire.config.broker_config import BrokerConfig
+from kwire.config.checks import is_number
 from kwire.config.listeners import is_wildcard
 from kwire.config.provider_settings import has_providers
 
@@ -49,8 +50,7 @@ def split_address(option: str, text: str) -> tuple[str, int]:
     bracketed = host.startswith("[") and host.endswith("]")
     if (
         not colon
-        or not port_text.isascii()
-        or not port_text.isdecimal()
+        or not is_number(port_text)
         or int(port_text) > PORT_MAX
         or (":" in host and not bracketed)
     ):
@@ -92,7 +92,10 @@ def load_config(arguments: ServeArguments, ephemeral_directory: str | None) -> B
         overrides.setdefault("advertised.listeners", _listener(host, port))
     directories = {"KAFKA_LOG_DIRS", "KAFKA_LOG_DIR"}
     directory = (None if directories & of_user else arguments.data_dir) or ephemeral_directory
-    if directory is not None:
+    if directory is not None and overrides.keys() & {"log.dirs", "log.dir"}:
+        if ephemeral_directory is not None:
+            raise UsageError("--ephemeral and -o log.dirs exclude each other")
+    elif directory is not None:
         if os.path.exists(os.path.join(directory, CLUSTER_FILE)):
             raise UsageError(f"{directory} is the data directory of a cluster: --brokers N")
         overrides["log.dirs"] = os.path.abspath(directory)

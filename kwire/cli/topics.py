@@ -29,6 +29,8 @@ topic_app = typer.Typer(
 )
 TopicName = Annotated[str | None, typer.Argument(metavar="TOPIC", show_default=False)]
 DEFAULT_SOURCE = 5
+INT16_MAX = (1 << 15) - 1
+INT32_MAX = (1 << 31) - 1
 _SOURCES = {
     1: "topic",
     2: "broker, dynamic",
@@ -42,9 +44,14 @@ _SOURCES = {
 def topic_create(
     name: TopicName = None,
     topic: TopicOption = None,
-    partitions: Annotated[int, typer.Option("--partitions", "-p", show_default=False)] = -1,
+    partitions: Annotated[
+        int, typer.Option("--partitions", "-p", max=INT32_MAX, show_default=False)
+    ] = -1,
     replication: Annotated[
-        int, typer.Option("--replication", "--replication-factor", "-r", show_default=False)
+        int,
+        typer.Option(
+            "--replication", "--replication-factor", "-r", max=INT16_MAX, show_default=False
+        ),
     ] = -1,
     option: Settings = None,
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists")] = False,

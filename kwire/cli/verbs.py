@@ -44,15 +44,19 @@ _SYNONYMS = {
 
 
 def nearest(verb: str, known: Iterable[str]) -> str | None:
-    """The command that was meant: another tool's word for it, a part of one, a misspelt one."""
+    """The command that was meant: another tool's word for it, a part of one, a misspelt one or
+    a misspelt part."""
     names = list(known)
     verb = verb.lower().removeprefix("kafka-").removesuffix(".sh")
     synonym = _SYNONYMS.get(verb)
     if synonym in names:
         return synonym
     parts = [name for name in names if len(verb) > 2 and (verb in name or name in verb)]
-    near = parts or get_close_matches(verb, names, n=1, cutoff=CUTOFF)
-    return near[0] if near else None
+    if parts:
+        return parts[0]
+    words = {word: name for name in names for word in (*name.split("-"), name)}
+    near = get_close_matches(verb, words, n=1, cutoff=CUTOFF)
+    return words[near[0]] if near else None
 
 
 class Verbs(TyperGroup):

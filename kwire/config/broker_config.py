@@ -26,6 +26,8 @@ from kwire.config.usable import range_missed
 from kwire.config.values import Value, to_text
 
 LISTENER_PREFIX = "listener.name."
+STRING_BYTES_MAX = 32767
+"""Of a string in Kafka's records."""
 OF_ONE_LISTENER = "one listener's own settings are not told apart from all listeners' yet"
 PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.")
 AUTHORIZER = "authorizer.class.name"
@@ -93,10 +95,11 @@ class BrokerConfig(Mapping[str, Any]):
             del texts["node.id"], sources["node.id"]
         as_set: dict[str, str] = {}
         notes: list[str] = []
+        given: tuple[str, ...] = ()
         if has_providers(texts):
             from kwire.config.providers import resolve_settings
 
-            texts, as_set, notes = resolve_settings(texts)
+            texts, as_set, notes, given = resolve_settings(texts)
         config = cls(texts, sources, developer)
         config.as_set = as_set
         config.warnings += notes
@@ -111,7 +114,7 @@ class BrokerConfig(Mapping[str, Any]):
                 where = f" (from {variable})" if sources[name] is Source.ENVIRONMENT else ""
                 raise ConfigError(f"{error}{where}") from None
         config._warn_of_unknown({key: var for key, (_, var) in from_environment.items()})
-        config._check_together()
+        config._check_together(given)
         return config
 
     def with_texts(self, texts: dict[str, str]) -> BrokerConfig:
@@ -149,6 +152,16 @@ class BrokerConfig(Mapping[str, Any]):
 
     def _admit(self, name: str, text: str) -> None:
         definition = definition_of(name)
+        try:
+            size = len(text.encode())
+        except UnicodeEncodeError:
+            if definition is not None or is_provider_setting(name):
+                raise ConfigError(f"{name}: its value is not UTF-8") from None
+            # Somebody else's: it has to be sent to those who ask for the configs all the same.
+            self.texts[name] = text = text.encode(errors="replace").decode()
+            size = len(text)
+        if name == "broker.rack" and size > STRING_BYTES_MAX:
+            raise ConfigError(f"{name}: {size} bytes; accepted: at most {STRING_BYTES_MAX}")
         if definition is None:
             if is_provider_setting(name):
                 return
@@ -316,10 +329,18 @@ class BrokerConfig(Mapping[str, Any]):
         name = self["inter.broker.listener.name"]
         return str(name).upper() if name else str(self["security.inter.broker.protocol"])
 
-    def _check_together(self) -> None:
+    def _check_together(self, given: tuple[str, ...]) -> None:
+        """ConfigError without what config providers gave: it may be a secret."""
         from kwire.config.consistency import check_consistency
 
-        check_consistency(self)
+        try:
+            check_consistency(self)
+        except ConfigError as error:
+            if not given:
+                raise
+            from kwire.config.providers import without
+
+            raise ConfigError(without(str(error), given)) from None
 
 
 def definition_of(name: str) -> ConfigDefinition | None:

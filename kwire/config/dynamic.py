@@ -193,11 +193,7 @@ class DynamicConfig:
                     logger.warning("%s=%s is without effect: %s", name, shown, why)
 
     def effective_texts(self) -> dict[str, str]:
-        """What is set, at whichever level, as text.
-
-        A dynamic setting takes the static ones it is a synonym of out of effect: with a dynamic
-        `log.retention.ms`, `log.retention.hours` has its default (measured on Kafka 4.4).
-        """
+        """What is set, at whichever level, as text: see `stored.merged`."""
         return stored.merged(self.static, (self.cluster_default, self.per_broker))
 
     def usable(self, *, per_broker: bool) -> dict[str, str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 PROTOCOL_MAP = "listener.security.protocol.map"
 REQUIREMENT = "requirement failed: "
 ENDPOINT = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
+SECURED = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
 NO_NAME = "The provided listener name is null or empty string"
 
 
@@ -41,10 +42,24 @@ def protocol_map(config: BrokerConfig) -> dict[str, str]:
                 f"Invalid security protocol `{protocol}` defined in listener.security.protocol.map"
             )
         result[name.upper()] = protocol.upper()
-    if PROTOCOL_MAP not in config.texts:
+    if PROTOCOL_MAP not in config.texts and not _uses_security(config):
         for name in config["controller.listener.names"] or []:
             result.setdefault(name.upper(), "PLAINTEXT")
     return result
+
+
+def _uses_security(config: BrokerConfig) -> bool:
+    """Whether a listener has the name of a protocol with TLS or SASL: where nobody has set the map
+    the controller's are PLAINTEXT only beside others that are."""
+    if any(name in SECURED for name in config["controller.listener.names"] or []):
+        return True
+    for entry in config["listeners"]:
+        name, colon, _ = entry.partition(":")
+        if not colon:
+            raise ConfigError(f"Unable to parse a listener name from {entry}")
+        if name.upper() in SECURED:
+            return True
+    return False
 
 
 def endpoints(

@@ -20,11 +20,14 @@ Kafka's allow-list is a pattern of Java's; here it is one of RE2's, as all that 
 from __future__ import annotations
 
 import os
+import re
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
+from kwire.config.definitions import BROKER
 from kwire.config.errors import ConfigError
+from kwire.config.listeners import PROTOCOLS
 from kwire.config.properties import MAX_FILE_BYTES, parse_properties
 from kwire.config.provider_settings import PREFIX, PROVIDERS, has_providers, is_provider_setting
 
@@ -35,6 +38,10 @@ DIRECTORY_CLASS = "org.apache.kafka.common.config.provider.DirectoryConfigProvid
 ENVIRONMENT_CLASS = "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
 SECRET_BYTES_MAX = 1 << 20
 """Of one file of a directory, and of one value with everything put in."""
+PORT_DIGITS = 5
+PART_LETTERS_MIN = 3
+"""Shorter ones would blot out the words of a line."""
+_SEPARATORS = re.compile(r"(?:[\s,;=@\[\]]|:(?://)?)+")
 
 
 class ProviderError(ConfigError):
@@ -201,9 +208,11 @@ def _read_text(path: str, bytes_max: int, message: str) -> str:
     try:
         # Without O_NONBLOCK the opening of a pipe would wait for a writer, and all else with it.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with open(handle, "rb") as file:
+        try:
             is_file = stat.S_ISREG(os.fstat(handle).st_mode)
-            data = file.read(bytes_max + 1) if is_file else b""
+            data = _up_to(handle, bytes_max + 1) if is_file else b""
+        finally:
+            os.close(handle)
     except (OSError, ValueError) as error:
         raise ProviderError(message, getattr(error, "strerror", "") or str(error)) from None
     if not is_file:
@@ -214,6 +223,14 @@ def _read_text(path: str, bytes_max: int, message: str) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         raise ProviderError(message, "it is not UTF-8") from None
+
+
+def _up_to(handle: int, size: int) -> bytes:
+    parts: list[bytes] = []
+    while size and (part := os.read(handle, size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
 
 
 Kind = type[FileProvider] | type[DirectoryProvider] | type[EnvironmentProvider]
@@ -230,6 +247,7 @@ class Providers:
     """The providers that `settings` list, by their names. ProviderError for one that cannot be."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
+        self.given: dict[str, None] = {}
         self._providers: dict[str, Provider] = {}
         for name in settings.get(PROVIDERS, "").split(","):
             self.add(name, settings)
@@ -260,6 +278,7 @@ class Providers:
             if value is None:
                 unknown.append(text[found.start : found.end])
                 continue
+            self.given[value] = None
             parts += (text[position : found.start], value)
             position = found.end
             size += len(value)
@@ -284,12 +303,13 @@ class Resolved(NamedTuple):
     """Settings with what providers know put in.
 
     `as_set` has the texts, as they were set, of those that are others now; `notes` are lines to
-    log: what was left as it is, and why.
+    log: what was left as it is, and why. `given` is what providers gave, for `without`.
     """
 
     texts: dict[str, str]
     as_set: dict[str, str]
     notes: list[str]
+    given: tuple[str, ...] = ()
 
 
 def resolve_settings(settings: Mapping[str, str]) -> Resolved:
@@ -314,7 +334,22 @@ def resolve_settings(settings: Mapping[str, str]) -> Resolved:
             as_set[name] = text
         if unknown:
             notes.append(f"{name} keeps {', '.join(unknown)}: no config provider knows a value")
-    return Resolved(texts, as_set, notes)
+    return Resolved(texts, as_set, notes, tuple(providers.given))
+
+
+def without(message: str, given: Iterable[str]) -> str:
+    """A line for people without what providers gave, nor the parts that settings are read in.
+
+    Ports, protocols and the words of settings' names stay: they are no secrets, and stand in such
+    lines anyway.
+    """
+    parts = {part for value in given for part in (value, *_SEPARATORS.split(value))}
+    known = {*map(str.lower, PROTOCOLS), *(word for name in BROKER for word in name.split("."))}
+    for part in sorted(parts, key=len, reverse=True):
+        is_port = part.isdecimal() and len(part) <= PORT_DIGITS
+        if len(part) >= PART_LETTERS_MIN and not is_port and part.lower() not in known:
+            message = re.sub(re.escape(part), "[hidden]", message, flags=re.IGNORECASE)
+    return message
 
 
 def _notes(settings: Mapping[str, str]) -> list[str]:

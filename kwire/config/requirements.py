@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from kwire.config.checks import address_limits
 from kwire.config.errors import ConfigError
-from kwire.config.listener_requirements import check_listeners
+from kwire.config.listener_requirements import REQUIREMENT, check_listeners
 from kwire.config.values import has_repeats
 
 if TYPE_CHECKING:
     from kwire.config.broker_config import BrokerConfig
 
-REQUIREMENT = "requirement failed: "
 BY_ZERO = "/ by zero"
 COMPRESSION_IDS = range(5)
 ADDRESS_LIMITS = "max.connections.per.ip.overrides"

@@ -29,56 +29,17 @@ CLIENT_METRICS_MATCH_KEYS = (
     "client_source_address",
     "client_source_port",
 )
+_BOUNDED = (
+    ("consumer", "heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms"),
+    ("share", "heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms"),
+    ("share", "record.lock.duration.ms", "delivery.count.limit", "partition.max.record.locks"),
+    ("streams", "heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms"),
+)
 # Group config -> broker settings that bound it (least, most).
-GROUP_BOUNDS: dict[str, tuple[str, str]] = {
-    "consumer.heartbeat.interval.ms": (
-        "group.consumer.min.heartbeat.interval.ms",
-        "group.consumer.max.heartbeat.interval.ms",
-    ),
-    "consumer.session.timeout.ms": (
-        "group.consumer.min.session.timeout.ms",
-        "group.consumer.max.session.timeout.ms",
-    ),
-    "consumer.assignment.interval.ms": (
-        "group.consumer.min.assignment.interval.ms",
-        "group.consumer.max.assignment.interval.ms",
-    ),
-    "share.heartbeat.interval.ms": (
-        "group.share.min.heartbeat.interval.ms",
-        "group.share.max.heartbeat.interval.ms",
-    ),
-    "share.session.timeout.ms": (
-        "group.share.min.session.timeout.ms",
-        "group.share.max.session.timeout.ms",
-    ),
-    "share.assignment.interval.ms": (
-        "group.share.min.assignment.interval.ms",
-        "group.share.max.assignment.interval.ms",
-    ),
-    "share.record.lock.duration.ms": (
-        "group.share.min.record.lock.duration.ms",
-        "group.share.max.record.lock.duration.ms",
-    ),
-    "share.delivery.count.limit": (
-        "group.share.min.delivery.count.limit",
-        "group.share.max.delivery.count.limit",
-    ),
-    "share.partition.max.record.locks": (
-        "group.share.min.partition.max.record.locks",
-        "group.share.max.partition.max.record.locks",
-    ),
-    "streams.heartbeat.interval.ms": (
-        "group.streams.min.heartbeat.interval.ms",
-        "group.streams.max.heartbeat.interval.ms",
-    ),
-    "streams.session.timeout.ms": (
-        "group.streams.min.session.timeout.ms",
-        "group.streams.max.session.timeout.ms",
-    ),
-    "streams.assignment.interval.ms": (
-        "group.streams.min.assignment.interval.ms",
-        "group.streams.max.assignment.interval.ms",
-    ),
+GROUP_BOUNDS = {
+    f"{kind}.{what}": (f"group.{kind}.min.{what}", f"group.{kind}.max.{what}")
+    for kind, *whats in _BOUNDED
+    for what in whats
 }
 GROUP_AT_MOST = {
     "streams.num.standby.replicas": "group.streams.max.standby.replicas",

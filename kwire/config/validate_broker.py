@@ -82,8 +82,8 @@ def _resolved(changed: Mapping[str, str]) -> tuple[Mapping[str, str], Mapping[st
         return {n: text for n, text in changed.items() if not is_provider_setting(n)}, {}
     from kwire.config.providers import resolve_change
 
-    texts, as_set, _ = resolve_change(changed)
-    return texts, as_set
+    resolved = resolve_change(changed)
+    return resolved.texts, resolved.as_set
 
 
 def _check_names(names: list[str]) -> None:

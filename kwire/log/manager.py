@@ -45,7 +45,7 @@ from kwire.log.open_segments import OpenSegments
 from kwire.log.partition_log import PartitionLog
 from kwire.log.placement import emptiest
 from kwire.log.recovery import open_log
-from kwire.log.removal import remove_directory_later
+from kwire.log.removal import Removals
 from kwire.log.scheduling import ImmediateScheduler, Scheduler, Timer
 from kwire.log.shortages import Shortages
 from kwire.log.visiting import SLICE_SEGMENTS, visit_in_slices
@@ -103,6 +103,8 @@ class LogManager:
         self.moves = LogMoves(self)
         limit_ms = self.settings.shortage_timeout_ms
         self.shortages = Shortages(self.scheduler, now_ms, limit_ms, self._give_up)
+        delay_ms = self.settings.file_delete_delay_ms
+        self._removals = Removals(self.files, self.scheduler, delay_ms, self.shortages)
 
     # -- start --------------------------------------------------------------------------------
 
@@ -256,6 +258,7 @@ class LogManager:
         try:
             for offsets in home.offsets():
                 offsets.pop(key, None)
+            self._removals.make_way(path)
             self._limit(home, key, -1)
             self.files.make_directory(path)
             self.write_partition_metadata(path, topic_id)
@@ -306,16 +309,7 @@ class LogManager:
             self.cleaner.forget(key)
         unique = self.random.random_bytes(16).hex()
         target = f"{home.path}/{suffixed_name(topic, partition, unique, DELETE_SUFFIX)}"
-        try:
-            self.files.rename(log.directory, target)
-        except OSError as error:
-            return Pending.failed(
-                KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.directory}: {error}")
-            )
-        request = SyncRequest()
-        request.directories.append(home.path)
-        self.remove_later(target)
-        return home.flusher.request(request)
+        return self._removals.give_up(key, log.directory, target, home.flusher)
 
     def open_future(
         self, directory: LogDirectory, path: str, key: tuple[str, int], topic_id: bytes
@@ -338,6 +332,7 @@ class LogManager:
         """Let a synced copy in another directory take the partition over. Raises OSError."""
         key = (old.topic, old.partition)
         path = f"{directory.path}/{old.name}"
+        self._removals.make_way(path)
         self._limit(directory, key, -1)
         if moved_start(new) >= 0:
             # Where both are there after a crash, deleted records must not come back by the new one.
@@ -364,8 +359,7 @@ class LogManager:
         return new
 
     def remove_later(self, path: str) -> None:
-        delay_ms, then = self.settings.file_delete_delay_ms, self.shortages.hurry
-        remove_directory_later(self.files, self.scheduler, path, delay_ms, then)
+        self._removals.remove_later(path)
 
     # -- failures -----------------------------------------------------------------------------
 

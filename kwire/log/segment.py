@@ -15,11 +15,7 @@ from kwire.log.flushing import SyncRequest
 from kwire.log.index import OffsetIndex
 from kwire.log.log_config import LogConfig
 from kwire.log.time_index import NO_TIMESTAMP, TimeIndex
-from kwire.log.transaction_index import (
-    AbortedTransaction,
-    DamagedIndexError,
-    TransactionIndex,
-)
+from kwire.log.transaction_index import AbortedTransaction, DamagedIndexError, TransactionIndex
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import MAGIC_CURRENT, BatchHeader, check_crc, parse_header
 
@@ -531,10 +527,7 @@ class Segment:
         return self._suffix == suffix
 
     def rename(self, suffix: str) -> None:
-        """Give all files this suffix (`.deleted`, `.swap` or none) in place of theirs.
-
-        Raises OSError; may be done again then.
-        """
+        """Give all files this suffix (`.deleted`, `.swap`, none). OSError: may be done again."""
         for name in SEGMENT_SUFFIXES:
             source = self.path(name)
             try:

@@ -227,18 +227,34 @@ def refreshes_metadata(code: int) -> bool:
     return code in _REFRESHES_METADATA
 
 
+MESSAGE_BYTES_MAX = 32767
+"""What a string of the wire format can hold."""
+CHARACTER_BYTES_MAX = 4
+CUT = "..."
+
+
 class KafkaError(Outcome, Exception):
     """An outcome that Kafka has an error code for; `message` is what the answer may carry."""
 
     def __init__(self, code: int, message: str | None = None) -> None:
         self.code = ErrorCode(code)
-        self.message = message
+        self.message = message = _that_fits(message)
         super().__init__(self.code.name if message is None else f"{self.code.name}: {message}")
 
     def __copy__(self) -> KafkaError:
         again = type(self).__new__(type(self), *self.args)
         again.__dict__.update(self.__dict__)
         return again
+
+
+def _that_fits(message: str | None) -> str | None:
+    """A message that repeats a long value is cut: else its response could not be written."""
+    if message is None or len(message) <= MESSAGE_BYTES_MAX // CHARACTER_BYTES_MAX:
+        return message
+    data = message.encode(errors="replace")
+    if len(data) <= MESSAGE_BYTES_MAX:
+        return message
+    return data[: MESSAGE_BYTES_MAX - len(CUT)].decode(errors="ignore") + CUT
 
 
 class MalformedError(ValueError):

@@ -50,6 +50,16 @@ def test_the_sweep_of_static_settings_is_answered_as_recorded() -> None:
     check_or_record(answers, sweep.STATIC_DATA)
 
 
+def test_listeners_without_a_map_of_protocols_are_answered_as_recorded() -> None:
+    ports = sweep.Ports(32100, 32101)
+    base = peer_properties(ports.broker, {})
+    del base[sweep.PROTOCOL_MAP]
+    asked = [{"listeners": listeners} for listeners in sweep.WITHOUT_A_MAP]
+    answers = sweep.ask_kafka_config(kafka_libs(), base, ports, asked)
+    told = [answers.known[sweep.static_key(settings)] for settings in asked]
+    assert told == [(1, text) for text in sweep.WITHOUT_A_MAP.values()]
+
+
 def check_or_record(answers: sweep.Answers, path: pathlib.Path) -> None:
     if RECORD:
         answers.write(path)

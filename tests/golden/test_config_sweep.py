@@ -36,8 +36,8 @@ KAFKA_ENDS_LATER = ("listeners", "advertised.listeners", "replica.selector.class
 class Node:
     """A broker and its controller as far as changing configs concerns them."""
 
-    def __init__(self) -> None:
-        config = BrokerConfig.load(properties=PROPERTIES, developer=False)
+    def __init__(self, properties: dict[str, str] = PROPERTIES) -> None:
+        config = BrokerConfig.load(properties=properties, developer=False)
         self.dynamic_config = DynamicConfig(config)
         made = controller_config(config, CLUSTER_ID, dynamic=self.dynamic_config)
         self.bench = ControllerBench(config=made)
@@ -95,6 +95,18 @@ def test_changes_are_answered_as_kafka_answers_them() -> None:
         if kafka != ours and not is_meant(change, kafka, ours):
             differences.append((change, kafka, ours))
     assert differences == []
+
+
+def test_listeners_without_a_map_of_protocols_are_refused_in_kafkas_words() -> None:
+    node = Node({name: text for name, text in PROPERTIES.items() if name != sweep.PROTOCOL_MAP})
+    told = {}
+    for listeners in sweep.WITHOUT_A_MAP:
+        change = sweep.Change(sweep.BROKER, "1", sweep.SET, (("listeners", listeners),))
+        told[listeners] = sweep.answer_of(node.call(sweep.request_of(change, PORTS)), PORTS)
+    assert told == {
+        listeners: (ErrorCode.INVALID_REQUEST, text)
+        for listeners, text in sweep.WITHOUT_A_MAP.items()
+    }
 
 
 def test_a_node_starts_with_what_kafka_starts_with() -> None:

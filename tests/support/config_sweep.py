@@ -449,9 +449,38 @@ def _key(group: str, name: str, value: str | None) -> str:
     return json.dumps([group, name, value])
 
 
-def ask_kafka_config(libs: pathlib.Path, base: dict[str, str], ports: Ports) -> Answers:
-    """What Kafka's `KafkaConfig` says to every one of `static_settings`, in one JVM."""
-    settings = list(static_settings())
+CREATING = "Error creating broker listeners from "
+WITHOUT_A_MAP = {
+    "a,b": "Unable to parse a listener name from a",
+    "delete": "Unable to parse a listener name from delete",
+    "PLAINTEXT://:9092,a": "Unable to parse a listener name from a",
+    "SSL://h:1,a": f"{CREATING}'[SSL://h:1, a]': Unable to parse a to a broker endpoint",
+    "PLAINTEXT://h,a:b": f"{CREATING}'[PLAINTEXT://h, a:b]': "
+    "Unable to parse PLAINTEXT://h to a broker endpoint",
+    "PLAINTEXT://h:1,ssl://h:2,CONTROLLER://h:3": (
+        f"{CREATING}'[PLAINTEXT://h:1, ssl://h:2, CONTROLLER://h:3]': "
+        "No security protocol defined for listener CONTROLLER"
+    ),
+    "PLAINTEXT://h:1,B://h:2,CONTROLLER://h:3": (
+        f"{CREATING}'[PLAINTEXT://h:1, B://h:2, CONTROLLER://h:3]': "
+        "No security protocol defined for listener B"
+    ),
+    "PLAINTEXT://h:1": (
+        "requirement failed: controller.listener.names must only contain values appearing in the "
+        "'listeners' configuration when running the KRaft controller role"
+    ),
+}
+"""What Apache Kafka 4.4 says to `listeners` where nobody has set the map of their protocols."""
+
+
+def ask_kafka_config(
+    libs: pathlib.Path,
+    base: dict[str, str],
+    ports: Ports,
+    some_settings: Iterable[dict[str, str]] | None = None,
+) -> Answers:
+    """What Kafka's `KafkaConfig` says to settings, or all `static_settings`, in one JVM."""
+    settings = list(static_settings() if some_settings is None else some_settings)
     given = [{name: ports.put_in(text) for name, text in some.items()} for some in settings]
     source = ROOT / "compat_tests" / "peers" / "StaticConfigs.java"
     done = subprocess.run(

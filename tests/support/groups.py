@@ -9,6 +9,7 @@ from kwire.coordinator.group.coordinator import GroupCoordinator
 from kwire.coordinator.group.join import Caller
 from kwire.coordinator.group.settings import GroupSettings
 from kwire.coordinator.group.shard import GroupShard
+from kwire.coordinator.reloading import PAUSE_MS_MAX
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
@@ -48,8 +49,11 @@ class GroupWorld:
 
     @property
     def shard(self) -> GroupShard:
+        """The live one; where it is being loaded anew, once it is, which may be after a pause."""
         if self.coordinator.runtime.shard(0) is None:
-            self.loop.run()  # it is being loaded anew
+            self.loop.run()
+        if self.coordinator.runtime.shard(0) is None:
+            self.loop.advance(PAUSE_MS_MAX)
         shard = self.coordinator.runtime.shard(0)
         assert shard is not None
         return shard

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -86,7 +87,10 @@ def test_quiet_says_nothing_of_a_broker_that_is_not_there() -> None:
     assert (finished.returncode, finished.stdout, finished.stderr) == (1, "", "")
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:99999", "127.0.0.1:", ":9092", "127.0.0.1:x"])
+@pytest.mark.parametrize(
+    "address",
+    ["127.0.0.1:99999", "127.0.0.1:", ":9092", "127.0.0.1:x", f"127.0.0.1:{'0' * 5000}1"],
+)
 def test_what_is_no_address_is_named(address: str) -> None:
     assert Command(address).error("info") == f"kwire: {address}: expected HOST:PORT\n"
 
@@ -497,3 +501,56 @@ def test_wrong_setting_is_one_line_and_status_2(
     assert finished.stderr.count("\n") == 1
     for word in words:
         assert word in finished.stderr
+
+
+def test_closed_standard_streams_are_the_null_device(kwire: Command) -> None:
+    produce = f"exec {sys.executable} -m kwire produce closed -b {kwire.bootstrap} <&-"
+    finished = subprocess.run(
+        ["sh", "-c", produce], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    assert finished.returncode == 0
+    assert finished.stderr == "0 records sent to closed\n"
+    listing = f"exec {sys.executable} -m kwire topic list -b {kwire.bootstrap} >&-"
+    finished = subprocess.run(
+        ["sh", "-c", listing], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    assert (finished.returncode, finished.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+@pytest.mark.parametrize("command", [("topic", "list"), ("info",), ("consume", "full")])
+def test_output_that_cannot_be_written_is_one_line(
+    kwire: Command, command: tuple[str, ...]
+) -> None:
+    kwire("produce", "full", stdin="a\n")
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        finished = subprocess.run(
+            [sys.executable, "-m", "kwire", *command, "--bootstrap", kwire.bootstrap],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    assert finished.returncode == 1
+    assert finished.stderr == (
+        "kwire: standard output cannot be written: No space left on device\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("produce", "t", "--timestamp", "9" * 20),
+        ("produce", "t", "--partition", "9" * 20),
+        ("topic", "create", "t", "--partitions", "9" * 20),
+        ("topic", "create", "t", "--replication-factor", "40000"),
+        ("topic", "delete", "\udcff"),
+        ("consume", "\udcff"),
+    ],
+)
+def test_what_no_request_can_hold_is_one_line_and_status_2(arguments: tuple[str, ...]) -> None:
+    finished = run_local(*arguments)
+    assert finished.returncode == 2
+    assert finished.stderr.count("\n") == 1
+    assert "request" not in finished.stderr.lower()

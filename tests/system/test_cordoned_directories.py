@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import socket
 from typing import Any
 
 import pytest
@@ -16,20 +15,15 @@ import pytest
 from tests.support.broker import BrokerProcess
 from tests.support.config_scenario import peer_properties
 from tests.support.cordon_scenario import LOG_DIRS, RECORDED, play
+from tests.support.kafka import free_ports
 
 ANSWERS: dict[str, Any] = json.loads(gzip.decompress(RECORDED.read_bytes()))
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     base = tmp_path_factory.mktemp("cordoned").resolve()
-    port = free_port()
+    port = free_ports()
     properties = peer_properties(port) | {"log.dirs": LOG_DIRS.replace("@NODE@", str(base))}
     broker = BrokerProcess(port=port, properties=properties, pass_listen=False)
     try:

@@ -148,6 +148,20 @@ def test_unknown_type_of_resource_spoils_the_whole_request(client: WireClient) -
     assert told == [(r.resource_type, r.resource_name, code, MALFORMED) for r in resources]
 
 
+@pytest.mark.parametrize("name", ["x", "1.0", "2147483648", "-2147483649", "1" * 5000])
+@pytest.mark.parametrize("kind", [4, 8])
+def test_a_brokers_name_is_a_number_of_32_bits(client: WireClient, kind: int, name: str) -> None:
+    """One of 5,000 digits was an UNKNOWN_SERVER_ERROR, as Python reads no number of that length."""
+    shape = m.DescribeConfigsRequest.DescribeConfigsResource
+    resource = shape(resource_type=kind, resource_name=name, configuration_keys=None)
+    (result,) = client.call(m.DescribeConfigsRequest(resources=[resource]), 4).results
+    told = f"Broker id must be an integer, but it is: {name}"
+    assert (result.error_code, result.error_message) == (ErrorCode.INVALID_REQUEST, told)
+    resource.resource_name = "+1"
+    (result,) = client.call(m.DescribeConfigsRequest(resources=[resource]), 4).results
+    assert result.error_code == ErrorCode.NONE
+
+
 def test_unknown_partitions_come_before_the_group(client: WireClient) -> None:
     shape = m.TxnOffsetCommitRequest
     partition = shape.TxnOffsetCommitRequestPartition

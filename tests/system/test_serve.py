@@ -247,3 +247,22 @@ def test_a_failed_start_says_why() -> None:
             broker.start()
     finally:
         broker.close()
+
+
+def test_a_broker_whose_standard_streams_are_closed_serves(tmp_path: Path) -> None:
+    command = f"exec {sys.executable} -m kwire serve --listen 127.0.0.1:0 --data-dir {tmp_path}"
+    process = subprocess.Popen(
+        ["sh", "-c", f"{command} <&- >&-"], stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    with process.stderr:
+        try:
+            lines = iter(process.stderr.readline, "")
+            assert any("is unfenced" in line for line in lines)
+            # Else a file of a partition would have what is printed.
+            for number in (0, 1):
+                assert os.readlink(f"/proc/{process.pid}/fd/{number}") == os.devnull
+        finally:
+            process.terminate()
+            status = process.wait(60)
+    assert status == 0

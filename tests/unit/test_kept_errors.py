@@ -75,6 +75,15 @@ def test_a_fault_of_ours_keeps_its_place_as_text() -> None:
     assert not hasattr(kept(raised(KafkaError(ErrorCode.INVALID_TXN_STATE))), "__notes__")
 
 
+def test_a_fault_that_is_raised_over_and_over_does_not_grow() -> None:
+    """Its text quoted the texts before it: each time twice as much."""
+    error = kept(raised(ValueError("a fault")))
+    notes = list(error.__notes__)
+    for _ in range(20):
+        again = kept(raised(anew(error)))
+        assert again.__notes__ == error.__notes__ == notes
+
+
 @pytest.mark.parametrize("reads", [1, 3])
 def test_a_failed_pending_keeps_nothing_of_who_failed_or_read_it(reads: int) -> None:
     """Each reader's frame held the Pending, and the Pending, by its error, each reader's frame."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 import sys
+import tomllib
 from collections.abc import Iterator
 
 import pytest
@@ -195,3 +196,15 @@ def test_the_end_of_the_verdict_names_what_failed() -> None:
     assert lines.index("skipped:") < lines.index("failed once, run again:") < lines.index("failed:")
     assert "    == 2" in lines
     assert verdict_of(Result(3)) == "3 passed, 0 failed, 0 skipped"
+
+
+def test_what_pytest_collects_alone_can_be_collected_together() -> None:
+    """Two modules of one name outside of packages are one to pytest: `pytest` alone gave up."""
+    root = pathlib.Path(__file__).parents[2]
+    settings = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    found: dict[str, list[str]] = {}
+    for folder in settings["testpaths"]:
+        for path in (root / folder).rglob("test_*.py"):
+            if not (path.parent / "__init__.py").exists():
+                found.setdefault(path.name, []).append(str(path.relative_to(root)))
+    assert [paths for paths in found.values() if len(paths) > 1] == []

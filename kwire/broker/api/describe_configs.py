@@ -17,6 +17,7 @@ from typing import Any
 from kwire.broker.context import RequestContext
 from kwire.broker.operations import CLUSTER, CLUSTER_NAME, DESCRIBE_CONFIGS, GROUP, TOPIC
 from kwire.config import describe
+from kwire.config.checks import is_number
 from kwire.config.definitions import BROKER
 from kwire.config.dynamic import (
     RESOURCE_BROKER,
@@ -129,7 +130,8 @@ def _broker(node: Any, name: str, keys: Sequence[str] | None) -> list[describe.E
 
 
 def _check_own_id(node: Any, name: str, expected: str) -> None:
-    if not (name.isascii() and name.removeprefix("-").isdecimal()):
+    digits = name[1:] if name[:1] in ("+", "-") else name
+    if not is_number(digits) or not -(1 << 31) <= int(name) < 1 << 31:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}"
         )

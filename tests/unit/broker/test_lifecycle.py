@@ -196,6 +196,45 @@ def test_an_offline_directory_is_told_before_the_broker_asks_to_serve() -> None:
     ]
 
 
+@pytest.mark.parametrize("hears_again_after_s", [29, 31])
+def test_a_directory_of_which_no_controller_hears_in_time_ends_the_broker(
+    hears_again_after_s: int,
+) -> None:
+    """`log.dir.failure.timeout.ms`: nobody else can lead what is in it until it is told."""
+    world = World()
+    world.script[REGISTRATION] = [registered(0)]
+    world.script[HEARTBEAT] = [heard()]
+    world.lifecycle.start()
+    world.wait(State.RUNNING)
+    world.script[HEARTBEAT] = [KafkaError(ErrorCode.NETWORK_EXCEPTION)]
+    world.lifecycle.directories_failed([b"d" * 16])
+    world.simulation.run_for(hears_again_after_s)
+    world.script[HEARTBEAT] = [heard()]
+    world.simulation.run_for(60)
+    if hears_again_after_s < 30:
+        assert world.fatal == []
+    else:
+        [reason] = world.fatal
+        assert "log.dir.failure.timeout.ms" in reason
+        assert "30000 ms" in reason
+
+
+def test_a_directory_that_failed_before_the_start_or_at_a_stop_ends_nothing() -> None:
+    world = World()
+    world.script[REGISTRATION] = [KafkaError(ErrorCode.NETWORK_EXCEPTION)]
+    world.lifecycle.directories_failed([b"d" * 16])
+    world.lifecycle.start()
+    world.simulation.run_for(60)
+    world.script[REGISTRATION] = [registered(0)]
+    world.script[HEARTBEAT] = [heard()]
+    world.wait(State.RUNNING)
+    world.script[HEARTBEAT] = [KafkaError(ErrorCode.NETWORK_EXCEPTION)]
+    world.lifecycle.directories_failed([b"d" * 16, b"e" * 16])
+    world.lifecycle.begin_shutdown()
+    world.simulation.run_for(60)
+    assert world.fatal == []
+
+
 def test_cordoned_directories_are_told_from_catching_up_on_and_changes_at_once() -> None:
     world = World()
     cordoned: list[bytes] | None = None

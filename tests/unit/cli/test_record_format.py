@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from hypothesis import given
@@ -38,6 +39,7 @@ EMPTY = Consumed("t", 0, Record(0, 0, None, None, []))
         ("\\x41\\102\\t\\\\%k", b"AB\t\\key"),
         ("", b""),
         ("é %s", "é value".encode()),
+        ("\udcff%s", b"\xffvalue"),  # a byte of the command line that is no UTF-8
     ],
 )
 def test_a_format_string_as_kcats(layout: str, expected: bytes) -> None:
@@ -119,6 +121,7 @@ def test_json_comes_back_as_it_was(
         (b'{"value": 5, "key": true}', Outgoing(b"true", b"5")),
         (b'{"headers": {"a": "1", "b": null}}', Outgoing(headers=(("a", b"1"), ("b", None)))),
         (b'{"value": "\\ud800"}', Outgoing(None, b"\xed\xa0\x80")),
+        (b'{"headers": {"\\ud800": "1"}}', Outgoing(headers=((b"\xed\xa0\x80", b"1"),))),
         (b'{"key": {"base64": "/w=="}, "offset": 3, "topic": "x"}', Outgoing(b"\xff")),
     ],
 )
@@ -175,3 +178,17 @@ def test_a_line_without_an_end_is_bounded() -> None:
 
     with pytest.raises(ClientError, match=f"line 1: longer than {LINE_BYTES_MAX}"):
         list(batches(endless(), read_line(None), Outgoing()))  # type: ignore[arg-type]
+
+
+def test_backslash_and_a_digit_that_is_not_octal() -> None:
+    assert unescape(b"\\8\\9\\7") == b"89\x07"
+
+
+def test_a_format_string_of_any_bytes() -> None:
+    assert parse_format(os.fsdecode(b"\xff%s\xfe")) == [b"\xff", "s", b"\xfe"]
+
+
+@pytest.mark.parametrize("headers", [b'[["\\ud800", "x"]]', b'{"\\ud800": "x"}'])
+def test_a_header_that_is_no_unicode_is_kept_as_bytes(headers: bytes) -> None:
+    record = read_json(b'{"headers": ' + headers + b"}")
+    assert record.headers == ((b"\xed\xa0\x80", b"x"),)

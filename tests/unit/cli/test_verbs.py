@@ -12,7 +12,13 @@ GROUP = ["list", "describe", "delete", "reset-offsets"]
 
 @pytest.mark.parametrize(
     ("verb", "meant"),
-    [("reset", "reset-offsets"), ("rm", "delete"), ("ls", "list"), ("descibe", "describe")]
+    [
+        ("reset", "reset-offsets"),
+        ("rset", "reset-offsets"),
+        ("rm", "delete"),
+        ("ls", "list"),
+        ("descibe", "describe"),
+    ]
     + [("Delete", "delete"), ("kafka-list.sh", "list"), ("frobnicate", None), ("", None)],
 )
 def test_the_verb_that_was_meant(verb: str, meant: str | None) -> None:
@@ -44,7 +50,13 @@ def test_the_verb_that_was_meant(verb: str, meant: str | None) -> None:
         (["topic", "create", "t", "-o", "x"], "expected name=value"),
         (["group", "reset-offsets", "g", "-t", "t"], "where to?"),
         (["group", "reset-offsets", "g", "-t", "t", "--to-datetime", "soon"], "expected a time"),
+        (["group", "reset-offsets", "g", "-t", "t", "--to-datetime", "1969-12-31"], "before 1970"),
+        (["produce", "t", "--timestamp", f"{1 << 63}"], "kwire produce --help tells more"),
         (["serve", "--lisen", "x"], "did you mean --listen?"),
+        (["serve", "--listen", f"localhost:{'1' * 5000}"], "expected HOST:PORT"),
+        (["serve", "--feature", f"metadata.version={'1' * 5000}"], "expected NAME=LEVEL"),
+        (["serve", "--brokers", "10000"], "--brokers 10000: expected 1 to 9"),
+        (["serve", "--brokers", "1" * 5000], "expected a number from 1 on"),
         (["spark", "aduit"], "did you mean audit?"),
         (["spark", "audit", "--no-such-option"], "--no-such-option"),
         (["spark", "archive"], "kwire spark archive"),

@@ -291,3 +291,16 @@ def test_kafkas_authorizer_only_where_it_refuses_nobody() -> None:
         developer=True,
     )
     assert config["authorizer.class.name"] == standard["authorizer.class.name"]
+
+
+@pytest.mark.parametrize("text", ["\udcff", "r" * 32768])
+def test_a_rack_that_no_record_can_hold_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"broker\.rack: "):
+        BrokerConfig.load(overrides={"broker.rack": text})
+    with pytest.raises(ConfigError, match=r"broker\.rack: .* \(from KAFKA_BROKER_RACK\)"):
+        BrokerConfig.load(environment={"KAFKA_BROKER_RACK": text})
+
+
+def test_an_applications_variable_of_any_bytes_ends_no_start() -> None:
+    config = BrokerConfig.load(environment={"KAFKA_ORDERS_TOPIC": "a\udcff"})
+    assert config.texts["orders.topic"] == "a?"

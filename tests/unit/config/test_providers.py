@@ -20,6 +20,7 @@ from kwire.config.providers import (
     SECRET_BYTES_MAX,
     placeholders,
     resolve_settings,
+    without,
 )
 from kwire.config.validate_broker import validate_broker_configs
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -90,6 +91,38 @@ def test_a_refusal_does_not_tell_what_a_provider_gave(
         BrokerConfig.load({**PROVIDERS, name: "a${env:SECRET}"})
     assert name in str(refusal.value)
     assert SECRET not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("listeners", "${env:SECRET}"),
+        ("advertised.listeners", "PLAINTEXT://${env:SECRET}"),
+        ("listener.security.protocol.map", "A:${env:SECRET}"),
+        ("inter.broker.listener.name", "${env:SECRET}"),
+        ("cordoned.log.dirs", "a,${env:SECRET}"),
+        ("max.connections.per.ip.overrides", "h:${env:SECRET}"),
+        ("max.connections.per.ip.overrides", "${env:ADDRESS}"),
+        ("group.consumer.assignors", "uniform,${env:SECRET}"),
+        ("replica.selector.class", "${env:SECRET}"),
+    ],
+)
+def test_a_combination_is_refused_without_telling_what_a_provider_gave(
+    name: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ADR 8 promised it; only values that are wrong by themselves were kept to themselves."""
+    monkeypatch.setenv("SECRET", SECRET)
+    monkeypatch.setenv("ADDRESS", f"h:{SECRET}")
+    with pytest.raises(ConfigError) as refusal:
+        BrokerConfig.load({**PROVIDERS, name: text})
+    assert name in str(refusal.value)
+    assert SECRET not in str(refusal.value).lower()
+
+
+def test_a_refusal_without_what_providers_gave_still_says_which_setting() -> None:
+    told = "Invalid value PLAINTEXT://h1:9092 for configuration log.dirs: /srv/log is not there"
+    given = ("PLAINTEXT://h1.example:9092", "log", "/srv/log", "9092")
+    assert without(told, given) == told.replace("/srv/log", "[hidden]")
 
 
 def test_a_warning_does_not_tell_what_a_provider_gave(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,3 +340,10 @@ def test_changes_are_checked_against_what_was_set_not_what_providers_gave(
     unusable = {"log.flush.interval.ms", "config.providers.vault.class"}
     assert usable == {name: text for name, text in stored.items() if name not in unusable}
     validate_broker_configs(usable, dynamic(stored), per_broker=True)
+
+
+def test_what_is_no_file_leaves_no_descriptor_open(tmp_path: pathlib.Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(ConfigError, match="it is no file"):
+        resolved(f"${{file:{tmp_path}:key}}")
+    assert len(os.listdir("/proc/self/fd")) == before

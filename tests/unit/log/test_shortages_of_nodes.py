@@ -14,7 +14,7 @@ from kwire.log.shortages import FAILURES_MAX, Shortages
 from kwire.pending import Pending
 from kwire.protocol.errors import KafkaError
 from tests.support.logs import ManualScheduler
-from tests.support.managed_logs import Node, node_with_topic
+from tests.support.managed_logs import OTHER_TOPIC_ID, Node, node_with_topic
 
 
 def short(node: Node, number: int = errno.ENOSPC) -> Any:
@@ -112,6 +112,30 @@ def test_a_deleted_topic_is_refused_no_more() -> None:
     short(node)
     node.manager.delete("topic", 0)
     assert refusals(node.manager, "") == []
+
+
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_a_topic_deleted_in_a_shortage_goes_later_and_never_becomes_another_ones(
+    comes_back: bool,
+) -> None:
+    """Its space may be what is missing; and one that is made anew begins empty."""
+    node = node_with_topic()
+    node.disk.fault = lambda operation, path: (
+        OSError(errno.ENOSPC, "no space", path) if operation == "rename" else None
+    )
+    assert node.manager.delete("topic", 0).error() is not None
+    assert [name for name, _ in refusals(node.manager, "")] == ["topic (deleted)-0"]
+    if comes_back:
+        with pytest.raises(KafkaError):
+            node.manager.create("topic", 0, OTHER_TOPIC_ID)
+    node.disk.fault = None
+    if comes_back:
+        assert node.manager.create("topic", 0, OTHER_TOPIC_ID).log_end_offset == 0
+    node.scheduler.advance(10_000)
+    assert refusals(node.manager, "") == []
+    assert node.names() == (["topic-0"] if comes_back else [])
+    node.kill()
+    assert [log.log_end_offset for log in node.manager.logs()] == [0] * comes_back
 
 
 def test_a_round_ends_after_some_failures_and_goes_on_with_the_others() -> None:

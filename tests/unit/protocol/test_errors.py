@@ -70,3 +70,12 @@ def test_what_a_listener_supports() -> None:
     assert not is_supported(-1, 0, "broker")
     assert not is_supported(22, 6, "broker")
     assert is_supported(22, 6, "broker", unstable=True)
+
+
+@pytest.mark.parametrize("letter", ["9", "\u00e9", "\U0001f600", "\ud800"])
+def test_a_message_fits_into_a_string_of_the_wire_format(letter: str) -> None:
+    message = KafkaError(ErrorCode.INVALID_CONFIG, letter * 40_000).message
+    assert message is not None
+    assert 32_760 < len(message.encode()) <= 32_767
+    assert message.endswith("...")
+    assert KafkaError(ErrorCode.INVALID_CONFIG, "9" * 32_767).message == "9" * 32_767

@@ -1,0 +1,25 @@
+"""What the command line of `kwire serve` makes of a node's settings."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from kwire.cli.main import ServeArguments, UsageError
+from kwire.cli.serve import load_config
+
+
+@pytest.mark.parametrize("name", ["log.dirs", "log.dir"])
+def test_a_setting_wins_over_the_data_directorys_option(name: str, tmp_path: pathlib.Path) -> None:
+    arguments = ServeArguments()
+    arguments.data_dir = str(tmp_path / "one")
+    arguments.overrides = {name: str(tmp_path / "two")}
+    assert load_config(arguments, None).log_directories == [str(tmp_path / "two")]
+
+
+def test_an_ephemeral_broker_has_no_directories_of_the_users(tmp_path: pathlib.Path) -> None:
+    arguments = ServeArguments()
+    arguments.overrides = {"log.dirs": str(tmp_path / "two")}
+    with pytest.raises(UsageError, match=r"--ephemeral and -o log\.dirs exclude each other"):
+        load_config(arguments, str(tmp_path / "temporary"))
