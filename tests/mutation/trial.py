@@ -36,6 +36,7 @@ TESTS = (
     "tests/unit/kraft/test_raft_parts.py",
     "tests/unit/kraft/test_raft_flush.py",
     "tests/unit/kraft/test_raft_edges.py",
+    "tests/unit/kraft/test_leader_refused.py",
     "tests/unit/kraft/test_raft_single.py",
     "tests/unit/kraft/test_raft_random.py",
     "tests/unit/kraft/test_driver_single.py",
