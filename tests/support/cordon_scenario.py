@@ -8,20 +8,18 @@ Played against Apache Kafka 4.4 it gave `tests/golden/data/cordon_answers.json.g
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 from kwire.cli.client import Client
 from kwire.protocol import messages as m
+from tests.support.cluster import wait_for
 from tests.support.config_scenario import APPEND, BROKER, DATA, DELETE, SET, SUBTRACT
 from tests.support.config_scenario import _change as change
 from tests.support.config_scenario import _describe as describe
 
 RECORDED = DATA / "cordon_answers.json.gz"
 CONFIG = "cordoned.log.dirs"
-WAIT_S = 60.0
 TIMEOUT_MS = 10_000
 NAMES = ("d1", "d2", "d3")
 LOG_DIRS = ",".join(f"@NODE@/{name}" for name in NAMES)
@@ -42,13 +40,6 @@ REFUSED: list[tuple[str, int, str | None]] = [
     ("", SET, "*"),
     ("2", SET, "@/d1"),
 ]
-
-
-def until(condition: Callable[[], bool]) -> None:
-    limit = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < limit
-        time.sleep(0.02)
 
 
 class Play:
@@ -90,12 +81,15 @@ class Play:
         """Change the config and wait until it shows."""
         given = None if value is None else value.replace("@", self.base)
         answer = change(self.client, BROKER, "1", [(CONFIG, operation, given)])
-        until(lambda: self.cordoned() == expected)
+        wait_for(lambda: self.cordoned() == expected, f"{expected} cordoned")
         if operation == SET:  # what was cordoned before may be the same
-            until(lambda: self.described()[2][CONFIG][5][0][1] == given)
+            wait_for(lambda: self.described()[2][CONFIG][5][0][1] == given, f"{given} described")
         # Controllers hear of it by the next heartbeat.
         is_full = len(expected) == len(NAMES)
-        until(lambda: bool(self.create("probe", 1, validate_only=True)[0]) is is_full)
+        wait_for(
+            lambda: bool(self.create("probe", 1, validate_only=True)[0]) is is_full,
+            f"full: {is_full}",
+        )
         self.note(f"set {operation} {value}", [*answer, self.cordoned()])
         self.note("described", self.described())
 
@@ -124,7 +118,7 @@ class Play:
     def place(self, name: str, partitions: int) -> None:
         """Create a topic and note how many of its partitions are in which directory."""
         answer = self.create(name, partitions)
-        until(lambda: sum(self.homes(name).values()) == partitions)
+        wait_for(lambda: sum(self.homes(name).values()) == partitions, f"{name} has its replicas")
         self.note(f"create {name}", [*answer, self.homes(name)])
 
     def grow(self, name: str, count: int, assignments: list[list[int]] | None = None) -> None:

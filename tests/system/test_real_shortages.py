@@ -10,14 +10,14 @@ import os
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.broker import BrokerProcess
+from tests.support.cluster import wait_for
 from tests.support.wire import WireClient, fetch_values
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
@@ -48,13 +48,6 @@ def info(broker: BrokerProcess, *options: str) -> subprocess.CompletedProcess[st
         timeout=LIMIT_S,
         check=False,
     )
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
 
 
 class Client:
@@ -108,7 +101,7 @@ def test_a_volume_that_others_filled_for_a_while(volume: Path) -> None:
         assert client.send("quiet", b"in a transaction", transactional)
         assert info(broker, "--quiet").returncode == 0
         fill(volume / "filler")
-        until(lambda: not client.send("busy", VALUE), "the disk is full")
+        wait_for(lambda: not client.send("busy", VALUE), "the disk is full")
         assert info(broker, "--quiet").returncode == 1
         told = info(broker)
         assert told.returncode == 1
@@ -116,15 +109,15 @@ def test_a_volume_that_others_filled_for_a_while(volume: Path) -> None:
         with WireClient(broker.bootstrap) as wire:
             assert len(fetch_values(wire, "busy", 0)) >= len(client.acknowledged), "it is read"
         os.unlink(volume / "filler")
-        until(lambda: client.send("busy", b"there is room"), "busy can be written again")
+        wait_for(lambda: client.send("busy", b"there is room"), "busy can be written again")
         transactional.commit_transaction(LIMIT_S)
         transactional.begin_transaction()
         assert client.send("quiet", b"the next one", transactional)
         transactional.commit_transaction(LIMIT_S)
         with WireClient(broker.bootstrap) as wire:
             wire.create_topic("new")
-        until(lambda: client.send("new", b"new"), "a new topic can be written")
-        until(lambda: info(broker, "--quiet").returncode == 0, "nothing is refused any more")
+        wait_for(lambda: client.send("new", b"new"), "a new topic can be written")
+        wait_for(lambda: info(broker, "--quiet").returncode == 0, "nothing is refused any more")
         with WireClient(broker.bootstrap) as wire:
             kept = fetch_values(wire, "busy", 0)
         assert [value for value in kept if value in client.acknowledged] == client.acknowledged
@@ -178,10 +171,10 @@ def test_connections_give_way_to_files(tmp_path: Path) -> None:
                     count += 1
             return count
 
-        until(lambda: closed() > 150, "what is too many is closed")
+        wait_for(lambda: closed() > 150, "what is too many is closed")
         assert len(os.listdir(f"/proc/{broker.pid}/fd")) <= 256 - 56
         assert written() == 40
-        until(
+        wait_for(
             lambda: info(broker, "--quiet").returncode == 0,
             "a client takes the place of connections that were never used",
         )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from kwire.config.errors import ConfigError
 from kwire.network.loop import new_event_loop
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
+from tests.support.cluster import wait_for
 from tests.support.wire import WireClient
 
 BROKER, SET, DELETE = 4, 0, 1
@@ -27,13 +27,6 @@ REQUIRES = (
     "The cordoned.log.dirs configuration value cannot be set because it requires "
     "metadata.version >= 4.3-IV0"
 )
-
-
-def until(condition: Callable[[], bool]) -> None:
-    limit = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < limit
-        time.sleep(0.01)
 
 
 class Served:
@@ -51,6 +44,9 @@ class Served:
         ids = self.node.image.brokers[self.node.broker_id].cordoned_directories or ()
         manager = self.node.log_manager
         return sorted(Path(d.path).name for d in manager.directories if d.directory_id in ids)
+
+    def wait_until_registered(self, names: list[str]) -> None:
+        wait_for(lambda: self.registered() == names, f"{names} registered", timeout_s=20)
 
     def homes(self, topic: str) -> list[str]:
         logs = self.node.log_manager.logs()
@@ -111,16 +107,16 @@ def test_a_static_setting_cordons_from_the_start_and_a_dynamic_one_wins(tmp_path
     static = {"cordoned.log.dirs": str(tmp_path / "d2")}
     with served(tmp_path, settings=static) as broker:
         assert broker.cordoned() == ["d2"]
-        until(lambda: broker.registered() == ["d2"])
+        broker.wait_until_registered(["d2"])
         broker.create("t")
         assert broker.homes("t") == ["d1", "d3"]
         assert broker.set(SET, "*") == (0, None)
-        until(lambda: broker.registered() == ["d1", "d2", "d3"])
+        broker.wait_until_registered(["d1", "d2", "d3"])
     with served(tmp_path, settings=static) as broker:
-        until(lambda: broker.registered() == ["d1", "d2", "d3"])
+        broker.wait_until_registered(["d1", "d2", "d3"])
         assert broker.cordoned() == ["d1", "d2", "d3"]
         assert broker.set(DELETE, None) == (0, None)
-        until(lambda: broker.registered() == ["d2"])
+        broker.wait_until_registered(["d2"])
 
 
 def test_below_its_metadata_version_only_the_broker_minds_a_static_setting(tmp_path: Path) -> None:
@@ -140,7 +136,7 @@ def test_below_its_metadata_version_only_the_broker_minds_a_static_setting(tmp_p
         )
         request = shape(feature_updates=[update], timeout_ms=10_000)
         assert broker.client.call(request, 2).error_code == 0
-        until(lambda: broker.registered() == ["d2"])
+        broker.wait_until_registered(["d2"])
         assert broker.cordoned() == ["d2"]
 
 
@@ -154,7 +150,7 @@ def test_a_stored_value_with_what_is_no_log_directory_any_more_is_told_and_not_u
     with served(tmp_path) as broker:
         value = f"{tmp_path}/d3,{tmp_path}/d2"
         assert broker.set(SET, value) == (0, None)
-        until(lambda: broker.registered() == ["d2", "d3"])
+        broker.wait_until_registered(["d2", "d3"])
     with served(tmp_path, names=("d1", "d2")) as broker:
         broker.create("t")
         assert broker.homes("t") == ["d1", "d2"]
