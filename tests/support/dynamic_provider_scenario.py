@@ -15,10 +15,10 @@ from typing import Any
 
 from kwire.cli.client import Client
 from kwire.cli.operations import create_topic
+from tests.support.cluster import wait_for
 from tests.support.config_scenario import APPEND, BROKER, DATA, DELETE, SET, TOPIC
 from tests.support.config_scenario import _change as change
 from tests.support.config_scenario import _describe as describe
-from tests.support.cordon_scenario import until
 
 RECORDED = DATA / "dynamic_provider_answers.json.gz"
 CLASSES = "org.apache.kafka.common.config.provider."
@@ -89,7 +89,7 @@ class Play:
         self.note(f"change {name} {changes}", answer)
         if shows is not None:
             assert answer[0] == 0, answer
-            until(shows)
+            wait_for(shows, f"the change of {name} is in force")
             self.describe()
 
 
