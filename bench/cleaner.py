@@ -13,11 +13,11 @@ import tempfile
 import time
 
 from kwire.clock import SystemClock, SystemRandom
-from kwire.log.cleaner_job import CleaningJob, sync_segment
-from kwire.log.cleaner_plan import candidate, make_plan
-from kwire.log.cleaner_settings import CleanerSettings
-from kwire.log.log_config import LogConfig
-from kwire.log.partition_log import PartitionLog
+from kwire.log.compaction.job import CleaningJob, sync_segment
+from kwire.log.compaction.plan import candidate, make_plan
+from kwire.log.compaction.settings import CleanerSettings
+from kwire.log.partition.config import LogConfig
+from kwire.log.partition.partition_log import PartitionLog
 from kwire.protocol.records import Codec, Record, build_batch
 
 RECORD_BYTES = 1000

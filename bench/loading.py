@@ -27,8 +27,8 @@ from kwire.clock import SystemClock
 from kwire.coordinator import batches
 from kwire.coordinator.group import records
 from kwire.coordinator.group.storage import StoredOffset
-from kwire.log.log_config import LogConfig
-from kwire.log.partition_log import PartitionLog
+from kwire.log.partition.config import LogConfig
+from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.types import Origin
 from kwire.protocol import messages as m
 

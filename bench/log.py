@@ -22,11 +22,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from kwire.clock import SeededRandom, SystemClock
+from kwire.log.directories.manager import LogManager
 from kwire.log.files import Files, SystemFiles
-from kwire.log.log_config import LogConfig
-from kwire.log.manager import LogManager
-from kwire.log.partition_log import PartitionLog
-from kwire.log.recovery import open_log
+from kwire.log.partition.config import LogConfig
+from kwire.log.partition.partition_log import PartitionLog
+from kwire.log.recovery.opening import open_log
 from kwire.log.scheduling import ImmediateScheduler, LoopScheduler
 from kwire.log.types import FetchSlices
 from kwire.protocol.records import Record, build_batch

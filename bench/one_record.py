@@ -20,12 +20,12 @@ from typing import Any
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from bench.frames import one_record_request
-from kwire.broker.connection import BrokerConnection
-from kwire.broker.node import Node
 from kwire.config.broker_config import BrokerConfig
 from kwire.network.loop import new_event_loop, tune_malloc
+from kwire.node.node import Node
 from kwire.pending import Pending
 from kwire.protocol import messages as m
+from kwire.server.connection import BrokerConnection
 
 TOPIC = "one"
 

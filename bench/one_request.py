@@ -26,12 +26,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from bench.groups import commit, encoded, end_transaction, produce
 from bench.one_record import Sink, _answer, _profile
-from kwire.broker.connection import BrokerConnection
-from kwire.broker.node import Node
 from kwire.config.broker_config import BrokerConfig
 from kwire.network.loop import new_event_loop, tune_malloc
+from kwire.node.node import Node
 from kwire.protocol import frame
 from kwire.protocol import messages as m
+from kwire.server.connection import BrokerConnection
 
 TOPIC = "bench-groups"
 GROUPS = 200

@@ -31,10 +31,10 @@ from bench.cleaner import fill
 from bench.frames import one_record_request
 from bench.partitions import cpu_seconds, measure
 from bench.side_by_side import run
-from kwire.log import inspection
-from kwire.log.cleaner_job import CleaningJob
-from kwire.log.cleaner_plan import candidate, make_plan
-from kwire.log.cleaner_settings import CleanerSettings
+from kwire.log.compaction.job import CleaningJob
+from kwire.log.compaction.plan import candidate, make_plan
+from kwire.log.compaction.settings import CleanerSettings
+from kwire.log.tools import inspection
 from kwire.protocol.records import Codec
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]

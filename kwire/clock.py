@@ -1,6 +1,6 @@
 """Time and chance as the rest of kwire sees them.
 
-The composition root (`broker/node.py`) creates one `Clock` and one `Random` and hands them down;
+The composition root (`node/node.py`) creates one `Clock` and one `Random` and hands them down;
 nothing else reads the wall clock or draws random numbers, so that a whole node can run on
 simulated time from one seed (DESIGN.md, decision 3). Deadlines use `loop.time()`, in
 milliseconds as `now_ms`; timestamps that reach a record or a file use `wall_ms()`.

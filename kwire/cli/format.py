@@ -15,13 +15,13 @@ import os
 import sys
 from typing import NoReturn
 
-from kwire.broker.host_name import reachable_name
 from kwire.clock import SystemClock, SystemRandom
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.errors import ConfigError
 from kwire.config.properties import read_properties
 from kwire.kraft.format import FormatError, FormatOptions, format_directories
 from kwire.kraft.raft.types import Endpoint
+from kwire.node.host_name import reachable_name
 
 EXIT_REFUSED, EXIT_USAGE = 1, 2
 EXAMPLES = """\

@@ -19,9 +19,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 
-from kwire.log.dumping import Row, dump, stats
 from kwire.log.files import SystemFiles
-from kwire.log.inspection import files_of, kind_of, verify
+from kwire.log.tools.dumping import Row, dump, stats
+from kwire.log.tools.inspection import files_of, kind_of, verify
 
 EXIT_FAULTS, EXIT_USAGE = 1, 2
 ACTIONS = ("dump", "verify", "stats")

@@ -1,4 +1,4 @@
-"""Log lines on stderr: `2026-01-31 12:00:00,123 INFO kwire.broker.node: text`."""
+"""Log lines on stderr: `2026-01-31 12:00:00,123 INFO kwire.node.node: text`."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from kwire.config.listeners import is_wildcard
 from kwire.config.provider_settings import has_providers
 
 if TYPE_CHECKING:
-    from kwire.broker.node import Node
+    from kwire.node.node import Node
 
 logger = logging.getLogger(__name__)
 
@@ -130,9 +130,9 @@ def serve(arguments: ServeArguments) -> int:
 
 
 def _run(config: BrokerConfig, arguments: ServeArguments) -> int:
-    from kwire.broker.node import Node, StartError
     from kwire.cli.logs import start_logging
     from kwire.network.loop import new_event_loop, tune_malloc
+    from kwire.node.node import Node, StartError
 
     start_logging()
     for line in config.warnings:

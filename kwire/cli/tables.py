@@ -71,8 +71,8 @@ def support_counts() -> list[tuple[str, int, int, int]]:
 
 def api_rows() -> list[tuple[int, str, str]]:
     """(key, name, versions) of the APIs that have a handler and clients may send."""
-    from kwire.broker.dispatch import has_module
     from kwire.protocol.api_keys import API_KEYS, UNBUILT
+    from kwire.server.dispatch import has_module
 
     return [
         (int(key), info.name, f"{info.min}-{info.max}")

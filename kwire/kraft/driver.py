@@ -30,9 +30,9 @@ from kwire.kraft.runner import ControllerRunner
 from kwire.kraft.snapshots import parse_snapshot, read_header
 from kwire.kraft.snapshotter import Snapshotter
 from kwire.kraft.snapshotting import SnapshotPolicy
+from kwire.log.directories.shortages import error_text
 from kwire.log.files import NotBegunError, ShortageError, passes
 from kwire.log.scheduling import Scheduler, Timer
-from kwire.log.shortages import error_text
 from kwire.log.types import FetchSlices, Isolation
 from kwire.pending import Pending, as_pending
 from kwire.protocol.errors import ErrorCode, KafkaError

@@ -29,7 +29,7 @@ from kwire.kraft.raft.config import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN
 from kwire.kraft.raft.types import BOOTSTRAP_SNAPSHOT, Endpoint, ReplicaKey
 from kwire.kraft.raft.voters import VoterNode, VoterSet
 from kwire.kraft.snapshots import SnapshotFiles, build_snapshot
-from kwire.log.directory_files import META_PROPERTIES, encode_meta_properties
+from kwire.log.directories.identity_files import META_PROPERTIES, encode_meta_properties
 from kwire.log.files import Files, SystemFiles, write_atomically
 from kwire.protocol import messages as m
 from kwire.protocol import uuids

@@ -38,11 +38,11 @@ from kwire.kraft.snapshots import (
     read_header,
     snapshot_fault,
 )
-from kwire.log.checking import QUARANTINE_SUFFIX
 from kwire.log.files import Files, SystemFiles, UnfitFileError, write_atomically
-from kwire.log.log_config import LogConfig
-from kwire.log.partition_log import PartitionLog
-from kwire.log.repair import LostRecordsError
+from kwire.log.partition.config import LogConfig
+from kwire.log.partition.partition_log import PartitionLog
+from kwire.log.recovery.checking import QUARANTINE_SUFFIX
+from kwire.log.recovery.repair import LostRecordsError
 from kwire.log.scheduling import ImmediateScheduler, Scheduler
 from kwire.log.types import FetchSlices, Isolation, Origin
 from kwire.pending import Pending

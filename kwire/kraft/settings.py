@@ -10,7 +10,7 @@ from kwire.kraft.raft import RaftConfig
 from kwire.kraft.raft.types import Endpoint, Endpoints, ReplicaKey
 from kwire.kraft.raft.voters import VoterNode, VoterSet
 from kwire.kraft.snapshotting import SnapshotPolicy
-from kwire.log.log_config import LogConfig
+from kwire.log.partition.config import LogConfig
 
 CONTROLLER_ROLE = "controller"
 FETCH_WAIT_MAX_MS = 500

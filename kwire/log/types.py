@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kwire.pending import Pending
 
 if TYPE_CHECKING:
-    from kwire.log.segment import Segment
+    from kwire.log.segment.segment import Segment
 
 UNKNOWN_OFFSET = -1
 

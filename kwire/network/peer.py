@@ -20,7 +20,7 @@ from typing import Any
 
 from kwire.clock import Random
 from kwire.network.buffers import BufferPool
-from kwire.network.connection import FrameConnection
+from kwire.network.frames import FrameConnection
 from kwire.pending import Pending
 from kwire.protocol import frame
 from kwire.protocol import messages as m

@@ -26,7 +26,7 @@ from kwire.pending import Pending, gather
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.replica.fetch_sessions import Asked, FollowerSession, Key
+from kwire.replica.follower_session import Asked, FollowerSession, Key
 from kwire.replica.partition import Partition
 
 logger = logging.getLogger(__name__)

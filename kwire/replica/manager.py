@@ -11,10 +11,10 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
+from kwire.log.directories.placement import assigned
+from kwire.log.directories.shortages import error_text
 from kwire.log.files import passes
-from kwire.log.log_config import LogConfig
-from kwire.log.placement import assigned
-from kwire.log.shortages import error_text
+from kwire.log.partition.config import LogConfig
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.partition import Partition

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from kwire.log.appending import earlier_start
+from kwire.log.partition.batch_rules import earlier_start
 from kwire.log.types import AppendInfo, Isolation, Origin
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kwire.log.checkpoints import LOG_STARTS, Offsets, parse_checkpoint
-from kwire.log.producer_snapshot import decode_snapshot
+from kwire.log.directories.checkpoints import LOG_STARTS, Offsets, parse_checkpoint
+from kwire.log.partition.producer_snapshots import decode_snapshot
 from kwire.spark.stores import Entry, Store
 
 METADATA_TOPIC = "__cluster_metadata"

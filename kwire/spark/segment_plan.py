@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from kwire.log.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
-from kwire.log.transaction_index import ENTRY_SIZE as TRANSACTION_ENTRY_SIZE
+from kwire.log.segment.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
+from kwire.log.segment.transaction_index import ENTRY_SIZE as TRANSACTION_ENTRY_SIZE
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.records import BatchHeader, parse_header, read_batch
 from kwire.protocol.records.control import ControlType, control_type

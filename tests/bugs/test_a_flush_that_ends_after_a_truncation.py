@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pytest
 
-from kwire.log.log_config import LogConfig
+from kwire.log.partition.config import LogConfig
 from tests.support.logs import World
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kwire.log.segment import Segment
+from kwire.log.segment.segment import Segment
 from kwire.log.types import FetchSlices, Isolation
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import read_records

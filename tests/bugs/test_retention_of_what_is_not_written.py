@@ -8,7 +8,7 @@ simulation (seed 720030).
 
 from __future__ import annotations
 
-from kwire.log.log_config import LogConfig
+from kwire.log.partition.config import LogConfig
 from tests.support.logs import NOW_MS, World
 
 

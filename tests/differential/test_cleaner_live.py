@@ -21,9 +21,9 @@ import time
 from typing import Any
 
 from kwire.clock import SeededRandom, SystemClock
-from kwire.log.checkpoints import parse_checkpoint
-from kwire.log.cleaner_settings import CleanerSettings
-from kwire.log.log_config import LogConfig
+from kwire.log.compaction.settings import CleanerSettings
+from kwire.log.directories.checkpoints import parse_checkpoint
+from kwire.log.partition.config import LogConfig
 from kwire.protocol.records import Codec
 from kwire.protocol.records.reading import read_batch
 from tests.support.cleaning import (

@@ -11,7 +11,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from kwire.broker.api import alter_configs, incremental_alter_configs
+from kwire.api import alter_configs, incremental_alter_configs
 from kwire.config import BrokerConfig, ConfigError
 from kwire.config.broker_config import definition_of
 from kwire.config.dynamic import DynamicConfig

@@ -25,7 +25,7 @@ from kwire.kraft.publisher import ImagePublisher
 from kwire.kraft.raft import RaftConfig
 from kwire.kraft.raft.types import Endpoint
 from kwire.kraft.snapshots import parse_snapshot
-from kwire.log.directory_files import parse_properties
+from kwire.log.directories.identity_files import parse_properties
 from kwire.log.scheduling import ImmediateScheduler
 from kwire.pending import Pending
 from kwire.protocol import messages as m

@@ -21,7 +21,7 @@ from kwire.kraft.format import FormatOptions, format_directories
 from kwire.kraft.metadata_log import MetadataLog, metadata_log_config
 from kwire.kraft.raft import RaftConfig
 from kwire.kraft.raft.types import Endpoint
-from kwire.log.directory_files import parse_properties
+from kwire.log.directories.identity_files import parse_properties
 from kwire.log.scheduling import ImmediateScheduler
 from kwire.pending import Pending
 from kwire.protocol import uuids

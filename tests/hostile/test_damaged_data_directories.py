@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from kwire.clock import SeededRandom, SystemClock
-from kwire.log.log_config import LogConfig
-from kwire.log.log_directory import LogDirectoryError
-from kwire.log.manager import LogManager
+from kwire.log.directories.directory import LogDirectoryError
+from kwire.log.directories.manager import LogManager
+from kwire.log.partition.config import LogConfig
 from kwire.log.types import Isolation
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import Record, build_batch

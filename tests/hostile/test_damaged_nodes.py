@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from kwire.broker.node import Node, StartError
 from kwire.config.broker_config import BrokerConfig
 from kwire.network.loop import new_event_loop
+from kwire.node.node import Node, StartError
 from tests.support import data_directories as golden
 from tests.support.effort import seeds
 

@@ -44,8 +44,8 @@ TESTS = (
     "tests/unit/kraft/test_driver_power_loss.py",
     "tests/unit/replica",
     "tests/unit/coordinator/transaction",
-    "tests/unit/broker/test_local_transactions.py",
-    "tests/unit/broker/test_lost_brokers.py",
+    "tests/unit/node/test_local_transactions.py",
+    "tests/unit/membership/test_lost_brokers.py",
     "tests/bugs",
 )
 """What is quick and runs the code that mutants are drawn from."""

@@ -30,12 +30,12 @@ from contextlib import contextmanager
 from typing import Any
 from zlib import crc32
 
-from kwire.broker.node import Node
 from kwire.kraft.image import MetadataImage
 from kwire.kraft.images.topics import NO_LEADER_CHANGE
 from kwire.kraft.metadata_log import MetadataBatch
 from kwire.kraft.snapshots import SnapshotFiles, parse_snapshot
 from kwire.log.types import FetchSlices, Isolation
+from kwire.node.node import Node
 from kwire.protocol.records import iterate_headers
 from kwire.replica.partition import Partition
 from tests.sim.model import CommittedLog, Keyed, Violation, batch_of, keyed_records

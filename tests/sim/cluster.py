@@ -12,9 +12,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kwire.broker.node import Node, StartError
 from kwire.config import BrokerConfig
 from kwire.kraft.format import FormatOptions, format_directories
+from kwire.node.node import Node, StartError
 from kwire.protocol import uuids
 from kwire.testing.simulation import SimulatedHost, Simulation
 

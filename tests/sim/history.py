@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kwire.broker.node import Node
+from kwire.node.node import Node
 from kwire.testing.simulation import Simulation
 from kwire.testing.simulation.scheduler import SimulationError
 from tests.sim.checkers import Checkers

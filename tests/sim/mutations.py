@@ -106,7 +106,7 @@ def truncation_skipped(replace: Any) -> None:
 
 def dedupe_state_lost_at_failover(replace: Any) -> None:
     """A new leader knows nothing of the producers."""
-    from kwire.log.partition_log import PartitionLog
+    from kwire.log.partition.partition_log import PartitionLog
 
     original = PartitionLog.assign_epoch
 
@@ -149,7 +149,7 @@ def metadata_acknowledged_unsynced(replace: Any) -> None:
 
 def fetches_above_the_high_watermark(replace: Any) -> None:
     """Consumers read what is written."""
-    from kwire.log.partition_log import PartitionLog
+    from kwire.log.partition.partition_log import PartitionLog
     from kwire.log.types import Isolation
 
     original = PartitionLog.read
@@ -164,14 +164,14 @@ def fetches_above_the_high_watermark(replace: Any) -> None:
 
 def last_stable_offset_ignored(replace: Any) -> None:
     """read_committed reads up to the high watermark."""
-    from kwire.log.log_base import LogBase
+    from kwire.log.partition.base import LogBase
 
     replace(LogBase, "last_stable_offset", property(lambda self: self.high_watermark))
 
 
 def aborted_list_lost(replace: Any) -> None:
     """A read_committed fetch does not say which transactions are aborted."""
-    from kwire.log.partition_log import PartitionLog
+    from kwire.log.partition.partition_log import PartitionLog
 
     replace(PartitionLog, "_aborted", lambda self, offset, next_offset: [])
 
@@ -311,7 +311,7 @@ def partition_given_before_its_release(replace: Any) -> None:
 
 def duplicates_not_known(replace: Any) -> None:
     """A batch that comes again is appended again."""
-    from kwire.log.producers import ProducerEntry, Producers
+    from kwire.log.partition.producers import ProducerEntry, Producers
 
     replace(ProducerEntry, "find_duplicate", lambda self, header: None)
     replace(Producers, "_check_sequence", lambda self, entry, header, offset: None)
@@ -338,7 +338,7 @@ def old_leader_not_fenced(replace: Any) -> None:
 
 def cleaner_drops_whole_batches(replace: Any) -> None:
     """A batch of which one record is superseded is taken out of the log as a whole."""
-    from kwire.log.cleaner_job import CleaningJob
+    from kwire.log.compaction.job import CleaningJob
 
     original = CleaningJob._kept
 
@@ -351,7 +351,7 @@ def cleaner_drops_whole_batches(replace: Any) -> None:
 
 def shortages_do_not_heal(replace: Any) -> None:
     """A log that was short of something takes no more appends, also when there is room again."""
-    from kwire.log.log_base import LogBase
+    from kwire.log.partition.base import LogBase
     from kwire.pending import Pending
 
     replace(LogBase, "mend", lambda self: Pending.failed(OSError("still short")))
@@ -359,7 +359,7 @@ def shortages_do_not_heal(replace: Any) -> None:
 
 def refused_batches_are_not_taken_back(replace: Any) -> None:
     """The sequences of batches that a shortage kept from the file count all the same."""
-    from kwire.log.producers import Producers
+    from kwire.log.partition.producers import Producers
 
     replace(Producers, "take_back", lambda self, end_offset: None)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from kwire.broker.node import Node
 from kwire.config import BrokerConfig
+from kwire.node.node import Node
 from kwire.protocol import messages as m
 from kwire.testing.simulation import SimulatedHost, Simulation
 from kwire.testing.simulation.client import SimulatedClient, batch_of, values_of

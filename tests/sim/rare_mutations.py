@@ -102,7 +102,7 @@ def high_watermark_kept_at_truncation(replace: Any) -> None:
 
 def producers_kept_at_truncation(replace: Any) -> None:
     """A log that is cut off remembers the batches that it has no more."""
-    from kwire.log import maintenance
+    from kwire.log.partition import rolling as maintenance
 
     original = maintenance.truncate_to
 
@@ -116,7 +116,7 @@ def producers_kept_at_truncation(replace: Any) -> None:
 
 def only_the_last_batch_is_known(replace: Any) -> None:
     """A producer's last batch is known when it comes again, and not the four before."""
-    from kwire.log.producers import ProducerEntry
+    from kwire.log.partition.producers import ProducerEntry
 
     original = ProducerEntry.find_duplicate
 
@@ -129,7 +129,7 @@ def only_the_last_batch_is_known(replace: Any) -> None:
 
 def end_of_the_log_is_listed(replace: Any) -> None:
     """ListOffsets tells consumers where the log ends."""
-    from kwire.broker.api import list_offsets
+    from kwire.api import list_offsets
 
     original = list_offsets._look_up
 

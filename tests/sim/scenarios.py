@@ -11,7 +11,7 @@ import errno
 import os
 from typing import TYPE_CHECKING, Any
 
-from kwire.broker.refusals import refusals
+from kwire.log.directories.refusals import refusals
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.testing.simulation.network import NetworkConditions

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kwire.broker.node import Node
 from kwire.config import BrokerConfig
+from kwire.node.node import Node
 from kwire.testing.simulation import SimulatedHost, Simulation
 from tests.support.effort import seeds
 

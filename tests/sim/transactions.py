@@ -13,8 +13,8 @@ import asyncio
 import sys
 from typing import Any
 
-from kwire.broker.node import Node
 from kwire.config import BrokerConfig
+from kwire.node.node import Node
 from kwire.protocol import messages as m
 from kwire.protocol.records import Record, build_batch, iterate_headers, read_batch
 from kwire.testing.simulation import Simulation

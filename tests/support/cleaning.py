@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from kwire.clock import SeededRandom, SystemClock
-from kwire.log.cleaner import LogCleaner
-from kwire.log.cleaner_settings import CleanerSettings
+from kwire.log.compaction.cleaner import LogCleaner
+from kwire.log.compaction.settings import CleanerSettings
+from kwire.log.directories.loading import ExpectedTopic
+from kwire.log.directories.manager import LogManager, ManagerSettings
 from kwire.log.files import Files, SystemFiles
-from kwire.log.loading import ExpectedTopic
-from kwire.log.log_config import LogConfig
-from kwire.log.manager import LogManager, ManagerSettings
-from kwire.log.partition_log import PartitionLog
+from kwire.log.partition.config import LogConfig
+from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.types import FetchSlices, Isolation, Origin
 from kwire.protocol.records import BatchHeader, Codec, Record, build_batch, iterate_headers
 from kwire.protocol.records.control import end_transaction_marker

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kwire.broker.connection import BrokerConnection
-from kwire.broker.context import RequestContext
 from kwire.network.buffers import BufferPool
 from kwire.pending import Pending
 from kwire.protocol import frame
 from kwire.protocol import messages as m
 from kwire.protocol.errors import MalformedError
+from kwire.server.connection import BrokerConnection
+from kwire.server.context import RequestContext
 
 
 class RecordingTransport:

@@ -25,8 +25,8 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from kwire.broker.node import Node
 from kwire.config import BrokerConfig
+from kwire.node.node import Node
 from kwire.protocol import coordinator_records, frame
 from kwire.protocol import messages as m
 from kwire.protocol.records import Record, build_batch, iterate_headers, read_batch

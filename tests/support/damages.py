@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kwire.log.log_config import LogConfig
+from kwire.log.partition.config import LogConfig
 from tests.support.logs import World, read_all
 
 CONFIG = LogConfig(segment_bytes=500, index_interval_bytes=100)

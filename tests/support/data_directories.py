@@ -9,8 +9,8 @@ from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
-from kwire.log.log_config import LogConfig
-from kwire.log.partition_log import PartitionLog
+from kwire.log.partition.config import LogConfig
+from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.types import FetchSlices, Isolation
 from kwire.protocol.records import BatchHeader, Record, iterate_headers, read_batch
 

@@ -18,7 +18,7 @@ from kwire.kraft.metadata_log import MetadataLog, metadata_log_config
 from kwire.kraft.publisher import ImagePublisher
 from kwire.kraft.raft import RaftConfig
 from kwire.kraft.raft.types import Endpoint
-from kwire.log.directory_files import parse_properties
+from kwire.log.directories.identity_files import parse_properties
 from kwire.log.files import Files, SystemFiles
 from kwire.pending import Pending
 from kwire.protocol import messages as m

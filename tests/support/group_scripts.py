@@ -24,8 +24,6 @@ import struct
 import time
 from typing import Any, Protocol
 
-from kwire.broker.context import RequestContext
-from kwire.broker.dispatch import Dispatcher
 from kwire.clock import SeededRandom
 from kwire.coordinator.group.coordinator import GroupCoordinator
 from kwire.coordinator.group.settings import GroupSettings
@@ -36,6 +34,8 @@ from kwire.protocol import coordinator_records, frame, uuids
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS
 from kwire.protocol.records import iterate_headers, read_batch
+from kwire.server.context import RequestContext
+from kwire.server.dispatch import Dispatcher
 from tests.support.coordinators import ManualClock, ManualLoop, MemoryLog
 
 CLIENT_ID = "checks"

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 from kwire.clock import SeededRandom
 from kwire.log.files import Files
-from kwire.log.log_config import LogConfig
-from kwire.log.partition_log import PartitionLog
-from kwire.log.recovery import open_log
+from kwire.log.partition.config import LogConfig
+from kwire.log.partition.partition_log import PartitionLog
+from kwire.log.recovery.opening import open_log
 from kwire.log.types import FetchSlices, Isolation
 from kwire.pending import Pending
 from kwire.protocol.records import Record, build_batch, iterate_headers, read_batch

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kwire.clock import SeededRandom
-from kwire.log.log_config import LogConfig
-from kwire.log.manager import LogManager, ManagerSettings
+from kwire.log.directories.manager import LogManager, ManagerSettings
+from kwire.log.partition.config import LogConfig
 from kwire.testing.simulation.disk import SimulatedDisk
 from tests.support.logs import ManualClock, ManualScheduler, client_batch
 

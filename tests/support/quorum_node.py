@@ -25,10 +25,10 @@ from kwire.kraft.metadata_log import MetadataLog
 from kwire.kraft.publisher import ImagePublisher
 from kwire.kraft.raft.handlers.dispatch import REQUESTS
 from kwire.kraft.raft.types import Endpoint
-from kwire.log.directory_files import parse_properties
+from kwire.log.directories.identity_files import parse_properties
 from kwire.log.scheduling import LoopScheduler
 from kwire.network.buffers import BufferPool
-from kwire.network.connection import FrameConnection
+from kwire.network.frames import FrameConnection
 from kwire.network.peer import PeerNetwork
 from kwire.pending import Pending
 from kwire.protocol import frame, uuids

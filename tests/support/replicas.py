@@ -16,11 +16,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kwire.broker.fetch_sessions import FetchSession, FetchSessionCache, partitions_of
-from kwire.broker.fetching import FetchLimits, FetchRead, FetchTarget
+from kwire.api.shared.delayed_fetch import FetchLimits, FetchRead, FetchTarget
+from kwire.api.shared.fetch_sessions import FetchSession, FetchSessionCache, partitions_of
 from kwire.clock import SeededRandom, SystemClock
-from kwire.log.log_config import LogConfig
-from kwire.log.manager import LogManager
+from kwire.log.directories.manager import LogManager
+from kwire.log.partition.config import LogConfig
 from kwire.log.scheduling import Scheduler
 from kwire.log.types import Isolation
 from kwire.pending import Pending
@@ -128,7 +128,7 @@ class Broker:
         response = m.FetchResponse()
         session: FetchSession | ErrorCode | None
         if request.session_epoch == 0:
-            from kwire.broker.fetch_sessions import SessionPartition
+            from kwire.api.shared.fetch_sessions import SessionPartition
 
             listed = [SessionPartition(k[0], p) for k, p in partitions_of(request.topics, True)]
             session = self.sessions.create(

@@ -33,7 +33,7 @@ from tests.support import config_sweep as sweep
 from tests.support.broker import BrokerProcess
 
 UNCHECKED = """
-import kwire.broker.altering_configs as altering
+import kwire.api.shared.config_changes as altering
 from kwire.kraft.controller.rules import KafkaConfigRules
 altering.validate_broker_configs = lambda *_, **__: None
 KafkaConfigRules.validate = lambda *_: None

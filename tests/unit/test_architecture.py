@@ -23,7 +23,7 @@ BASE = ("checksums", "clock", "kept_errors", "pending")
 FACTS = (*BASE, "config", "protocol")
 LOW = (*FACTS, "network", "log", "security")
 MIDDLE = (*LOW, "replica", "kraft")
-HIGH = (*MIDDLE, "coordinator")
+HIGH = (*MIDDLE, "coordinator", "membership")
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "checksums": (),
     "clock": (),
@@ -38,11 +38,14 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "replica": LOW,
     "kraft": LOW,
     "coordinator": MIDDLE,
-    "broker": (*HIGH, "tiered"),
+    "membership": MIDDLE,
+    "server": (*HIGH, "api"),
+    "api": (*HIGH, "server"),
+    "node": (*HIGH, "tiered", "server", "api"),
     "spark": (*FACTS, "log"),
-    "http": (*HIGH, "broker"),
-    "testing": (*HIGH, "broker", "cli"),
-    "cli": (*HIGH, "broker", "http", "testing", "spark"),
+    "http": (*HIGH, "node"),
+    "testing": (*HIGH, "node", "server", "cli"),
+    "cli": (*HIGH, "node", "server", "http", "testing", "spark"),
     "__main__": ("cli",),
 }
 IMPURE_MODULES = ("asyncio", "socket", "time", "random", "os")

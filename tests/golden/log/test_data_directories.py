@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from kwire.clock import SeededRandom, SystemClock
-from kwire.log.log_config import LogConfig
-from kwire.log.manager import LogManager, ManagerSettings
-from kwire.log.partition_log import PartitionLog
-from kwire.log.recovery import open_log
+from kwire.log.directories.manager import LogManager, ManagerSettings
+from kwire.log.partition.config import LogConfig
+from kwire.log.partition.partition_log import PartitionLog
+from kwire.log.recovery.opening import open_log
 from kwire.log.types import Isolation
 from tests.support import data_directories as golden
 

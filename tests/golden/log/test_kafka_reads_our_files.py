@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from kwire.clock import SystemClock
-from kwire.log.log_config import LogConfig
-from kwire.log.partition_log import PartitionLog
-from kwire.log.recovery import open_log
+from kwire.log.partition.config import LogConfig
+from kwire.log.partition.partition_log import PartitionLog
+from kwire.log.recovery.opening import open_log
 from kwire.log.types import Origin
 from kwire.protocol.records import Codec, Record, build_batch
 from kwire.protocol.records.control import end_transaction_marker

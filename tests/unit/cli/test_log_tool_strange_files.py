@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kwire.cli.main import main
-from kwire.log.dumping import dump, stats
 from kwire.log.files import WHOLE_BYTES_MAX, SystemFiles
-from kwire.log.inspection import verify
+from kwire.log.tools.dumping import dump, stats
+from kwire.log.tools.inspection import verify
 from kwire.protocol.records import Record, build_batch
 
 ACTIONS = ("verify", "dump", "stats")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kwire.broker.api import describe_configs
+from kwire.api import describe_configs
 from kwire.cli.tables import SCOPES
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.definitions import BROKER
@@ -104,7 +104,7 @@ def test_loggers_have_empty_texts() -> None:
 
 def test_a_node_does_not_read_the_texts_at_its_start() -> None:
     code = (
-        "import sys, kwire.cli.serve, kwire.broker.node, kwire.broker.api.describe_configs;"
+        "import sys, kwire.cli.serve, kwire.node.node, kwire.api.describe_configs;"
         "sys.exit('kwire.config.documentation' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -6,7 +6,6 @@ import logging
 
 import pytest
 
-from kwire.broker.connection_limits import ConnectionLimits
 from kwire.config import BrokerConfig, ConfigError
 from kwire.config.definitions import BROKER, TOPIC
 from kwire.config.dynamic import (
@@ -18,8 +17,9 @@ from kwire.config.dynamic import (
 )
 from kwire.config.validate_broker import validate_broker_configs
 from kwire.kraft.controller.rules import KafkaConfigRules
-from kwire.log.cleaner_settings import CleanerSettings
+from kwire.log.compaction.settings import CleanerSettings
 from kwire.protocol.errors import KafkaError
+from kwire.server.connection_limits import ConnectionLimits
 
 OWN, DEFAULT = (RESOURCE_BROKER, "1"), (RESOURCE_BROKER, "")
 Image = dict[tuple[int, str], dict[str, str]]

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from kwire.clock import SeededRandom
-from kwire.log import checkpoints
-from kwire.log.checkpoints import parse_checkpoint
-from kwire.log.log_config import LogConfig
-from kwire.log.manager import LogManager, ManagerSettings
+from kwire.log.directories import checkpoints
+from kwire.log.directories.checkpoints import parse_checkpoint
+from kwire.log.directories.manager import LogManager, ManagerSettings
+from kwire.log.partition.config import LogConfig
 from kwire.testing.simulation.disk import SimulatedDisk
 from tests.support.logs import ManualClock, ManualScheduler, client_batch
 

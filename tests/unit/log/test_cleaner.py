@@ -8,7 +8,7 @@ import errno
 import pytest
 
 from kwire.clock import SeededRandom
-from kwire.log.cleaner_settings import CleanerSettings
+from kwire.log.compaction.settings import CleanerSettings
 from kwire.log.types import Isolation
 from kwire.protocol.records import Codec
 from tests.support.cleaning import (
@@ -442,7 +442,7 @@ def test_recovery_takes_compacted_transactions_for_what_they_are(
 def test_a_rate_limit_spreads_the_work_over_time(
     monkeypatch: pytest.MonkeyPatch, compiled: bool
 ) -> None:
-    monkeypatch.setattr("kwire.log.cleaner.PIECE_BYTES", 1000)
+    monkeypatch.setattr("kwire.log.compaction.cleaner.PIECE_BYTES", 1000)
     settings = CleanerSettings(io_bytes_per_second_max=10_000.0)
     world = CleaningWorld(settings=settings, compiled=compiled)
     for at in range(10):

@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from kwire.log import moving
+from kwire.log.directories import moving
 from tests.support.cleaning import CONFIG, TOPIC, CleaningWorld, committed_state
 
 KEY = (TOPIC, 0)

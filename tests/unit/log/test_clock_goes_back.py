@@ -6,8 +6,8 @@ import dataclasses
 from typing import Any
 
 from kwire.clock import SeededRandom
-from kwire.log.log_config import LogConfig
-from kwire.log.manager import LogManager
+from kwire.log.directories.manager import LogManager
+from kwire.log.partition.config import LogConfig
 from kwire.testing.simulation.disk import SimulatedDisk
 from tests.support.cleaning import CONFIG, TOPIC, CleaningWorld
 from tests.support.logs import ManualClock, ManualScheduler, client_batch, read_all

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from kwire.clock import SeededRandom
-from kwire.log.log_config import LogConfig
-from kwire.log.partition_log import PartitionLog
+from kwire.log.partition.config import LogConfig
+from kwire.log.partition.partition_log import PartitionLog
 from kwire.protocol.records import Record, build_batch
 from kwire.protocol.records.reading import read_batch
 from tests.support.cleaning import CONFIG, CleaningWorld, batches

@@ -18,8 +18,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kwire.log.log_config import LogConfig
-from kwire.log.partition_log import PartitionLog
+from kwire.log.partition.config import LogConfig
+from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.types import AppendInfo
 from kwire.protocol.errors import KafkaError
 from kwire.testing.simulation.disk import SimulatedDisk
@@ -267,7 +267,7 @@ def test_a_power_loss_at_any_change_of_the_disk(seed: int, part: int) -> None:
 
 
 def test_the_check_notices_a_segment_that_was_not_synced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kwire.log.cleaner.sync_segment", lambda segment: None)
+    monkeypatch.setattr("kwire.log.compaction.cleaner.sync_segment", lambda segment: None)
     points = len(calls_of(True))
     failed = 0
     for at in range(points // 2, points, 2):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kwire.log.log_config import LogConfig
+from kwire.log.partition.config import LogConfig
 from kwire.log.types import Isolation
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import iterate_headers

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from kwire.clock import SeededRandom, SystemClock
-from kwire.log.directory_files import (
+from kwire.log.directories.directory import LogDirectoryError
+from kwire.log.directories.identity_files import (
     encode_meta_properties,
     encode_partition_metadata,
     java_date,
@@ -16,8 +17,7 @@ from kwire.log.directory_files import (
     parse_partition_metadata,
     parse_properties,
 )
-from kwire.log.log_directory import LogDirectoryError
-from kwire.log.manager import LogManager
+from kwire.log.directories.manager import LogManager
 from kwire.protocol import uuids
 from tests.support.logs import client_batch, read_all
 from tests.support.managed_logs import OTHER_TOPIC_ID, TOPIC_ID, Node, node_with_topic

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kwire.log.log_directory import LogDirectoryError
-from kwire.log.placement import UNASSIGNED, assigned
+from kwire.log.directories.directory import LogDirectoryError
+from kwire.log.directories.placement import UNASSIGNED, assigned
 from kwire.protocol.errors import ErrorCode, KafkaError
 from tests.support.logs import client_batch, read_all
 from tests.support.managed_logs import OTHER_TOPIC_ID, TOPIC_ID, Node, node_with_topic

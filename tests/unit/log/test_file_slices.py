@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from kwire.log import reading
 from kwire.log.files import WINDOW_BYTES, SystemFiles
-from kwire.log.log_config import LogConfig
-from kwire.log.partition_log import PartitionLog
-from kwire.log.recovery import open_log
+from kwire.log.partition.config import LogConfig
+from kwire.log.partition.partition_log import PartitionLog
+from kwire.log.recovery.opening import open_log
+from kwire.log.segment import reading
 from kwire.log.types import FetchSlices, FileSlice, Isolation
 from tests.support.logs import ManualClock, ManualScheduler, client_batch
 

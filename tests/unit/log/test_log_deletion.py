@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from kwire.log.directories.directory import parse_name, suffixed_name
 from kwire.log.files import SystemFiles, remove_tree
-from kwire.log.log_directory import parse_name, suffixed_name
 from tests.support.managed_logs import OTHER_TOPIC_ID, TOPIC_ID, Node
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from kwire.clock import SeededRandom, SystemClock
-from kwire.log.log_config import LogConfig
-from kwire.log.log_directory import LogDirectoryError
-from kwire.log.maintenance import jitter_ms
-from kwire.log.manager import LogManager
-from kwire.log.open_segments import OPEN_MAX
+from kwire.log.directories.directory import LogDirectoryError
+from kwire.log.directories.manager import LogManager
+from kwire.log.partition.config import LogConfig
+from kwire.log.partition.rolling import jitter_ms
+from kwire.log.segment.open_segments import OPEN_MAX
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 from tests.support.logs import NOW_MS, client_batch, read_all

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kwire.log.log_config import LogConfig
+from kwire.log.partition.config import LogConfig
 from kwire.log.types import Isolation
 from kwire.protocol.errors import ErrorCode, KafkaError
 from tests.support.logs import World, client_batch, read_all

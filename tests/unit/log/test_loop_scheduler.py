@@ -11,8 +11,8 @@ import pytest
 from kwire.clock import SystemClock
 from kwire.log.files import SystemFiles
 from kwire.log.flushing import Flusher, SyncRequest
-from kwire.log.log_config import LogConfig
-from kwire.log.recovery import open_log
+from kwire.log.partition.config import LogConfig
+from kwire.log.recovery.opening import open_log
 from kwire.log.scheduling import ImmediateScheduler, LoopScheduler
 from tests.support.logs import client_batch, read_all
 

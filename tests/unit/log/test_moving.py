@@ -7,10 +7,10 @@ import dataclasses
 import pytest
 
 from kwire.clock import SeededRandom
-from kwire.log.log_config import LogConfig
-from kwire.log.log_directory import LogDirectory
-from kwire.log.manager import LogManager, ManagerSettings
-from kwire.log.partition_log import PartitionLog
+from kwire.log.directories.directory import LogDirectory
+from kwire.log.directories.manager import LogManager, ManagerSettings
+from kwire.log.partition.config import LogConfig
+from kwire.log.partition.partition_log import PartitionLog
 from kwire.protocol.errors import KafkaError
 from kwire.testing.simulation.disk import SimulatedDisk
 from tests.support.effort import seeds
@@ -266,8 +266,8 @@ def copied(steps: int, config: LogConfig = CONFIG, records: int = 60) -> Node:
 
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kwire.log.moving.STEP_BYTES", 500)
-    monkeypatch.setattr("kwire.log.moving.CLOSE_BYTES", 100)
+    monkeypatch.setattr("kwire.log.directories.moving.STEP_BYTES", 500)
+    monkeypatch.setattr("kwire.log.directories.moving.CLOSE_BYTES", 100)
 
 
 @pytest.mark.usefixtures("small_steps")

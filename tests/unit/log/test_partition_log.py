@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kwire.log.log_config import LogConfig
+from kwire.log.partition.config import LogConfig
 from kwire.log.types import FetchSlices, Isolation, Origin
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -501,7 +501,7 @@ def test_config_from_kafkas_names() -> None:
 
 
 def test_a_cold_read_is_made_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kwire.log.reading.WARM_BYTES", 0)
+    monkeypatch.setattr("kwire.log.segment.reading.WARM_BYTES", 0)
     world = World()
     for at in range(5):
         _append(world, 2, value=b"%d" % at)

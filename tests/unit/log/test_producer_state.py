@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kwire.log.log_config import LogConfig
-from kwire.log.producer_snapshot import decode_snapshot, encode_snapshot
-from kwire.log.producers import ONGOING
+from kwire.log.partition.config import LogConfig
+from kwire.log.partition.producer_snapshots import decode_snapshot, encode_snapshot
+from kwire.log.partition.producers import ONGOING
 from kwire.log.types import Isolation, Origin
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kwire.log.log_config import LogConfig
+from kwire.log.partition.config import LogConfig
 from kwire.protocol.errors import ErrorCode, KafkaError
 from tests.support.logs import World, client_batch, names, read_all
 

@@ -12,11 +12,11 @@ import errno
 
 import pytest
 
+from kwire.log.directories.visiting import visit_in_slices
 from kwire.log.files import NotBegunError
-from kwire.log.log_config import LogConfig
-from kwire.log.partition_log import PartitionLog
+from kwire.log.partition.config import LogConfig
+from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.types import Isolation
-from kwire.log.visiting import visit_in_slices
 from kwire.protocol.errors import ErrorCode, KafkaError
 from tests.support.logs import World, names, read_all
 

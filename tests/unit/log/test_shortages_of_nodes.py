@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from kwire.broker.descriptors import DescriptorReserve
-from kwire.broker.refusals import refusals
 from kwire.coordinator.reloading import PAUSE_MS_MAX, Reloads
-from kwire.log.shortages import FAILURES_MAX, Shortages
+from kwire.log.directories.refusals import refusals
+from kwire.log.directories.shortages import FAILURES_MAX, Shortages
 from kwire.pending import Pending
 from kwire.protocol.errors import KafkaError
+from kwire.server.descriptors import DescriptorReserve
 from tests.support.logs import ManualScheduler
 from tests.support.managed_logs import OTHER_TOPIC_ID, Node, node_with_topic
 

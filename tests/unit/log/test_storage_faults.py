@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from kwire.clock import SeededRandom
-from kwire.log.log_base import LogBase
-from kwire.log.log_config import LogConfig
-from kwire.log.partition_log import PartitionLog
+from kwire.log.partition.base import LogBase
+from kwire.log.partition.config import LogConfig
+from kwire.log.partition.partition_log import PartitionLog
 from kwire.protocol.errors import ErrorCode, KafkaError
 from tests.support.cleaning import CleaningWorld
 from tests.support.logs import World, names, read_all

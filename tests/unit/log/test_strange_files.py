@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from kwire.clock import SeededRandom, SystemClock
-from kwire.log.checkpoints import parse_checkpoint
-from kwire.log.log_config import LogConfig
-from kwire.log.log_directory import LogDirectoryError
-from kwire.log.manager import LogManager
+from kwire.log.directories.checkpoints import parse_checkpoint
+from kwire.log.directories.directory import LogDirectoryError
+from kwire.log.directories.manager import LogManager
+from kwire.log.partition.config import LogConfig
 from tests.support.logs import client_batch, read_all
 
 TOPIC_ID = bytes(range(1, 17))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kwire.log.log_config import LogConfig
+from kwire.log.partition.config import LogConfig
 from tests.support.data_directories import committed_offsets
 from tests.support.logs import World
 

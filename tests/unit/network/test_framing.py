@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kwire.network import buffers
 from kwire.network.buffers import BufferPool, is_kept
-from kwire.network.connection import FrameConnection
+from kwire.network.frames import FrameConnection
 
 LIMIT = 4 * 1024 * 1024
 

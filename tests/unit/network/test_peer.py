@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kwire.network.buffers import BufferPool
-from kwire.network.connection import FrameConnection
+from kwire.network.frames import FrameConnection
 from kwire.network.peer import CONTROLLER, PeerNetwork
 from kwire.pending import Pending
 from kwire.protocol import frame

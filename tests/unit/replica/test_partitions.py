@@ -10,8 +10,8 @@ import pytest
 
 from kwire.clock import SeededRandom, SystemClock
 from kwire.kraft.image import MetadataDelta, MetadataImage
-from kwire.log.log_config import LogConfig
-from kwire.log.manager import LogManager
+from kwire.log.directories.manager import LogManager
+from kwire.log.partition.config import LogConfig
 from kwire.log.types import Isolation
 from kwire.pending import Pending
 from kwire.protocol import messages as m

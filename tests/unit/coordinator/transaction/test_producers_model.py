@@ -21,7 +21,7 @@ from kwire.coordinator.transaction.init_producer import InitRequest
 from kwire.coordinator.transaction.markers import Owed
 from kwire.coordinator.transaction.service import TransactionCoordinator
 from kwire.coordinator.transaction.shard import TransactionSettings, TransactionShard
-from kwire.log.partition_log import PartitionLog
+from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.types import Isolation, Origin
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError

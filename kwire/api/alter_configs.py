@@ -1,0 +1,19 @@
+"""AlterConfigs, versions 0-2: replace all configs of a resource; what is not named is deleted.
+
+Source: KIP-133 (superseded by IncrementalAlterConfigs); measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.api.shared.config_changes import alter, check_replacing
+from kwire.protocol import messages as m
+from kwire.server.context import RequestContext
+
+VERSIONS = (0, 2)
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    return alter(context, request, m.AlterConfigsResponse, check_replacing)

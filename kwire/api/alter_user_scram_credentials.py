@@ -1,0 +1,18 @@
+"""AlterUserScramCredentials, version 0: SCRAM passwords, salted by the client.
+
+Source: KIP-554; kwire/kraft/controller/scram.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.api.shared.forwarding import forward
+from kwire.server.context import RequestContext
+
+VERSIONS = (0, 0)
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    return forward(context, request)

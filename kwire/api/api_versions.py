@@ -1,0 +1,40 @@
+"""ApiVersions, versions 0-5: which APIs, versions and features this listener has.
+
+The behaviour is in `kwire.protocol.api_versions`, one for brokers and controllers; here it meets
+the node: its ids, its features, and the connection, which remembers the client's software.
+Source: KIP-35, KIP-511, KIP-584, KIP-1242.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.kraft.features import SUPPORTED_FEATURES
+from kwire.protocol import api_versions
+from kwire.protocol.api_versions import unsupported_version
+from kwire.protocol.errors import ErrorCode
+from kwire.server.context import RequestContext
+
+__all__ = ["VERSIONS", "handle", "unsupported_version"]
+
+VERSIONS = (0, 5)
+WAITS_FOR_WRITES = False
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    version, node = context.api_version, context.node
+    listener = node.listener_type(context.listener_name)
+    code = api_versions.fault(request, version, listener, node.cluster_id, node.broker_id)
+    if code != ErrorCode.NONE:
+        return api_versions.refusal(code)
+    if version >= api_versions.SOFTWARE_FROM and context.connection is not None:
+        context.connection.client_software_name = request.client_software_name
+        context.connection.client_software_version = request.client_software_version
+    return api_versions.answer(
+        version,
+        node.advertised_apis(context.listener_name),
+        SUPPORTED_FEATURES,
+        node.finalized_features(),
+        node.image.offset,
+    )

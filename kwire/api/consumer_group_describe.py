@@ -1,0 +1,109 @@
+"""ConsumerGroupDescribe, versions 0-1: consumer groups of KIP-848 with members and assignments.
+
+Version 1 tells members of the classic protocol apart. Groups of another kind are
+GROUP_ID_NOT_FOUND. Source: KIP-848, KIP-1099; measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kwire.pending import Pending, as_pending
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.server.authorization import (
+    DESCRIBE,
+    GROUP,
+    GROUP_OPERATIONS,
+    TOPIC,
+    authorized_operations,
+)
+from kwire.server.context import RequestContext
+
+VERSIONS = (0, 1)
+# Members that one turn of the loop describes at most: about a millisecond.
+MEMBERS_PER_TURN_MAX = 200
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    denied = [
+        group_id
+        for group_id in request.group_ids
+        if not context.authorize(DESCRIBE, GROUP, group_id)
+    ]
+    allowed = [group_id for group_id in request.group_ids if group_id not in denied]
+    answer = context.node.groups.describe_consumer_groups(allowed)
+    pending = as_pending(answer)
+    if pending.done and not _is_large(pending.result()):
+        return _response(context, request, denied, pending.result())
+    return _in_turns(context, pending, lambda found: _response(context, request, denied, found))
+
+
+def _is_large(described: list[Any]) -> bool:
+    return sum(len(group.members) for group in described) > MEMBERS_PER_TURN_MAX
+
+
+def _in_turns(
+    context: RequestContext, pending: Pending[Any], respond: Callable[[Any], Any]
+) -> Pending[Any]:
+    """The response to what is described; a large one in a turn of the loop of its own, and another
+    one for its encoding: a thousand members with their partitions take milliseconds of each."""
+    outcome: Pending[Any] = Pending(pending.cancel)
+    loop = context.node.loop
+
+    def answer(described: list[Any]) -> None:
+        try:
+            response = respond(described)
+        except Exception as error:
+            outcome.fail(error)
+            return
+        if _is_large(described):
+            loop.call_soon(outcome.complete, response)
+        else:
+            outcome.complete(response)
+
+    def settle(done: Pending[Any]) -> None:
+        error = done.error()
+        if error is not None:
+            outcome.fail(error)
+        elif _is_large(done.result()):
+            loop.call_soon(answer, done.result())
+        else:
+            answer(done.result())
+
+    pending.add_done_callback(settle)
+    return outcome
+
+
+def error_response(context: RequestContext, error: KafkaError) -> Any:
+    """Nothing in the response can carry an error of the whole request."""
+    return m.ConsumerGroupDescribeResponse()
+
+
+def _response(
+    context: RequestContext, request: Any, denied: list[str], described: list[Any]
+) -> Any:
+    groups = [_refused(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED) for group_id in denied]
+    for group in described:
+        if not all(context.authorize(DESCRIBE, TOPIC, name) for name in _topics(group)):
+            group = _refused(group.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        elif request.include_authorized_operations and group.error_code == 0:
+            group.authorized_operations = authorized_operations(
+                context, GROUP_OPERATIONS, GROUP, group.group_id
+            )
+        groups.append(group)
+    return m.ConsumerGroupDescribeResponse(groups=groups)
+
+
+def _topics(group: Any) -> list[str]:
+    names: dict[str, None] = {}
+    for member in group.members:
+        for assignment in (member.assignment, member.target_assignment):
+            names.update(dict.fromkeys(x.topic_name for x in assignment.topic_partitions))
+    return list(names)
+
+
+def _refused(group_id: str, code: ErrorCode) -> Any:
+    return m.ConsumerGroupDescribeResponse.DescribedGroup(group_id=group_id, error_code=int(code))

@@ -1,0 +1,39 @@
+"""ConsumerGroupHeartbeat, versions 0-1: membership of a consumer group of KIP-848.
+
+Joining (epoch 0), going on, leaving (-1; -2 for a static member that comes back). Version 1 has
+patterns and wants the member to choose its id. Where the protocol is not among
+group.coordinator.rebalance.protocols it is UNSUPPORTED_VERSION. Topics that the principal may not
+describe are TOPIC_AUTHORIZATION_FAILED. Source: KIP-848; measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.coordinator.group.join import Caller
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.server.authorization import DESCRIBE, GROUP, READ, TOPIC
+from kwire.server.context import RequestContext
+
+VERSIONS = (0, 1)
+WAITS_FOR_WRITES = False
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    node = context.node
+    if "consumer" not in node.config["group.coordinator.rebalance.protocols"]:
+        return error_response(context, KafkaError(ErrorCode.UNSUPPORTED_VERSION))
+    if not context.authorize(READ, GROUP, request.group_id):
+        return error_response(context, KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED))
+    for name in request.subscribed_topic_names or ():
+        if not context.authorize(DESCRIBE, TOPIC, name):
+            return error_response(context, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    caller = Caller(context.api_version, context.client_id or "", context.client_host)
+    return node.groups.consumer_heartbeat(request, caller)
+
+
+def error_response(context: RequestContext, error: KafkaError) -> Any:
+    """The code and its text."""
+    return m.ConsumerGroupHeartbeatResponse(error_code=int(error.code), error_message=error.message)

@@ -1,0 +1,25 @@
+"""CreateAcls, versions 1-3: access control entries in the metadata log.
+
+Without an authorizer every entry is SECURITY_DISABLED. Source: KIP-140, KIP-290, KIP-801;
+kwire/kraft/controller/acls.py.
+A request that names anything UNKNOWN (0) loses its connection (measured on Apache Kafka 4.4).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.api.shared.forwarding import forward
+from kwire.kraft.controller.acls import UNKNOWN
+from kwire.server.context import DISCONNECT, RequestContext
+
+VERSIONS = (1, 3)
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    for acl in request.creations:
+        kinds = (acl.resource_type, acl.resource_pattern_type, acl.operation, acl.permission_type)
+        if UNKNOWN in kinds:
+            return DISCONNECT
+    return forward(context, request)

@@ -1,0 +1,18 @@
+"""CreatePartitions, versions 0-3: more partitions for existing topics.
+
+Source: KIP-195; kwire/kraft/controller/partitions.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.api.shared.forwarding import forward
+from kwire.server.context import RequestContext
+
+VERSIONS = (0, 3)
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    return forward(context, request)

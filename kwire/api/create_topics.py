@@ -1,0 +1,20 @@
+"""CreateTopics, versions 2-7: topics, placed by the controller or by the request.
+
+Errors are per topic; `validate_only` changes nothing; from version 5 the answer carries the
+resulting counts and configs. A new topic may be unknown to a broker for a moment after the
+answer. Source: KIP-4, KIP-464, KIP-525; kwire/kraft/controller/topics.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.api.shared.forwarding import forward
+from kwire.server.context import RequestContext
+
+VERSIONS = (2, 7)
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    return forward(context, request)

@@ -1,0 +1,25 @@
+"""DeleteAcls, versions 1-3: access control entries by filters.
+
+Without an authorizer every filter is SECURITY_DISABLED. Source: KIP-140, KIP-290, KIP-801;
+kwire/kraft/controller/acls.py.
+A request that names anything UNKNOWN (0) loses its connection (measured on Apache Kafka 4.4).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.api.shared.forwarding import forward
+from kwire.kraft.controller.acls import UNKNOWN
+from kwire.server.context import DISCONNECT, RequestContext
+
+VERSIONS = (1, 3)
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    for wanted in request.filters:
+        kinds = (wanted.resource_type_filter, wanted.pattern_type_filter)
+        if UNKNOWN in (*kinds, wanted.operation, wanted.permission_type):
+            return DISCONNECT
+    return forward(context, request)

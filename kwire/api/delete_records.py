@@ -1,0 +1,162 @@
+"""DeleteRecords, versions 0-2: move the start of a partition's log (KIP-107).
+
+Offset -1 is the high watermark; one above it, or below -1, is OFFSET_OUT_OF_RANGE. A topic whose
+cleanup.policy is `compact` alone gives POLICY_VIOLATION. The answer comes when every live replica
+has followed, or after timeout_ms with REQUEST_TIMED_OUT. Its low watermark is the smallest log
+start of the live replicas; -1 with an error. Source: KIP-107; measured on Apache Kafka 4.4. Unlike
+there, where up to a minute passes, the new log start is durable on the leader before it answers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.api.shared.leader_hints import missing_partition_error
+from kwire.pending import Pending, after, as_pending, gather
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.replica.partition import Partition
+from kwire.server.authorization import DELETE, INTERNAL_TOPICS, TOPIC
+from kwire.server.context import DISCONNECT, RequestContext
+
+VERSIONS = (0, 2)
+HIGH_WATERMARK = -1
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    response = m.DeleteRecordsResponse()
+    response.topics = []
+    waiting = _Waiting(context, response)
+    for name, partitions in _asked(request).items():
+        entry = m.DeleteRecordsResponse.DeleteRecordsTopicResult()
+        entry.name = name
+        entry.partitions = []
+        for asked in partitions.values():
+            answer = m.DeleteRecordsResponse.DeleteRecordsPartitionResult()
+            answer.partition_index = asked.partition_index
+            try:
+                partition, offset = _delete(context, name, asked)
+                waiting.add(answer, partition, offset)
+            except KafkaError as error:
+                answer.low_watermark = -1
+                answer.error_code = int(error.code)
+            entry.partitions.append(answer)
+        response.topics.append(entry)
+    outcome = waiting.outcome(request.timeout_ms)
+    if not waiting.moved:
+        return outcome
+    settled = as_pending(outcome)
+    saved = context.node.log_manager.checkpoint_log_starts(waiting.moved)
+    return after(gather([settled, saved]), lambda _: _durable(response, saved.error()))
+
+
+def _asked(request: Any) -> dict[str, dict[int, Any]]:
+    """The partitions by topic and index: the last of those named twice, topics without none."""
+    asked: dict[str, dict[int, Any]] = {}
+    for topic in request.topics:
+        for partition in topic.partitions:
+            asked.setdefault(topic.name, {})[partition.partition_index] = partition
+    return asked
+
+
+def _durable(response: Any, error: Exception | None) -> Any:
+    """The response, once the log starts are saved or could not be."""
+    if error is not None:
+        for topic in response.topics:
+            for answer in topic.partitions:
+                if answer.error_code == ErrorCode.NONE:
+                    answer.low_watermark = -1
+                    answer.error_code = int(ErrorCode.KAFKA_STORAGE_ERROR)
+    return response
+
+
+class _Waiting:
+    """The deletions that followers have not followed yet."""
+
+    def __init__(self, context: RequestContext, response: Any) -> None:
+        self._context = context
+        self._response = response
+        self._open: list[tuple[Any, Partition, int]] = []
+        self._pending: Pending[Any] = Pending()
+        self._deadline: Any = None
+        self.moved: list[tuple[str, int]] = []  # partitions
+
+    def add(self, answer: Any, partition: Partition, offset: int) -> None:
+        self.moved.append((partition.topic, partition.index))
+        if not self._settled(answer, partition, offset):
+            self._open.append((answer, partition, offset))
+
+    def outcome(self, timeout_ms: int) -> Any:
+        """The response, or a Pending of it."""
+        if not self._open:
+            return self._response
+        self._pending.set_on_cancel(self._forget)
+        for _, partition, _ in self._open:
+            partition.on_low_watermark[self._look] = None
+            partition.positions_changed()
+        if self._open:
+            deadlines = self._context.node.deadlines
+            self._deadline = deadlines.add(max(0, timeout_ms), self._timed_out)
+        return self._pending
+
+    @staticmethod
+    def _settled(answer: Any, partition: Partition, offset: int) -> bool:
+        """Whether there is nothing to wait for; fills the answer then."""
+        if not partition.is_leader or partition.log is None:
+            answer.low_watermark = -1
+            answer.error_code = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return True
+        if partition.low_watermark < offset:
+            return False
+        answer.low_watermark = partition.low_watermark
+        return True
+
+    def _look(self, _: Partition) -> None:
+        self._open = [entry for entry in self._open if not self._settled(*entry)]
+        if not self._open:
+            self._forget()
+            self._pending.complete(self._response)
+
+    def _timed_out(self) -> None:
+        self._deadline = None
+        for answer, _, _ in self._open:
+            answer.low_watermark = -1
+            answer.error_code = int(ErrorCode.REQUEST_TIMED_OUT)
+        self._open = []
+        self._forget()
+        self._pending.complete(self._response)
+
+    def _forget(self) -> None:
+        for partition in self._context.node.replicas:
+            partition.on_low_watermark.pop(self._look, None)
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+def error_response(context: RequestContext, error: KafkaError) -> Any:
+    """Nothing in the response can carry an error of the whole request."""
+    return DISCONNECT
+
+
+def _delete(context: RequestContext, topic: str, asked: Any) -> tuple[Partition, int]:
+    node = context.node
+    if not context.authorize(DELETE, TOPIC, topic):
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    if node.image.topics.partition(topic, asked.partition_index) is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if topic in INTERNAL_TOPICS:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    partition: Partition | None = node.replicas.partition(topic, asked.partition_index)
+    if partition is None:
+        raise KafkaError(missing_partition_error(node, topic, asked.partition_index))
+    log = partition.leader_log()
+    if log.config.compacts and not log.config.deletes:
+        raise KafkaError(ErrorCode.POLICY_VIOLATION)
+    offset = log.high_watermark if asked.offset == HIGH_WATERMARK else asked.offset
+    if offset < 0 or offset > log.high_watermark:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    log.delete_records_before(offset)
+    partition.wake_fetches(0)
+    return partition, offset

@@ -1,0 +1,52 @@
+"""DescribeAcls, versions 1-3: the access control entries that fit a filter, by resource.
+
+Without an authorizer the answer is SECURITY_DISABLED - but not where the metadata holds entries, as
+that of a copied Kafka directory may: what is kept is shown. Source: KIP-140, KIP-290.
+A request that names anything UNKNOWN (0) loses its connection (measured on Apache Kafka 4.4).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.kraft.controller.acls import UNKNOWN, check_filter, matches_filter
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.server.authorization import CLUSTER, CLUSTER_NAME, DESCRIBE
+from kwire.server.context import DISCONNECT, RequestContext
+
+VERSIONS = (1, 3)
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    kinds = (request.resource_type_filter, request.pattern_type_filter)
+    if UNKNOWN in (*kinds, request.operation, request.permission_type):
+        return DISCONNECT
+    if not context.authorize(DESCRIBE, CLUSTER, CLUSTER_NAME):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
+    if context.node.authorizer is None and not context.node.image.acls:
+        raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
+    check_filter(request)
+    answer = m.DescribeAclsResponse
+    resources: dict[tuple[int, str, int], list[Any]] = {}
+    for _, acl in sorted(context.node.image.acls.items()):
+        if matches_filter(request, acl):
+            key = (acl.resource_type, acl.resource_name, acl.pattern_type)
+            resources.setdefault(key, []).append(
+                answer.AclDescription(
+                    principal=acl.principal,
+                    host=acl.host,
+                    operation=acl.operation,
+                    permission_type=acl.permission_type,
+                )
+            )
+    return answer(
+        error_message=None,
+        resources=[
+            answer.DescribeAclsResource(
+                resource_type=kind, resource_name=name, pattern_type=pattern, acls=acls
+            )
+            for (kind, name, pattern), acls in resources.items()
+        ],
+    )

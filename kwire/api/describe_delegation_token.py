@@ -1,0 +1,88 @@
+"""DescribeDelegationToken, versions 1-3: the tokens that the principal may know of.
+
+Its own, those it may renew, those of owners whose tokens it may describe and tokens it has DESCRIBE
+on; no owners named means all. Source: KIP-48, KIP-373; measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.kraft.controller.tokens import split_principal, token_hmac
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.server.authorization import DESCRIBE
+from kwire.server.context import RequestContext
+
+VERSIONS = (1, 3)
+DESCRIBE_TOKENS = 14
+DELEGATION_TOKEN, USER = 6, 7
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    secret = context.node.config["delegation.token.secret.key"]
+    if not may_ask(context):
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+    if secret is None:
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    answer = m.DescribeDelegationTokenResponse
+    if request.owners is not None and not request.owners:
+        return answer(tokens=[])
+    owners = None
+    if request.owners is not None:
+        owners = [f"{owner.principal_type}:{owner.principal_name}" for owner in request.owners]
+    tokens = context.node.image.delegation_tokens
+    return answer(
+        tokens=[
+            _described(context, tokens[token_id], secret)
+            for token_id in sorted(tokens)
+            if (owners is None or tokens[token_id].owner in owners)
+            and _may_see(context, tokens[token_id])
+        ]
+    )
+
+
+def may_ask(context: RequestContext) -> bool:
+    """Not on a connection that a token or nothing authenticated."""
+    connection = context.connection
+    if getattr(connection, "token_authenticated", False):
+        return False
+    protocol = getattr(connection, "security_protocol", "PLAINTEXT")
+    if protocol == "SSL":
+        return context.principal != "User:ANONYMOUS"
+    return str(protocol) != "PLAINTEXT"
+
+
+def _may_see(context: RequestContext, token: Any) -> bool:
+    principal = context.principal
+    if principal in (token.owner, token.requester) or principal in token.renewers:
+        return True
+    return context.authorize(DESCRIBE_TOKENS, USER, token.owner) or context.authorize(
+        DESCRIBE, DELEGATION_TOKEN, token.token_id
+    )
+
+
+def _described(context: RequestContext, token: Any, secret: str) -> Any:
+    answer = m.DescribeDelegationTokenResponse
+    owner_type, owner_name = split_principal(token.owner)
+    described = answer.DescribedDelegationToken(
+        principal_type=owner_type,
+        principal_name=owner_name,
+        issue_timestamp=token.issue_ms,
+        expiry_timestamp=token.expiration_ms,
+        max_timestamp=token.max_ms,
+        token_id=token.token_id,
+        hmac=token_hmac(secret, token.token_id),
+        renewers=[],
+    )
+    if context.api_version >= 3:
+        requester_type, requester_name = split_principal(token.requester)
+        described.token_requester_principal_type = requester_type
+        described.token_requester_principal_name = requester_name
+    for renewer in token.renewers:
+        kind, name = split_principal(renewer)
+        described.renewers.append(
+            answer.DescribedDelegationTokenRenewer(principal_type=kind, principal_name=name)
+        )
+    return described

@@ -1,0 +1,54 @@
+"""DescribeGroups, versions 0-6: state, protocol and members of classic groups.
+
+A group that does not exist is Dead, until v5 without an error, in v6 with GROUP_ID_NOT_FOUND and a
+message (KIP-1043). Members' metadata and assignments are told of a Stable group; v3 has authorised
+operations. Source: KIP-430, KIP-1043; measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.coordinator.replies import convert_all
+from kwire.pending import Pending, as_pending
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.server.authorization import DESCRIBE, GROUP, GROUP_OPERATIONS, authorized_operations
+from kwire.server.context import DISCONNECT, RequestContext
+
+VERSIONS = (0, 6)
+OPERATIONS_FROM = 3
+NOT_FOUND_FROM = 6
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    described = m.DescribeGroupsResponse.DescribedGroup
+    allowed, refused = [], []
+    for group_id in request.groups:
+        if context.authorize(DESCRIBE, GROUP, group_id):
+            allowed.append(group_id)
+        else:
+            code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+            refused.append(described(group_id=group_id, error_code=code))
+    operations = request.include_authorized_operations
+
+    def answer(done: Pending[Any]) -> Any:
+        groups = done.result()
+        for group in groups:
+            unknown = group.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+            if unknown and context.api_version < NOT_FOUND_FROM:
+                group.error_code, group.error_message = ErrorCode.NONE, None
+            if operations and context.api_version >= OPERATIONS_FROM and not group.error_code:
+                group.authorized_operations = authorized_operations(
+                    context, GROUP_OPERATIONS, GROUP, group.group_id
+                )
+        return m.DescribeGroupsResponse(groups=refused + groups)
+
+    found = context.node.groups.describe_groups(allowed)
+    return convert_all(as_pending(found), answer)
+
+
+def error_response(context: RequestContext, error: KafkaError) -> Any:
+    """Errors are told per group only."""
+    return DISCONNECT

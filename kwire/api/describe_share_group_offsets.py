@@ -1,0 +1,167 @@
+"""DescribeShareGroupOffsets, versions 0-1: where share groups begin in their partitions (KIP-932).
+
+No topic list means every partition that the group's state was initialized for: none for a group
+that is unknown or of another kind, which is no error. Where topics are named, nobody asks whether
+there is such a group. -1 is the start offset of a partition that has none yet, and of every one of
+a topic that does not exist; such topics come last, with a zero id. Version 1 has the lag
+(KIP-1226): records behind the start offset that are not delivered for good, -1 when unknown. The
+answer comes from the records of `__share_group_state`. Topics of a group without a name are
+INVALID_GROUP_ID (Kafka fails there with UNKNOWN_SERVER_ERROR). Source: KIP-932; measured on Apache
+Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.coordinator.replies import gather
+from kwire.coordinator.share_state import UNKNOWN, ShareState, ShareStates
+from kwire.pending import Pending, after
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.server.authorization import DESCRIBE, GROUP, TOPIC
+from kwire.server.context import RequestContext
+
+VERSIONS = (0, 1)
+NO_TOPIC_ID = bytes(16)
+
+Topics = list[tuple[str, bytes, list[int]]]
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    return gather(
+        [_group(context, group) for group in request.groups],
+        lambda found: m.DescribeShareGroupOffsetsResponse(groups=found),
+    )
+
+
+def _group(context: RequestContext, group: Any) -> Pending[Any]:
+    outcome: Pending[Any] = Pending()
+    group_id = group.group_id
+    if not context.authorize(DESCRIBE, GROUP, group_id):
+        outcome.complete(_failed(group_id, KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)))
+        return outcome
+    if group.topics is not None:
+        _describe(context, group_id, _named(context, group.topics), outcome)
+        return outcome
+    if not group_id:
+        _describe(context, group_id, [], outcome)
+        return outcome
+
+    def known(done: Pending[Any]) -> None:
+        error = done.error()
+        if error is not None:
+            outcome.complete(_failed(group_id, error))
+        else:
+            _describe(context, group_id, done.result(), outcome)
+
+    context.node.groups.share_topics(group_id).add_done_callback(known)
+    return outcome
+
+
+def _named(context: RequestContext, topics: Any) -> Topics:
+    """The topics that a request names, with a zero id where there is none."""
+    by_name = context.node.image.topics.by_name
+    return [
+        (
+            topic.topic_name,
+            by_name[topic.topic_name].topic_id if topic.topic_name in by_name else NO_TOPIC_ID,
+            list(topic.partitions),
+        )
+        for topic in topics
+    ]
+
+
+def _describe(
+    context: RequestContext, group_id: str, topics: Topics, outcome: Pending[Any]
+) -> None:
+    refused: Topics = []
+    missing: Topics = []
+    allowed: Topics = []
+    for name, topic_id, partitions in topics:
+        if not context.authorize(DESCRIBE, TOPIC, name):
+            refused.append((name, NO_TOPIC_ID, partitions))
+        elif topic_id == NO_TOPIC_ID:
+            missing.append((name, topic_id, partitions))
+        else:
+            allowed.append((name, topic_id, partitions))
+    if allowed and not group_id:
+        outcome.complete(_failed(group_id, KafkaError(ErrorCode.INVALID_GROUP_ID)))
+        return
+    keys = [(group_id, topic_id, index) for _, topic_id, indexes in allowed for index in indexes]
+
+    def answer(done: Pending[Any]) -> Any:
+        error = done.error()
+        if error is not None:
+            return _failed(group_id, error)
+        states = done.result()
+        shape = m.DescribeShareGroupOffsetsResponse
+        described = [
+            shape.DescribeShareGroupOffsetsResponseTopic(
+                topic_name=name,
+                topic_id=topic_id,
+                partitions=[
+                    _partition(context, name, index, states[group_id, topic_id, index])
+                    for index in indexes
+                ],
+            )
+            for name, topic_id, indexes in allowed
+        ]
+        described += [
+            shape.DescribeShareGroupOffsetsResponseTopic(
+                topic_name=name,
+                topic_id=topic_id,
+                partitions=[_partition(context, name, index, UNKNOWN) for index in indexes],
+            )
+            for name, topic_id, indexes in missing
+        ]
+        denied = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        described += [
+            shape.DescribeShareGroupOffsetsResponseTopic(
+                topic_name=name,
+                topic_id=topic_id,
+                partitions=[_refused(index, denied) for index in indexes],
+            )
+            for name, topic_id, indexes in refused
+        ]
+        return shape.DescribeShareGroupOffsetsResponseGroup(group_id=group_id, topics=described)
+
+    found = after(ShareStates(context.node).of(keys), answer)
+    found.add_done_callback(lambda done: outcome.complete(done.result()))
+
+
+def _partition(
+    context: RequestContext, topic: str, index: int, state: ShareState | KafkaError
+) -> Any:
+    if isinstance(state, KafkaError):
+        return _refused(index, state)
+    lag = -1
+    hosted = context.node.replicas.partition(topic, index)
+    is_known = state.start_offset >= 0 and state.delivery_complete_count >= 0
+    if is_known and hosted is not None and hosted.log is not None:
+        behind = hosted.log.high_watermark - state.start_offset
+        lag = max(behind - state.delivery_complete_count, 0)
+    return m.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition(
+        partition_index=index,
+        start_offset=state.start_offset,
+        leader_epoch=state.leader_epoch,
+        lag=lag,
+    )
+
+
+def _refused(index: int, error: KafkaError) -> Any:
+    return m.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition(
+        partition_index=index,
+        start_offset=-1,
+        error_code=int(error.code),
+        error_message=error.message or error.code.name,
+    )
+
+
+def _failed(group_id: str, error: Exception) -> Any:
+    code = error.code if isinstance(error, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
+    message = error.message if isinstance(error, KafkaError) else None
+    return m.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup(
+        group_id=group_id, topics=[], error_code=int(code), error_message=message
+    )

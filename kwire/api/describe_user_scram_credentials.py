@@ -1,0 +1,52 @@
+"""DescribeUserScramCredentials, version 0: which SCRAM mechanisms users have, never the keys.
+
+No users named means all. Source: KIP-554; measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.server.authorization import CLUSTER, CLUSTER_NAME, DESCRIBE
+from kwire.server.context import RequestContext
+
+VERSIONS = (0, 0)
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    if not context.authorize(DESCRIBE, CLUSTER, CLUSTER_NAME):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
+    scram = context.node.image.scram
+    counts: dict[str, int] = {}
+    if request.users:
+        for user in request.users:
+            counts[user.name] = counts.get(user.name, 0) + 1
+    else:
+        counts = dict.fromkeys((user for _, user in sorted(scram)), 1)
+    answer = m.DescribeUserScramCredentialsResponse
+    results = []
+    for user, count in counts.items():
+        result = answer.DescribeUserScramCredentialsResult(user=user)
+        infos = [
+            answer.CredentialInfo(mechanism=mechanism, iterations=credential.iterations)
+            for (mechanism, name), credential in sorted(scram.items())
+            if name == user
+        ]
+        if count > 1:
+            result.error_code = int(ErrorCode.DUPLICATE_RESOURCE)
+            result.error_message = (
+                "Cannot describe SCRAM credentials for the same user twice in a single request: "
+                f"{user}"
+            )
+        elif not infos:
+            result.error_code = int(ErrorCode.RESOURCE_NOT_FOUND)
+            result.error_message = (
+                f"Attempt to describe a user credential that does not exist: {user}"
+            )
+        else:
+            result.credential_infos = infos
+        results.append(result)
+    return answer(results=results)

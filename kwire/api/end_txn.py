@@ -1,0 +1,56 @@
+"""EndTxn, versions 0-5: commit or abort a producer's transaction.
+
+Answered as soon as the decision is durable; the markers follow. From version 5 on every end takes
+the producer to a new epoch, which the answer carries (KIP-890). PRODUCER_FENCED is
+INVALID_PRODUCER_EPOCH before version 2. Source: KIP-98, KIP-890; measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.coordinator.transaction.end import EndRequest
+from kwire.kept_errors import anew
+from kwire.pending import Pending, after
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.server.authorization import TRANSACTIONAL_ID, WRITE
+from kwire.server.context import RequestContext
+
+VERSIONS = (0, 5)
+EPOCH_BUMP_FROM = 5
+FENCED_CODE_FROM = 2
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    if not context.authorize(WRITE, TRANSACTIONAL_ID, request.transactional_id):
+        return _error(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    pending = context.node.transactions.end_transaction(
+        EndRequest(
+            request.transactional_id,
+            request.producer_id,
+            request.producer_epoch,
+            request.committed,
+            context.api_version >= EPOCH_BUMP_FROM,
+        )
+    )
+    return after(pending, lambda done: _answer(context, done))
+
+
+def _answer(context: RequestContext, done: Pending[Any]) -> Any:
+    error = done.error()
+    if error is None:
+        producer_id, producer_epoch = done.result()
+        if context.api_version < EPOCH_BUMP_FROM:
+            return m.EndTxnResponse()
+        return m.EndTxnResponse(producer_id=producer_id, producer_epoch=producer_epoch)
+    if not isinstance(error, KafkaError):
+        raise anew(error)
+    if error.code == ErrorCode.PRODUCER_FENCED and context.api_version < FENCED_CODE_FROM:
+        return _error(ErrorCode.INVALID_PRODUCER_EPOCH)
+    return _error(error.code)
+
+
+def _error(code: ErrorCode) -> Any:
+    return m.EndTxnResponse(error_code=int(code), producer_id=-1, producer_epoch=-1)

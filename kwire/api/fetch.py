@@ -1,0 +1,273 @@
+"""Fetch, versions 4-18: read records, wait for them, remember what was asked (KIP-227).
+
+Answers with at least one batch where there is one, whatever the limits, then within
+partition_max_bytes and max_bytes. Waits up to max_wait_ms for min_bytes; an error in reading a
+partition ends the wait, a partition that does not exist only when there is no other. From version
+13 topics are named by id; version 12 and later find diverging epochs (KIP-595), 16 and later name
+current leaders (KIP-951). isolation_level 1 reads up to the last stable offset and lists aborted
+transactions. A consumer at version 11 or later reads from followers too, and with
+RackAwareReplicaSelector is told of one in its rack (KIP-392). A follower's fetch tells how much it
+has. A topic that goes within a session by ids is UNKNOWN_TOPIC_OR_PARTITION there, and
+INCONSISTENT_TOPIC_ID once its name is in use again. An error of a session
+(FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR) is the whole
+answer. Source: KIP-227, KIP-516, KIP-595, KIP-951; measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.api.shared.delayed_fetch import DelayedFetch, FetchLimits, FetchTarget
+from kwire.api.shared.fetch_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    FetchSession,
+    SessionPartition,
+    partitions_of,
+)
+from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints, missing_partition_error
+from kwire.log.types import ISOLATION_LEVELS, READ_COMMITTED, Isolation
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.server.authorization import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME, READ, TOPIC
+from kwire.server.context import RequestContext
+
+VERSIONS = (4, 18)
+SESSIONS_FROM = 7
+TOPIC_IDS_FROM = 13
+REPLICA_STATE_FROM = 15
+LEADER_HINTS_FROM = 16
+STORAGE_ERRORS_FROM = 6
+FOLLOWERS_FROM = 11
+CONSUMER = -1
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    return _Fetch(context, request).start()
+
+
+def error_response(context: RequestContext, error: KafkaError) -> Any:
+    """An error of the whole request (versions 7 and later carry it)."""
+    return _error(error.code)
+
+
+def _error(code: int) -> Any:
+    response = m.FetchResponse()
+    response.error_code = int(code)
+    return response
+
+
+class _Fetch:
+    """One request: its session, its targets, its answer."""
+
+    __slots__ = ("_context", "_readable", "_request", "_session", "_targets", "_topic_ids")
+
+    def __init__(self, context: RequestContext, request: Any) -> None:
+        self._context = context
+        self._request = request
+        self._topic_ids = context.api_version >= TOPIC_IDS_FROM
+        self._session: FetchSession | None = None
+        self._targets: list[FetchTarget] = []
+        self._readable: list[FetchTarget] = []
+
+    def start(self) -> Any:
+        asked = self._asked_partitions()
+        if not isinstance(asked, list):
+            return _error(asked)
+        limits = self._limits()
+        refused = self._follower_refused(limits)
+        for partition in asked:
+            self._add_target(partition, refused)
+        if self._readable and self._request.isolation_level not in ISOLATION_LEVELS:
+            return self._invalid()
+        delayed = DelayedFetch(self._context, self._readable, limits, self._answer)
+        return delayed.start()
+
+    # -- what is asked
+
+    def _asked_partitions(self) -> list[SessionPartition] | ErrorCode:
+        """The partitions in the order of reading, or the error of the session."""
+        request = self._request
+        epoch = request.session_epoch if self._context.api_version >= SESSIONS_FROM else FINAL_EPOCH
+        cache = self._context.node.fetch_sessions
+        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            if request.session_id != NO_SESSION:
+                cache.remove(request.session_id)
+            return self._full(epoch == INITIAL_EPOCH)
+        session = cache.resume(request.session_id, epoch, self._topic_ids)
+        if not isinstance(session, FetchSession):
+            code: ErrorCode = session
+            return code
+        if request.topics or request.forgotten_topics_data:
+            session.update(request.topics, request.forgotten_topics_data)
+        if not session.partitions:
+            cache.remove(session.session_id)
+            return []
+        cache.used(session, self._context.now_ms)
+        self._session = session
+        return list(session.partitions.values())
+
+    def _full(self, open_session: bool) -> list[SessionPartition]:
+        listed = {
+            key: SessionPartition(key[0], asked)
+            for key, asked in partitions_of(self._request.topics, self._topic_ids)
+        }
+        partitions = list(listed.values())
+        if open_session:
+            self._session = self._context.node.fetch_sessions.create(
+                partitions,
+                privileged=self._replica_id() >= 0,
+                uses_topic_ids=self._topic_ids,
+                now_ms=self._context.now_ms,
+            )
+        return partitions
+
+    def _invalid(self) -> Any:
+        """The answer to an isolation level that there is not, as Apache Kafka 4.4 gives it."""
+        response = _error(ErrorCode.UNKNOWN_SERVER_ERROR)
+        if self._topic_ids:
+            return response
+        for target in self._targets:
+            target.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
+            target.partition = None
+        self._readable = []
+        self._session = None
+        response.responses = self._answer().responses
+        return response
+
+    def _replica_id(self) -> int:
+        if self._context.api_version >= REPLICA_STATE_FROM:
+            return int(self._request.replica_state.replica_id)
+        return int(self._request.replica_id)
+
+    def _limits(self) -> FetchLimits:
+        request, node = self._request, self._context.node
+        connection = self._context.connection
+        has_state = self._context.api_version >= REPLICA_STATE_FROM
+        bytes_max = min(request.max_bytes, node.fetch_bytes_max)
+        replica_id = self._replica_id()
+        if replica_id >= 0:
+            isolation = Isolation.LOG_END
+        elif request.isolation_level == READ_COMMITTED:
+            isolation = Isolation.COMMITTED
+        else:
+            isolation = Isolation.HIGH_WATERMARK
+        return FetchLimits(
+            bytes_min=min(request.min_bytes, bytes_max),
+            bytes_max=bytes_max,
+            wait_ms=request.max_wait_ms,
+            isolation=isolation,
+            replica_id=replica_id,
+            from_follower=replica_id == CONSUMER and self._context.api_version >= FOLLOWERS_FROM,
+            rack=request.rack_id,
+            as_files=connection is not None and connection.sends_files,
+            replica_epoch=request.replica_state.replica_epoch if has_state else -1,
+        )
+
+    def _follower_refused(self, limits: FetchLimits) -> ErrorCode | None:
+        if limits.replica_id >= 0 and not self._context.authorize(
+            CLUSTER_ACTION, CLUSTER, CLUSTER_NAME
+        ):
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return None
+
+    def _add_target(self, asked: SessionPartition, refused: ErrorCode | None) -> None:
+        node = self._context.node
+        name: str | None
+        if isinstance(asked.topic, bytes):
+            known = node.image.topics.by_id.get(asked.topic)
+            if known is not None:
+                asked.name = known.name
+            name = asked.name
+            partition = node.replicas.partition_by_id(asked.topic, asked.index)
+        else:
+            name = asked.topic
+            partition = node.replicas.partition(name, asked.index)
+        target = FetchTarget((asked.topic, asked.index), name, asked)
+        self._targets.append(target)
+        if partition is None and name is not None and self._topic_ids:
+            # The session's topic is gone; one that was made anew in its place is another.
+            partition = node.replicas.partition(name, asked.index)
+            target.is_other_topic = partition is not None
+        if refused is not None:
+            target.refuse(refused)
+        elif name is None:
+            target.refuse(ErrorCode.UNKNOWN_TOPIC_ID)
+        elif node.authorizer is not None and not self._context.authorize(READ, TOPIC, name):
+            target.refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        elif partition is None:
+            target.refuse(missing_partition_error(node, name, asked.index))
+        else:
+            target.partition = partition
+            self._readable.append(target)
+
+    # -- the answer
+
+    def _answer(self) -> Any:
+        response = m.FetchResponse()
+        session = self._session
+        incremental = session is not None and self._request.session_epoch not in (
+            INITIAL_EPOCH,
+            FINAL_EPOCH,
+        )
+        responses: list[Any] = []
+        last: Any = None  # the topic before: only neighbours share an entry
+        hints: LeaderHints | None = None
+        # What was read comes first, behind it what was refused before: unknown ids, then the rest.
+        refused = [target for target in self._targets if target.partition is None]
+        refused.sort(key=_is_named)
+        for target in (*self._readable, *refused) if refused else self._readable:
+            if incremental and target.is_known:
+                continue
+            answer = target.answer
+            if target.failed:
+                if self._context.api_version >= LEADER_HINTS_FROM:
+                    hints = self._hint(target, hints)
+                elif self._context.api_version < STORAGE_ERRORS_FROM:
+                    _downgrade(answer)
+            if session is not None:
+                new = target.asked.must_answer(answer, target.records_bytes)
+                if incremental:
+                    if not new:
+                        continue
+                    if target.records_bytes:
+                        session.rotate(target.key)
+            if not responses or target.key[0] != last:
+                last = target.key[0]
+                topic = m.FetchResponse.FetchableTopicResponse()
+                if self._topic_ids:
+                    topic.topic_id = last
+                else:
+                    topic.topic = last
+                topic.partitions = []
+                responses.append(topic)
+            topic.partitions.append(answer)
+        response.responses = responses
+        if session is not None:
+            response.session_id = session.session_id
+        if hints is not None:
+            response.node_endpoints = hints.endpoints(m.FetchResponse.NodeEndpoint)
+        return response
+
+    def _hint(self, target: FetchTarget, hints: LeaderHints | None) -> LeaderHints | None:
+        """KIP-951: who leads a partition that we do not."""
+        if target.answer.error_code not in HINTED_ERRORS or target.name is None:
+            return hints
+        hints = hints or LeaderHints(self._context)
+        leader_id, epoch = hints.leader_of(target.name, target.asked.index)
+        target.answer.current_leader = m.FetchResponse.LeaderIdAndEpoch(
+            leader_id=leader_id, leader_epoch=epoch
+        )
+        return hints
+
+
+def _is_named(target: FetchTarget) -> bool:
+    return target.name is not None
+
+
+def _downgrade(answer: Any) -> None:
+    """Versions before 6 do not know KAFKA_STORAGE_ERROR."""
+    if answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+        answer.error_code = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)

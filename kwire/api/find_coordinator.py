@@ -1,0 +1,143 @@
+"""FindCoordinator, versions 0-6: which broker coordinates a group, transactional id or share key.
+
+The leader of the key's partition of the internal topic, by the request's listener. While there is
+no such topic it is created, and the answer is COORDINATOR_NOT_AVAILABLE, as without a leader. v4
+asks for several keys at once (KIP-699), v6 knows share coordinators (KIP-932: key "group:topic
+id:partition", needs CLUSTER_ACTION). Source: KIP-699, KIP-932; measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from kwire.api.shared.auto_create import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
+from kwire.coordinator.partitioner import partition_for
+from kwire.kraft.controller.results import INVALID_REQUEST_TEXT
+from kwire.protocol import messages as m
+from kwire.protocol import uuids
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.server.authorization import (
+    CLUSTER,
+    CLUSTER_ACTION,
+    CLUSTER_NAME,
+    DESCRIBE,
+    GROUP,
+    TRANSACTIONAL_ID,
+)
+from kwire.server.context import RequestContext
+
+VERSIONS = (0, 6)
+WAITS_FOR_WRITES = False
+BATCH_FROM = 4
+SHARE_FROM = 6
+
+GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
+TOPICS = {
+    GROUP_KEY: CONSUMER_OFFSETS,
+    TRANSACTION_KEY: TRANSACTION_STATE,
+    SHARE_KEY: SHARE_GROUP_STATE,
+}
+
+
+# v1-3 tell a text, also of success.
+_MESSAGES = {
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
+    ErrorCode.INVALID_REQUEST: INVALID_REQUEST_TEXT,
+}
+
+
+class _Found(NamedTuple):
+    """Where the coordinator is, or why nobody knows."""
+
+    code: ErrorCode
+    node_id: int = -1
+    host: str = ""
+    port: int = -1
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    if context.api_version < BATCH_FROM:
+        return _old_response(_find(context, request.key_type, request.key))
+    coordinators = []
+    # From v4 on Kafka tells a text of one error only: of a type of keys that it does not know.
+    told = request.key_type not in TOPICS
+    for key in request.coordinator_keys:
+        found = _find(context, request.key_type, key)
+        coordinators.append(
+            m.FindCoordinatorResponse.Coordinator(
+                key=key,
+                node_id=found.node_id,
+                host=found.host,
+                port=found.port,
+                error_code=found.code,
+                error_message=_MESSAGES[found.code] if told else "",
+            )
+        )
+    return m.FindCoordinatorResponse(coordinators=coordinators)
+
+
+def _old_response(found: _Found) -> Any:
+    return m.FindCoordinatorResponse(
+        error_code=found.code,
+        error_message=_MESSAGES.get(found.code, found.code.name),
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+def _find(context: RequestContext, key_type: int, key: str) -> _Found:
+    refused = _check(context, key_type, key)
+    if refused is not None:
+        return _Found(refused)
+    topic = TOPICS[key_type]
+    image = context.node.image
+    known = image.topics.by_name.get(topic)
+    if known is None or not known.partitions:
+        context.node.auto_topics.create([topic], context)
+        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    hashed = key.replace(":", "-") if key_type == SHARE_KEY else key
+    partition = known.partitions.get(partition_for(hashed, len(known.partitions)))
+    broker = None if partition is None else image.brokers.get(partition.leader)
+    if partition is None or broker is None or not broker.is_active:
+        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    endpoint = broker.endpoint(context.listener_name)
+    if endpoint is None:
+        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return _Found(ErrorCode.NONE, partition.leader, endpoint.host, endpoint.port)
+
+
+def _check(context: RequestContext, key_type: int, key: str) -> ErrorCode | None:
+    """Why the key is refused; None when it is not."""
+    if key_type == GROUP_KEY:
+        if not context.authorize(DESCRIBE, GROUP, key):
+            return ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return None
+    if key_type == TRANSACTION_KEY:
+        if not context.authorize(DESCRIBE, TRANSACTIONAL_ID, key):
+            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return None
+    if key_type != SHARE_KEY or context.api_version < SHARE_FROM:
+        return ErrorCode.INVALID_REQUEST
+    if not context.authorize(CLUSTER_ACTION, CLUSTER, CLUSTER_NAME):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    return None if _is_share_key(key) else ErrorCode.INVALID_REQUEST
+
+
+def _is_share_key(key: str) -> bool:
+    """group:topic id:partition; the group's name may have colons of its own."""
+    parts = key.rsplit(":", 2)
+    if len(parts) != 3 or not parts[0] or not parts[2].removeprefix("-").isdecimal():
+        return False
+    try:
+        return len(uuids.from_text(parts[1])) == 16
+    except ValueError:
+        return False
+
+
+def error_response(context: RequestContext, error: KafkaError) -> Any:
+    """The code where the version has a place for it."""
+    if context.api_version < BATCH_FROM:
+        return _old_response(_Found(ErrorCode(error.code)))
+    return m.FindCoordinatorResponse(coordinators=[])

@@ -1,0 +1,30 @@
+"""Heartbeat, versions 0-4: a member of a classic group is alive; REBALANCE_IN_PROGRESS asks it to
+join again.
+
+v3 has static members. While the group is being loaded the answer is NONE. Source: KIP-62, KIP-345;
+measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.server.authorization import GROUP, READ
+from kwire.server.context import RequestContext
+
+VERSIONS = (0, 4)
+WAITS_FOR_WRITES = False
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    if not context.authorize(READ, GROUP, request.group_id):
+        return m.HeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    return context.node.groups.heartbeat(request)
+
+
+def error_response(context: RequestContext, error: KafkaError) -> Any:
+    """The code."""
+    return m.HeartbeatResponse(error_code=error.code)

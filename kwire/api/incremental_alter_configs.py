@@ -1,0 +1,20 @@
+"""IncrementalAlterConfigs, versions 0-1: set, delete, append to and subtract from configs.
+
+Brokers, loggers and what is malformed are checked here, the rest by the controller; resources do
+not touch each other. Source: KIP-339, KIP-412; measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.api.shared.config_changes import alter, check_incremental
+from kwire.protocol import messages as m
+from kwire.server.context import RequestContext
+
+VERSIONS = (0, 1)
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    return alter(context, request, m.IncrementalAlterConfigsResponse, check_incremental)

@@ -1,0 +1,89 @@
+"""InitProducerId, versions 0-5: a producer id, for an idempotent or a transactional producer.
+
+Without a transactional id: a new id with epoch 0 (any id and epoch that the client names are those
+it gave up). With one: the transaction coordinator answers (KIP-98, KIP-360, KIP-890). Naming only
+one of producer id and epoch, or an empty transactional id, is INVALID_REQUEST. Source: KIP-98,
+KIP-360; measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.coordinator.transaction.init_producer import InitRequest
+from kwire.kept_errors import anew
+from kwire.pending import Pending, after
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.server.authorization import (
+    CLUSTER,
+    CLUSTER_NAME,
+    IDEMPOTENT_WRITE,
+    TRANSACTIONAL_ID,
+    WRITE,
+)
+from kwire.server.context import RequestContext
+
+VERSIONS = (0, 5)
+FENCED_CODE_FROM = 4
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    transactional_id = request.transactional_id
+    if transactional_id is not None:
+        if not context.authorize(WRITE, TRANSACTIONAL_ID, transactional_id):
+            return _error(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    elif not context.authorize(IDEMPOTENT_WRITE, CLUSTER, CLUSTER_NAME):
+        return _error(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    if (request.producer_id == -1) != (request.producer_epoch == -1):
+        return _error(ErrorCode.INVALID_REQUEST)
+    if transactional_id is None:
+        pending: Pending[Any] = Pending()
+        context.node.producer_ids.take().add_done_callback(lambda taken: _answer(pending, taken))
+        return pending.result() if pending.done else pending
+    pending = context.node.transactions.init_producer_id(
+        InitRequest(
+            transactional_id,
+            request.transaction_timeout_ms,
+            request.producer_id,
+            request.producer_epoch,
+        )
+    )
+    return after(pending, lambda done: _transactional_answer(context, done))
+
+
+def _transactional_answer(context: RequestContext, done: Pending[Any]) -> Any:
+    error = done.error()
+    if error is None:
+        producer_id, producer_epoch = done.result()
+        return m.InitProducerIdResponse(producer_id=producer_id, producer_epoch=producer_epoch)
+    if not isinstance(error, KafkaError):
+        raise anew(error)
+    if error.code == ErrorCode.PRODUCER_FENCED and context.api_version < FENCED_CODE_FROM:
+        return _error(ErrorCode.INVALID_PRODUCER_EPOCH)
+    return _error(error.code)
+
+
+def _error(code: ErrorCode) -> Any:
+    response = m.InitProducerIdResponse()
+    response.error_code = int(code)
+    response.producer_id = -1
+    response.producer_epoch = -1
+    return response
+
+
+def error_response(context: RequestContext, error: KafkaError) -> Any:
+    """No id and no epoch beside an error."""
+    return _error(error.code)
+
+
+def _answer(pending: Pending[Any], taken: Pending[int]) -> None:
+    error = taken.error()
+    if isinstance(error, KafkaError):
+        pending.complete(_error(error.code))
+        return
+    response = m.InitProducerIdResponse()
+    response.producer_id = taken.result()
+    response.producer_epoch = 0
+    pending.complete(response)

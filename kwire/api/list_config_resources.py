@@ -1,0 +1,60 @@
+"""ListConfigResources, versions 0-1: names of the resources that configs can be set on.
+
+Version 0 asks for client metrics subscriptions alone; no types named means all. Topics, brokers
+and loggers are those that exist; groups and client metrics those that have configs.
+Source: KIP-1142; measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.config.dynamic import (
+    RESOURCE_BROKER,
+    RESOURCE_BROKER_LOGGER,
+    RESOURCE_CLIENT_METRICS,
+    RESOURCE_GROUP,
+    RESOURCE_TOPIC,
+)
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.server.authorization import CLUSTER, CLUSTER_NAME, DESCRIBE_CONFIGS
+from kwire.server.context import RequestContext
+
+VERSIONS = (0, 1)
+_ALL = (
+    RESOURCE_TOPIC,
+    RESOURCE_BROKER,
+    RESOURCE_BROKER_LOGGER,
+    RESOURCE_CLIENT_METRICS,
+    RESOURCE_GROUP,
+)
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    if not context.authorize(DESCRIBE_CONFIGS, CLUSTER, CLUSTER_NAME):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    if context.api_version == 0:
+        wanted: tuple[int, ...] = (RESOURCE_CLIENT_METRICS,)
+    else:
+        wanted = tuple(dict.fromkeys(request.resource_types)) or _ALL
+    if any(kind not in _ALL for kind in wanted):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    answer = m.ListConfigResourcesResponse
+    return answer(
+        config_resources=[
+            answer.ConfigResource(resource_name=name, resource_type=kind)
+            for kind in wanted
+            for name in _names(context, kind)
+        ]
+    )
+
+
+def _names(context: RequestContext, kind: int) -> list[str]:
+    image = context.node.image
+    if kind == RESOURCE_TOPIC:
+        return sorted(image.topics.by_name)
+    if kind in (RESOURCE_BROKER, RESOURCE_BROKER_LOGGER):
+        return [str(broker_id) for broker_id in sorted(image.brokers)]
+    return sorted(name for resource_type, name in image.configs if resource_type == kind)

@@ -1,0 +1,40 @@
+"""ListGroups, versions 0-5: the groups that this broker coordinates, of every kind.
+
+v4 has states and a filter by them, v5 types; filters ignore case. Without DESCRIBE on the cluster
+only the groups are told that the principal may describe. Source: KIP-518, KIP-848; measured on
+Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.coordinator.replies import convert_all
+from kwire.pending import Pending, as_pending
+from kwire.protocol import messages as m
+from kwire.protocol.errors import KafkaError
+from kwire.server.authorization import CLUSTER, CLUSTER_NAME, DESCRIBE, GROUP
+from kwire.server.context import RequestContext
+
+VERSIONS = (0, 5)
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    everything = context.authorize(DESCRIBE, CLUSTER, CLUSTER_NAME)
+
+    def answer(done: Pending[Any]) -> Any:
+        response = done.result()
+        if not everything:
+            response.groups = [
+                x for x in response.groups if context.authorize(DESCRIBE, GROUP, x.group_id)
+            ]
+        return response
+
+    found = context.node.groups.list_groups(request.states_filter, request.types_filter)
+    return convert_all(as_pending(found), answer)
+
+
+def error_response(context: RequestContext, error: KafkaError) -> Any:
+    """The code and no groups."""
+    return m.ListGroupsResponse(error_code=error.code)

@@ -1,0 +1,193 @@
+"""ListOffsets, versions 1-11: an offset by time, or by one of the special timestamps.
+
+    -1 LATEST           high watermark, or last stable offset with isolation_level 1
+    -2 EARLIEST         log start
+    -3 MAX_TIMESTAMP    the record with the largest timestamp (version 7)
+    -4 EARLIEST_LOCAL   log start on this broker's disk (version 8)
+    -5 LATEST_TIERED    last offset in remote storage (version 9); -1 without one
+    -6 EARLIEST_PENDING_UPLOAD  first offset to be uploaded (version 11); -1 without remote storage
+
+A special timestamp below its version is UNSUPPORTED_VERSION on that partition; a partition that
+is named twice is INVALID_REQUEST, and an isolation level that there is not UNKNOWN_SERVER_ERROR.
+The answer of a time look-up is the first record at or after it below the high watermark (or the
+last stable offset), timestamp and offset -1 when there is none. A topic is answered once.
+Source: KIP-79, KIP-734, KIP-405, KIP-1005, KIP-1023; measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.api.shared.leader_hints import missing_partition_error
+from kwire.log.types import ISOLATION_LEVELS, READ_COMMITTED
+from kwire.pending import Pending
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.server.authorization import DESCRIBE, TOPIC
+from kwire.server.context import DISCONNECT, RequestContext
+
+VERSIONS = (1, 11)
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+
+FIRST_VERSION = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+LEADER_EPOCH_FROM = 4
+DEBUGGING_REPLICA_ID = -2
+
+Found = tuple[int, int, int]
+"""(timestamp, offset, leader epoch)."""
+NOT_FOUND: Found = (-1, -1, -1)
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    listed: dict[tuple[str, int], int] = {}
+    for topic in request.topics:
+        for asked in topic.partitions:
+            key = (topic.name, asked.partition_index)
+            listed[key] = listed.get(key, 0) + 1
+    answered: dict[tuple[str, int], None] = {}
+    response = m.ListOffsetsResponse()
+    entries: dict[str, Any] = {}
+    is_unknown = request.isolation_level not in ISOLATION_LEVELS
+    open_lookups: list[tuple[Any, Pending[Found]]] = []
+    for topic in request.topics:
+        if not topic.partitions:
+            continue
+        entry = entries.get(topic.name)
+        if entry is None:
+            entry = entries[topic.name] = m.ListOffsetsResponse.ListOffsetsTopicResponse()
+            entry.name = topic.name
+            entry.partitions = []
+        for asked in topic.partitions:
+            key = (topic.name, asked.partition_index)
+            if key in answered:
+                continue  # one answer for all that ask the same
+            answered[key] = None
+            answer = m.ListOffsetsResponse.ListOffsetsPartitionResponse()
+            answer.partition_index = asked.partition_index
+            entry.partitions.append(answer)
+            try:
+                if is_unknown:
+                    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+                if listed[key] > 1:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST)
+                found = _look_up(context, request, topic.name, asked)
+            except KafkaError as error:
+                answer.error_code = int(error.code)
+                continue
+            if isinstance(found, Pending):
+                open_lookups.append((answer, found))
+            else:
+                _fill(context, answer, found)
+    response.topics = list(entries.values())
+    return _gather(context, response, open_lookups)
+
+
+def error_response(context: RequestContext, error: KafkaError) -> Any:
+    """Nothing in a ListOffsetsResponse can carry an error of the whole request."""
+    return DISCONNECT
+
+
+def _fill(context: RequestContext, answer: Any, found: Found) -> None:
+    answer.timestamp, answer.offset = found[0], found[1]
+    if context.api_version >= LEADER_EPOCH_FROM:
+        answer.leader_epoch = found[2]
+
+
+def _gather(
+    context: RequestContext, response: Any, open_lookups: list[tuple[Any, Pending[Found]]]
+) -> Any:
+    """The response once every look-up that left the loop is back."""
+    if not open_lookups:
+        return response
+    left = len(open_lookups)
+    pending: Pending[Any] = Pending()
+
+    def done(answer: Any, lookup: Pending[Found]) -> None:
+        nonlocal left
+        try:
+            _fill(context, answer, lookup.result())
+        except KafkaError as error:
+            answer.error_code = int(error.code)
+        left -= 1
+        if left == 0:
+            pending.complete(response)
+
+    for answer, lookup in open_lookups:
+        lookup.add_done_callback(lambda found, answer=answer: done(answer, found))  # type: ignore[misc]
+    return pending
+
+
+def _look_up(
+    context: RequestContext, request: Any, topic: str, asked: Any
+) -> Found | Pending[Found]:
+    if not context.authorize(DESCRIBE, TOPIC, topic):
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    timestamp = asked.timestamp
+    if timestamp < 0 and context.api_version < FIRST_VERSION.get(timestamp, 1 << 15):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    node = context.node
+    partition = node.replicas.partition(topic, asked.partition_index)
+    if partition is None:
+        raise KafkaError(missing_partition_error(node, topic, asked.partition_index))
+    if request.replica_id == DEBUGGING_REPLICA_ID:
+        partition.check_epoch(asked.current_leader_epoch)
+        log = partition.log
+    else:
+        log = partition.leader_log(asked.current_leader_epoch)
+    if request.replica_id >= 0:
+        visible_end = log.log_end_offset
+    elif request.isolation_level == READ_COMMITTED:
+        visible_end = log.last_stable_offset
+    else:
+        visible_end = log.high_watermark
+    if timestamp == LATEST:
+        return -1, visible_end, partition.leader_epoch
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return -1, log.log_start_offset, _earliest_epoch(log)
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return NOT_FOUND
+    if timestamp == MAX_TIMESTAMP:
+        found = log.max_timestamp_offset()
+    else:
+        found = log.offset_for_timestamp(timestamp)
+    if isinstance(found, Pending):
+        later: Pending[Found] = Pending()
+        found.add_done_callback(lambda done: _complete(later, done, visible_end))
+        return later
+    return _visible(found, visible_end)
+
+
+def _complete(later: Pending[Found], done: Pending[Any], visible_end: int) -> None:
+    error = done.error()
+    if error is not None:
+        later.fail(error)
+    else:
+        later.complete(_visible(done.result(), visible_end))
+
+
+def _visible(found: Any, visible_end: int) -> Found:
+    if found is None or found[1] >= visible_end:
+        return NOT_FOUND
+    return found[0], found[1], found[2]
+
+
+def _earliest_epoch(log: Any) -> int:
+    """The epoch of the log's start, when it is known (-1: the log never had a leader)."""
+    entries = log.leader_epochs.entries
+    if entries and entries[0][1] <= log.log_start_offset:
+        return int(entries[0][0])
+    return -1

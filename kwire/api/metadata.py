@@ -1,0 +1,251 @@
+"""Metadata, versions 0-13: brokers, topics, partitions and their leaders.
+
+A null topic list (in version 0 an empty one) asks for all topics. A name that does not exist is
+created when both the request and auto.create.topics.enable allow it, and answered with
+UNKNOWN_TOPIC_OR_PARTITION meanwhile; a name that cannot exist is INVALID_TOPIC_EXCEPTION. From
+version 12 a topic may be named by id (UNKNOWN_TOPIC_ID). A partition without a live leader is
+LEADER_NOT_AVAILABLE. Source: KIP-4, KIP-430, KIP-516; measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.api.shared.topic_names import is_valid
+from kwire.protocol import messages as m
+from kwire.protocol import uuids
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.server.authorization import (
+    CLUSTER,
+    CLUSTER_NAME,
+    CLUSTER_OPERATIONS,
+    CREATE,
+    DESCRIBE,
+    INTERNAL_TOPICS,
+    TOPIC,
+    TOPIC_OPERATIONS,
+    authorized_operations,
+)
+from kwire.server.context import RequestContext
+
+VERSIONS = (0, 13)
+WAITS_FOR_WRITES = False
+ALL_FROM_NULL = 1
+TOPIC_IDS_FROM = 12
+NO_OPERATIONS = -(2**31)
+LISTENER_ERRORS_FROM = 6
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    topics = request.topics
+    for topic in topics or ():
+        if context.api_version < TOPIC_IDS_FROM:
+            if topic.name is None or topic.topic_id != uuids.ZERO:
+                return _refused(request, ErrorCode.INVALID_REQUEST)
+        elif topic.name is None and topic.topic_id == uuids.ZERO:
+            # Neither name nor id: what Apache Kafka 4.4 answers.
+            return _refused(request, ErrorCode.UNKNOWN_SERVER_ERROR)
+    response = m.MetadataResponse()
+    reader = _MetadataReader(context, request)
+    response.brokers = reader.brokers()
+    response.cluster_id = context.node.cluster_id
+    response.controller_id = reader.controller_id()
+    if topics is None or (not topics and context.api_version < ALL_FROM_NULL):
+        response.topics = reader.all_topics()
+    else:
+        response.topics = reader.asked_topics()
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = (
+            authorized_operations(context, CLUSTER_OPERATIONS, CLUSTER, CLUSTER_NAME)
+            if context.authorize(DESCRIBE, CLUSTER, CLUSTER_NAME)
+            else 0
+        )
+    return response
+
+
+def error_response(context: RequestContext, error: KafkaError) -> Any:
+    """Version 13 and later carry an error of the whole request."""
+    response = m.MetadataResponse()
+    response.error_code = int(error.code)
+    return response
+
+
+def _refused(request: Any, code: ErrorCode) -> Any:
+    """The whole request is at fault: every topic gets the error, no broker is named."""
+    response = m.MetadataResponse()
+    response.error_code = int(code)
+    response.topics = [
+        m.MetadataResponse.MetadataResponseTopic(
+            error_code=int(code), name=topic.name or "", topic_id=topic.topic_id, partitions=[]
+        )
+        for topic in request.topics
+    ]
+    return response
+
+
+class _MetadataReader:
+    """The image as one client sees it: its listener, its rights."""
+
+    def __init__(self, context: RequestContext, request: Any) -> None:
+        self._context = context
+        self._request = request
+        self._node = context.node
+        self._image = context.node.image
+        listener_name = context.listener_name
+        lost_brokers = self._node.lost_brokers
+        self._alive: dict[int, Any] = {}  # broker id -> (broker, endpoint), ascending
+        self._named: list[tuple[Any, Any]] = []  # these, and who has just died
+        for broker_id in sorted(self._image.brokers):
+            broker = self._image.brokers[broker_id]
+            endpoint = broker.endpoint(listener_name)
+            if endpoint is None:
+                continue
+            if not broker.fenced:
+                self._alive[broker_id] = (broker, endpoint)
+            elif not request.topics or not lost_brokers.named(broker_id, context.now_ms):
+                continue
+            self._named.append((broker, endpoint))
+
+    def brokers(self) -> list[Any]:
+        """The brokers that this listener reaches, and for a moment one that has just died."""
+        shape = m.MetadataResponse.MetadataResponseBroker
+        return [
+            shape(
+                node_id=broker.broker_id, host=endpoint.host, port=endpoint.port, rack=broker.rack
+            )
+            for broker, endpoint in self._named
+        ]
+
+    def controller_id(self) -> int:
+        """Any live broker: each of them forwards to the controller."""
+        ids = list(self._alive)
+        if not ids:
+            return -1
+        if self._node.broker_id in self._alive and len(ids) == 1:
+            return ids[0]
+        at: int = self._node.random.below(len(ids))
+        return ids[at]
+
+    def all_topics(self) -> list[Any]:
+        return [
+            self._topic(topic)
+            for topic in self._image.topics
+            if self._context.authorize(DESCRIBE, TOPIC, topic.name)
+        ]
+
+    def asked_topics(self) -> list[Any]:
+        by_id = [t for t in self._request.topics if t.topic_id != uuids.ZERO]
+        if by_id:
+            return self._topics_by_id(by_id)
+        found: list[Any] = []
+        missing: list[str] = []
+        forbidden: list[Any] = []
+        for name in dict.fromkeys(topic.name for topic in self._request.topics):
+            if name is None:
+                continue
+            if not self._context.authorize(DESCRIBE, TOPIC, name):
+                forbidden.append(self._error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name))
+            elif name in self._image.topics.by_name:
+                found.append(self._topic(self._image.topics.by_name[name]))
+            else:
+                missing.append(name)
+        return found + self._missing(missing) + forbidden
+
+    def _topics_by_id(self, asked: list[Any]) -> list[Any]:
+        answers: list[Any] = []
+        for topic_id in dict.fromkeys(topic.topic_id for topic in asked):
+            topic = self._image.topics.by_id.get(topic_id)
+            if topic is None:
+                answers.append(self._error(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id))
+            elif not self._context.authorize(DESCRIBE, TOPIC, topic.name):
+                # That it exists is not told: measured on Apache Kafka 4.4.
+                answers.append(self._error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None, topic_id))
+            else:
+                answers.append(self._topic(topic))
+        return answers
+
+    def _missing(self, names: list[str]) -> list[Any]:
+        config = self._node.config
+        if not (self._request.allow_auto_topic_creation and config["auto.create.topics.enable"]):
+            return [
+                self._error(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                    if is_valid(name)
+                    else ErrorCode.INVALID_TOPIC_EXCEPTION,
+                    name,
+                )
+                for name in names
+            ]
+        may_create_all = self._context.authorize(CREATE, CLUSTER, CLUSTER_NAME)
+        creatable, answers = [], []
+        for name in names:
+            if may_create_all or self._context.authorize(CREATE, TOPIC, name):
+                creatable.append(name)
+            else:
+                answers.append(self._error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name))
+        told = self._node.auto_topics.create(creatable, self._context)
+        return [self._error(code, name) for name, code in told.items()] + answers
+
+    def _error(self, code: ErrorCode, name: str | None, topic_id: bytes = uuids.ZERO) -> Any:
+        topic = m.MetadataResponse.MetadataResponseTopic()
+        topic.error_code = int(code)
+        if name is None:
+            topic.name = None if self._context.api_version >= TOPIC_IDS_FROM else ""
+        else:
+            topic.name = name
+            topic.is_internal = name in INTERNAL_TOPICS
+            if code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                self._tell_operations(topic)
+        topic.topic_id = topic_id
+        topic.partitions = []
+        return topic
+
+    def _tell_operations(self, answer: Any) -> None:
+        if self._request.include_topic_authorized_operations:
+            answer.topic_authorized_operations = authorized_operations(
+                self._context, TOPIC_OPERATIONS, TOPIC, answer.name
+            )
+
+    def _topic(self, topic: Any) -> Any:
+        answer = m.MetadataResponse.MetadataResponseTopic()
+        answer.name = topic.name
+        answer.topic_id = topic.topic_id
+        answer.is_internal = topic.name in INTERNAL_TOPICS
+        answer.partitions = [
+            self._partition(index, topic.partitions[index]) for index in sorted(topic.partitions)
+        ]
+        self._tell_operations(answer)
+        return answer
+
+    def _partition(self, index: int, partition: Any) -> Any:
+        alive = self._alive
+        answer = m.MetadataResponse.MetadataResponsePartition()
+        answer.partition_index = index
+        answer.leader_epoch = partition.leader_epoch
+        replicas, isr = list(partition.replicas), list(partition.isr)
+        answer.offline_replicas = [r for r in replicas if self._is_offline(r, partition)]
+        if self._context.api_version == 0:
+            replicas = [replica for replica in replicas if replica in alive]
+            isr = [replica for replica in isr if replica in alive]
+        answer.replica_nodes, answer.isr_nodes = replicas, isr
+        if partition.leader not in alive:
+            answer.leader_id = -1
+            known = partition.leader in self._image.brokers
+            answer.error_code = int(
+                ErrorCode.LISTENER_NOT_FOUND
+                if known and self._context.api_version >= LISTENER_ERRORS_FROM
+                else ErrorCode.LEADER_NOT_AVAILABLE
+            )
+            return answer
+        answer.leader_id = partition.leader
+        if len(replicas) < len(partition.replicas) or len(isr) < len(partition.isr):
+            answer.error_code = int(ErrorCode.REPLICA_NOT_AVAILABLE)
+        return answer
+
+    def _is_offline(self, replica: int, partition: Any) -> bool:
+        alive = self._alive.get(replica)
+        if alive is None:
+            return True
+        broker: Any = alive[0]
+        return not broker.has_online_directory(partition.directory(replica))

@@ -1,0 +1,56 @@
+"""OffsetCommit, versions 2-10: store how far a group has consumed.
+
+From within the group (member id and generation, or KIP-848 epoch) or from outside (generation -1,
+no member id) for a group that has no members, which is made if there is none. Topics go by name
+until v9 and by id in v10 (KIP-848); unknown ones are refused one by one. v2-4 may give a retention
+time. v9 says GROUP_ID_NOT_FOUND where older versions say ILLEGAL_GENERATION. Source: KIP-211,
+KIP-345, KIP-848; measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.api.shared.committed_topics import TopicSorter
+from kwire.coordinator.group.coordinator import offset_commit_error
+from kwire.coordinator.replies import convert_all
+from kwire.pending import as_pending
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.server.authorization import GROUP, READ
+from kwire.server.context import RequestContext
+
+VERSIONS = (2, 10)
+WAITS_FOR_WRITES = False
+TOPIC_IDS_FROM = 10
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    if not context.authorize(READ, GROUP, request.group_id):
+        return offset_commit_error(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    sorter = TopicSorter(
+        context,
+        m.OffsetCommitResponse.OffsetCommitResponseTopic,
+        m.OffsetCommitResponse.OffsetCommitResponsePartition,
+        by_id=context.api_version >= TOPIC_IDS_FROM,
+    )
+    request.topics = sorter.pass_topics(request.topics)
+    if not request.topics:
+        return m.OffsetCommitResponse(topics=sorter.merge([]))
+    answer = context.node.groups.commit_offsets(request, context.api_version)
+    # What the commit does is done: the connection's next request, if it has sent one, sees it.
+    context.let_next_start()
+    if not sorter.refused_any:
+        return answer
+    return convert_all(as_pending(answer), lambda done: _merged(sorter, done.result()))
+
+
+def _merged(sorter: TopicSorter, response: Any) -> Any:
+    response.topics = sorter.merge(response.topics)
+    return response
+
+
+def error_response(context: RequestContext, error: KafkaError) -> Any:
+    """No topics: the request is not at hand any more."""
+    return m.OffsetCommitResponse(topics=[])

@@ -1,0 +1,46 @@
+"""OffsetDelete, version 0: forget committed offsets of a group.
+
+GROUP_SUBSCRIBED_TO_TOPIC for topics that the group's members consume, NON_EMPTY_GROUP for a group
+with members of another kind than consumers, GROUP_ID_NOT_FOUND for no group. Source: KIP-496;
+measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.api.shared.committed_topics import TopicSorter
+from kwire.coordinator.replies import convert_all
+from kwire.pending import as_pending
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.server.authorization import DELETE, GROUP
+from kwire.server.context import RequestContext
+
+VERSIONS = (0, 0)
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    if not context.authorize(DELETE, GROUP, request.group_id):
+        return m.OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    sorter = TopicSorter(
+        context,
+        m.OffsetDeleteResponse.OffsetDeleteResponseTopic,
+        m.OffsetDeleteResponse.OffsetDeleteResponsePartition,
+    )
+    request.topics = sorter.pass_topics(request.topics)
+    answer = context.node.groups.delete_offsets(request)
+    pending = as_pending(answer)
+    return convert_all(pending, lambda done: _merged(sorter, done.result()))
+
+
+def _merged(sorter: TopicSorter, response: Any) -> Any:
+    if response.error_code == ErrorCode.NONE:
+        response.topics = sorter.merge(response.topics)
+    return response
+
+
+def error_response(context: RequestContext, error: KafkaError) -> Any:
+    """The code and no topics."""
+    return m.OffsetDeleteResponse(error_code=error.code)

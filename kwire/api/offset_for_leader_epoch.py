@@ -1,0 +1,57 @@
+"""OffsetForLeaderEpoch, versions 2-4: where a leader epoch ended in this leader's log (KIP-101).
+
+Answers with the largest epoch not above the one asked for and its end offset; (-1, -1) when there
+is none. current_leader_epoch is checked (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH). Source:
+KIP-101, KIP-320; measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.api.shared.leader_hints import missing_partition_error
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.server.authorization import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME, DESCRIBE, TOPIC
+from kwire.server.context import DISCONNECT, RequestContext
+
+VERSIONS = (2, 4)
+
+
+def handle(context: RequestContext, request: Any) -> Any:
+    """See the module."""
+    response = m.OffsetForLeaderEpochResponse()
+    response.topics = []
+    follower = context.authorize(CLUSTER_ACTION, CLUSTER, CLUSTER_NAME)
+    for topic in request.topics:
+        entry = m.OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult()
+        entry.topic = topic.topic
+        entry.partitions = []
+        allowed = follower or context.authorize(DESCRIBE, TOPIC, topic.topic)
+        for asked in topic.partitions:
+            answer = m.OffsetForLeaderEpochResponse.EpochEndOffset()
+            answer.partition = asked.partition
+            try:
+                if not allowed:
+                    raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                answer.leader_epoch, answer.end_offset = _look_up(context, topic.topic, asked)
+            except KafkaError as error:
+                answer.error_code = int(error.code)
+            entry.partitions.append(answer)
+        response.topics.append(entry)
+    return response
+
+
+def error_response(context: RequestContext, error: KafkaError) -> Any:
+    """Nothing in the response can carry an error of the whole request."""
+    return DISCONNECT
+
+
+def _look_up(context: RequestContext, topic: str, asked: Any) -> tuple[int, int]:
+    node = context.node
+    partition = node.replicas.partition(topic, asked.partition)
+    if partition is None:
+        raise KafkaError(missing_partition_error(node, topic, asked.partition))
+    log = partition.leader_log(asked.current_leader_epoch)
+    found: tuple[int, int] = log.end_offset_for_epoch(asked.leader_epoch)
+    return found

@@ -1,0 +1,30 @@
+"""Requests that the controller answers: sent on as they came, with the client's identity.
+
+The broker does not authorise them: the controller does, for the principal that goes with the
+request (KIP-590). `node.forward(request, context, api_key=..., version=...)` reaches the active
+controller, in this process or by Envelope, and waits for one as long as the request may take.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.kraft.controller.errors import error_response
+from kwire.pending import Pending, after
+from kwire.protocol.errors import KafkaError
+from kwire.server.context import RequestContext
+
+
+def forward(context: RequestContext, request: Any) -> Pending[Any]:
+    """The controller's answer to `request`; errors on the way are answers in the API's shape."""
+
+    def settle(done: Pending[Any]) -> Any:
+        error = done.error()
+        if isinstance(error, KafkaError):
+            return error_response(request, error, context.api_version)
+        return done.result()
+
+    sent = context.node.forward(
+        request, context, api_key=context.api_key, version=context.api_version
+    )
+    return after(sent, settle)

@@ -1,0 +1,159 @@
+"""Transactions' requests of this broker to itself, without a request: markers, and verification.
+
+`write_marker` is also what WriteTxnMarkers does with each marker.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kwire.api.shared.leader_hints import missing_partition_error
+from kwire.coordinator.coordinator_log import ACKS_ALL
+from kwire.coordinator.group.coordinator import TOPIC as OFFSETS_TOPIC
+from kwire.coordinator.transaction.markers import Owed
+from kwire.kept_errors import anew
+from kwire.log.types import Origin
+from kwire.pending import Pending, after
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records.control import end_transaction_marker
+
+CLIENT_VERSION_OF_BROKER = 2
+
+Partition = tuple[str, int]
+
+
+class LocalTransactions:
+    """`Here` of `kwire.coordinator.transaction.markers` and of `verifier`."""
+
+    def __init__(self, node: Any) -> None:
+        self._node = node
+
+    @property
+    def node_id(self) -> int:
+        return int(self._node.broker_id)
+
+    def write(self, owed: list[Owed]) -> list[list[Pending[int]]]:
+        """Append every marker, then write what was appended: nothing else of this turn is worth
+        waiting for, and the producers' next transactions wait for it."""
+        node = self._node
+        written: list[list[Pending[int]]] = []
+        touched: dict[Partition, None] = {}
+        for prepared, coordinator_epoch, partitions in owed:
+            touched.update(dict.fromkeys(partitions))
+            written.append(
+                [
+                    after(
+                        write_marker(
+                            node,
+                            topic,
+                            index,
+                            producer_id=prepared.producer_id,
+                            producer_epoch=prepared.producer_epoch,
+                            commit=prepared.commit,
+                            coordinator_epoch=coordinator_epoch,
+                            transaction_version=prepared.transaction_version,
+                        ),
+                        marker_code,
+                    )
+                    for topic, index in partitions
+                ]
+            )
+        for topic, index in touched:
+            partition = node.replicas.partition(topic, index)
+            if partition is not None and partition.log is not None:
+                try:
+                    partition.log.write_tail()
+                except KafkaError:
+                    pass  # whoever waits for the write is told
+        return written
+
+    def ask(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: list[Partition],
+        add: bool,
+    ) -> Pending[dict[Partition, ErrorCode]]:
+        """Ask the coordinator; the codes are those of AddPartitionsToTxn."""
+        transactions = self._node.transactions
+        owner = (transactional_id, producer_id, producer_epoch, partitions)
+        pending: Pending[Any]
+        if add:
+            pending = transactions.add_partitions(*owner, CLIENT_VERSION_OF_BROKER)
+        else:
+            pending = transactions.verify_partitions(*owner)
+
+        def codes(done: Pending[Any]) -> dict[Partition, ErrorCode]:
+            error = done.error()
+            if error is None:
+                found = done.result()
+                return dict.fromkeys(partitions, ErrorCode.NONE) if found is None else found
+            if not isinstance(error, KafkaError):
+                raise anew(error)
+            return dict.fromkeys(partitions, ErrorCode(error.code))
+
+        return after(pending, codes)
+
+
+def write_marker(
+    node: Any,
+    topic: str,
+    index: int,
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    commit: bool,
+    coordinator_epoch: int,
+    transaction_version: int,
+) -> Pending[Any]:
+    """Append the marker that ends a transaction to a partition that this broker leads; done when
+    it is committed. In `__consumer_offsets` it also decides the offsets of the transaction."""
+    wall_ms = node.clock.wall_ms()
+    batch = end_transaction_marker(producer_id, producer_epoch, commit, coordinator_epoch, wall_ms)
+    if topic == OFFSETS_TOPIC:
+        written: Pending[Any] = node.groups.complete_transaction(
+            index, batch, producer_id, producer_epoch, commit, transaction_version
+        )
+        return written
+    try:
+        partition = node.replicas.partition(topic, index)
+        if partition is None:
+            raise KafkaError(missing_partition_error(node, topic, index))
+        info = partition.append(
+            batch,
+            acks=ACKS_ALL,
+            wall_ms=wall_ms,
+            origin=Origin.COORDINATOR,
+            transaction_version=transaction_version,
+        )
+    except KafkaError as error:
+        return Pending.failed(error)
+    committed: Pending[Any] = Pending()
+    waiter = partition.wait_for_commit(
+        info.last_offset + 1, lambda code: _settle(committed, ErrorCode(code))
+    )
+    if waiter is None:
+        committed.complete(None)
+    else:
+        committed.set_on_cancel(waiter.cancel)
+    return committed
+
+
+def marker_code(write: Pending[Any]) -> int:
+    """What WriteTxnMarkers answers for a marker."""
+    error = write.error()
+    if error is None:
+        return 0
+    if not isinstance(error, KafkaError):
+        raise anew(error)
+    if error.code == ErrorCode.NOT_COORDINATOR:
+        return int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    return int(error.code)
+
+
+def _settle(committed: Pending[Any], code: ErrorCode) -> None:
+    if code == ErrorCode.NONE:
+        committed.complete(None)
+    else:
+        committed.fail(KafkaError(code))

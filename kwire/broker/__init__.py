@@ -1,1 +1,0 @@
-"""The broker half of a node: connections, dispatch, waiting requests, API handlers, composition."""

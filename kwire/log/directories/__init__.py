@@ -1,0 +1,1 @@
+"""The log directories of a node and all logs in them."""

@@ -1,0 +1,50 @@
+"""Closing a log directory in order: what `loading` opened is made durable, and noted as clean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kwire.log.directories import checkpoints
+from kwire.log.directories.checkpoint_writes import high_watermark, moved_start, recovery_point
+from kwire.log.directories.directory import LogDirectory
+from kwire.log.flushing import SyncRequest, sync_files
+
+if TYPE_CHECKING:
+    from kwire.log.directories.manager import LogManager
+
+
+def close_directory(
+    manager: LogManager, directory: LogDirectory, broker_epoch: int, *, is_loaded: bool
+) -> None:
+    """Write, sync and close the directory's logs, then its checkpoints, then the note.
+
+    One whose logs were not all loaded (not `is_loaded`) stays as clean as it was, with its
+    checkpoints. Blocks. Raises OSError.
+    """
+    logs = manager.logs_in(directory)
+    if not is_loaded and not directory.was_clean:
+        for log in logs:
+            log.abandon()
+        return
+    request = SyncRequest()
+    for log in logs:
+        if log.is_short:
+            log.mend()  # the shortage may just be over
+        if not log.is_closed:
+            request.add(log.begin_close())
+    # Everything is written before anything is synced: the first syncs take most along.
+    if directory.error is None:
+        sync_files(manager.files, request)
+    for log in logs:
+        log.end_close(is_durable=directory.error is None)
+    if directory.error is not None:
+        return
+    if is_loaded:
+        for name, value in (
+            (checkpoints.RECOVERY_POINTS, recovery_point),
+            (checkpoints.HIGH_WATERMARKS, high_watermark),
+            (checkpoints.LOG_STARTS, moved_start),
+        ):
+            directory.write_checkpoint(name, manager.offsets_in(directory, value))
+    if all(log.error is None for log in logs):
+        directory.finish(broker_epoch)

@@ -1,0 +1,591 @@
+"""All logs of a node: its log directories, loading, creating, deleting, checkpoints, timers.
+The metadata log lives in one of the directories but is opened by its own driver."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from kwire.clock import Clock, Random
+from kwire.kept_errors import kept
+from kwire.log.compaction.cleaner import LogCleaner
+from kwire.log.directories import checkpoints
+from kwire.log.directories.checkpoint_writes import (
+    CheckpointWrites,
+    high_watermark,
+    moved_start,
+    recovery_point,
+)
+from kwire.log.directories.checkpoints import Offsets
+from kwire.log.directories.closing import close_directory
+from kwire.log.directories.directory import (
+    DELETE_SUFFIX,
+    LogDirectory,
+    LogDirectoryError,
+    suffixed_name,
+)
+from kwire.log.directories.identity_files import (
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    encode_partition_metadata,
+)
+from kwire.log.directories.loading import ExpectedTopic, Opening, load_directories
+from kwire.log.directories.moving import LogMoves
+from kwire.log.directories.placement import emptiest
+from kwire.log.directories.removal import Removals
+from kwire.log.directories.settings import ManagerSettings
+from kwire.log.directories.shortages import Shortages
+from kwire.log.directories.visiting import SLICE_SEGMENTS, visit_in_slices
+from kwire.log.files import (
+    Files,
+    NotBegunError,
+    ShortageError,
+    SystemFiles,
+    passes,
+    raise_open_files_limit,
+    write_atomically,
+)
+from kwire.log.flushing import Flusher, SyncRequest, Syncs
+from kwire.log.partition.base import LogBase
+from kwire.log.partition.config import LogConfig
+from kwire.log.partition.partition_log import PartitionLog
+from kwire.log.recovery.opening import open_log
+from kwire.log.scheduling import ImmediateScheduler, Scheduler, Timer
+from kwire.log.segment.open_segments import OpenSegments
+from kwire.pending import Pending, after, gather
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger(__name__)
+
+__all__ = ["ConfigOf", "LogManager", "ManagerSettings"]
+
+ConfigOf = Callable[[str], LogConfig]
+
+
+class LogManager:
+    """The logs of a node by (topic, partition).
+
+    `open_directories` locks, `load_all` loads, `start_timers` begins the periodic work, `shutdown`
+    flushes, closes and notes the clean stop. `on_directory_failure(directory)` hears when a
+    directory goes offline (its logs then answer KAFKA_STORAGE_ERROR).
+    """
+
+    def __init__(
+        self,
+        directories: list[str],
+        clock: Clock,
+        random: Random,
+        *,
+        files: Files | None = None,
+        scheduler: Scheduler | None = None,
+        sync_scheduler: Scheduler | None = None,
+        syncs: Syncs | None = None,
+        settings: ManagerSettings | None = None,
+        now_ms: Callable[[], float] | None = None,
+        config_of: ConfigOf | None = None,
+        on_directory_failure: Callable[[LogDirectory], None] | None = None,
+    ) -> None:
+        self.clock = clock
+        self.random = random
+        self.files = files or SystemFiles()
+        self.scheduler = scheduler or ImmediateScheduler()
+        self.settings = settings or ManagerSettings()
+        self.config_of: ConfigOf = config_of or (lambda topic: LogConfig())
+        # Syncs wait for nothing else: the deletion of a large file may take long.
+        syncing = sync_scheduler or self.scheduler
+        self.directories = [LogDirectory(path, self.files, syncing, syncs) for path in directories]
+        self.cordoned: Sequence[LogDirectory] = ()
+        self._logs: dict[tuple[str, int], PartitionLog] = {}
+        self._home: dict[tuple[str, int], LogDirectory] = {}
+        self._on_directory_failure = on_directory_failure
+        self.goes_offline_by_writes: Callable[[], bool] = lambda: False
+        self._open_segments = OpenSegments()
+        self._timers: dict[str, Timer] = {}
+        self._checkpoints = CheckpointWrites(self.scheduler, self.checkpoint_failed)
+        self.cleaner: LogCleaner | None = None
+        self.moves = LogMoves(self)
+        limit_ms = self.settings.shortage_timeout_ms
+        self.shortages = Shortages(self.scheduler, now_ms, limit_ms, self._give_up)
+        delay_ms = self.settings.file_delete_delay_ms
+        self._removals = Removals(self.files, self.scheduler, delay_ms, self.shortages)
+
+    # -- start --------------------------------------------------------------------------------
+
+    def open_directories(self) -> None:
+        """Lock all directories and read their checkpoints. Raises LogDirectoryError.
+
+        One of several that cannot be read is offline from the start, as in Kafka.
+        """
+        if isinstance(self.files, SystemFiles):
+            raise_open_files_limit()
+        taken: list[LogDirectory] = []
+        try:
+            for directory in self.directories:
+                try:
+                    directory.lock()
+                    taken.append(directory)
+                    directory.meta_properties()
+                except OSError as error:
+                    self._not_opened(directory, error)
+            for directory in self.directories:
+                try:
+                    if directory.error is None:
+                        directory.begin()
+                except OSError as error:
+                    self._not_opened(directory, error)
+        except Exception:
+            for directory in taken:
+                directory.unlock()
+            raise
+
+    def _not_opened(self, directory: LogDirectory, error: OSError) -> None:
+        directory.error = kept(error)
+        if all(other.error is not None for other in self.directories):
+            why = "not a directory" if isinstance(error, FileExistsError) else error.strerror
+            file = f"{directory.path}/{META_PROPERTIES}"
+            where = file if error.filename == file else directory.path
+            raise LogDirectoryError(f"{where} cannot be used: {why or error}") from None
+        logger.error("%s: %s; the log directory is offline", directory.path, error)
+
+    def load_all(self, expected_topic: ExpectedTopic | None = None) -> None:
+        """Load every partition's directory: see `loading.load_directories`."""
+        for opening in self.loading(expected_topic):
+            if opening is not None:
+                opening.finish()
+
+    def loading(self, expected_topic: ExpectedTopic | None = None) -> Iterator[Opening | None]:
+        """`load_all`, a partition a step, so that a loop can do other things in between."""
+        return load_directories(self, expected_topic)
+
+    def open_apart(
+        self, directory: LogDirectory, path: str, key: tuple[str, int], topic_id: bytes
+    ) -> PartitionLog:
+        """A partition's log, opened without what logs share: may be done by any thread.
+
+        Raises KafkaError, OSError.
+        """
+        clean, scheduler = directory.was_clean, ImmediateScheduler()
+        flusher = Flusher(self.files, scheduler)
+        known = self._known_of(directory, key)
+        return self._open(path, key, topic_id, scheduler, flusher, None, clean=clean, **known)
+
+    def adopt(self, log: PartitionLog, directory: LogDirectory) -> None:
+        """Make a log that was opened apart the partition's."""
+        log.join(self.scheduler, directory.flusher, self._open_segments)
+        log.on_error = self._log_failed
+        log.on_refused = self.shortages.hurry
+        log.on_truncated = self._log_truncated
+        self._logs[log.topic, log.partition] = log
+        self._home[log.topic, log.partition] = directory
+
+    def _open(
+        self,
+        path: str,
+        key: tuple[str, int],
+        topic_id: bytes,
+        scheduler: Scheduler,
+        flusher: Flusher,
+        open_segments: OpenSegments | None,
+        **options: Any,
+    ) -> PartitionLog:
+        """A log with the settings of all; `options` are those of `open_log` for this one."""
+        topic, partition = key
+        return open_log(
+            path,
+            topic,
+            partition,
+            topic_id,
+            self.config_of(topic),
+            self.clock,
+            files=self.files,
+            scheduler=scheduler,
+            flusher=flusher,
+            open_segments=open_segments,
+            producer_expiration_ms=self.settings.producer_id_expiration_ms,
+            verify_transactions=self.settings.verify_transactions,
+            **options,
+        )
+
+    def _known_of(self, directory: LogDirectory, key: tuple[str, int]) -> dict[str, Any]:
+        """What the directory's checkpoints say of a log, as options of `open_log`."""
+        return {
+            "recovery_point": directory.recovery_point(key),
+            "log_start_offset": directory.log_starts.get(key, 0),
+            "high_watermark": directory.high_watermarks.get(key, 0),
+        }
+
+    # -- look-up ------------------------------------------------------------------------------
+
+    def get(self, topic: str, partition: int) -> PartitionLog | None:
+        return self._logs.get((topic, partition))
+
+    def logs(self) -> list[PartitionLog]:
+        """All logs, in no particular but a reproducible order."""
+        return list(self._logs.values())
+
+    def directory_of(self, topic: str, partition: int) -> LogDirectory | None:
+        """Where a partition lives."""
+        return self._home.get((topic, partition))
+
+    def logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
+        return [log for key, log in self._logs.items() if self._home[key] is directory]
+
+    # -- create and delete ----------------------------------------------------------------------
+
+    def create(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: bytes,
+        config: LogConfig | None = None,
+        *,
+        directory: LogDirectory | None = None,
+    ) -> PartitionLog:
+        """The partition's log, created where there is none, by default in the emptiest directory.
+
+        Raises KafkaError: KAFKA_STORAGE_ERROR; INCONSISTENT_TOPIC_ID for a log of another topic.
+        """
+        key = (topic, partition)
+        known = self._logs.get(key)
+        if known is not None:
+            if known.topic_id != topic_id:
+                raise KafkaError(
+                    ErrorCode.INCONSISTENT_TOPIC_ID,
+                    f"the log of {known.name} belongs to another topic id",
+                )
+            return known
+        home = directory or emptiest(self.directories, self._home.values(), self.cordoned)
+        if home.error is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{home.path} is offline")
+        path = f"{home.path}/{topic}-{partition}"
+        try:
+            for offsets in home.offsets():
+                offsets.pop(key, None)
+            self._removals.make_way(path)
+            self._limit(home, key, -1)
+            self.files.make_directory(path)
+            self.write_partition_metadata(path, topic_id)
+            shared = (self.scheduler, home.flusher, self._open_segments)
+            options = self._known_of(home, key)
+            log = self._open(path, key, topic_id, *shared, clean=False, **options)
+            if config is not None:
+                log.reconfigure(config)
+        except OSError as error:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"Error while creating log for {path}: {error}"
+            ) from error
+        self.adopt(log, home)
+        request = SyncRequest()
+        request.paths.append(f"{path}/{PARTITION_METADATA}")
+        request.directories += [path, home.path]
+        log.has_new_files = False
+        home.flusher.request(request).add_done_callback(
+            lambda done: self._synced_new(log, done.error())
+        )
+        return log
+
+    def _synced_new(self, log: PartitionLog, error: Exception | None) -> None:
+        if error is not None:
+            log.fail(error, lost=True)
+
+    def write_partition_metadata(self, path: str, topic_id: bytes, *, sync: bool = False) -> None:
+        """Write the topic id of a partition's directory. Raises OSError."""
+        data = encode_partition_metadata(topic_id)
+        write_atomically(self.files, f"{path}/{PARTITION_METADATA}", data, sync=sync)
+
+    def delete(self, topic: str, partition: int) -> Pending[None]:
+        """Give up a partition's log: renamed at once, so that the name is free, removed later.
+
+        The result is done when the directory has its `-delete` name, durably.
+        """
+        key = (topic, partition)
+        self.moves.cancel(key)
+        log = self._logs.pop(key, None)
+        if log is None:
+            return Pending.completed(None)
+        home = self._home.pop(key)
+        self.shortages.remove(key)
+        log.abandon()
+        for offsets in home.offsets():
+            offsets.pop(key, None)
+        if self.cleaner is not None:
+            self.cleaner.forget(key)
+        unique = self.random.random_bytes(16).hex()
+        target = f"{home.path}/{suffixed_name(topic, partition, unique, DELETE_SUFFIX)}"
+        return self._removals.give_up(key, log.directory, target, home.flusher)
+
+    def open_future(
+        self, directory: LogDirectory, path: str, key: tuple[str, int], topic_id: bytes
+    ) -> PartitionLog:
+        """The log in `path` that is not the partition's yet (see `moving`)."""
+        return self._open(
+            path,
+            key,
+            topic_id,
+            self.scheduler,
+            directory.flusher,
+            self._open_segments,
+            clean=directory.was_clean,
+            on_error=lambda log, error, lost: self.take_offline(directory, error) if lost else None,
+        )
+
+    def exchange(
+        self, old: PartitionLog, new: PartitionLog, directory: LogDirectory
+    ) -> PartitionLog:
+        """Let a synced copy in another directory take the partition over. Raises OSError."""
+        key = (old.topic, old.partition)
+        path = f"{directory.path}/{old.name}"
+        self._removals.make_way(path)
+        self._limit(directory, key, -1)
+        if moved_start(new) >= 0:
+            # Where both are there after a crash, deleted records must not come back by the new one.
+            starts = self.offsets_in(directory, moved_start) | {key: moved_start(new)}
+            directory.write_checkpoint(checkpoints.LOG_STARTS, starts)
+        new.relocate(path)
+        self.files.sync_directory(directory.path)
+        new.on_truncated = self._log_truncated
+        new.on_error = self._log_failed
+        new.on_refused = self.shortages.hurry
+        new.reconfigure(old.config)
+        old_home = self._home[key]
+        self.delete(*key)
+        self._logs[key] = new
+        self._home[key] = directory
+        try:
+            # Before anything is appended to the new one: two of one partition must be equal.
+            self.files.sync_directory(old_home.path)
+        except OSError as error:
+            self.take_offline(old_home, error)
+        self.checkpoint_log_starts()
+        self.checkpoint_recovery()
+        self.checkpoint_high_watermarks()
+        return new
+
+    def remove_later(self, path: str) -> None:
+        self._removals.remove_later(path)
+
+    # -- failures -----------------------------------------------------------------------------
+
+    def _log_failed(self, log: LogBase, error: Exception, lost: bool) -> None:
+        key = (log.topic, log.partition)
+        home = self._home.get(key)
+        if log.is_short:
+            self.shortages.log_is_short(log, error)
+        else:
+            self.shortages.remove(key)
+        if home is not None and not log.is_short and (lost or self.goes_offline_by_writes()):
+            self.take_offline(home, error)
+
+    def _give_up(self, log: LogBase, reason: str) -> None:
+        """The log is short for too long: where others can take over, its directory goes offline."""
+        home = self._home.get((log.topic, log.partition))
+        if home is not None and home.error is None and self.goes_offline_by_writes():
+            self.take_offline(home, OSError(reason))
+
+    def _log_truncated(self, log: LogBase) -> None:
+        key = (log.topic, log.partition)
+        if self.cleaner is not None:
+            self.cleaner.interrupt(key)
+        home = self._home.get(key)
+        if home is None or home.error is not None:
+            return
+        if home.cleaner_points.get(key, -1) > log.log_end_offset:
+            home.cleaner_points[key] = log.log_end_offset
+        try:
+            self._limit(home, key, log.log_end_offset)
+        except ShortageError:
+            raise  # the log takes no appends before this is done
+        except OSError as error:
+            self.take_offline(home, error)
+
+    def take_offline(self, directory: LogDirectory, error: Exception) -> None:
+        """A sync failed, or a write where replicas are elsewhere: nothing more is written here."""
+        if directory.error is not None:
+            return
+        logger.error("%s: %s; the log directory is offline", directory.path, error)
+        directory.error = kept(error)
+        for log in self.logs_in(directory):
+            log.fail(error, for_good=True)
+        if self._on_directory_failure is not None:
+            self._on_directory_failure(directory)
+
+    # -- periodic work ------------------------------------------------------------------------
+
+    def start_timers(self) -> None:
+        """Begin the periodic work."""
+        settings = self.settings
+        delay_ms = settings.initial_task_delay_ms
+        self._repeat(
+            "retention", settings.retention_check_interval_ms, self.enforce_retention, delay_ms
+        )
+        self._repeat("flush", settings.flush_check_interval_ms, self.flush_old, delay_ms)
+        self._repeat(
+            "recovery points", settings.checkpoint_interval_ms, self.checkpoint_recovery, delay_ms
+        )
+        self._repeat(
+            "log starts",
+            settings.start_offset_checkpoint_interval_ms,
+            self.checkpoint_log_starts,
+            delay_ms,
+        )
+        self._repeat(
+            "high watermarks",
+            settings.high_watermark_checkpoint_interval_ms,
+            self.checkpoint_high_watermarks,
+            0,
+        )
+        self._repeat(
+            "producers", settings.producer_id_check_interval_ms, self.expire_producers, delay_ms
+        )
+        if self.cleaner is not None:
+            self.cleaner.start()
+
+    def _repeat(
+        self, name: str, interval_ms: int, task: Callable[[], object], delay_ms: int
+    ) -> None:
+        if interval_ms < 1 << 53:
+            fire = partial(self._fire, name, interval_ms, task)
+            self._timers[name] = self.scheduler.call_later(delay_ms or interval_ms, fire)
+
+    def _fire(self, name: str, interval_ms: int, task: Callable[[], object]) -> None:
+        again = partial(self._fire, name, interval_ms, task)
+        self._timers[name] = self.scheduler.call_later(interval_ms, again)
+        task()
+
+    def enforce_retention(self) -> None:
+        """Delete old segments of all logs."""
+        now_ms = self.clock.wall_ms()
+        visit_in_slices(
+            self.scheduler,
+            self.logs(),
+            lambda log: log.delete_old_segments(now_ms, SLICE_SEGMENTS),
+        )
+
+    def flush_old(self) -> None:
+        """Flush logs whose last flush is `flush.ms` ago."""
+        now_ms = self.clock.wall_ms()
+
+        def visit(log: PartitionLog) -> int:
+            # A clock that went back says nothing of how long ago it was.
+            is_recent = 0 <= now_ms - log.last_flush_ms < log.config.flush_ms
+            if not is_recent and log.recovery_point < log.log_end_offset:
+                log.flush()
+            return 0
+
+        visit_in_slices(self.scheduler, self.logs(), visit)
+
+    def expire_producers(self) -> None:
+        """Forget producers that were silent for `producer.id.expiration.ms`."""
+        now_ms = self.clock.wall_ms()
+
+        def visit(log: PartitionLog) -> int:
+            log.producers.expire(now_ms)
+            return 0
+
+        visit_in_slices(self.scheduler, self.logs(), visit)
+
+    def checkpoint_recovery(self) -> None:
+        self._checkpoint(checkpoints.RECOVERY_POINTS, recovery_point)
+
+    def checkpoint_high_watermarks(self) -> None:
+        self._checkpoint(checkpoints.HIGH_WATERMARKS, high_watermark)
+
+    def checkpoint_log_starts(self, keys: Iterable[tuple[str, int]] | None = None) -> Pending[None]:
+        """Only logs whose start was moved beyond their first segment's base are listed.
+
+        Done when the log starts of now are durable, in the directories of these partitions or in
+        all; fails where one goes offline by it.
+        """
+        homes = None if keys is None else [self._home.get(key) for key in keys]
+        return self._checkpoint(checkpoints.LOG_STARTS, moved_start, homes)
+
+    def _checkpoint(
+        self,
+        name: str,
+        value: Callable[[PartitionLog], int],
+        homes: Sequence[LogDirectory | None] | None = None,
+    ) -> Pending[None]:
+        """Write a checkpoint file of these directories, or of every one."""
+        written = [
+            self._checkpoints.write(directory, name, partial(self.offsets_in, directory, value))
+            for directory in self.directories
+            if directory.error is None and (homes is None or directory in homes)
+        ]
+        return after(gather(written), lambda _: _raise_first(written))
+
+    def checkpoint_failed(self, directory: LogDirectory, error: OSError) -> None:
+        """A checkpoint file could not be written."""
+        if passes(error) and isinstance(error, ShortageError | NotBegunError):
+            # Nothing is lost: the one that is there counts, and the next write may find space.
+            logger.error("%s: %s; it is tried again later", directory.path, error)
+        else:
+            self.take_offline(directory, error)
+
+    def offsets_in(self, directory: LogDirectory, value: Callable[[PartitionLog], int]) -> Offsets:
+        """What a checkpoint file of the directory holds: the values that are not below 0."""
+        offsets: Offsets = {}
+        for key, log in self._logs.items():
+            if self._home[key] is directory:
+                offset = value(log)
+                if offset >= 0:
+                    offsets[key] = offset
+        return offsets
+
+    def _limit(self, directory: LogDirectory, key: tuple[str, int], offset: int) -> None:
+        """Let no checkpoint file tell of records that are gone, or of an older log of that name."""
+        directory.limit(
+            key,
+            offset,
+            {
+                checkpoints.RECOVERY_POINTS: partial(self.offsets_in, directory, recovery_point),
+                checkpoints.HIGH_WATERMARKS: partial(self.offsets_in, directory, high_watermark),
+                checkpoints.LOG_STARTS: partial(self.offsets_in, directory, moved_start),
+                checkpoints.CLEANER_POINTS: lambda: dict(directory.cleaner_points),
+            },
+        )
+
+    # -- stop ---------------------------------------------------------------------------------
+
+    def drained(self) -> Pending[list[Pending[None]]]:
+        """Done when every sync under way has ended: what it reports, no second one would."""
+        return gather([home.flusher.end() for home in self.directories])
+
+    def shutdown(self, broker_epoch: int = -1, *, is_loaded: bool = True) -> None:
+        """Write, sync and close everything, write the checkpoints, note the clean stop, unlock.
+
+        Blocks; nothing may be appended any more. A directory that fails is left unclean. Where
+        loading has not ended, checkpoints stay (they know of more logs than were opened), and
+        a directory is as clean as it was.
+        """
+        self._stop_timers()
+        for directory in self.directories:
+            try:
+                close_directory(self, directory, broker_epoch, is_loaded=is_loaded)
+            except OSError as error:
+                self.take_offline(directory, error)
+            finally:
+                directory.unlock()
+
+    def _stop_timers(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        self.shortages.close()
+        self.moves.close()
+        if self.cleaner is not None:
+            self.cleaner.stop()
+
+    def abandon(self) -> None:
+        """Let go of everything as a kill would: files and locks, nothing else (tests)."""
+        self._stop_timers()
+        for log in self.logs():
+            log.abandon()
+        for directory in self.directories:
+            directory.unlock()
+
+
+def _raise_first(written: list[Pending[None]]) -> None:
+    for pending in written:
+        pending.result()

@@ -1,0 +1,1 @@
+"""The log of one partition: appending, reading, rolling, truncating, producers, leader epochs."""

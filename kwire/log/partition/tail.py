@@ -1,0 +1,108 @@
+"""Batches on their way into the active segment.
+
+Small ones are copied and wait for the end of the loop's turn, so that many requests share one
+write; a large one is written at once, in the same vectored call as those before it. Writes of a
+partition complete in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kwire.log.files import Buffer
+from kwire.log.scheduling import Scheduler
+from kwire.log.segment.segment import Segment
+from kwire.pending import Pending
+
+SMALL_BYTES = 16 * 1024
+TAIL_BYTES_MAX = 256 * 1024
+
+
+class Tail:
+    """What a partition's active segment has assigned but not written."""
+
+    __slots__ = (
+        "_buffers",
+        "_failed",
+        "_is_scheduled",
+        "_pending",
+        "_segment",
+        "_size_bytes",
+        "_urgent",
+        "_written",
+        "scheduler",
+    )
+
+    def __init__(
+        self,
+        failed: Callable[[OSError, list[Pending[None]], int], None],
+        written: Callable[[list[Pending[None]]], None],
+        scheduler: Scheduler,
+    ) -> None:
+        self._failed = failed
+        self._written = written
+        self.scheduler = scheduler
+        self._buffers: list[Buffer] = []
+        self._size_bytes = 0
+        self._urgent = False
+        self._is_scheduled = False
+        self._pending: Pending[None] | None = None
+        self._segment: Segment | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._buffers)
+
+    def add(self, data: Buffer, is_owned: bool) -> None:
+        """Take a batch; `is_owned` memory is not reused by anybody else."""
+        size_bytes = len(data)
+        self._size_bytes += size_bytes
+        if size_bytes >= SMALL_BYTES or self._size_bytes >= TAIL_BYTES_MAX:
+            self._urgent = True
+            self._buffers.append(data)
+        else:
+            self._buffers.append(data if is_owned else bytes(data))
+
+    def pending(self) -> Pending[None]:
+        """Completes with the next write."""
+        if self._pending is None:
+            self._pending = Pending()
+        return self._pending
+
+    def submit(self, segment: Segment) -> Pending[None]:
+        """See to it that what was added gets written: now, or at the end of the turn."""
+        pending = self.pending()
+        self._segment = segment
+        if self._urgent:
+            self.write(segment)
+        elif not self._is_scheduled:
+            self._is_scheduled = True
+            self.scheduler.call_soon(self._turn_ended)
+        return pending
+
+    def _turn_ended(self) -> None:
+        self._is_scheduled = False
+        if self._buffers and self._segment is not None:
+            self.write(self._segment)
+
+    def write(self, segment: Segment) -> None:
+        """Write everything in one vectored call."""
+        if not self._buffers:
+            return
+        buffers, self._buffers = self._buffers, []
+        pending, self._pending = self._pending, None
+        self._size_bytes, self._urgent = 0, False
+        waiting = [pending] if pending is not None else []
+        try:
+            segment.write(buffers)
+        except OSError as error:
+            self._failed(error, waiting, sum(map(len, buffers)))
+        else:
+            self._written(waiting)
+
+    def discard(self, error: Exception) -> None:
+        """Forget what was added; whoever waits for it gets `error`."""
+        self._buffers.clear()
+        self._size_bytes, self._urgent = 0, False
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.fail(error)

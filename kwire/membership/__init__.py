@@ -1,0 +1,1 @@
+"""A broker in its cluster: registration, heartbeats, what it asks and tells the controller."""

@@ -1,0 +1,1 @@
+"""Listeners, connections, dispatch, and the steps that every request passes."""

@@ -1,0 +1,110 @@
+"""What an API handler knows about the request it executes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kwire.node.node import Node
+    from kwire.server.connection import BrokerConnection
+
+
+class _NoReply:
+    """The type of `NO_REPLY`."""
+
+    def __repr__(self) -> str:
+        return "NO_REPLY"
+
+
+class _Disconnect:
+    """The type of `DISCONNECT`."""
+
+    def __repr__(self) -> str:
+        return "DISCONNECT"
+
+
+NO_REPLY: Final = _NoReply()
+"""Returned by a handler whose request is never answered (Produce with acks=0)."""
+
+DISCONNECT: Final = _Disconnect()
+"""Returned by a handler that closes the connection, after the replies before it."""
+
+
+class RequestContext:
+    """One request: where it came from and at which version.
+
+    `node` is the composition root, `connection` is None for requests from within this process;
+    `is_internal` says that the node itself asks.
+    `is_promised` says that it will be executed although its connection may have gone.
+    `let_next_start()` tells the connection that the effects of this request are in place and only
+    its reply is still to come.
+    """
+
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "effects_done",
+        "is_internal",
+        "is_promised",
+        "node",
+    )
+
+    def __init__(
+        self,
+        node: Node,
+        connection: BrokerConnection | None,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+        client_id: str | None,
+    ) -> None:
+        self.node = node
+        self.connection = connection
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.effects_done = False
+        self.is_internal = False
+        self.is_promised = False
+
+    @property
+    def client_host(self) -> str:
+        """The client's address as Kafka writes it: `/127.0.0.1`."""
+        return "/127.0.0.1" if self.connection is None else self.connection.client_host
+
+    @property
+    def listener_name(self) -> str:
+        if self.connection is None:
+            return str(self.node.listener_name)
+        return self.connection.listener_name
+
+    @property
+    def principal(self) -> str:
+        return "User:ANONYMOUS" if self.connection is None else self.connection.principal
+
+    @property
+    def now_ms(self) -> int:
+        """The loop's clock in milliseconds, for deadlines."""
+        return int(self.node.loop.time() * 1000)
+
+    def authorize(self, operation: int, resource_type: int, resource_name: str) -> bool:
+        """Whether the principal may do `operation` (Kafka's ACL codes) on the resource.
+
+        What comes from within this process is the node's own and may do everything.
+        """
+        authorizer = self.node.authorizer
+        if authorizer is None or self.is_internal:
+            return True
+        allowed: bool = authorizer.authorize(self, operation, resource_type, resource_name)
+        return allowed
+
+    def let_next_start(self) -> None:
+        """Let the connection's next request start although the reply of this one is pending."""
+        if not self.effects_done:
+            self.effects_done = True
+            if self.connection is not None:
+                self.connection.effects_done(self)

@@ -1,0 +1,181 @@
+"""Listeners: sockets that accept connections, and the connections they hold."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from kwire.config.listeners import is_wildcard
+from kwire.server.connection import BrokerConnection
+from kwire.server.connection_limits import ConnectionLimits
+from kwire.server.descriptors import DescriptorReserve, descriptor_of
+from kwire.server.dispatch import Dispatcher
+
+logger = logging.getLogger(__name__)
+
+BACKLOG = 1024
+IDLE_CHECKS_PER_LIMIT = 10
+IDLE_MIN_S = 10.0  # a connection that was used since is not closed to make room
+UNUSED_MIN_S = 1.0  # the same of one that has never sent anything
+ROOM_CONNECTIONS = 32  # that are closed at a time, to make room
+ROOM_PAUSE_S = 0.2
+LOCAL_ADDRESSES = ("127.0.0.1", "::1")
+WILDCARD_ADDRESSES = ("0.0.0.0", "::")
+
+
+class Listener:
+    """One listener of a node: `name` is Kafka's listener name, `port` the bound one after `bind`.
+
+    `connections_max_idle_ms` closes connections on which nothing arrived for that long and
+    nothing is pending; -1 never does.
+    """
+
+    def __init__(
+        self,
+        node: Any,
+        name: str,
+        dispatcher: Dispatcher,
+        *,
+        request_bytes_max: int,
+        limits: ConnectionLimits | None = None,
+        connections_max_idle_ms: int = 600_000,
+    ) -> None:
+        self.node = node
+        self.name = name
+        self.dispatcher = dispatcher
+        self.request_bytes_max = request_bytes_max
+        self.connections: dict[BrokerConnection, None] = {}
+        self.port = 0
+        self._limits = limits
+        self._idle_ms = connections_max_idle_ms
+        self._per_host: dict[str, int] = {}
+        self._servers: list[Any] = []
+        self._reserve = DescriptorReserve(0)
+        self._room_made_s = 0.0
+        self._idle_timer: asyncio.TimerHandle | None = None
+
+    async def bind(self, host: str, port: int, *, one_family: bool = False) -> None:
+        """Take the address; connections are accepted from `start` on. OSError when it is taken.
+
+        `localhost` and every spelling of a wildcard mean both families on one port, where the
+        machine has both (Kafka's wildcards are reached over both: measured on 4.4). With
+        `one_family` a wildcard leaves the other family to another listener.
+        """
+        for at, one in enumerate(_addresses(host, one_family)):
+            try:
+                server = await self.node.loop.create_server(
+                    self._accept, one, self.port or port, backlog=BACKLOG, start_serving=False
+                )
+            except OSError as error:
+                is_taken = error.errno == errno.EADDRINUSE
+                if at == 0 or (is_taken and port and is_wildcard(host)):
+                    raise
+                continue  # no IPv6 on this machine, or the port is taken there
+            self._servers.append(server)
+            self.port = self.port or server.sockets[0].getsockname()[1]
+
+    async def start(self) -> None:
+        """Accept connections."""
+        if self._limits is not None:  # other nodes are not kept out
+            self._reserve = DescriptorReserve.of_process()
+        for server in self._servers:
+            await server.start_serving()
+        self._arm_idle_check()
+
+    def _accept(self) -> BrokerConnection:
+        return BrokerConnection(self)
+
+    def opened(self, connection: BrokerConnection) -> None:
+        """A connection was accepted; one beyond a limit is closed at once."""
+        host = connection.client_host
+        held = self._per_host.get(host, 0) + 1
+        self._per_host[host] = held
+        self.connections[connection] = None
+        limits = self._limits
+        if limits is not None and (held > limits.of(host) or len(self.connections) > limits.total):
+            connection.close("too many connections")
+        elif (
+            self._reserve.is_touched_by(descriptor_of(connection.transport))
+            and not self.make_room()
+        ):
+            kept, limit = self._reserve.kept, self._reserve.limit
+            connection.close(f"{kept} of {limit} open files are kept for logs (ulimit -n)")
+
+    def make_room(self) -> int:
+        """Close connections that nobody uses, those first that were idle for longest; how many."""
+        now_s = self.node.loop.time()
+        if now_s < self._room_made_s + ROOM_PAUSE_S:
+            return 0
+        self._room_made_s = now_s
+        idle = [
+            connection
+            for connection in self.connections
+            if connection.last_active_s < now_s - _idle_min_s(connection)
+            and not connection.is_waiting
+        ]
+        idle.sort(key=lambda connection: connection.last_active_s)
+        for connection in idle[:ROOM_CONNECTIONS]:
+            connection.close("idle, and few open files are left (ulimit -n)")
+        return len(idle[:ROOM_CONNECTIONS])
+
+    def closed(self, connection: BrokerConnection) -> None:
+        """A connection is gone."""
+        if self.connections.pop(connection, self) is self:
+            return
+        self.node.log_manager.shortages.hurry()  # it may have been for want of descriptors
+        held = self._per_host.get(connection.client_host, 0) - 1
+        if held > 0:
+            self._per_host[connection.client_host] = held
+        else:
+            self._per_host.pop(connection.client_host, None)
+
+    def _arm_idle_check(self) -> None:
+        if self._idle_ms > 0:
+            self._idle_timer = self.node.loop.call_later(
+                max(0.1, self._idle_ms / 1000 / IDLE_CHECKS_PER_LIMIT), self._close_idle
+            )
+
+    def _close_idle(self) -> None:
+        oldest_s = self.node.loop.time() - self._idle_ms / 1000
+        for connection in list(self.connections):
+            if connection.last_active_s < oldest_s and not connection.is_waiting:
+                connection.close("idle")
+        self._arm_idle_check()
+
+    def stop_accepting(self) -> None:
+        """Close the sockets; open connections stay."""
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
+
+    def close_connections(self) -> None:
+        """Close every connection; replies that are ready are still sent."""
+        for connection in list(self.connections):
+            connection.close("the broker is stopping", logging.DEBUG)
+
+
+def _addresses(host: str, one_family: bool) -> tuple[str, ...]:
+    """What to bind for a host, its own family first."""
+    if host == "localhost":
+        return LOCAL_ADDRESSES
+    if not is_wildcard(host):
+        return (host,)
+    both = WILDCARD_ADDRESSES[::-1] if ":" in host else WILDCARD_ADDRESSES
+    return both[:1] if one_family else both
+
+
+def _idle_min_s(connection: BrokerConnection) -> float:
+    is_unused = connection.last_active_s == connection.opened_s
+    return UNUSED_MIN_S if is_unused else IDLE_MIN_S
+
+
+def make_room(listeners: Iterable[Listener]) -> None:
+    """Close connections that nobody uses: files lack descriptors."""
+    for listener in listeners:
+        listener.make_room()

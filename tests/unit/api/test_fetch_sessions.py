@@ -1,0 +1,150 @@
+"""KIP-227 sessions: epochs, what is answered, who is evicted."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kwire.api.shared.fetch_sessions import (
+    EPOCH_MAX,
+    EVICTION_MS,
+    FetchSession,
+    FetchSessionCache,
+    SessionPartition,
+    next_epoch,
+)
+from kwire.clock import SeededRandom
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode
+
+
+def asked(index: int, offset: int = 0) -> Any:
+    return m.FetchRequest.FetchPartition(
+        partition=index, fetch_offset=offset, partition_max_bytes=100
+    )
+
+
+def topic(name: str, *partitions: Any) -> Any:
+    return m.FetchRequest.FetchTopic(topic=name, partitions=list(partitions))
+
+
+def partitions(count: int) -> list[SessionPartition]:
+    return [SessionPartition("t", asked(index)) for index in range(count)]
+
+
+def opened(
+    cache: FetchSessionCache, count: int = 1, now_ms: int = 0, privileged: bool = False
+) -> FetchSession:
+    session = cache.create(
+        partitions(count), privileged=privileged, uses_topic_ids=False, now_ms=now_ms
+    )
+    assert session is not None
+    return session
+
+
+def answer(**fields: Any) -> Any:
+    made = m.FetchResponse.PartitionData(high_watermark=5, log_start_offset=0)
+    for name, value in fields.items():
+        setattr(made, name, value)
+    return made
+
+
+@pytest.fixture
+def cache() -> FetchSessionCache:
+    return FetchSessionCache(3, SeededRandom(1))
+
+
+@pytest.mark.parametrize(("epoch", "after"), [(1, 2), (EPOCH_MAX, 1), (-1, -1), (0, 1)])
+def test_next_epoch(epoch: int, after: int) -> None:
+    assert next_epoch(epoch) == after
+
+
+def test_epochs_must_follow_each_other(cache: FetchSessionCache) -> None:
+    session = opened(cache)
+    assert cache.resume(session.session_id, 1, False) is session
+    cache.used(session, 1)
+    assert cache.resume(session.session_id, 1, False) is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert cache.resume(session.session_id, 3, False) is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert cache.resume(session.session_id, 2, True) is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+    assert cache.resume(session.session_id + 1, 2, False) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert cache.resume(session.session_id, 2, False) is session
+
+
+def test_update_adds_changes_and_forgets(cache: FetchSessionCache) -> None:
+    session = opened(cache, 2)
+    forgotten = SimpleNamespace(topic="t", topic_id=bytes(16), partitions=[0])
+    session.update([topic("t", asked(1, 7), asked(5, 9))], [forgotten])
+    assert {key: p.fetch_offset for key, p in session.partitions.items()} == {
+        ("t", 1): 7,
+        ("t", 5): 9,
+    }
+
+
+def test_a_partition_with_data_moves_to_the_end(cache: FetchSessionCache) -> None:
+    session = opened(cache, 3)
+    session.rotate(("t", 0))
+    assert [index for _, index in session.partitions] == [1, 2, 0]
+
+
+def test_only_what_is_new_is_answered() -> None:
+    partition = partitions(1)[0]
+    assert partition.must_answer(answer(), 0), "the first answer"
+    assert not partition.must_answer(answer(), 0)
+    assert partition.must_answer(answer(), 10), "records"
+    assert not partition.must_answer(answer(), 0)
+    assert partition.must_answer(answer(high_watermark=6), 0)
+    assert partition.must_answer(answer(high_watermark=6, log_start_offset=1), 0)
+    assert not partition.must_answer(answer(high_watermark=6, log_start_offset=1), 0)
+    assert partition.must_answer(answer(high_watermark=-1, log_start_offset=1, error_code=6), 0)
+    assert partition.must_answer(answer(high_watermark=-1, log_start_offset=1, error_code=6), 0)
+    assert partition.must_answer(answer(high_watermark=6, log_start_offset=1), 0), "well again"
+
+
+def test_a_full_cache_keeps_recent_sessions(cache: FetchSessionCache) -> None:
+    for _ in range(3):
+        opened(cache)
+    assert cache.create(partitions(9), privileged=False, uses_topic_ids=False, now_ms=1) is None
+    assert len(cache) == 3
+
+
+def test_an_idle_session_gives_way(cache: FetchSessionCache) -> None:
+    sessions = [opened(cache, 5) for _ in range(3)]
+    cache.used(sessions[0], EVICTION_MS)
+    cache.used(sessions[2], EVICTION_MS)
+    opened(cache, 1, now_ms=EVICTION_MS + 1)
+    assert cache.evictions == 1
+    assert cache.resume(sessions[1].session_id, 1, False) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_a_larger_session_takes_the_place_of_an_older_smaller_one(
+    cache: FetchSessionCache,
+) -> None:
+    small, large, other = opened(cache, 1), opened(cache, 8), opened(cache, 4)
+    now_ms = EVICTION_MS + 1
+    for session in (small, large, other):
+        cache.used(session, now_ms)
+    assert (
+        cache.create(partitions(1), privileged=False, uses_topic_ids=False, now_ms=now_ms) is None
+    )
+    opened(cache, 2, now_ms=now_ms)
+    assert (
+        cache.resume(small.session_id, small.epoch, False) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    )
+    assert cache.resume(large.session_id, large.epoch, False) is large
+
+
+def test_followers_are_kept_before_consumers(cache: FetchSessionCache) -> None:
+    follower = opened(cache, 1, privileged=True)
+    consumers = [opened(cache, 50), opened(cache, 60)]
+    now_ms = EVICTION_MS + 1
+    for session in (follower, *consumers):
+        cache.used(session, now_ms)
+    opened(cache, 100, now_ms=now_ms)
+    assert cache.resume(follower.session_id, follower.epoch, False) is follower
+    opened(cache, 1, now_ms=now_ms, privileged=True)
+    assert (
+        cache.resume(consumers[1].session_id, consumers[1].epoch, False)
+        is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    ), "a follower takes the place of a consumer, however large"
