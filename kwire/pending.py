@@ -8,7 +8,7 @@ error is kept without the frames that it was raised in, and raised as a copy (`k
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from kwire.kept_errors import anew, kept
 
@@ -109,6 +109,10 @@ class Pending(Generic[T]):
 
 
 U = TypeVar("U")
+
+
+Answer: TypeAlias = T | Pending[T]
+"""What a handler returns: its response, or one to come."""
 
 
 def as_pending(answer: Any) -> Pending[Any]:
