@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kwire.coordinator.group.join import Caller
+from kwire.coordinator.group.classic.join import Caller
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import DESCRIBE, GROUP, READ, TOPIC

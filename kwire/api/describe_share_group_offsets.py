@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kwire.coordinator.replies import gather
+from kwire.coordinator.replies import collect
 from kwire.coordinator.share_state import UNKNOWN, ShareState, ShareStates
 from kwire.pending import Pending, after
 from kwire.protocol import messages as m
@@ -30,7 +30,7 @@ Topics = list[tuple[str, bytes, list[int]]]
 
 def handle(context: RequestContext, request: Any) -> Any:
     """See the module."""
-    return gather(
+    return collect(
         [_group(context, group) for group in request.groups],
         lambda found: m.DescribeShareGroupOffsetsResponse(groups=found),
     )

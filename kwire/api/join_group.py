@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kwire.coordinator.group.join import Caller
+from kwire.coordinator.group.classic.join import Caller
 from kwire.pending import Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError

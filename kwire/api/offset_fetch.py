@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kwire.coordinator.replies import convert_all, gather
+from kwire.coordinator.replies import collect, convert_all
 from kwire.pending import Pending, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -30,8 +30,8 @@ def handle(context: RequestContext, request: Any) -> Any:
     answers = [_fetch(context, group, request.require_stable) for group in groups]
     pendings = [as_pending(x) for x in answers]
     if context.api_version >= GROUPS_FROM:
-        return gather(pendings, lambda found: m.OffsetFetchResponse(groups=found))
-    return gather(pendings, lambda found: _flat(context, groups[0], found[0]))
+        return collect(pendings, lambda found: m.OffsetFetchResponse(groups=found))
+    return collect(pendings, lambda found: _flat(context, groups[0], found[0]))
 
 
 def _only_group(request: Any) -> Any:

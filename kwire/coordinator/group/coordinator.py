@@ -12,20 +12,20 @@ from typing import Any
 from kwire.clock import Clock, Random
 from kwire.coordinator.errors import refusal
 from kwire.coordinator.group.admin import not_described
+from kwire.coordinator.group.classic.join import Caller, join_error
+from kwire.coordinator.group.classic.membership import sync_error
 from kwire.coordinator.group.consumer.describe import describe
 from kwire.coordinator.group.consumer.groups import ConsumerGroupSettings
 from kwire.coordinator.group.consumer.heartbeat import check_request, heartbeat
 from kwire.coordinator.group.consumer.subscriptions import Topics
-from kwire.coordinator.group.join import Caller, join_error
-from kwire.coordinator.group.membership import sync_error
 from kwire.coordinator.group.settings import GroupSettings
 from kwire.coordinator.group.shard import GroupShard
 from kwire.coordinator.loading import Worker
 from kwire.coordinator.partitioner import partition_for
-from kwire.coordinator.replies import Answer, Reply, convert, gather
+from kwire.coordinator.replies import Reply, convert, gather
 from kwire.coordinator.runtime import CoordinatorRuntime
-from kwire.coordinator.seam import CoordinatorLog, Loop, Moment, Result
-from kwire.pending import Pending
+from kwire.coordinator.shard_interface import CoordinatorLog, Loop, Moment, Result
+from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -88,7 +88,7 @@ class GroupCoordinator:
 
     # ------------------------------------------------------------------ membership
 
-    def join(self, request: Any, caller: Caller) -> Answer:
+    def join(self, request: Any, caller: Caller) -> Answer[Any]:
         """JoinGroup -> JoinGroupResponse; held until the group's join phase completes."""
         settings = self.settings
         if not request.group_id:
@@ -102,7 +102,7 @@ class GroupCoordinator:
         )
         return convert(pending, on_error=lambda error: join_error(refusal(error)))
 
-    def sync(self, request: Any) -> Answer:
+    def sync(self, request: Any) -> Answer[Any]:
         """SyncGroup -> SyncGroupResponse; held until the leader's assignments are committed."""
         if not request.group_id:
             return sync_error(ErrorCode.INVALID_GROUP_ID)
@@ -112,7 +112,7 @@ class GroupCoordinator:
         )
         return convert(pending, on_error=lambda error: sync_error(refusal(error)))
 
-    def heartbeat(self, request: Any) -> Answer:
+    def heartbeat(self, request: Any) -> Answer[Any]:
         """Heartbeat -> HeartbeatResponse."""
         if not request.group_id:
             return m.HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
@@ -132,7 +132,7 @@ class GroupCoordinator:
             )
         )
 
-    def leave(self, request: Any) -> Answer:
+    def leave(self, request: Any) -> Answer[Any]:
         """LeaveGroup in the form of v3-5 -> LeaveGroupResponse with its members."""
         if not request.group_id:
             return m.LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
@@ -159,7 +159,7 @@ class GroupCoordinator:
 
     # ------------------------------------------------------------------ consumer groups
 
-    def consumer_heartbeat(self, request: Any, caller: Caller) -> Answer:
+    def consumer_heartbeat(self, request: Any, caller: Caller) -> Answer[Any]:
         """ConsumerGroupHeartbeat -> ConsumerGroupHeartbeatResponse (KIP-848)."""
         try:
             check_request(request, caller.api_version, self._consumer_settings.assignors)
@@ -173,7 +173,7 @@ class GroupCoordinator:
         )
         return convert(pending, on_error=_heartbeat_error)
 
-    def describe_consumer_groups(self, group_ids: Sequence[str]) -> Answer:
+    def describe_consumer_groups(self, group_ids: Sequence[str]) -> Answer[Any]:
         """-> a ConsumerGroupDescribeResponse.DescribedGroup for each id, in order."""
 
         def ask(group_id: str) -> Pending[Any]:
@@ -203,7 +203,7 @@ class GroupCoordinator:
 
     # ------------------------------------------------------------------ offsets
 
-    def commit_offsets(self, request: Any, api_version: int) -> Answer:
+    def commit_offsets(self, request: Any, api_version: int) -> Answer[Any]:
         """OffsetCommit (topics with name and id) -> OffsetCommitResponse."""
         pending = self.runtime.write(
             self.partition_for(request.group_id),
@@ -214,7 +214,7 @@ class GroupCoordinator:
 
     def commit_offsets_in_transaction(
         self, request: Any, guard: object = None, api_version: int = 3
-    ) -> Answer:
+    ) -> Answer[Any]:
         """TxnOffsetCommit -> TxnOffsetCommitResponse; `guard` is the log's proof that the
         transaction was verified (KIP-890)."""
         if not request.group_id:
@@ -229,7 +229,7 @@ class GroupCoordinator:
             pending, on_error=lambda error: txn_offset_commit_error(request, refusal(error))
         )
 
-    def fetch_offsets(self, group: Any, require_stable: bool) -> Answer:
+    def fetch_offsets(self, group: Any, require_stable: bool) -> Answer[Any]:
         """One OffsetFetchRequestGroup -> OffsetFetchResponseGroup."""
 
         def refused(error: KafkaError) -> Any:
@@ -248,7 +248,7 @@ class GroupCoordinator:
         )
         return _now_or_later(pending)
 
-    def delete_offsets(self, request: Any) -> Answer:
+    def delete_offsets(self, request: Any) -> Answer[Any]:
         """OffsetDelete -> OffsetDeleteResponse."""
         if not request.group_id:
             return m.OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
@@ -281,7 +281,7 @@ class GroupCoordinator:
 
     # ------------------------------------------------------------------ administration
 
-    def list_groups(self, states: Sequence[str], types: Sequence[str]) -> Answer:
+    def list_groups(self, states: Sequence[str], types: Sequence[str]) -> Answer[Any]:
         """-> ListGroupsResponse with the groups of every partition led here."""
         pendings = self.runtime.read_all(
             lambda shard, moment: shard.admin.list_groups(states, types)
@@ -298,7 +298,7 @@ class GroupCoordinator:
 
         return gather(pendings, combine)
 
-    def describe_groups(self, group_ids: Sequence[str]) -> Answer:
+    def describe_groups(self, group_ids: Sequence[str]) -> Answer[Any]:
         """-> a DescribedGroup for each id, in order."""
 
         def ask(group_id: str) -> Pending[Any]:
@@ -325,7 +325,7 @@ class GroupCoordinator:
             lambda shard, moment: shard.admin.share_topics(group_id),
         )
 
-    def delete_groups(self, group_ids: Sequence[str]) -> Answer:
+    def delete_groups(self, group_ids: Sequence[str]) -> Answer[Any]:
         """-> a DeletableGroupResult for each id, in the order of their partitions."""
         by_partition: dict[int, list[str]] = {}
         for group_id in dict.fromkeys(group_ids):
@@ -350,7 +350,7 @@ class GroupCoordinator:
         return gather(pendings, combine)
 
 
-def _now_or_later(reply: Pending[Any]) -> Answer:
+def _now_or_later(reply: Pending[Any]) -> Answer[Any]:
     return reply.result() if reply.done else reply
 
 
