@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kwire.coordinator.replies import combined
+from kwire.coordinator.replies import collect
 from kwire.coordinator.share_state import UNKNOWN, ShareState, ShareStates
 from kwire.pending import Answer, Pending, after
 from kwire.protocol import messages as m
@@ -32,7 +32,7 @@ def handle(
     context: RequestContext, request: m.DescribeShareGroupOffsetsRequest
 ) -> Answer[m.DescribeShareGroupOffsetsResponse]:
     """See the module."""
-    return combined(
+    return collect(
         [_group(context, group) for group in request.groups],
         lambda found: m.DescribeShareGroupOffsetsResponse(groups=found),
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from kwire.coordinator.replies import combined, convert_all
+from kwire.coordinator.replies import collect, convert_all
 from kwire.pending import Answer, Pending, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -35,8 +35,8 @@ def handle(context: RequestContext, request: m.OffsetFetchRequest) -> Answer[m.O
     answers = [_fetch(context, group, request.require_stable) for group in groups]
     pendings = [as_pending(x) for x in answers]
     if context.api_version >= GROUPS_FROM:
-        return combined(pendings, lambda found: m.OffsetFetchResponse(groups=found))
-    return combined(pendings, lambda found: _flat(context, groups[0], found[0]))
+        return collect(pendings, lambda found: m.OffsetFetchResponse(groups=found))
+    return collect(pendings, lambda found: _flat(context, groups[0], found[0]))
 
 
 def _only_group(request: m.OffsetFetchRequest) -> Group:

@@ -29,10 +29,7 @@ class Reply(Pending[T]):
         return super().fail(error)
 
 
-def convert(
-    pending: Pending[T],
-    on_error: Callable[[KafkaError], T],
-) -> Answer[T]:
+def convert(pending: Pending[T], on_error: Callable[[KafkaError], T]) -> Answer[T]:
     """The result of `pending`, a KafkaError turned into a response by `on_error`; without a
     Pending if it is there already. Cancelling the answer cancels `pending`."""
 
@@ -40,7 +37,7 @@ def convert(
         error = done.error()
         return on_error(error) if isinstance(error, KafkaError) else done.result()
 
-    return answer(pending) if pending.done else after(pending, answer)
+    return convert_all(pending, answer)
 
 
 def gather(pendings: list[Pending[T]], combine: Callable[[list[T | KafkaError]], U]) -> Answer[U]:
@@ -56,11 +53,10 @@ def gather(pendings: list[Pending[T]], combine: Callable[[list[T | KafkaError]],
     return convert_all(pendings_module.gather(pendings), answer)
 
 
-def combined(pendings: list[Pending[T]], combine: Callable[[list[T]], U]) -> Answer[U]:
-    """`combine` of all results in order; none of `pendings` may fail."""
+def collect(pendings: list[Pending[T]], combine: Callable[[list[T]], U]) -> Answer[U]:
+    """`combine` of all results in order; fails with the first error."""
     return convert_all(
-        pendings_module.gather(pendings),
-        lambda done: combine([pending.result() for pending in done.result()]),
+        pendings_module.gather(pendings), lambda done: combine([x.result() for x in done.result()])
     )
 
 

@@ -31,7 +31,7 @@ from kwire.kraft.raft.types import (
     check,
 )
 from kwire.kraft.raft.voters import VoterHistory, VoterSet
-from kwire.kraft.snapshots import (
+from kwire.kraft.snapshots.files import (
     SnapshotError,
     SnapshotFiles,
     parse_snapshot,

@@ -12,19 +12,19 @@ from typing import Any, TypeVar
 from kwire.clock import Clock, Random
 from kwire.coordinator.errors import refusal
 from kwire.coordinator.group.admin import not_described
+from kwire.coordinator.group.classic.join import Caller, join_error
+from kwire.coordinator.group.classic.membership import sync_error
 from kwire.coordinator.group.consumer.describe import describe
 from kwire.coordinator.group.consumer.groups import ConsumerGroupSettings
 from kwire.coordinator.group.consumer.heartbeat import check_request, heartbeat
 from kwire.coordinator.group.consumer.subscriptions import Topics
-from kwire.coordinator.group.join import Caller, join_error
-from kwire.coordinator.group.membership import sync_error
 from kwire.coordinator.group.settings import GroupSettings
 from kwire.coordinator.group.shard import GroupShard
 from kwire.coordinator.loading import Worker
 from kwire.coordinator.partitioner import partition_for
 from kwire.coordinator.replies import Reply, convert, gather
 from kwire.coordinator.runtime import CoordinatorRuntime
-from kwire.coordinator.seam import CoordinatorLog, Loop, Moment, Result
+from kwire.coordinator.shard_interface import CoordinatorLog, Loop, Moment, Result
 from kwire.log.partition.producers import VerificationGuard
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m

@@ -13,7 +13,7 @@ from kwire.clock import Clock
 from kwire.coordinator.loading import Worker
 from kwire.coordinator.partitioner import partition_for
 from kwire.coordinator.runtime import END_OF_TURN, CoordinatorRuntime
-from kwire.coordinator.seam import CoordinatorLog, Loop, Moment, Result
+from kwire.coordinator.shard_interface import CoordinatorLog, Loop, Moment, Result
 from kwire.coordinator.transaction import end, init_producer, partitions, queries
 from kwire.coordinator.transaction.end import EndAnswer, EndRequest
 from kwire.coordinator.transaction.init_producer import (
