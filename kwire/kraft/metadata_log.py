@@ -43,7 +43,7 @@ from kwire.log.types import FetchSlices, Isolation, Origin
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol import records
-from kwire.protocol.metadata_records import decode_record
+from kwire.protocol.metadata_records import MetadataRecord, VersionedRecord, decode_record
 
 QUORUM_STATE_FILE = "quorum-state"
 END_FILE = "kwire.end"
@@ -63,7 +63,7 @@ class MetadataBatch(NamedTuple):
     epoch: int
     timestamp_ms: int
     size_bytes: int
-    records: list[Any]
+    records: list[MetadataRecord]
 
 
 def metadata_log_config(
@@ -252,11 +252,11 @@ class MetadataLog:
         content = election.encode(kraft_version)
         return self._scheduler.run(lambda: write_atomically(self._files, path, content))
 
-    def bootstrap_records(self) -> list[tuple[Any, int]] | None:
+    def bootstrap_records(self) -> list[VersionedRecord] | None:
         """The (record, version) of the formatted checkpoint, None without one."""
         if not self._files.exists(self.snapshots.path(BOOTSTRAP_SNAPSHOT)):
             return None
-        found: list[tuple[Any, int]] = []
+        found: list[VersionedRecord] = []
         content = self.snapshots.read(BOOTSTRAP_SNAPSHOT)
         parse_snapshot(content)
         for position, header in records.iterate_headers(content):
