@@ -76,7 +76,7 @@ class GroupAdmin:
         """(topic, id, partitions) that a share group reads."""
         return carried.share_topics(self._storage, group_id)
 
-    def delete(self, group_ids: Sequence[str], moment: Moment) -> Result:
+    def delete(self, group_ids: Sequence[str], moment: Moment) -> Result[Any]:
         """Delete groups that have no members, with their offsets; the others get an error."""
         results: list[Any] = []
         made: list[CoordinatorRecord] = []

@@ -204,7 +204,7 @@ class GroupCoordinator:
     def topics_changed(self) -> None:
         """The metadata has other topics or partitions: consumer groups look at theirs again."""
 
-        def look(shard: GroupShard, moment: Moment) -> Result:
+        def look(shard: GroupShard, moment: Moment) -> Result[Any]:
             shard.consumer_groups.topics_changed()
             return Result()
 

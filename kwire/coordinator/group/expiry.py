@@ -45,7 +45,7 @@ class Expiry:
 
     # ------------------------------------------------------------------ retention
 
-    def check(self, moment: Moment) -> Result:
+    def check(self, moment: Moment) -> Result[None]:
         """One slice of the round: tombstones for expired offsets and for groups without any."""
         if not self._to_check:
             self._to_check.extend([*self._storage.classic, *self._storage.consumer])
@@ -64,7 +64,7 @@ class Expiry:
             for group_id in gone:
                 self._groups.forget(group_id)
 
-        return Result(made, None, appended, refused=lambda _: True, atomic=False)
+        return Result(made, None, appended, atomic=False)
 
     def _check_group(self, group_id: str, moment: Moment, made: list[CoordinatorRecord]) -> bool:
         """Add the tombstones of one group; whether the group itself goes."""
@@ -136,7 +136,7 @@ class Expiry:
 
     # ------------------------------------------------------------------ deleted topics
 
-    def topics_deleted(self, topics: dict[str, bytes], moment: Moment) -> Result:
+    def topics_deleted(self, topics: dict[str, bytes], moment: Moment) -> Result[None]:
         """Topics (name -> id) are gone: their offsets go too. An offset committed for a topic of
         the same name that was made since has another id and stays."""
         self._deletions.append((topics, deque(self._storage.offsets.by_group)))
@@ -144,7 +144,7 @@ class Expiry:
             self._deletions.append((topics, deque(producer_offsets.by_group)))
         return self.delete(moment)
 
-    def delete(self, moment: Moment) -> Result:
+    def delete(self, moment: Moment) -> Result[None]:
         """One slice of it."""
         made: list[CoordinatorRecord] = []
         budget = SLICE_GROUPS
@@ -157,7 +157,7 @@ class Expiry:
                 self._deletions.popleft()
         if self._deletions:
             self._groups.deadlines.schedule(DELETION_TIMER, moment.now_ms)
-        return Result(made, None, refused=lambda _: True, atomic=False)
+        return Result(made, None, atomic=False)
 
     def _tombstones(self, group_id: str, topics: dict[str, bytes]) -> list[CoordinatorRecord]:
         stores = [self._storage.offsets]

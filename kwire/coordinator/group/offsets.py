@@ -21,6 +21,7 @@ from kwire.coordinator.group.consumer.offsets import (
 )
 from kwire.coordinator.group.storage import CLASSIC, CONSUMER, SHARE, STREAMS, StoredOffset
 from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Producer, Result
+from kwire.log.partition.producers import VerificationGuard
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -43,7 +44,7 @@ class OffsetOperations:
 
     # ------------------------------------------------------------------ committing
 
-    def commit(self, request: Any, api_version: int, moment: Moment) -> Result:
+    def commit(self, request: Any, api_version: int, moment: Moment) -> Result[Any]:
         """One OffsetCommit (v2-10). Raises what refuses the whole group."""
         generation = request.generation_id_or_member_epoch
         not_found = (
@@ -72,8 +73,8 @@ class OffsetOperations:
         return Result(made, m.OffsetCommitResponse(topics=topics))
 
     def commit_in_transaction(
-        self, request: Any, api_version: int, moment: Moment, guard: object = None
-    ) -> Result:
+        self, request: Any, api_version: int, moment: Moment, guard: VerificationGuard | None = None
+    ) -> Result[Any]:
         """One TxnOffsetCommit (v0-6): pending until the transaction's marker comes."""
         generation = request.generation_id_or_member_epoch
         not_found = (
@@ -236,7 +237,7 @@ class OffsetOperations:
 
     # ------------------------------------------------------------------ deleting
 
-    def delete(self, request: Any) -> Result:
+    def delete(self, request: Any) -> Result[Any]:
         """One OffsetDelete (v0): offsets of topics that members consume are kept."""
         group_id = request.group_id
         kind = self._storage.kind(group_id)

@@ -56,7 +56,7 @@ class GroupShard:
         self.expiry = Expiry(self.groups, self.offsets)
         consumers = self.consumer_groups
         # First element of a timer's key -> what acts on it; classic groups' for the others.
-        self._timers: dict[str, Callable[[TimerKey, Moment], Result]] = {
+        self._timers: dict[str, Callable[[TimerKey, Moment], Result[Any]]] = {
             EXPIRY_TIMER[0]: lambda key, moment: self.expiry.check(moment),
             DELETION_TIMER[0]: lambda key, moment: self.expiry.delete(moment),
             SESSION_TIMER: lambda key, moment: consumers.member_overdue(key[1], key[2], moment),
@@ -77,7 +77,7 @@ class GroupShard:
     def replay_marker(self, producer_id: int, producer_epoch: int, commit: bool) -> None:
         self.storage.replay_marker(producer_id, producer_epoch, commit)
 
-    def loaded(self, moment: Moment) -> Result:
+    def loaded(self, moment: Moment) -> Result[Any]:
         self.groups.load(moment)
         self.consumer_groups.load(moment)
         self.expiry.start(moment)
@@ -86,7 +86,7 @@ class GroupShard:
     def timers(self) -> int | None:
         return self.deadlines.next_deadline()
 
-    def expire(self, moment: Moment) -> Result | None:
+    def expire(self, moment: Moment) -> Result[Any] | None:
         key = self.deadlines.pop_due(moment.now_ms)
         if key is None:
             return None
@@ -98,7 +98,7 @@ class GroupShard:
         appended = None if group is None else lambda: self.groups.rest(group)
         # A record of an Empty group that the log refuses is not missed: until the next one, a
         # reload shows the members of before, whose sessions then end.
-        return Result(records, None, appended, refused=lambda _: True)
+        return Result(records, None, appended)
 
     def take_replies(self) -> list[tuple[Pending[Any], Any]]:
         replies = self.groups.replies

@@ -57,7 +57,7 @@ class Joining:
         self._consumers = consumers
         self._random = random
 
-    def join(self, request: Any, caller: Caller, moment: Moment) -> Result:
+    def join(self, request: Any, caller: Caller, moment: Moment) -> Result[Any]:
         """One JoinGroup (v0-9); group id and session timeout were checked before."""
         groups, group_id, member_id = self._groups, request.group_id, request.member_id
         consumer = groups.storage.consumer.get(group_id)

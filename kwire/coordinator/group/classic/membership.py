@@ -38,7 +38,7 @@ class Membership:
 
     # ------------------------------------------------------------------ SyncGroup
 
-    def sync(self, request: Any, moment: Moment) -> Result:
+    def sync(self, request: Any, moment: Moment) -> Result[Any]:
         """One SyncGroup (v0-5): the leader's carries the assignments, which are stored and then
         handed to all that wait; in Stable anybody gets theirs again."""
         try:
@@ -81,7 +81,7 @@ class Membership:
 
     def _leader_synced(
         self, group: ClassicGroup, request: Any, reply: Pending[Any], moment: Moment
-    ) -> Result:
+    ) -> Result[Any]:
         given = {x.member_id: bytes(x.assignment) for x in request.assignments}
         assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
         record = records.group_metadata(group.group_id, group.to_stored(assignments))
@@ -103,7 +103,7 @@ class Membership:
 
     # ------------------------------------------------------------------ Heartbeat
 
-    def heartbeat(self, request: Any, moment: Moment) -> Result:
+    def heartbeat(self, request: Any, moment: Moment) -> Result[Any]:
         """One Heartbeat (v0-4): extends the session, and tells of a rebalance."""
         if request.group_id in self._consumers.storage.consumer:
             return classic_members.heartbeat(self._consumers, request, moment)
@@ -120,7 +120,7 @@ class Membership:
 
     # ------------------------------------------------------------------ LeaveGroup
 
-    def leave(self, request: Any, moment: Moment) -> Result:
+    def leave(self, request: Any, moment: Moment) -> Result[Any]:
         """One LeaveGroup in the form of v3-5 (a list of members, also by instance id alone);
         raises UNKNOWN_MEMBER_ID for a group that does not exist."""
         if request.group_id in self._consumers.storage.consumer:

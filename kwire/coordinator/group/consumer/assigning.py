@@ -114,7 +114,7 @@ def start(
         groups.deadlines.schedule((ASSIGN_TIMER, group_id), moment.now_ms)
 
 
-def slice_of(groups: ConsumerGroups, group_id: str, moment: Moment) -> Result:
+def slice_of(groups: ConsumerGroups, group_id: str, moment: Moment) -> Result[None]:
     """One slice of a running computation; with the last one, the records of its result."""
     job = groups.assigning.get(group_id)
     group = groups.storage.consumer.get(group_id)
@@ -136,7 +136,7 @@ def slice_of(groups: ConsumerGroups, group_id: str, moment: Moment) -> Result:
 
 def _write_slice(
     groups: ConsumerGroups, group_id: str, group: ConsumerGroup, job: Job, moment: Moment
-) -> Result:
+) -> Result[None]:
     """Encode the targets of some members ahead; when all are, the records of the assignment."""
     result, written = job.result, job.written
     assert result is not None

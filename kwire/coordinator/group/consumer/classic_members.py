@@ -44,7 +44,7 @@ MEMBER_ID_REQUIRED_VERSION = 4
 def join(
     groups: ConsumerGroups, request: Any, caller: Caller, api_version: int, random: Random,
     moment: Moment,
-) -> Result:  # fmt: skip
+) -> Result[Any]:  # fmt: skip
     """One JoinGroup to a consumer group that has members; raises what refuses it."""
     group = groups.find(request.group_id)
     if groups.settings.migration_policy == migration.DISABLED:
@@ -72,7 +72,7 @@ def _join(
     caller: Caller,
     who: tuple[str, bool, Subscription],
     moment: Moment,
-) -> Result:
+) -> Result[Any]:
     group_id, (member_id, nameless, told) = request.group_id, who
     progress = Progress(groups, group_id, moment, [])
     before, where = _identify(group, request, member_id, nameless, progress)
@@ -110,7 +110,7 @@ def _downgraded(
     members: dict[str, Member],
     response: Any,
     moment: Moment,
-) -> Result:
+) -> Result[Any]:
     """The last member of the consumer protocol was replaced: the group is a classic one."""
     group_id, replaced, member_id = progress.group_id, progress.replaced, response.member_id
     targets = dict(group.targets)
@@ -193,7 +193,7 @@ def _owned(groups: ConsumerGroups, told: Subscription) -> TopicPartitions:
 # --- SyncGroup, Heartbeat ---
 
 
-def sync(groups: ConsumerGroups, request: Any, moment: Moment) -> Result:
+def sync(groups: ConsumerGroups, request: Any, moment: Moment) -> Result[Any]:
     """One SyncGroup: what the member has; raises what refuses it."""
     group_id, member_id = request.group_id, request.member_id
     group = groups.find(group_id)
@@ -221,7 +221,7 @@ def sync(groups: ConsumerGroups, request: Any, moment: Moment) -> Result:
     return Result((), response)
 
 
-def heartbeat(groups: ConsumerGroups, request: Any, moment: Moment) -> Result:
+def heartbeat(groups: ConsumerGroups, request: Any, moment: Moment) -> Result[Any]:
     """One Heartbeat: whether the member has to join again; raises what refuses it."""
     group_id, member_id = request.group_id, request.member_id
     group = groups.find(group_id)
@@ -271,7 +271,7 @@ def _member(group: ConsumerGroup, group_id: str, member_id: str, instance_id: st
 # --- LeaveGroup ---
 
 
-def leave(groups: ConsumerGroups, request: Any, moment: Moment) -> Result:
+def leave(groups: ConsumerGroups, request: Any, moment: Moment) -> Result[Any]:
     """One LeaveGroup in the form of v3-5. Members of either protocol can be removed by it: an
     administrator empties a group so (KAFKA-18188)."""
     group_id = request.group_id

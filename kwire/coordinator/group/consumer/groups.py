@@ -145,7 +145,9 @@ class ConsumerGroups:
 
     # --- members going ---
 
-    def fence(self, group_id: str, group: ConsumerGroup, gone: list[str], moment: Moment) -> Result:
+    def fence(
+        self, group_id: str, group: ConsumerGroup, gone: list[str], moment: Moment
+    ) -> Result[Any]:
         """Remove members: the group gets a new epoch, an empty one is settled at once; one in
         which only members of the classic protocol are left becomes a classic group."""
         leaving = dict.fromkeys(gone)
@@ -176,7 +178,7 @@ class ConsumerGroups:
 
     def _downgrade(
         self, group_id: str, group: ConsumerGroup, left: dict[str, Member], moment: Moment
-    ) -> Result:
+    ) -> Result[Any]:
         made, record = migration.downgraded(
             group_id, left, group.targets, group.epoch, self.topics, moment.wall_ms
         )
@@ -231,14 +233,14 @@ class ConsumerGroups:
         for name in MEMBER_TIMERS:
             self.deadlines.cancel((name, group_id, member_id))
 
-    def member_overdue(self, group_id: str, member_id: str, moment: Moment) -> Result:
+    def member_overdue(self, group_id: str, member_id: str, moment: Moment) -> Result[Any]:
         """A session, a revocation, a classic member's JoinGroup or SyncGroup took too long."""
         group = self.storage.consumer.get(group_id)
         if group is None or member_id not in group.members:
             return Result()
         return self.fence(group_id, group, [member_id], moment)
 
-    def revocation_overdue(self, group_id: str, member_id: str, moment: Moment) -> Result:
+    def revocation_overdue(self, group_id: str, member_id: str, moment: Moment) -> Result[Any]:
         group = self.storage.consumer.get(group_id)
         if group is None or group.where(member_id).state != MemberState.UNREVOKED_PARTITIONS:
             return Result()

@@ -79,7 +79,7 @@ def _is_blank(text: str | None) -> bool:
     return text is not None and all(character <= " " for character in text)
 
 
-def heartbeat(groups: ConsumerGroups, request: Any, caller: Caller, moment: Moment) -> Result:
+def heartbeat(groups: ConsumerGroups, request: Any, caller: Caller, moment: Moment) -> Result[Any]:
     """One request that `check_request` has passed; the response is the API's."""
     if request.member_epoch < JOIN_EPOCH:
         return leave(groups, request, moment)
@@ -101,7 +101,7 @@ class _Heartbeat:
         self._progress = Progress(groups, request.group_id, moment, [])
         self._upgrades = False
 
-    def run(self) -> Result:
+    def run(self) -> Result[Any]:
         request, groups, progress = self._request, self._groups, self._progress
         joins = request.member_epoch == JOIN_EPOCH
         if joins:

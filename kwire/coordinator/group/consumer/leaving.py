@@ -16,7 +16,7 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 
-def leave(groups: ConsumerGroups, request: Any, moment: Moment) -> Result:
+def leave(groups: ConsumerGroups, request: Any, moment: Moment) -> Result[Any]:
     """A heartbeat with epoch -1 or -2; raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID and
     GROUP_ID_NOT_FOUND."""
     group = groups.find(request.group_id, named="Group")

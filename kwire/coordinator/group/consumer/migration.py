@@ -89,7 +89,7 @@ def upgraded(group: ClassicGroup, topics: Topics) -> tuple[ConsumerGroup, list[C
     ]
     built = ConsumerGroup()
     for record in made[1:]:
-        built.replay(record.key.API_KEY, record.key, record.value)
+        built.replay(record.key.API_KEY or 0, record.key, record.value)
     return built, made
 
 

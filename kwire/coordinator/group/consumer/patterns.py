@@ -67,7 +67,7 @@ class Matching:
                 self._matched[pattern] = self.found[pattern]
 
 
-def resolve(groups: ConsumerGroups, group_id: str, moment: Moment) -> Result:
+def resolve(groups: ConsumerGroups, group_id: str, moment: Moment) -> Result[None]:
     """Match every pattern of the group anew, or a slice of that; records for all of them when one
     has changed."""
     group = groups.storage.consumer.get(group_id)
