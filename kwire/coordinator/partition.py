@@ -95,14 +95,6 @@ class PartitionShard(Generic[S]):
         # An operation is running: a high watermark that moves now releases nothing yet.
         self.busy = False
 
-    def unavailable(self) -> KafkaError | None:
-        """Why requests cannot be served, None when they can."""
-        if self.state is ShardState.ACTIVE:
-            return None
-        if self.state is ShardState.LOADING:
-            return KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return KafkaError(ErrorCode.NOT_COORDINATOR)
-
     def release_committed(self) -> None:
         """Give out the replies whose offset is committed, in order. Those of the open batch wait
         for its append, whoever else moves the high watermark."""
@@ -142,3 +134,10 @@ class PartitionShard(Generic[S]):
         self.held.clear()
         waiting += self.shard.discard()
         return waiting
+
+
+def unavailable(shard: PartitionShard[S] | None) -> KafkaError:
+    """Why a shard that is not active serves no requests."""
+    if shard is not None and shard.state is ShardState.LOADING:
+        return KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    return KafkaError(ErrorCode.NOT_COORDINATOR)

@@ -22,7 +22,7 @@ from kwire.clock import Clock
 from kwire.coordinator import batches
 from kwire.coordinator.loading import Loading, Worker
 from kwire.coordinator.open_batch import Encoded, OpenBatch, size_of
-from kwire.coordinator.partition import Held, PartitionShard, ShardState
+from kwire.coordinator.partition import Held, PartitionShard, ShardState, unavailable
 from kwire.coordinator.reloading import PAUSE_MS, Reloads, may_pass
 from kwire.coordinator.shard_interface import (
     AnyReply,
@@ -119,9 +119,7 @@ class CoordinatorRuntime(Generic[S]):
         """This broker no longer leads `partition` (or was told so at `leader_epoch`, which is
         ignored when it is older than the one we lead at)."""
         current = self._partitions.get(partition)
-        if current is None:
-            return
-        if leader_epoch is not None and leader_epoch < current.leader_epoch:
+        if current is None or (leader_epoch is not None and leader_epoch < current.leader_epoch):
             return
         self._discard(current)
 
@@ -156,12 +154,9 @@ class CoordinatorRuntime(Generic[S]):
         own; what the operation parks has one already."""
         pending = Pending() if reply is None else reply
         current = self._partitions.get(partition)
-        if current is None:
-            pending.fail(KafkaError(ErrorCode.NOT_COORDINATOR))
-        elif current.state is not ShardState.ACTIVE:
-            pending.fail(current.unavailable() or KafkaError(ErrorCode.NOT_COORDINATOR))
-        else:
+        if current is not None and current.state is ShardState.ACTIVE:
             return self._run(current, operation, pending)
+        pending.fail(unavailable(current))
         return pending
 
     def read(
@@ -193,11 +188,8 @@ class CoordinatorRuntime(Generic[S]):
         """Append the marker that ends a producer's transaction and apply it; the reply (None)
         comes when it is committed."""
         current = self._partitions.get(partition)
-        unavailable = (
-            KafkaError(ErrorCode.NOT_COORDINATOR) if current is None else current.unavailable()
-        )
-        if unavailable is not None or current is None:
-            return Pending.failed(unavailable or KafkaError(ErrorCode.NOT_COORDINATOR))
+        if current is None or current.state is not ShardState.ACTIVE:
+            return Pending.failed(unavailable(current))
         pending: Pending[None] = Pending()
         if not self._close_batch(current):
             return Pending.failed(KafkaError(ErrorCode.NOT_COORDINATOR))
@@ -273,13 +265,12 @@ class CoordinatorRuntime(Generic[S]):
             response = result.refused(error)
             if response is not None:
                 error = None
-        if isinstance(response, Pending) and error is None:
-            pending = response
-        elif isinstance(response, Pending):
-            self._hold(current, response, None, error)
-            pending = response
-        else:
+        if not isinstance(response, Pending):
             self._hold(current, pending, response, error)
+        else:
+            pending = response
+            if error is not None:
+                self._hold(current, pending, None, error)
         for parked, answer in current.shard.take_replies():
             self._hold(current, parked, answer, None)
         return pending
