@@ -74,7 +74,7 @@ class Coordinators:
         return self._local_transactions
 
     def _make_groups(self) -> GroupCoordinator:
-        from kwire.coordinator.group.consumer.groups import ConsumerGroupSettings
+        from kwire.coordinator.group.consumer.settings import ConsumerGroupSettings
         from kwire.coordinator.group.coordinator import GroupCoordinator
         from kwire.coordinator.group.settings import GroupSettings
         from kwire.node.group_metadata import GroupConfigs, PublishedTopics
@@ -97,7 +97,7 @@ class Coordinators:
             ),
             topics=PublishedTopics(node),
             worker=self._worker(),
-            group_value=self._group_configs.value,
+            group_config=self._group_configs.value,
         )
 
     def _make_transactions(self) -> TransactionCoordinator:
