@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from kwire.protocol import messages as m
-from tests.support.broker import running_broker
+from kwire.testing.cluster import Broker
 from tests.support.wire import WireClient
 
 
@@ -24,7 +24,7 @@ def _until_answered(client: WireClient, request: Any, version: int) -> Any:
 
 
 def test_offsets_are_added_before_their_topic_exists() -> None:
-    with running_broker() as broker, WireClient(broker.bootstrap) as client:
+    with Broker() as broker, WireClient(broker.bootstrap) as client:
         find = m.FindCoordinatorRequest(key_type=1, coordinator_keys=["copier"])
         _until_answered(client, find, 4)
         init = m.InitProducerIdRequest(transactional_id="copier", transaction_timeout_ms=60_000)

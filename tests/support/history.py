@@ -12,7 +12,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from tests.support.cluster import wait_for
+from kwire.testing.cluster import wait_for
 
 QUICK = {
     "log_level": 0,

@@ -10,7 +10,7 @@ import pytest
 
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
-from tests.support.broker import running_broker
+from kwire.testing.cluster import Broker
 from tests.support.wire import ConnectionClosed, WireClient, batch_of, produce_request
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -23,7 +23,7 @@ NO_OPERATIONS = -(1 << 31)
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[WireClient]:
-    with running_broker() as broker, WireClient(broker.bootstrap) as client:
+    with Broker() as broker, WireClient(broker.bootstrap) as client:
         for name in ("a", "b"):
             client.create_topic(name)
         yield client

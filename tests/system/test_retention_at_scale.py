@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.broker import BrokerProcess, running_broker
+from kwire.testing.cluster import Broker
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
@@ -42,12 +42,12 @@ def until(condition: Callable[[], bool], what: str) -> None:
 
 
 @pytest.fixture
-def broker(tmp_path: pathlib.Path) -> Iterator[BrokerProcess]:
-    with running_broker(data_dir=tmp_path / "data", options=OPTIONS) as running:
+def broker(tmp_path: pathlib.Path) -> Iterator[Broker]:
+    with Broker(data_dir=tmp_path / "data", options=OPTIONS) as running:
         yield running
 
 
-def create(broker: BrokerProcess, topic: str, partitions: int, **config: str) -> None:
+def create(broker: Broker, topic: str, partitions: int, **config: str) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
     new = NewTopic(topic, partitions, 1, config=config)
@@ -56,7 +56,7 @@ def create(broker: BrokerProcess, topic: str, partitions: int, **config: str) ->
         done.result(LIMIT_S)
 
 
-def delete(broker: BrokerProcess, topic: str) -> None:
+def delete(broker: Broker, topic: str) -> None:
     from confluent_kafka.admin import AdminClient
 
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
@@ -64,7 +64,7 @@ def delete(broker: BrokerProcess, topic: str) -> None:
         done.result(LIMIT_S)
 
 
-def fill(broker: BrokerProcess, topic: str, partitions: int, **message: Any) -> None:
+def fill(broker: Broker, topic: str, partitions: int, **message: Any) -> None:
     producer = confluent_kafka.Producer(
         {"bootstrap.servers": broker.bootstrap, "linger.ms": 20}, logger=None
     )
@@ -74,7 +74,7 @@ def fill(broker: BrokerProcess, topic: str, partitions: int, **message: Any) -> 
 
 
 @contextmanager
-def produced_to(broker: BrokerProcess, topic: str) -> Iterator[list[int]]:
+def produced_to(broker: Broker, topic: str) -> Iterator[list[int]]:
     """A producer at work meanwhile; at the end everything that it sent must be there."""
     create(broker, topic, 1)
     acknowledged: list[int] = []
@@ -112,7 +112,7 @@ def produced_to(broker: BrokerProcess, topic: str) -> Iterator[list[int]]:
     consumer.close()
 
 
-def low_watermarks(broker: BrokerProcess, topic: str, partitions: int) -> list[int]:
+def low_watermarks(broker: Broker, topic: str, partitions: int) -> list[int]:
     from confluent_kafka.admin import AdminClient, OffsetSpec
 
     asked = {
@@ -131,7 +131,7 @@ def low_watermarks(broker: BrokerProcess, topic: str, partitions: int) -> list[i
                 raise
 
 
-def test_old_segments_go_from_many_partitions(broker: BrokerProcess) -> None:
+def test_old_segments_go_from_many_partitions(broker: Broker) -> None:
     data = broker.data_dir
     assert data is not None
     create(broker, "old", RETAINED, **{"retention.ms": str(HOUR_MS)})
@@ -151,7 +151,7 @@ def test_old_segments_go_from_many_partitions(broker: BrokerProcess) -> None:
     assert set(low_watermarks(broker, "old", RETAINED)) == {1}
 
 
-def test_a_large_topic_is_deleted_and_made_again_at_once(broker: BrokerProcess) -> None:
+def test_a_large_topic_is_deleted_and_made_again_at_once(broker: Broker) -> None:
     data = broker.data_dir
     assert data is not None
     with produced_to(broker, "live"):

@@ -14,7 +14,7 @@ import pytest
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import Codec, Record, build_batch
-from tests.support.broker import running_broker
+from kwire.testing.cluster import Broker
 from tests.support.wire import WireClient, batch_of, produce_request, produce_values
 
 OK = ErrorCode.NONE
@@ -28,7 +28,7 @@ OUT_OF_RANGE = ErrorCode.OFFSET_OUT_OF_RANGE
 
 @pytest.fixture(scope="module")
 def bootstrap() -> Iterator[str]:
-    with running_broker() as broker:
+    with Broker() as broker:
         yield broker.bootstrap
 
 

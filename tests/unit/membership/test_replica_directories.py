@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from kwire.config.broker_config import BrokerConfig
 from kwire.log.files import SystemFiles
-from kwire.network.loop import new_event_loop
-from kwire.node.node import Node, StartError
+from kwire.node.node import StartError
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
+from kwire.testing.cluster import NodeInThread
 from tests.support.wire import WireClient, batch_of, fetch_values, produce_request, produce_values
 
 
@@ -55,31 +52,18 @@ class TwoDirectories:
 
     def __init__(self, path: Path) -> None:
         self.one, self.two = str(path / "one"), str(path / "two")
-        config = BrokerConfig.load(
-            overrides={
-                "log.dirs": f"{self.one},{self.two}",
-                "listeners": "PLAINTEXT://127.0.0.1:0",
-                "log.flush.interval.messages": "1",
-            }
-        )
         self.files = FailingFiles()
-        self.loop = new_event_loop()
-        self.node = Node(config, self.loop, files=self.files)
+        settings = {"log.flush.interval.messages": 1}
+        self._thread = NodeInThread(self.one, self.two, settings=settings, files=self.files)
+        self.node = self._thread.node
         self.fatal: list[str] = []
         self.node.on_fatal = self.fatal.append
-        self._thread = threading.Thread(target=self.loop.run_forever)
 
     def start(self) -> str:
-        self._thread.start()
-        asyncio.run_coroutine_threadsafe(self.node.start(), self.loop).result(30)
-        host, port = self.node.ready_address()
-        return f"{host}:{port}"
+        return self._thread.start().bootstrap
 
     def stop(self) -> None:
-        asyncio.run_coroutine_threadsafe(self.node.stop(), self.loop).result(30)
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(30)
-        self.loop.close()
+        self._thread.stop()
 
 
 @pytest.fixture
