@@ -109,7 +109,11 @@ def class_lines(
     if tagged:
         body.append("")
     body += initialiser(message, plain, tagged)
-    base = "Message" if is_root else "Struct"
+    base = "Struct"
+    if is_root:
+        is_request = message.kind == "request"
+        answer = f"{message.name.removesuffix('Request')}Response"
+        base = f'Request["{answer}"]' if is_request else "Message"
     return [f"class {struct.name}({base}):", *(f"    {line}" if line else "" for line in body)]
 
 
@@ -167,7 +171,7 @@ def module_text(source: str, messages: list[schema.Message]) -> str:
     text = "\n".join(body)
     names = [
         name
-        for name in ("UNSET", "Message", "Records", "Struct", "Tagged", "Tags")
+        for name in ("UNSET", "Message", "Records", "Request", "Struct", "Tagged", "Tags")
         if re.search(rf"\b{name}\b", text)
     ]
     head = [

@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from kwire.kraft.features import SUPPORTED_FEATURES
-from kwire.kraft.image import MetadataImage
+from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.membership.registration import PROTOCOL_NUMBERS
 from kwire.pending import Pending
 from kwire.protocol import messages as m

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any
+from typing import cast
 
 from kwire.network.buffers import LARGE_RECEIVE_BYTES_MAX, RESERVED_FROM_BYTES, BufferPool
 
@@ -31,7 +31,8 @@ class FrameConnection(asyncio.BufferedProtocol):
     """
 
     def __init__(self, pool: BufferPool, frame_bytes_max: int, frame_bytes_min: int = 1) -> None:
-        self.transport: Any = None
+        self.transport: asyncio.Transport
+        """From `opened` on."""
         self.frame_bytes_max = frame_bytes_max
         self._frame_bytes_min = frame_bytes_min
         self._pool = pool
@@ -45,7 +46,7 @@ class FrameConnection(asyncio.BufferedProtocol):
     # -- asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)  # one of a stream, by any loop
         self.opened()
 
     def get_buffer(self, sizehint: int) -> bytearray | memoryview:

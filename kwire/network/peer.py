@@ -16,7 +16,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from kwire.clock import Random
 from kwire.network.buffers import BufferPool
@@ -25,6 +25,7 @@ from kwire.pending import Pending
 from kwire.protocol import frame
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
+from kwire.protocol.structs import Message, Request
 
 CONTROLLER = "controller"
 API_VERSIONS_KEY = 18
@@ -34,20 +35,23 @@ QUEUED_REQUESTS_MAX = 1000
 
 _CORRELATION = Struct(">i").unpack_from
 
-LocalHandler = Callable[[int, int, Any], Pending[Any]]
+Response = TypeVar("Response", bound=Message)
+
+LocalHandler = Callable[[int, int, Message], Pending[Any]]
+"""`handler(api_key, version, request)`: what answers a request is in its type alone."""
 Resolver = Callable[[int], tuple[str, int] | None]
 
 
-class _Request:
+class _Sent(Generic[Response]):
     """One request on its way to another node."""
 
     __slots__ = ("api_key", "message", "pending", "timer", "version")
 
-    def __init__(self, api_key: int, version: int | None, message: Any) -> None:
+    def __init__(self, api_key: int, version: int | None, message: Request[Response]) -> None:
         self.api_key = api_key
         self.version = version
         self.message = message
-        self.pending: Pending[Any] = Pending()
+        self.pending: Pending[Response] = Pending()
         self.timer: asyncio.TimerHandle | None = None
 
     def fail(self, code: ErrorCode, message: str) -> None:
@@ -55,7 +59,7 @@ class _Request:
             self.timer.cancel()
         self.pending.fail(KafkaError(code, message))
 
-    def complete(self, response: Any) -> None:
+    def complete(self, response: Response) -> None:
         if self.timer is not None:
             self.timer.cancel()
         self.pending.complete(response)
@@ -92,14 +96,14 @@ class _Link:
         self._connecting: asyncio.Task[None] | None = None
         self._versions: dict[int, tuple[int, int]] | None = None
         self._chosen: dict[int, int] = {}  # versions by API, of those that were asked for
-        self._waiting: deque[_Request] = deque()
-        self._sent: dict[int, _Request] = {}
+        self._waiting: deque[_Sent[Any]] = deque()
+        self._sent: dict[int, _Sent[Any]] = {}  # by correlation id; each knows what answers it
         self._correlation_id = 0
         self._retry_at_s = 0.0
         self._failures = 0
         self._closed = False
 
-    def submit(self, request: _Request) -> None:
+    def submit(self, request: _Sent[Any]) -> None:
         if self._versions is not None:
             self._write(request)
             return
@@ -141,12 +145,12 @@ class _Link:
         message = m.ApiVersionsRequest(
             client_software_name="kwire", client_software_version=self._owner.software_version
         )
-        probe = _Request(API_VERSIONS_KEY, API_VERSIONS_VERSION, message)
+        probe = _Sent(API_VERSIONS_KEY, API_VERSIONS_VERSION, message)
         probe.pending.add_done_callback(self._negotiated)
         self._owner.start_timer(probe, self)
         self._write(probe)
 
-    def _negotiated(self, pending: Pending[Any]) -> None:
+    def _negotiated(self, pending: Pending[m.ApiVersionsResponse]) -> None:
         if pending.error() is not None or pending.result().error_code != 0:
             self._drop("no common version of ApiVersions, or no answer to it")
             return
@@ -160,7 +164,7 @@ class _Link:
             if not request.pending.done:
                 self._write(request)
 
-    def _choose_version(self, request: _Request) -> int | None:
+    def _choose_version(self, request: _Sent[Any]) -> int | None:
         theirs = (self._versions or {}).get(request.api_key)
         if theirs is None:
             return None
@@ -171,7 +175,7 @@ class _Link:
         self._chosen[request.api_key] = version
         return version
 
-    def _write(self, request: _Request) -> None:
+    def _write(self, request: _Sent[Any]) -> None:
         assert self._connection is not None
         version = request.version
         if version is None:
@@ -217,7 +221,7 @@ class _Link:
             connection.stop_cutting()
             connection.transport.abort()
 
-    def timed_out(self, request: _Request) -> None:
+    def timed_out(self, request: _Sent[Any]) -> None:
         """A connection without an answer may be one that the other side knows nothing of (its
         machine was started again): as Kafka's clients do, the next request opens another."""
         request.fail(ErrorCode.REQUEST_TIMED_OUT, "no answer in time")
@@ -310,11 +314,11 @@ class PeerNetwork:
         self,
         node: int | str,
         api_key: int,
-        request: Any,
+        request: Request[Response],
         *,
         version: int | None = None,
         timeout_ms: int | None = None,
-    ) -> Pending[Any]:
+    ) -> Pending[Response]:
         """Ask a node (an id, or `"controller"`); fails with a KafkaError.
 
         NETWORK_EXCEPTION when the connection is lost or cannot be made, REQUEST_TIMED_OUT,
@@ -337,12 +341,12 @@ class PeerNetwork:
         link = self._links.get(node_id)
         if link is None:
             link = self._links[node_id] = _Link(self, node_id)
-        outgoing = _Request(api_key, version, request)
+        outgoing = _Sent(api_key, version, request)
         self.start_timer(outgoing, link, timeout_ms)
         link.submit(outgoing)
         return outgoing.pending
 
-    def start_timer(self, request: _Request, link: _Link, timeout_ms: int | None = None) -> None:
+    def start_timer(self, request: _Sent[Any], link: _Link, timeout_ms: int | None = None) -> None:
         """Fail `request` with REQUEST_TIMED_OUT when its time has passed."""
         timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
         request.timer = self.loop.call_later(timeout_ms / 1000, link.timed_out, request)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast, overload
 from kwire.protocol import schema
 from kwire.protocol.errors import UnsupportedVersionError
 
-__all__ = ["UNSET", "Message", "Records", "Struct", "Tagged", "Tags", "bare_class"]
+__all__ = ["UNSET", "Message", "Records", "Request", "Struct", "Tagged", "Tags", "bare_class"]
 
 Buffer = bytes | bytearray | memoryview
 Records = Buffer | list[Buffer]
@@ -23,6 +23,7 @@ Tags = Sequence[tuple[int, bytes]]
 Self = TypeVar("Self", bound="Struct")
 SelfMessage = TypeVar("SelfMessage", bound="Message")
 Value = TypeVar("Value")
+Response = TypeVar("Response", bound="Message")
 
 UNSET: Any = ...
 """The argument of a field that is left out and whose default is a new list or struct, or a tag."""
@@ -47,6 +48,7 @@ class Struct:
     _tagged: dict[str, Any] | None
 
     def __init_subclass__(cls, bare: bool = False) -> None:
+        super().__init_subclass__()
         if not bare:
             cls.PLAIN = cls
             cls.NAME = cls.__qualname__
@@ -253,6 +255,15 @@ class Message(Struct):
             raise UnsupportedVersionError(
                 f"{cls.NAME} has versions {cls.MIN_VERSION} to {cls.MAX_VERSION}, not {version}"
             )
+
+
+class Request(Message, Generic[Response]):
+    """Base of every request. The parameter is what answers it: who sends one knows by its type
+    what comes back."""
+
+    __slots__ = ()
+
+    API_KEY: ClassVar[int]
 
 
 def _set_tagged(struct: Struct, name: str, value: Any) -> None:

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from kwire.clock import SystemClock, SystemRandom
-from kwire.kraft.format import FormatOptions, format_directories
+from kwire.kraft.formatting.log_directories import FormatOptions, format_directories
 from kwire.protocol import uuids
 from kwire.testing.cluster.broker import Setting
 from kwire.testing.cluster.metadata import replicas_agree

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Struct, Tagged, Tags
+from kwire.protocol.structs import UNSET, Message, Request, Struct, Tagged, Tags
 
 
-class ApiVersionsRequest(Message):
+class ApiVersionsRequest(Request["ApiVersionsResponse"]):
     """ApiVersionsRequest, versions 0-5: a request."""
 
     __slots__ = ("client_software_name", "client_software_version", "cluster_id", "node_id")

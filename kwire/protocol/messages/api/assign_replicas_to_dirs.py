@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Struct, Tags
+from kwire.protocol.structs import UNSET, Message, Request, Struct, Tags
 from kwire.protocol.uuids import ZERO
 
 
-class AssignReplicasToDirsRequest(Message):
+class AssignReplicasToDirsRequest(Request["AssignReplicasToDirsResponse"]):
     """AssignReplicasToDirsRequest, version 0: a request."""
 
     __slots__ = ("broker_epoch", "broker_id", "directories")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Struct, Tagged, Tags
+from kwire.protocol.structs import UNSET, Message, Request, Struct, Tagged, Tags
 from kwire.protocol.uuids import ZERO
 
 
-class BeginQuorumEpochRequest(Message):
+class BeginQuorumEpochRequest(Request["BeginQuorumEpochResponse"]):
     """BeginQuorumEpochRequest, versions 0-1: a request."""
 
     __slots__ = ("cluster_id", "leader_endpoints", "topics", "voter_id")

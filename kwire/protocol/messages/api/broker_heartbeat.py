@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Tagged, Tags
+from kwire.protocol.structs import UNSET, Message, Request, Tagged, Tags
 
 
-class BrokerHeartbeatRequest(Message):
+class BrokerHeartbeatRequest(Request["BrokerHeartbeatResponse"]):
     """BrokerHeartbeatRequest, versions 0-2: a request."""
 
     __slots__ = (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Struct, Tags
+from kwire.protocol.structs import UNSET, Message, Request, Struct, Tags
 from kwire.protocol.uuids import ZERO
 
 
-class ControllerRegistrationRequest(Message):
+class ControllerRegistrationRequest(Request["ControllerRegistrationResponse"]):
     """ControllerRegistrationRequest, version 0: a request."""
 
     __slots__ = ("controller_id", "features", "incarnation_id", "listeners", "zk_migration_ready")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Struct, Tags
+from kwire.protocol.structs import UNSET, Message, Request, Struct, Tags
 
 
-class CreateDelegationTokenRequest(Message):
+class CreateDelegationTokenRequest(Request["CreateDelegationTokenResponse"]):
     """CreateDelegationTokenRequest, versions 1-3: a request."""
 
     __slots__ = ("max_lifetime_ms", "owner_principal_name", "owner_principal_type", "renewers")

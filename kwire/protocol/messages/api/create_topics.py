@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Struct, Tagged, Tags
+from kwire.protocol.structs import UNSET, Message, Request, Struct, Tagged, Tags
 from kwire.protocol.uuids import ZERO
 
 
-class CreateTopicsRequest(Message):
+class CreateTopicsRequest(Request["CreateTopicsResponse"]):
     """CreateTopicsRequest, versions 2-7: a request."""
 
     __slots__ = ("timeout_ms", "topics", "validate_only")

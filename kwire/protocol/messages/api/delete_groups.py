@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Struct, Tags
+from kwire.protocol.structs import UNSET, Message, Request, Struct, Tags
 
 
-class DeleteGroupsRequest(Message):
+class DeleteGroupsRequest(Request["DeleteGroupsResponse"]):
     """DeleteGroupsRequest, versions 0-3: a request."""
 
     __slots__ = ("groups_names",)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Struct, Tags
+from kwire.protocol.structs import UNSET, Message, Request, Struct, Tags
 
 
-class DescribeAclsRequest(Message):
+class DescribeAclsRequest(Request["DescribeAclsResponse"]):
     """DescribeAclsRequest, versions 1-3: a request."""
 
     __slots__ = (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Struct, Tags
+from kwire.protocol.structs import UNSET, Message, Request, Struct, Tags
 
 
-class DescribeClusterRequest(Message):
+class DescribeClusterRequest(Request["DescribeClusterResponse"]):
     """DescribeClusterRequest, versions 0-2: a request."""
 
     __slots__ = ("endpoint_type", "include_cluster_authorized_operations", "include_fenced_brokers")

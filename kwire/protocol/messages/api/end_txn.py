@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import Message, Tags
+from kwire.protocol.structs import Message, Request, Tags
 
 
-class EndTxnRequest(Message):
+class EndTxnRequest(Request["EndTxnResponse"]):
     """EndTxnRequest, versions 0-5: a request."""
 
     __slots__ = ("committed", "producer_epoch", "producer_id", "transactional_id")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Records, Struct, Tagged, Tags
+from kwire.protocol.structs import UNSET, Message, Records, Request, Struct, Tagged, Tags
 from kwire.protocol.uuids import ZERO
 
 
-class FetchRequest(Message):
+class FetchRequest(Request["FetchResponse"]):
     """FetchRequest, versions 4-18: a request."""
 
     __slots__ = (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Records, Struct, Tagged, Tags
+from kwire.protocol.structs import UNSET, Message, Records, Request, Struct, Tagged, Tags
 from kwire.protocol.uuids import ZERO
 
 
-class FetchSnapshotRequest(Message):
+class FetchSnapshotRequest(Request["FetchSnapshotResponse"]):
     """FetchSnapshotRequest, versions 0-1: a request."""
 
     __slots__ = ("max_bytes", "replica_id", "topics")

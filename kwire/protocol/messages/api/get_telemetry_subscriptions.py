@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Tags
+from kwire.protocol.structs import UNSET, Message, Request, Tags
 from kwire.protocol.uuids import ZERO
 
 
-class GetTelemetrySubscriptionsRequest(Message):
+class GetTelemetrySubscriptionsRequest(Request["GetTelemetrySubscriptionsResponse"]):
     """GetTelemetrySubscriptionsRequest, version 0: a request."""
 
     __slots__ = ("client_instance_id",)

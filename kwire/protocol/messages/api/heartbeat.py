@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import Message, Tags
+from kwire.protocol.structs import Message, Request, Tags
 
 
-class HeartbeatRequest(Message):
+class HeartbeatRequest(Request["HeartbeatResponse"]):
     """HeartbeatRequest, versions 0-4: a request."""
 
     __slots__ = ("generation_id", "group_id", "group_instance_id", "member_id")

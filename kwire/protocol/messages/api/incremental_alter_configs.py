@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Struct, Tags
+from kwire.protocol.structs import UNSET, Message, Request, Struct, Tags
 
 
-class IncrementalAlterConfigsRequest(Message):
+class IncrementalAlterConfigsRequest(Request["IncrementalAlterConfigsResponse"]):
     """IncrementalAlterConfigsRequest, versions 0-1: a request."""
 
     __slots__ = ("resources", "validate_only")

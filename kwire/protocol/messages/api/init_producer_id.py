@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import Message, Tags
+from kwire.protocol.structs import Message, Request, Tags
 
 
-class InitProducerIdRequest(Message):
+class InitProducerIdRequest(Request["InitProducerIdResponse"]):
     """InitProducerIdRequest, versions 0-6: a request."""
 
     __slots__ = (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Struct, Tags
+from kwire.protocol.structs import UNSET, Message, Request, Struct, Tags
 
 
-class JoinGroupRequest(Message):
+class JoinGroupRequest(Request["JoinGroupResponse"]):
     """JoinGroupRequest, versions 0-9: a request."""
 
     __slots__ = (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Struct, Tags
+from kwire.protocol.structs import UNSET, Message, Request, Struct, Tags
 
 
-class LeaveGroupRequest(Message):
+class LeaveGroupRequest(Request["LeaveGroupResponse"]):
     """LeaveGroupRequest, versions 0-5: a request."""
 
     __slots__ = ("group_id", "member_id", "members")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Struct, Tags
+from kwire.protocol.structs import UNSET, Message, Request, Struct, Tags
 from kwire.protocol.uuids import ZERO
 
 
-class MetadataRequest(Message):
+class MetadataRequest(Request["MetadataResponse"]):
     """MetadataRequest, versions 0-13: a request."""
 
     __slots__ = (

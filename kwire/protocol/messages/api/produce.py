@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Records, Struct, Tagged, Tags
+from kwire.protocol.structs import UNSET, Message, Records, Request, Struct, Tagged, Tags
 from kwire.protocol.uuids import ZERO
 
 
-class ProduceRequest(Message):
+class ProduceRequest(Request["ProduceResponse"]):
     """ProduceRequest, versions 3-13: a request."""
 
     __slots__ = ("acks", "timeout_ms", "topic_data", "transactional_id")

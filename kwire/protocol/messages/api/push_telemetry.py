@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import Message, Tags
+from kwire.protocol.structs import Message, Request, Tags
 from kwire.protocol.uuids import ZERO
 
 
-class PushTelemetryRequest(Message):
+class PushTelemetryRequest(Request["PushTelemetryResponse"]):
     """PushTelemetryRequest, version 0: a request."""
 
     __slots__ = (

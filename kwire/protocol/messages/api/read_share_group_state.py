@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Struct, Tags
+from kwire.protocol.structs import UNSET, Message, Request, Struct, Tags
 from kwire.protocol.uuids import ZERO
 
 
-class ReadShareGroupStateRequest(Message):
+class ReadShareGroupStateRequest(Request["ReadShareGroupStateResponse"]):
     """ReadShareGroupStateRequest, version 0: a request."""
 
     __slots__ = ("group_id", "topics")

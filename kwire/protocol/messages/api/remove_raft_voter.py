@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import Message, Tags
+from kwire.protocol.structs import Message, Request, Tags
 from kwire.protocol.uuids import ZERO
 
 
-class RemoveRaftVoterRequest(Message):
+class RemoveRaftVoterRequest(Request["RemoveRaftVoterResponse"]):
     """RemoveRaftVoterRequest, version 0: a request."""
 
     __slots__ = ("cluster_id", "voter_directory_id", "voter_id")

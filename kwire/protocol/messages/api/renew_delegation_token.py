@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import Message, Tags
+from kwire.protocol.structs import Message, Request, Tags
 
 
-class RenewDelegationTokenRequest(Message):
+class RenewDelegationTokenRequest(Request["RenewDelegationTokenResponse"]):
     """RenewDelegationTokenRequest, versions 1-2: a request."""
 
     __slots__ = ("hmac", "renew_period_ms")

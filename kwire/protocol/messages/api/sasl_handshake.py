@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Tags
+from kwire.protocol.structs import UNSET, Message, Request, Tags
 
 
-class SaslHandshakeRequest(Message):
+class SaslHandshakeRequest(Request["SaslHandshakeResponse"]):
     """SaslHandshakeRequest, versions 0-1: a request."""
 
     __slots__ = ("mechanism",)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Records, Struct, Tags
+from kwire.protocol.structs import UNSET, Message, Records, Request, Struct, Tags
 from kwire.protocol.uuids import ZERO
 
 
-class ShareFetchRequest(Message):
+class ShareFetchRequest(Request["ShareFetchResponse"]):
     """ShareFetchRequest, versions 1-2: a request."""
 
     __slots__ = (

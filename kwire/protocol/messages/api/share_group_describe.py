@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Struct, Tags
+from kwire.protocol.structs import UNSET, Message, Request, Struct, Tags
 from kwire.protocol.uuids import ZERO
 
 
-class ShareGroupDescribeRequest(Message):
+class ShareGroupDescribeRequest(Request["ShareGroupDescribeResponse"]):
     """ShareGroupDescribeRequest, version 1: a request."""
 
     __slots__ = ("group_ids", "include_authorized_operations")

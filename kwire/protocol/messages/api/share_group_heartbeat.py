@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Struct, Tags
+from kwire.protocol.structs import UNSET, Message, Request, Struct, Tags
 from kwire.protocol.uuids import ZERO
 
 
-class ShareGroupHeartbeatRequest(Message):
+class ShareGroupHeartbeatRequest(Request["ShareGroupHeartbeatResponse"]):
     """ShareGroupHeartbeatRequest, version 1: a request."""
 
     __slots__ = ("group_id", "member_epoch", "member_id", "rack_id", "subscribed_topic_names")

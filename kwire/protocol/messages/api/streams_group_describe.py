@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Struct, Tags
+from kwire.protocol.structs import UNSET, Message, Request, Struct, Tags
 
 
-class StreamsGroupDescribeRequest(Message):
+class StreamsGroupDescribeRequest(Request["StreamsGroupDescribeResponse"]):
     """StreamsGroupDescribeRequest, versions 0-1: a request."""
 
     __slots__ = ("group_ids", "include_authorized_operations", "include_topology_description")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Struct, Tags
+from kwire.protocol.structs import UNSET, Message, Request, Struct, Tags
 
 
-class StreamsGroupTopologyDescriptionUpdateRequest(Message):
+class StreamsGroupTopologyDescriptionUpdateRequest(
+    Request["StreamsGroupTopologyDescriptionUpdateResponse"]
+):
     """StreamsGroupTopologyDescriptionUpdateRequest, version 0: a request."""
 
     __slots__ = ("group_id", "member_id", "topology_description", "topology_epoch")

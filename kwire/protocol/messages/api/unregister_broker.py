@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import Message, Tags
+from kwire.protocol.structs import Message, Request, Tags
 
 
-class UnregisterBrokerRequest(Message):
+class UnregisterBrokerRequest(Request["UnregisterBrokerResponse"]):
     """UnregisterBrokerRequest, version 0: a request."""
 
     __slots__ = ("broker_id",)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import Message, Tags
+from kwire.protocol.structs import Message, Request, Tags
 
 
-class UnregisterControllerRequest(Message):
+class UnregisterControllerRequest(Request["UnregisterControllerResponse"]):
     """UnregisterControllerRequest, version 0: a request."""
 
     __slots__ = ("controller_id",)

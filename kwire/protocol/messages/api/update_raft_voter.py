@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Struct, Tagged, Tags
+from kwire.protocol.structs import UNSET, Message, Request, Struct, Tagged, Tags
 from kwire.protocol.uuids import ZERO
 
 
-class UpdateRaftVoterRequest(Message):
+class UpdateRaftVoterRequest(Request["UpdateRaftVoterResponse"]):
     """UpdateRaftVoterRequest, version 0: a request."""
 
     __slots__ = (

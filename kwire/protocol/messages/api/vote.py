@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kwire.protocol.structs import UNSET, Message, Struct, Tagged, Tags
+from kwire.protocol.structs import UNSET, Message, Request, Struct, Tagged, Tags
 from kwire.protocol.uuids import ZERO
 
 
-class VoteRequest(Message):
+class VoteRequest(Request["VoteResponse"]):
     """VoteRequest, versions 0-2: a request."""
 
     __slots__ = ("cluster_id", "topics", "voter_id")
