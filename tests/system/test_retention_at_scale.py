@@ -9,13 +9,13 @@ import os
 import pathlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from kwire.testing.cluster import Broker
+from kwire.testing.cluster import Broker, wait_for
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
@@ -32,13 +32,6 @@ OPTIONS = {
     "log.cleaner.enable": "false",
 }
 HOUR_MS = 3_600_000
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    limit = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < limit, what
-        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -140,8 +133,12 @@ def test_old_segments_go_from_many_partitions(broker: Broker) -> None:
     with produced_to(broker, "live"):
         fill(broker, "kept", 1, timestamp=old_ms)
         fill(broker, "old", RETAINED, timestamp=old_ms)
-        until(lambda: set(low_watermarks(broker, "old", RETAINED)) == {1}, "not all were given up")
-    until(lambda: not list(data.glob("old-*/*.deleted")), "files are left")
+        wait_for(
+            lambda: set(low_watermarks(broker, "old", RETAINED)) == {1},
+            "all were given up",
+            LIMIT_S,
+        )
+    wait_for(lambda: not list(data.glob("old-*/*.deleted")), "no files are left", LIMIT_S)
     for folder in data.glob("old-*"):
         assert [p.name for p in folder.glob("*.log")] == [f"{1:020d}.log"]
     assert low_watermarks(broker, "kept", 1) == [0]
@@ -168,10 +165,10 @@ def test_a_large_topic_is_deleted_and_made_again_at_once(broker: Broker) -> None
                 there = confluent_kafka.TopicPartition("doomed", index)
                 assert consumer.get_watermark_offsets(there, timeout=30) == (0, 0)
             consumer.close()
-    until(lambda: not list(data.glob("*-delete")), "directories are left")
+    wait_for(lambda: not list(data.glob("*-delete")), "no directories are left", LIMIT_S)
     assert len(list(data.glob("doomed-*"))) == DELETED
     delete(broker, "doomed")
-    until(lambda: not list(data.glob("doomed-*")), "directories are left")
+    wait_for(lambda: not list(data.glob("doomed-*")), "no directories are left", LIMIT_S)
     broker.kill()
     broker.start()
     assert not list(data.glob("doomed-*"))

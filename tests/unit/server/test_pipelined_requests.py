@@ -19,7 +19,7 @@ from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS
 from kwire.protocol.records import Record, build_batch
 from kwire.server.dispatch import has_module
-from kwire.testing.cluster import Broker
+from kwire.testing.cluster import Broker, wait_for
 from tests.support.effort import seeds
 from tests.support.wire import WireClient, fetch_request, produce_request
 
@@ -36,10 +36,8 @@ def bootstrap() -> Iterator[str]:
         "offsets.topic.num.partitions": "1",
     }
     with Broker(options=options) as broker, WireClient(broker.bootstrap) as client:
-        while True:
-            request = m.FindCoordinatorRequest(key_type=0, coordinator_keys=["any"])
-            if client.call(request, 4).coordinators[0].error_code == 0:
-                break
+        request = m.FindCoordinatorRequest(key_type=0, coordinator_keys=["any"])
+        wait_for(lambda: client.call(request, 4).coordinators[0].error_code == 0, "a coordinator")
         yield broker.bootstrap
 
 
