@@ -240,5 +240,10 @@ def check_transactions(bootstrap: str, topic: str, writer: TransactionalWriter) 
     assert any(writer.outcomes.values()), "nothing was committed"
     for number, outcome in writer.outcomes.items():
         partitions = sorted(seen.get(number, []))
-        expected = {True: [[0, 1, 2]], False: [[]], None: [[], [0, 1, 2]]}[outcome]
+        by_outcome: dict[bool | None, list[list[int]]] = {
+            True: [[0, 1, 2]],
+            False: [[]],
+            None: [[], [0, 1, 2]],
+        }
+        expected = by_outcome[outcome]
         assert partitions in expected, f"transaction {number} ({outcome}) is seen in {partitions}"

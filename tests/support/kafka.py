@@ -40,7 +40,8 @@ def running_kafka(
     """A started Kafka 4.4; yields its bootstrap address. The controller listens a port higher."""
     libs = kafka_libs()
     port = free_adjacent_ports()
-    command = [RUN, "start", "--libs", libs, "--dir", directory, "--port", str(port)]
+    command = [str(RUN), "start", "--libs", str(libs), "--dir", str(directory)]
+    command += ["--port", str(port)]
     if format_arguments:
         command += ["--format", format_arguments]
     settings = dict(properties or {})
