@@ -6,17 +6,12 @@ but ACLs can be made, listed and removed. The configuration admits no other auth
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from kwire.server.context import RequestContext
-
 
 class AllowAll:
     """Everybody may do everything."""
 
     def authorize(
-        self, context: RequestContext, operation: int, resource_type: int, resource_name: str
+        self, requester: object, operation: int, resource_type: int, resource_name: str, /
     ) -> bool:
-        """See `RequestContext.authorize`."""
+        """See `kwire.server.parts.Authorizer`."""
         return True

@@ -71,11 +71,14 @@ class BrokerConnection(FrameConnection):
         super().__init__(node.buffer_pool, listener.request_bytes_max)
         self.listener = listener
         self.node = node
+        self._parts = node.parts
         self._route = listener.dispatcher.route
         self.client_host = ""
         self.client_port = 0
         self.listener_name = listener.name
         self.principal = "User:ANONYMOUS"
+        self.token_authenticated = False
+        self.security_protocol = "PLAINTEXT"
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
         self.last_active_s = self.opened_s = 0.0
@@ -241,7 +244,7 @@ class BrokerConnection(FrameConnection):
             return
         if route.waits_for_writes and self._is_held_back(body):
             return
-        context = RequestContext(self.node, self, api_key, version, correlation_id, client_id)
+        context = RequestContext(self._parts, self, api_key, version, correlation_id, client_id)
         try:
             decode = route.decoders.get(version)
             if decode is not None:

@@ -38,7 +38,7 @@ class _RaftApi:
         right = _RAFT_RIGHTS.get(context.api_key, CLUSTER_ACTION)
         if not context.authorize(right, CLUSTER, CLUSTER_NAME):
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-        return context.node.metadata.raft_request(request, context)
+        return context.parts.quorum.raft_request(request, context)
 
 
 class _ControllerApi:
@@ -52,10 +52,10 @@ class _ControllerApi:
                 return error_response(request, error, context.api_version)
             response = done.result()
             if context.api_key == ApiKey.BROKER_HEARTBEAT and not response.error_code:
-                context.node.metadata.heard(context, request)
+                context.parts.quorum.heard(context, request)
             return response
 
-        sent = context.node.to_controller(request, context, context.api_version)
+        sent = context.parts.ask_controller(request, context, context.api_version)
         return after(sent, settle)
 
 

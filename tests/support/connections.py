@@ -104,6 +104,7 @@ class FakeListener:
 
     def __init__(self, answer: Any) -> None:
         self.node = self
+        self.parts: Any = None
         self.loop = FakeLoop()
         self.buffer_pool = BufferPool()
         self.dispatcher = FakeDispatcher(answer)
