@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints, missing_partition_error
 from kwire.kept_errors import anew
-from kwire.log.partition.deferral import CheckLaterError
+from kwire.log.partition.deferred_checks import CheckLaterError
 from kwire.log.types import AppendInfo
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m

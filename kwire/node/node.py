@@ -28,7 +28,7 @@ from kwire.log.directories.directory import LogDirectory, LogDirectoryError
 from kwire.log.directories.manager import LogManager, ManagerSettings
 from kwire.log.kernel_syncs import KernelSyncs
 from kwire.log.partition.config import LogConfig
-from kwire.log.partition.deferral import Checks
+from kwire.log.partition.deferred_checks import Checks
 from kwire.log.scheduling import LoopScheduler
 from kwire.membership.controller_channel import ControllerChannel
 from kwire.membership.cordoning import Cordoning
@@ -53,6 +53,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.selector import selector
 from kwire.security.allow_all import AllowAll
+from kwire.server import in_process
 from kwire.server.connection_limits import ConnectionLimits
 from kwire.server.context import RequestContext
 from kwire.server.deadlines import DeadlineHeap
@@ -60,6 +61,7 @@ from kwire.server.dispatch import Dispatcher
 from kwire.server.fetch_sessions import FetchSessionCache
 from kwire.server.listener import Listener, make_room
 from kwire.server.parts import Parts, Requester
+from kwire.server.request_steps import RequestSteps
 
 if TYPE_CHECKING:
     from kwire.membership.controller_registration import ControllerRegistration
@@ -67,7 +69,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 STILL_WAITING_S = 5.0
-IMAGE_CONFIGS_EMPTY: Mapping[tuple[int, str], Mapping[str, str]] = {}
 
 
 class StartError(Exception):
@@ -138,6 +139,7 @@ class Node:
         self.metadata = MetadataQuorum(self, self._publish)
         self.controller_registration: ControllerRegistration | None = None
         self.parts = self._make_parts()
+        self.request_steps = RequestSteps(lambda: self.parts.authorizer is not None)
 
     def _make_parts(self) -> Parts:
         """What API handlers may use."""
@@ -359,7 +361,7 @@ class Node:
             return
         from kwire.server.controller_dispatch import ControllerDispatcher
 
-        dispatcher = ControllerDispatcher()
+        dispatcher = ControllerDispatcher(self.metadata, self.to_controller)
         for listener in self.config.listeners():
             if listener.name in names:
                 await self._listen(listener, dispatcher, None)
@@ -388,13 +390,14 @@ class Node:
     ) -> None:
         config = self.config
         bound = Listener(
-            self,
             listener.name,
             dispatcher,
+            loop=self.loop, pool=self.buffer_pool, parts=self.parts, steps=self.request_steps,
             request_bytes_max=config["socket.request.max.bytes"],
             limits=limits,
             connections_max_idle_ms=config["connections.max.idle.ms"],
-        )
+            connection_gone=self.log_manager.shortages.hurry,
+        )  # fmt: skip
         try:
             await bound.bind(
                 listener.host,
@@ -419,6 +422,7 @@ class Node:
     def _publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Committed metadata, in the order in which the parts depend on each other."""
         self.published.image = image
+        self.request_steps.image_published()
         if delta.configs:
             self.dynamic_config.update(image.configs, delta.configs)
         if self.controller_registration is not None:
@@ -477,11 +481,8 @@ class Node:
             return self.to_controller(request, None, version)
         listener = self.listeners[self.config.broker_listeners()[0].name]
         context = RequestContext(self.parts, None, api_key, version, 0, None)
-        context.is_internal = True
-        outcome = listener.dispatcher.route_local(api_key).execute(context, request)
-        if isinstance(outcome, Pending):
-            return outcome
-        return Pending.completed(outcome)
+        steps, loop = self.request_steps, self.loop
+        return in_process.execute(listener.dispatcher, steps, loop, context, request)
 
     def address_of(self, node_id: int) -> tuple[str, int] | None:
         """Where a broker is reached by other brokers."""

@@ -6,12 +6,14 @@ but ACLs can be made, listed and removed. The configuration admits no other auth
 
 from __future__ import annotations
 
+from kwire.security.authorizer import Requester
+
 
 class AllowAll:
     """Everybody may do everything."""
 
     def authorize(
-        self, requester: object, operation: int, resource_type: int, resource_name: str, /
+        self, requester: Requester, operation: int, resource_type: int, resource_name: str, /
     ) -> bool:
-        """See `kwire.server.parts.Authorizer`."""
+        """See `Authorizer.authorize`."""
         return True

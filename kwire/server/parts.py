@@ -8,7 +8,7 @@ time (the metadata above all) stays behind its Protocol, so that a handler alway
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from kwire.clock import Clock, Random
@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from kwire.coordinator.transaction.verifier import TransactionVerifier
     from kwire.kraft.images.metadata_image import MetadataImage
     from kwire.log.directories.manager import LogManager
-    from kwire.log.partition.deferral import CheckLaterError
+    from kwire.log.partition.deferred_checks import CheckLaterError
     from kwire.pending import Pending
     from kwire.protocol.api_keys import Listener
     from kwire.protocol.errors import ErrorCode
     from kwire.protocol.records.validation import CheckedBatch
     from kwire.protocol.structs import Message, Request
     from kwire.replica.partition import Partition
+    from kwire.security.authorizer import Authorizer
     from kwire.server.deadlines import DeadlineHeap
     from kwire.server.fetch_sessions import FetchSessionCache
 
@@ -63,16 +64,6 @@ class Requester(Protocol):
     def authorize(self, operation: int, resource_type: int, resource_name: str) -> bool: ...
 
 
-class Authorizer(Protocol):
-    """Decides who may do what."""
-
-    def authorize(
-        self, requester: Requester, operation: int, resource_type: int, resource_name: str, /
-    ) -> bool:
-        """Whether the requester may do `operation` (Kafka's ACL codes) on the resource."""
-        ...
-
-
 class Metadata(Protocol):
     """What the cluster has committed, as this node has published it."""
 
@@ -107,14 +98,6 @@ class Quorum(Protocol):
     @property
     def waits_for(self) -> str:
         """What keeps the metadata log from being written, empty for nothing."""
-        ...
-
-    def raft_request(self, request: Any, requester: Any, /) -> Pending[Any]:
-        """A request of another replica of the quorum."""
-        ...
-
-    def heard(self, requester: Any, request: Any, /) -> None:
-        """A broker's heartbeat was taken by the controller of this node."""
         ...
 
 
