@@ -528,11 +528,14 @@ def batches_of(log: Any, start: int, end: int) -> Iterator[memoryview]:
     """The bytes of whole batches from the one that holds `start` up to `end`."""
     offset = start
     while offset < end:
-        fault, log.files.fault = log.files.fault, None  # nothing is kept from the checkers
+        fault, log.local.files.fault = (
+            log.local.files.fault,
+            None,
+        )  # nothing is kept from the checkers
         try:
             found = log.read(offset, READ_BYTES, isolation=Isolation.LOG_END, min_one=True)
         finally:
-            log.files.fault = fault
+            disk.fault = fault
         if not isinstance(found, FetchSlices) or not found.size_bytes:
             return
         data = memoryview(b"".join(found.buffers))

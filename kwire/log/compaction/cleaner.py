@@ -21,6 +21,7 @@ from kwire.log.compaction.plan import Candidate, Source, candidate, make_plan
 from kwire.log.compaction.settings import NO_LIMIT, CleanerSettings
 from kwire.log.directories import checkpoint_format
 from kwire.log.partition.partition_log import PartitionLog
+from kwire.log.partition.replay import rebuild_transaction_indexes
 from kwire.log.scheduling import Scheduler, Timer
 from kwire.log.segment.segment import Segment
 from kwire.log.segment.transaction_index import DamagedIndexError
@@ -218,9 +219,7 @@ class LogCleaner:
         try:
             plan, segments = make_plan(found, self._manager.clock.wall_ms())
         except DamagedIndexError:
-            from kwire.log.recovery.replay import rebuild_transaction_indexes
-
-            rebuild_transaction_indexes(found.log)
+            rebuild_transaction_indexes(found.log.local, found.log.log_end_offset)
             plan, segments = make_plan(found, self._manager.clock.wall_ms())
         return CleaningJob(plan, self.settings, self._random.random_bytes(16)), segments
 

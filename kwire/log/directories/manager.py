@@ -42,7 +42,7 @@ from kwire.log.directories.periodic_work import SLICE_SEGMENTS, visit_in_slices
 from kwire.log.directories.placement import emptiest
 from kwire.log.directories.removal import Removals
 from kwire.log.directories.settings import ManagerSettings
-from kwire.log.directories.shortages import Shortages
+from kwire.log.directories.shortages import Shortages, ShortLog
 from kwire.log.files import (
     Files,
     NotBegunError,
@@ -53,7 +53,6 @@ from kwire.log.files import (
     write_atomically,
 )
 from kwire.log.flushing import Flusher, SyncRequest, Syncs
-from kwire.log.partition.base import LogBase
 from kwire.log.partition.config import LogConfig
 from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.recovery.opening import open_log
@@ -178,7 +177,7 @@ class LogManager:
 
     def adopt(self, log: PartitionLog, directory: LogDirectory) -> None:
         """Make a log that was opened apart the partition's."""
-        log.join(self.scheduler, directory.flusher, self._open_segments)
+        log.share(self.scheduler, directory.flusher, self._open_segments)
         log.on_error = self._log_failed
         log.on_refused = self.shortages.hurry
         log.on_truncated = self._log_truncated
@@ -285,7 +284,7 @@ class LogManager:
         request = SyncRequest()
         request.paths.append(f"{path}/{PARTITION_METADATA}")
         request.directories += [path, home.path]
-        log.has_new_files = False
+        log.local.has_new_files = False  # the directory is synced here
         home.flusher.request(request).add_done_callback(
             lambda done: self._synced_new(log, done.error())
         )
@@ -373,7 +372,7 @@ class LogManager:
 
     # -- failures -----------------------------------------------------------------------------
 
-    def _log_failed(self, log: LogBase, error: Exception, lost: bool) -> None:
+    def _log_failed(self, log: PartitionLog, error: Exception, lost: bool) -> None:
         key = (log.topic, log.partition)
         home = self._home.get(key)
         if log.is_short:
@@ -383,13 +382,13 @@ class LogManager:
         if home is not None and not log.is_short and (lost or self.goes_offline_by_writes()):
             self.take_offline(home, error)
 
-    def _give_up(self, log: LogBase, reason: str) -> None:
+    def _give_up(self, log: ShortLog, reason: str) -> None:
         """The log is short for too long: where others can take over, its directory goes offline."""
         home = self._home.get((log.topic, log.partition))
         if home is not None and home.error is None and self.goes_offline_by_writes():
             self.take_offline(home, OSError(reason))
 
-    def _log_truncated(self, log: LogBase) -> None:
+    def _log_truncated(self, log: PartitionLog) -> None:
         key = (log.topic, log.partition)
         if self.cleaner is not None:
             self.cleaner.interrupt(key)
@@ -474,7 +473,7 @@ class LogManager:
 
         def visit(log: PartitionLog) -> int:
             # A clock that went back says nothing of how long ago it was.
-            is_recent = 0 <= now_ms - log.last_flush_ms < log.config.flush_ms
+            is_recent = 0 <= now_ms - log.local.last_flush_ms < log.config.flush_ms
             if not is_recent and log.recovery_point < log.log_end_offset:
                 log.flush()
             return 0

@@ -302,10 +302,7 @@ class LogMove:
             slices = source.read(target.log_end_offset, STEP_BYTES)
             assert isinstance(slices, FetchSlices)
             self._append(slices)
-        target.leader_epochs.replace(list(source.leader_epochs.entries))
-        target.producers.take_over(source.producers)
-        target.update_high_watermark(source.high_watermark)
-        target.has_new_files = True
+        target.take_over(source)
         request = SyncRequest()
         request.paths.append(f"{self._path}/{PARTITION_METADATA}")
         request.directories += [self._path]
