@@ -14,7 +14,7 @@ from __future__ import annotations
 import socket
 from typing import Any
 
-from kwire.pending import Pending, after
+from kwire.pending import Answer, Pending, after
 from kwire.protocol import frame
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS
@@ -29,7 +29,12 @@ PRINCIPAL_VERSION = 0
 class ForwardedContext(RequestContext):
     """The context of a request inside of an Envelope: its client's, not the broker's."""
 
-    __slots__ = ("by_token", "forwarded_host", "forwarded_principal", "outer_listener_name")
+    __slots__ = (
+        "forwarded_by_token",
+        "forwarded_host",
+        "forwarded_principal",
+        "outer_listener_name",
+    )
 
     def __init__(
         self, outer: RequestContext, header: frame.RequestHeader, principal: Any, host: str
@@ -43,7 +48,7 @@ class ForwardedContext(RequestContext):
             header.client_id,
         )
         self.forwarded_principal = f"{principal.type}:{principal.name}"
-        self.by_token = bool(principal.token_authenticated)
+        self.forwarded_by_token = bool(principal.token_authenticated)
         self.forwarded_host = host
         self.outer_listener_name = outer.listener_name
 
@@ -59,8 +64,12 @@ class ForwardedContext(RequestContext):
     def principal(self) -> str:
         return self.forwarded_principal
 
+    @property
+    def token_authenticated(self) -> bool:
+        return self.forwarded_by_token
 
-def handle(context: RequestContext, request: Any) -> Any:
+
+def handle(context: RequestContext, request: m.EnvelopeRequest) -> Answer[m.EnvelopeResponse]:
     """See the module."""
     if not context.authorize(CLUSTER_ACTION, CLUSTER, CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -96,7 +105,7 @@ def _inner(data: memoryview) -> tuple[frame.RequestHeader, Any]:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION) from None
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> m.EnvelopeResponse:
     """An error of the envelope itself."""
     return m.EnvelopeResponse(response_data=None, error_code=int(error.code))
 

@@ -7,17 +7,28 @@ gives. Topics are resolved and authorised by the API handlers before.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeVar
 
 from kwire.clock import Clock, Random
 from kwire.coordinator.errors import refusal
-from kwire.coordinator.group.admin import not_described
-from kwire.coordinator.group.classic.join import Caller, join_error
-from kwire.coordinator.group.classic.membership import sync_error
-from kwire.coordinator.group.consumer.describe import describe
-from kwire.coordinator.group.consumer.groups import ConsumerGroupSettings
-from kwire.coordinator.group.consumer.heartbeat import check_request, heartbeat
+from kwire.coordinator.group.caller import Caller
+from kwire.coordinator.group.consumer.heartbeat import check_request
+from kwire.coordinator.group.consumer.settings import (
+    ConsumerGroupSettings,
+    GroupConfig,
+    default_group_config,
+)
 from kwire.coordinator.group.consumer.subscriptions import Topics
+from kwire.coordinator.group.refusals import (
+    consumer_heartbeat_error,
+    deletable_group_error,
+    described_consumer_group_error,
+    described_group_error,
+    join_error,
+    offset_commit_error,
+    sync_error,
+    txn_offset_commit_error,
+)
 from kwire.coordinator.group.settings import GroupSettings
 from kwire.coordinator.group.shard import GroupShard
 from kwire.coordinator.loading import Worker
@@ -25,25 +36,16 @@ from kwire.coordinator.partitioner import partition_for
 from kwire.coordinator.replies import Reply, convert, gather
 from kwire.coordinator.runtime import CoordinatorRuntime
 from kwire.coordinator.shard_interface import CoordinatorLog, Loop, Moment, Result
+from kwire.log.partition.producers import VerificationGuard
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 
+T = TypeVar("T")
+
 TOPIC = "__consumer_offsets"
 MODULE = "group-coordinator"
-
-
-def default_group_value(group_id: str, name: str) -> Any:
-    """Kafka's defaults of the group configs."""
-    return _GROUP_DEFAULTS[name]
-
-
-_GROUP_DEFAULTS = {
-    "consumer.session.timeout.ms": 45_000,
-    "consumer.heartbeat.interval.ms": 5_000,
-    "consumer.assignment.interval.ms": 1_000,
-}
 
 
 class GroupCoordinator:
@@ -61,7 +63,7 @@ class GroupCoordinator:
         partition_count: Callable[[], int] | None = None,
         consumer_settings: ConsumerGroupSettings | None = None,
         topics: Topics | None = None,
-        group_value: Callable[[str, str], Any] = default_group_value,
+        group_config: GroupConfig = default_group_config,
         worker: Worker | None = None,
     ) -> None:
         self.settings = settings
@@ -71,7 +73,7 @@ class GroupCoordinator:
         self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             module=MODULE,
             new_shard=lambda partition: GroupShard(
-                settings, random, self._consumer_settings, topics or NoTopics(), group_value
+                settings, random, self._consumer_settings, topics or NoTopics(), group_config
             ),
             partition_log=partition_log,
             loop=loop,
@@ -88,7 +90,7 @@ class GroupCoordinator:
 
     # ------------------------------------------------------------------ membership
 
-    def join(self, request: Any, caller: Caller) -> Answer[Any]:
+    def join(self, request: m.JoinGroupRequest, caller: Caller) -> Answer[m.JoinGroupResponse]:
         """JoinGroup -> JoinGroupResponse; held until the group's join phase completes."""
         settings = self.settings
         if not request.group_id:
@@ -98,26 +100,26 @@ class GroupCoordinator:
             return join_error(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
         pending = self.runtime.write(
             self.partition_for(request.group_id),
-            lambda shard, moment: shard.joining.join(request, caller, moment),
+            lambda shard, moment: shard.join(request, caller, moment),
         )
         return convert(pending, on_error=lambda error: join_error(refusal(error)))
 
-    def sync(self, request: Any) -> Answer[Any]:
+    def sync(self, request: m.SyncGroupRequest) -> Answer[m.SyncGroupResponse]:
         """SyncGroup -> SyncGroupResponse; held until the leader's assignments are committed."""
         if not request.group_id:
             return sync_error(ErrorCode.INVALID_GROUP_ID)
         pending = self.runtime.write(
             self.partition_for(request.group_id),
-            lambda shard, moment: shard.membership.sync(request, moment),
+            lambda shard, moment: shard.kinds.of_member(request.group_id).sync(request, moment),
         )
         return convert(pending, on_error=lambda error: sync_error(refusal(error)))
 
-    def heartbeat(self, request: Any) -> Answer[Any]:
+    def heartbeat(self, request: m.HeartbeatRequest) -> Answer[m.HeartbeatResponse]:
         """Heartbeat -> HeartbeatResponse."""
         if not request.group_id:
             return m.HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
 
-        def refused(error: KafkaError) -> Any:
+        def refused(error: KafkaError) -> m.HeartbeatResponse:
             code = refusal(error)
             if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                 # Members keep calm while their group is being loaded: it is still theirs.
@@ -127,17 +129,19 @@ class GroupCoordinator:
         return _now_or_later(
             self.runtime.write(
                 self.partition_for(request.group_id),
-                lambda shard, moment: shard.membership.heartbeat(request, moment),
+                lambda shard, moment: shard.kinds.of_member(request.group_id).heartbeat(
+                    request, moment
+                ),
                 Reply(refused),
             )
         )
 
-    def leave(self, request: Any) -> Answer[Any]:
+    def leave(self, request: m.LeaveGroupRequest) -> Answer[m.LeaveGroupResponse]:
         """LeaveGroup in the form of v3-5 -> LeaveGroupResponse with its members."""
         if not request.group_id:
             return m.LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
 
-        def refused(error: KafkaError) -> Any:
+        def refused(error: KafkaError) -> m.LeaveGroupResponse:
             code = refusal(error)
             if code != ErrorCode.UNKNOWN_MEMBER_ID:
                 return m.LeaveGroupResponse(error_code=code)
@@ -153,57 +157,68 @@ class GroupCoordinator:
 
         pending = self.runtime.write(
             self.partition_for(request.group_id),
-            lambda shard, moment: shard.membership.leave(request, moment),
+            lambda shard, moment: shard.kinds.of_member(request.group_id).leave(request, moment),
         )
         return convert(pending, on_error=refused)
 
     # ------------------------------------------------------------------ consumer groups
 
-    def consumer_heartbeat(self, request: Any, caller: Caller) -> Answer[Any]:
+    def consumer_heartbeat(
+        self, request: m.ConsumerGroupHeartbeatRequest, caller: Caller
+    ) -> Answer[m.ConsumerGroupHeartbeatResponse]:
         """ConsumerGroupHeartbeat -> ConsumerGroupHeartbeatResponse (KIP-848)."""
         try:
             check_request(request, caller.api_version, self._consumer_settings.assignors)
         except KafkaError as error:
-            return _heartbeat_error(error)
+            return consumer_heartbeat_error(error)
         if not request.member_id:  # version 0 lets the coordinator choose
             request.member_id = uuids.to_text(uuids.random_uuid(self._random))
         pending = self.runtime.write(
             self.partition_for(request.group_id),
-            lambda shard, moment: heartbeat(shard.consumer_groups, request, caller, moment),
+            lambda shard, moment: shard.consumer.consumer_heartbeat(request, caller, moment),
         )
-        return convert(pending, on_error=_heartbeat_error)
+        return convert(pending, on_error=consumer_heartbeat_error)
 
-    def describe_consumer_groups(self, group_ids: Sequence[str]) -> Answer[Any]:
+    def describe_consumer_groups(
+        self, group_ids: Sequence[str]
+    ) -> Answer[list[m.ConsumerGroupDescribeResponse.DescribedGroup]]:
         """-> a ConsumerGroupDescribeResponse.DescribedGroup for each id, in order."""
 
-        def ask(group_id: str) -> Pending[Any]:
+        def ask(group_id: str) -> Pending[m.ConsumerGroupDescribeResponse.DescribedGroup]:
             if not group_id:
                 return Pending.failed(KafkaError(ErrorCode.INVALID_GROUP_ID))
             return self.runtime.read(
                 self.partition_for(group_id),
-                lambda shard, moment: describe(shard.consumer_groups, group_id),
+                lambda shard, moment: shard.consumer.describe_consumer_group(group_id),
             )
 
-        def combine(results: list[Any]) -> Any:
+        def combine(
+            results: list[m.ConsumerGroupDescribeResponse.DescribedGroup | KafkaError],
+        ) -> list[m.ConsumerGroupDescribeResponse.DescribedGroup]:
             return [
-                _not_described(group_id, result) if isinstance(result, KafkaError) else result
+                described_consumer_group_error(group_id, result)
+                if isinstance(result, KafkaError)
+                else result
                 for group_id, result in zip(group_ids, results)
             ]
 
         return gather([ask(group_id) for group_id in group_ids], combine)
 
     def topics_changed(self) -> None:
-        """The metadata has other topics or partitions: consumer groups look at theirs again."""
+        """The metadata has other topics or partitions: groups that assign compare theirs again."""
 
-        def look(shard: GroupShard, moment: Moment) -> Result:
-            shard.consumer_groups.topics_changed()
+        def changed(shard: GroupShard, moment: Moment) -> Result[None]:
+            for kind in shard.kinds:
+                kind.topics_changed()
             return Result()
 
-        self.runtime.write_all(look)
+        self.runtime.write_all(changed)
 
     # ------------------------------------------------------------------ offsets
 
-    def commit_offsets(self, request: Any, api_version: int) -> Answer[Any]:
+    def commit_offsets(
+        self, request: m.OffsetCommitRequest, api_version: int
+    ) -> Answer[m.OffsetCommitResponse]:
         """OffsetCommit (topics with name and id) -> OffsetCommitResponse."""
         pending = self.runtime.write(
             self.partition_for(request.group_id),
@@ -213,8 +228,11 @@ class GroupCoordinator:
         return _now_or_later(pending)
 
     def commit_offsets_in_transaction(
-        self, request: Any, guard: object = None, api_version: int = 3
-    ) -> Answer[Any]:
+        self,
+        request: m.TxnOffsetCommitRequest,
+        guard: VerificationGuard | None = None,
+        api_version: int = 3,
+    ) -> Answer[m.TxnOffsetCommitResponse]:
         """TxnOffsetCommit -> TxnOffsetCommitResponse; `guard` is the log's proof that the
         transaction was verified (KIP-890)."""
         if not request.group_id:
@@ -229,10 +247,14 @@ class GroupCoordinator:
             pending, on_error=lambda error: txn_offset_commit_error(request, refusal(error))
         )
 
-    def fetch_offsets(self, group: Any, require_stable: bool) -> Answer[Any]:
+    def fetch_offsets(
+        self, group: m.OffsetFetchRequest.OffsetFetchRequestGroup, require_stable: bool
+    ) -> Answer[m.OffsetFetchResponse.OffsetFetchResponseGroup]:
         """One OffsetFetchRequestGroup -> OffsetFetchResponseGroup."""
 
-        def refused(error: KafkaError) -> Any:
+        def refused(
+            error: KafkaError,
+        ) -> m.OffsetFetchResponse.OffsetFetchResponseGroup:
             code = refusal(error)
             if code == ErrorCode.COORDINATOR_NOT_AVAILABLE:
                 # Older consumers retry on NOT_COORDINATOR only (KAFKA-17796).
@@ -248,7 +270,7 @@ class GroupCoordinator:
         )
         return _now_or_later(pending)
 
-    def delete_offsets(self, request: Any) -> Answer[Any]:
+    def delete_offsets(self, request: m.OffsetDeleteRequest) -> Answer[m.OffsetDeleteResponse]:
         """OffsetDelete -> OffsetDeleteResponse."""
         if not request.group_id:
             return m.OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
@@ -268,7 +290,7 @@ class GroupCoordinator:
         producer_epoch: int,
         commit: bool,
         transaction_version: int = 0,
-    ) -> Pending[Any]:
+    ) -> Pending[None]:
         """Append the marker `batch` of a transaction to a partition of `__consumer_offsets` and
         make its offsets visible, or drop them."""
         return self.runtime.write_marker(
@@ -281,14 +303,18 @@ class GroupCoordinator:
 
     # ------------------------------------------------------------------ administration
 
-    def list_groups(self, states: Sequence[str], types: Sequence[str]) -> Answer[Any]:
+    def list_groups(
+        self, states: Sequence[str], types: Sequence[str]
+    ) -> Answer[m.ListGroupsResponse]:
         """-> ListGroupsResponse with the groups of every partition led here."""
         pendings = self.runtime.read_all(
             lambda shard, moment: shard.admin.list_groups(states, types)
         )
 
-        def combine(results: list[Any]) -> Any:
-            listed: list[Any] = []
+        def combine(
+            results: list[list[m.ListGroupsResponse.ListedGroup] | KafkaError],
+        ) -> m.ListGroupsResponse:
+            listed: list[m.ListGroupsResponse.ListedGroup] = []
             for result in results:
                 if not isinstance(result, KafkaError):
                     listed += result
@@ -298,16 +324,20 @@ class GroupCoordinator:
 
         return gather(pendings, combine)
 
-    def describe_groups(self, group_ids: Sequence[str]) -> Answer[Any]:
+    def describe_groups(
+        self, group_ids: Sequence[str]
+    ) -> Answer[list[m.DescribeGroupsResponse.DescribedGroup]]:
         """-> a DescribedGroup for each id, in order."""
 
-        def ask(group_id: str) -> Pending[Any]:
+        def ask(group_id: str) -> Pending[m.DescribeGroupsResponse.DescribedGroup]:
             return self.runtime.read(
                 self.partition_for(group_id),
                 lambda shard, moment: shard.admin.describe(group_id),
             )
 
-        def combine(results: list[Any]) -> Any:
+        def combine(
+            results: list[m.DescribeGroupsResponse.DescribedGroup | KafkaError],
+        ) -> list[m.DescribeGroupsResponse.DescribedGroup]:
             return [
                 described_group_error(group_id, result)
                 if isinstance(result, KafkaError)
@@ -317,27 +347,33 @@ class GroupCoordinator:
 
         return gather([ask(group_id) for group_id in group_ids], combine)
 
-    def share_topics(self, group_id: str) -> Pending[Any]:
+    def share_topics(self, group_id: str) -> Pending[list[tuple[str, bytes, list[int]]]]:
         """-> (topic, id, partitions) of a share group; fails with KafkaError where it has no
         coordinator here."""
         return self.runtime.read(
             self.partition_for(group_id),
-            lambda shard, moment: shard.admin.share_topics(group_id),
+            lambda shard, moment: shard.share.share_topics(group_id),
         )
 
-    def delete_groups(self, group_ids: Sequence[str]) -> Answer[Any]:
+    def delete_groups(
+        self, group_ids: Sequence[str]
+    ) -> Answer[list[m.DeleteGroupsResponse.DeletableGroupResult]]:
         """-> a DeletableGroupResult for each id, in the order of their partitions."""
         by_partition: dict[int, list[str]] = {}
         for group_id in dict.fromkeys(group_ids):
             by_partition.setdefault(self.partition_for(group_id), []).append(group_id)
 
-        def ask(partition: int, ids: list[str]) -> Pending[Any]:
+        def ask(
+            partition: int, ids: list[str]
+        ) -> Pending[list[m.DeleteGroupsResponse.DeletableGroupResult]]:
             return self.runtime.write(
                 partition, lambda shard, moment: shard.admin.delete(ids, moment)
             )
 
-        def combine(results: list[Any]) -> Any:
-            combined: list[Any] = []
+        def combine(
+            results: list[list[m.DeleteGroupsResponse.DeletableGroupResult] | KafkaError],
+        ) -> list[m.DeleteGroupsResponse.DeletableGroupResult]:
+            combined: list[m.DeleteGroupsResponse.DeletableGroupResult] = []
             for ids, result in zip(by_partition.values(), results):
                 if isinstance(result, KafkaError):
                     code = refusal(result)
@@ -350,7 +386,7 @@ class GroupCoordinator:
         return gather(pendings, combine)
 
 
-def _now_or_later(reply: Pending[Any]) -> Answer[Any]:
+def _now_or_later(reply: Pending[T]) -> Answer[T]:
     return reply.result() if reply.done else reply
 
 
@@ -368,68 +404,3 @@ class NoTopics:
 
     def version(self) -> int:
         return 0
-
-
-def _heartbeat_error(error: KafkaError) -> Any:
-    return m.ConsumerGroupHeartbeatResponse(error_code=refusal(error), error_message=error.message)
-
-
-def _not_described(group_id: str, error: KafkaError) -> Any:
-    return m.ConsumerGroupDescribeResponse.DescribedGroup(
-        group_id=group_id, error_code=refusal(error), error_message=error.message
-    )
-
-
-def described_group_error(group_id: str, error: KafkaError) -> Any:
-    """A DescribedGroup that refuses."""
-    code = refusal(error)
-    if code == ErrorCode.GROUP_ID_NOT_FOUND:
-        return not_described(group_id, error.message or "")
-    return m.DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=code)
-
-
-def deletable_group_error(group_id: str, code: ErrorCode, message: str | None = None) -> Any:
-    """A DeletableGroupResult that refuses."""
-    return m.DeleteGroupsResponse.DeletableGroupResult(
-        group_id=group_id, error_code=code, error_message=message
-    )
-
-
-def offset_commit_error(request: Any, code: ErrorCode) -> Any:
-    """An OffsetCommitResponse with `code` for every partition of the request."""
-    response = m.OffsetCommitResponse
-    return response(
-        topics=[
-            response.OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    response.OffsetCommitResponsePartition(
-                        partition_index=x.partition_index, error_code=code
-                    )
-                    for x in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
-
-
-def txn_offset_commit_error(request: Any, code: ErrorCode) -> Any:
-    """A TxnOffsetCommitResponse with `code` for every partition of the request."""
-    response = m.TxnOffsetCommitResponse
-    return response(
-        topics=[
-            response.TxnOffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    response.TxnOffsetCommitResponsePartition(
-                        partition_index=x.partition_index, error_code=code
-                    )
-                    for x in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )

@@ -8,7 +8,7 @@ import pytest
 
 from kwire.api import envelope as api
 from kwire.kraft.controller.controller import HANDLED_REQUESTS
-from kwire.kraft.raft.handlers.dispatch import REQUESTS
+from kwire.kraft.raft.machine import REQUESTS
 from kwire.membership.controller_channel import address_bytes, envelope
 from kwire.pending import Pending
 from kwire.protocol import api_versions, frame
@@ -33,6 +33,16 @@ class FakeNode:
     def to_controller(self, request: Any, context: Any, version: int) -> Pending[Any]:
         self.asked.append((request, context, version))
         return self.answer
+
+
+class FakeQuorum:
+    """A part of the quorum that is not asked."""
+
+    def raft_request(self, request: Any, context: Any) -> Pending[Any]:
+        raise NotImplementedError
+
+    def heard(self, context: Any, request: Any) -> None:
+        raise NotImplementedError
 
 
 class Client(RequestContext):
@@ -128,7 +138,7 @@ def test_addresses(host: str, expected: bytes) -> None:
 
 
 def test_a_controllers_listener_serves_what_it_lists() -> None:
-    dispatcher = ControllerDispatcher()
+    dispatcher = ControllerDispatcher(FakeQuorum(), FakeNode().to_controller)
     for key, low, high in api_versions.advertised("controller"):
         route = dispatcher.route(key, high)
         assert (route.version_min, route.version_max) == (low, high), API_KEYS[key].name
