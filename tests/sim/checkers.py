@@ -527,12 +527,9 @@ class _MetadataListener:
 
 def batches_of(log: Any, start: int, end: int) -> Iterator[memoryview]:
     """The bytes of whole batches from the one that holds `start` up to `end`."""
-    offset = start
+    offset, disk = start, log.local.files
     while offset < end:
-        fault, log.local.files.fault = (
-            log.local.files.fault,
-            None,
-        )  # nothing is kept from the checkers
+        fault, disk.fault = disk.fault, None  # nothing is kept from the checkers
         try:
             found = log.read(offset, READ_BYTES, isolation=Isolation.LOG_END, min_one=True)
         finally:
