@@ -9,7 +9,7 @@ kwire/api
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from kwire.kraft.controller.controller import HANDLED_REQUESTS
 from kwire.kraft.controller.errors import error_response
@@ -20,8 +20,8 @@ from kwire.protocol.api_keys import API_KEYS, UNBUILT, ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.structs import Message
 from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
-from kwire.server.context import RequestContext
-from kwire.server.dispatch import Dispatcher, Route
+from kwire.server.context import Outcome, RequestContext
+from kwire.server.dispatch import Dispatcher, Response, Route
 
 LISTENER = "controller"
 _RAFT_RIGHTS: dict[int, Operation] = {
@@ -34,7 +34,7 @@ _RAFT_RIGHTS: dict[int, Operation] = {
 class Quorum(Protocol):
     """This node's part of the metadata quorum."""
 
-    def raft_request(self, request: Message, context: RequestContext) -> Pending[Any]:
+    def raft_request(self, request: Message, context: RequestContext) -> Pending[Response]:
         """A request of another replica, or about the quorum."""
         ...
 
@@ -48,7 +48,7 @@ class AskController(Protocol):
 
     def __call__(
         self, request: Message, context: RequestContext, version: int, /
-    ) -> Pending[Any]: ...
+    ) -> Pending[Response]: ...
 
 
 class ControllerDispatcher(Dispatcher):
@@ -72,22 +72,27 @@ class ControllerDispatcher(Dispatcher):
             return Route.of_api(api_key, self._ask)
         return super()._load(api_key, name)
 
-    def _ask_quorum(self, context: RequestContext, request: Message) -> Pending[Any]:
+    def _ask_quorum(self, context: RequestContext, request: Message) -> Outcome:
         """Requests of other replicas of the metadata quorum."""
         right = _RAFT_RIGHTS.get(context.api_key, Operation.CLUSTER_ACTION)
         if not context.authorize(right, ResourceType.CLUSTER, CLUSTER_NAME):
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         return self._quorum.raft_request(request, context)
 
-    def _ask(self, context: RequestContext, request: Message) -> Pending[Any]:
+    def _ask(self, context: RequestContext, request: Message) -> Outcome:
         """Requests that the active controller answers."""
 
-        def settle(done: Pending[Any]) -> Any:
+        def settle(done: Pending[Response]) -> Response:
             error = done.error()
             if isinstance(error, KafkaError):
-                return error_response(request, error, context.api_version)
+                refused: Message = error_response(request, error, context.api_version)
+                return refused
             response = done.result()
-            if isinstance(request, m.BrokerHeartbeatRequest) and not response.error_code:
+            if (
+                isinstance(request, m.BrokerHeartbeatRequest)
+                and isinstance(response, m.BrokerHeartbeatResponse)
+                and not response.error_code
+            ):
                 self._quorum.heard(context, request)
             return response
 

@@ -22,7 +22,8 @@ from kwire.protocol import api_versions
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS, ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
-from kwire.server.context import DISCONNECT, RequestContext
+from kwire.protocol.structs import Message
+from kwire.server.context import DISCONNECT, Disconnect, NoReply, Outcome, RequestContext
 
 logger = logging.getLogger(__name__)
 
@@ -36,8 +37,9 @@ Decode: TypeAlias = Callable[[memoryview, int, int], tuple[Decoded, int]]
 """(buffer, position, version) -> (request, position after it)."""
 DecodeVersion: TypeAlias = Callable[[memoryview, int], tuple[Decoded, int]]
 """The same for one version."""
-Handler: TypeAlias = Callable[[RequestContext, Decoded], Any]
-ErrorResponse: TypeAlias = Callable[[RequestContext, KafkaError], Any]
+Response: TypeAlias = Message | NoReply | Disconnect
+Handler: TypeAlias = Callable[[RequestContext, Decoded], Outcome]
+ErrorResponse: TypeAlias = Callable[[RequestContext, KafkaError], Message | Disconnect]
 
 
 class Route:
@@ -117,21 +119,21 @@ class Route:
             error_response=getattr(module, "error_response", None),
         )
 
-    def execute(self, context: RequestContext, request: Decoded) -> Any:
+    def execute(self, context: RequestContext, request: Decoded) -> Outcome:
         """The handler's outcome; an error it raises becomes the API's error response."""
         try:
             return self.handle(context, request)
         except Exception as error:
             return self.failed(context, error)
 
-    def failed(self, context: RequestContext, error: Exception) -> Any:
+    def failed(self, context: RequestContext, error: Exception) -> Message | Disconnect:
         """What a client gets for an error of a handler: its API's shape of it."""
         if not isinstance(error, KafkaError):
             logger.error("%s failed", self.name, exc_info=error)
             error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         if self.error_response is not None:
             return self.error_response(context, error)
-        response = m.response_class(self.api_key)()
+        response: Message = m.response_class(self.api_key)()
         if not hasattr(response, "error_code"):
             logger.info("%s failed: %s", self.name, error)
             return DISCONNECT
@@ -176,7 +178,7 @@ class Dispatcher:
             module = "forwarded"
         return Route.of_module(api_key, importlib.import_module(f"{API_PACKAGE}.{module}"))
 
-    def failed(self, context: RequestContext, error: Exception) -> Any:
+    def failed(self, context: RequestContext, error: Exception) -> Message | Disconnect:
         """The response for a request whose Pending failed."""
         route = self._routes.get(context.api_key)
         return DISCONNECT if route is None else route.failed(context, error)
@@ -187,10 +189,11 @@ def _whole_frame(buffer: memoryview, offset: int, version: int) -> tuple[Decoded
     return None, len(buffer)
 
 
-def _unsupported_version(context: RequestContext, request: None) -> Any:
+def _unsupported_version(context: RequestContext, request: None) -> m.ApiVersionsResponse:
     """Version 0 of the response, which every client can read: error 35, our own range."""
     context.api_version = 0
-    return api_versions.unsupported_version()
+    response: m.ApiVersionsResponse = api_versions.unsupported_version()
+    return response
 
 
 UNSUPPORTED_API_VERSIONS = Route(

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from kwire.network.frames import SIZE_PREFIX_BYTES
 from kwire.protocol.frame import encode_response
 from kwire.protocol.structs import Struct
 from kwire.server.arrival import Arrival, Refusal, arrive
 from kwire.server.context import RequestContext
+from kwire.server.dispatch import Response
 from kwire.server.request_steps import RequestSteps
 from kwire.server.response import Answered, error_counts, responded, throttle_ms
 
-Parts = Sequence[Any]
+Parts: TypeAlias = Sequence[Any]
+"""What an encoder made of a response: buffers and, until they are sent, `FileSlice`s."""
 
 
 class Watched:
@@ -64,7 +66,7 @@ class WatchedRequests:
             watched.executed_s = self._loop.time()
 
     def responds(
-        self, context: RequestContext, response: Any, parts: Parts | None
+        self, context: RequestContext, response: Response, parts: Parts | None
     ) -> tuple[Parts | None, int]:
         """The response step: what is to be sent, and for how many ms nothing is to be read.
 
