@@ -20,7 +20,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 
 if TYPE_CHECKING:
     from kwire.node.node import Node
-    from kwire.server.context import RequestContext
+    from kwire.server.parts import Requester as RequestContext
 
 RETRY_MS = 50
 FORWARD_TIMEOUT_MS = 30_000
@@ -66,11 +66,19 @@ class ControllerChannel:
         return self._own.send(CONTROLLER, api_key, request, timeout_ms=self._ask_timeout_ms)
 
     def forward(
-        self, request: Any, context: RequestContext | None, api_key: int, version: int
+        self,
+        request: Any,
+        requester: RequestContext | None,
+        *,
+        api_key: int | None = None,
+        version: int | None = None,
     ) -> Pending[Any]:
         """A client's request in the client's name; fails with KafkaError REQUEST_TIMED_OUT when no
         controller answers in time."""
-        return _Forwarded(self, self._node, request, context, api_key, version).start()
+        key = int(request.API_KEY if api_key is None else api_key)
+        if version is None:
+            version = int(request.MAX_VERSION if requester is None else requester.api_version)
+        return _Forwarded(self, self._node, request, requester, key, version).start()
 
     def send_envelope(
         self, request: Any, context: RequestContext, api_key: int, version: int

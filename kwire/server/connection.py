@@ -17,7 +17,6 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from kwire.log.types import FileSlice
 from kwire.network.buffers import BufferPool
@@ -27,8 +26,9 @@ from kwire.protocol.errors import EncodeError, KafkaError, MalformedError
 from kwire.protocol.frame import encode_response, parse_request_header
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.server.dispatch import Dispatcher, Response, Route
+from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps, plain_allowed
-from kwire.server.watched_requests import Parts, WatchedRequests
+from kwire.server.watched_requests import Buffers, WatchedRequests
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class ConnectionSetup:
         *,
         loop: asyncio.AbstractEventLoop,
         pool: BufferPool,
-        parts: Any,
+        parts: Parts,
         listener_name: str,
         dispatcher: Dispatcher,
         steps: RequestSteps,
@@ -100,7 +100,7 @@ class _Slot:
     def __init__(self, context: RequestContext | None) -> None:
         self.context = context
         self.pending: Pending[Response] | None = None
-        self.parts: Parts | None = None
+        self.parts: Buffers | None = None
         self.done = False
         self.disconnect: str | None = None
 
@@ -122,6 +122,8 @@ class BrokerConnection(FrameConnection):
         self.client_port = 0
         self.listener_name = setup.listener_name
         self.principal = ANONYMOUS
+        self.token_authenticated = False
+        self.security_protocol = "PLAINTEXT"
         self.is_authenticated = True
         self.violates_quota = False
         self.plain_allowed = plain_allowed(setup.steps.inputs, True, False)
@@ -357,17 +359,17 @@ class BrokerConnection(FrameConnection):
         return False
 
     def _responds(
-        self, context: RequestContext, outcome: Response, parts: Parts | None
-    ) -> Parts | None:
+        self, context: RequestContext, outcome: Response, parts: Buffers | None
+    ) -> Buffers | None:
         """The response step; what is sent."""
         parts, wait_ms = self._watched.responds(context, outcome, parts)
         if wait_ms > 0:
             self._throttle(wait_ms)
         return parts
 
-    def _encoded(self, context: RequestContext, outcome: Response) -> Parts | None:
+    def _encoded(self, context: RequestContext, outcome: Response) -> Buffers | None:
         """The framed response; None, with a line in the log, for one that cannot be sent."""
-        parts: Parts | None
+        parts: Buffers | None
         try:
             parts = encode_response(
                 context.api_key, context.api_version, context.correlation_id, outcome
@@ -479,7 +481,7 @@ class BrokerConnection(FrameConnection):
                 self._queue.clear()
         self._flush_slots()
 
-    def _held(self, parts: Parts | None) -> Parts | None:
+    def _held(self, parts: Buffers | None) -> Buffers | None:
         """A reply that others are in front of; None when it cannot be read from its file."""
         if parts is None or len(parts) == 1:
             return parts
@@ -503,7 +505,7 @@ class BrokerConnection(FrameConnection):
             if slot.parts is not None:
                 self._emit(slot.parts)
 
-    def _emit(self, parts: Parts) -> None:
+    def _emit(self, parts: Buffers) -> None:
         """Send a reply; small ones of one read leave together."""
         if len(parts) > 1 and self.sends_files:
             try:

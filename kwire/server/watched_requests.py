@@ -18,7 +18,7 @@ from kwire.server.dispatch import Response
 from kwire.server.request_steps import RequestSteps
 from kwire.server.response import Answered, error_counts, responded, throttle_ms
 
-Parts: TypeAlias = Sequence[Any]
+Buffers: TypeAlias = Sequence[Any]
 """What an encoder made of a response: buffers and, until they are sent, `FileSlice`s."""
 
 
@@ -66,8 +66,8 @@ class WatchedRequests:
             watched.executed_s = self._loop.time()
 
     def responds(
-        self, context: RequestContext, response: Response, parts: Parts | None
-    ) -> tuple[Parts | None, int]:
+        self, context: RequestContext, response: Response, parts: Buffers | None
+    ) -> tuple[Buffers | None, int]:
         """The response step: what is to be sent, and for how many ms nothing is to be read.
 
         `parts` is the encoded response, None where none is sent.
