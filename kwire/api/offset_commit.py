@@ -9,17 +9,22 @@ KIP-345, KIP-848; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from kwire.api.shared.committed_topics import TopicSorter
+from kwire.api.shared.committed_topics import READ_TOPIC, TopicSorter
 from kwire.coordinator.group.coordinator import offset_commit_error
 from kwire.coordinator.replies import convert_all
 from kwire.pending import Answer, as_pending
 from kwire.protocol import messages as m
-from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import GROUP, READ
+from kwire.protocol.errors import KafkaError
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Checked, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (2, 10)
 WAITS_FOR_WRITES = False
+AUTHORIZATION = (
+    Requires(Operation.READ, ResourceType.GROUP, "group_id", checked=Checked.BEFORE),
+    READ_TOPIC,
+)
 TOPIC_IDS_FROM = 10
 
 
@@ -27,8 +32,6 @@ def handle(
     context: RequestContext, request: m.OffsetCommitRequest
 ) -> Answer[m.OffsetCommitResponse]:
     """See the module."""
-    if not context.authorize(READ, GROUP, request.group_id):
-        return offset_commit_error(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     sorter = TopicSorter(
         context,
         m.OffsetCommitResponse.OffsetCommitResponseTopic,
@@ -49,6 +52,13 @@ def handle(
 def _merged(sorter: TopicSorter, response: m.OffsetCommitResponse) -> m.OffsetCommitResponse:
     response.topics = sorter.merge(response.topics)
     return response
+
+
+def refusal(
+    context: RequestContext, request: m.OffsetCommitRequest, error: KafkaError
+) -> m.OffsetCommitResponse:
+    """The code at every partition."""
+    return offset_commit_error(request, error.code)
 
 
 def error_response(context: RequestContext, error: KafkaError) -> m.OffsetCommitResponse:

@@ -10,8 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from kwire.protocol.errors import ErrorCode
-from kwire.server.authorization import READ, TOPIC
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
 from kwire.server.context import RequestContext
+
+READ_TOPIC = Requires(Operation.READ, ResourceType.TOPIC, "topics[].name", denied=Denied.ENTRY)
 
 
 class TopicSorter:
@@ -66,7 +69,7 @@ class TopicSorter:
         else:
             name = topic.name
             known = image.by_name.get(name)
-        if not self._context.authorize(READ, TOPIC, name):
+        if not self._context.allows(READ_TOPIC, name):
             self._refuse(topic, topic.partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             return None
         if known is None:
