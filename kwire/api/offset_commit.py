@@ -9,12 +9,14 @@ KIP-345, KIP-848; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from kwire.api.shared.committed_topics import READ_TOPIC, TopicSorter
 from kwire.coordinator.group.coordinator import offset_commit_error
 from kwire.coordinator.replies import convert_all
 from kwire.pending import Answer, as_pending
 from kwire.protocol import messages as m
-from kwire.protocol.errors import KafkaError
+from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Checked, Requires
 from kwire.server.context import RequestContext
@@ -27,17 +29,16 @@ AUTHORIZATION = (
 )
 TOPIC_IDS_FROM = 10
 
+Asked: TypeAlias = "m.OffsetCommitRequest.OffsetCommitRequestTopic"
+Refused: TypeAlias = "m.OffsetCommitResponse.OffsetCommitResponseTopic"
+Sorter: TypeAlias = "TopicSorter[Asked, Refused]"
+
 
 def handle(
     context: RequestContext, request: m.OffsetCommitRequest
 ) -> Answer[m.OffsetCommitResponse]:
     """See the module."""
-    sorter = TopicSorter(
-        context,
-        m.OffsetCommitResponse.OffsetCommitResponseTopic,
-        m.OffsetCommitResponse.OffsetCommitResponsePartition,
-        by_id=context.api_version >= TOPIC_IDS_FROM,
-    )
+    sorter = TopicSorter(context, _refusal, by_id=context.api_version >= TOPIC_IDS_FROM)
     request.topics = sorter.pass_topics(request.topics)
     if not request.topics:
         return m.OffsetCommitResponse(topics=sorter.merge([]))
@@ -49,12 +50,22 @@ def handle(
     return convert_all(as_pending(answer), lambda done: _merged(sorter, done.result()))
 
 
-def _merged(sorter: TopicSorter, response: m.OffsetCommitResponse) -> m.OffsetCommitResponse:
+def _refusal(topic: Asked, indexes: list[int], code: ErrorCode) -> Refused:
+    """The topic of the response that refuses these partitions."""
+    shape = m.OffsetCommitResponse.OffsetCommitResponsePartition
+    return m.OffsetCommitResponse.OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[shape(partition_index=index, error_code=code) for index in indexes],
+    )
+
+
+def _merged(sorter: Sorter, response: m.OffsetCommitResponse) -> m.OffsetCommitResponse:
     response.topics = sorter.merge(response.topics)
     return response
 
 
-def refusal(
+def denied_response(
     context: RequestContext, request: m.OffsetCommitRequest, error: KafkaError
 ) -> m.OffsetCommitResponse:
     """The code at every partition."""

@@ -9,6 +9,8 @@ Apache Kafka 4.4.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from kwire.api.shared.committed_topics import READ_TOPIC, TopicSorter
 from kwire.coordinator.group.coordinator import TOPIC as OFFSETS_TOPIC
 from kwire.coordinator.group.coordinator import txn_offset_commit_error
@@ -33,17 +35,16 @@ ABORTABLE_ERROR_FROM = 4
 ADDS_PARTITIONS_FROM = 5
 TOPIC_IDS_FROM = 6
 
+Asked: TypeAlias = "m.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic"
+Refused: TypeAlias = "m.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic"
+Sorter: TypeAlias = "TopicSorter[Asked, Refused]"
+
 
 def handle(
     context: RequestContext, request: m.TxnOffsetCommitRequest
 ) -> Answer[m.TxnOffsetCommitResponse]:
     """See the module."""
-    sorter = TopicSorter(
-        context,
-        m.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic,
-        m.TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition,
-        by_id=context.api_version >= TOPIC_IDS_FROM,
-    )
+    sorter = TopicSorter(context, _refusal, by_id=context.api_version >= TOPIC_IDS_FROM)
     request.topics = sorter.pass_topics(request.topics)
     if not request.topics:
         return m.TxnOffsetCommitResponse(topics=sorter.merge([]))
@@ -53,7 +54,7 @@ def handle(
     return convert_all(pending, lambda done: _merged(sorter, done.result()))
 
 
-def refusal(
+def denied_response(
     context: RequestContext, request: m.TxnOffsetCommitRequest, error: KafkaError
 ) -> m.TxnOffsetCommitResponse:
     """The code at every partition."""
@@ -65,7 +66,17 @@ def error_response(context: RequestContext, error: KafkaError) -> m.TxnOffsetCom
     return m.TxnOffsetCommitResponse(topics=[])
 
 
-def _merged(sorter: TopicSorter, response: m.TxnOffsetCommitResponse) -> m.TxnOffsetCommitResponse:
+def _refusal(topic: Asked, indexes: list[int], code: ErrorCode) -> Refused:
+    """The topic of the response that refuses these partitions."""
+    shape = m.TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition
+    return m.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[shape(partition_index=index, error_code=code) for index in indexes],
+    )
+
+
+def _merged(sorter: Sorter, response: m.TxnOffsetCommitResponse) -> m.TxnOffsetCommitResponse:
     response.topics = sorter.merge(response.topics)
     return response
 

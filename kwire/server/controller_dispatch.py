@@ -9,7 +9,7 @@ kwire/api
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from kwire.kraft.controller.controller import HANDLED_REQUESTS
 from kwire.kraft.controller.errors import error_response
@@ -18,11 +18,13 @@ from kwire.pending import Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS, UNBUILT, ApiKey
 from kwire.protocol.errors import KafkaError
-from kwire.protocol.structs import Message
+from kwire.protocol.structs import Message, Request
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Authorization, Checked, Requires
 from kwire.server.context import Outcome, RequestContext
 from kwire.server.dispatch import Dispatcher, Response, Route, declared_authorization
+
+ResponseT = TypeVar("ResponseT", bound=Message)
 
 LISTENER = "controller"
 
@@ -76,8 +78,8 @@ class AskController(Protocol):
     """Hands a request to this node's controller; at a version, in the name of a client."""
 
     def __call__(
-        self, request: Message, context: RequestContext, version: int, /
-    ) -> Pending[Response]: ...
+        self, request: Request[ResponseT], context: RequestContext, version: int, /
+    ) -> Pending[ResponseT]: ...
 
 
 class ControllerDispatcher(Dispatcher):
@@ -105,10 +107,10 @@ class ControllerDispatcher(Dispatcher):
         """Requests of other replicas of the metadata quorum."""
         return self._quorum.raft_request(request, context)
 
-    def _ask(self, context: RequestContext, request: Message) -> Outcome:
+    def _ask(self, context: RequestContext, request: Request[Message]) -> Outcome:
         """Requests that the active controller answers."""
 
-        def settle(done: Pending[Response]) -> Response:
+        def settle(done: Pending[Message]) -> Response:
             error = done.error()
             if isinstance(error, KafkaError):
                 refused: Message = error_response(request, error, context.api_version)

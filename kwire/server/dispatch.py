@@ -5,8 +5,8 @@ broker starts without any. An API that has no module, or a version outside of it
 connection; ApiVersions is answered at any version (measured on Apache Kafka 4.4).
 
 `AUTHORIZATION` of a module says what its API requires. What is marked `Checked.BEFORE` is asked
-here, before the handler; a refused request is answered by the module's `refusal(context, request,
-error)`, or as other errors are.
+here, before the handler; a refused request is answered by the module's `denied_response(context,
+request, error)`, or as other errors are.
 
 A module whose requests neither read nor change what a write in front of them does says
 `WAITS_FOR_WRITES = False`; all others start behind the replies of those writes
@@ -46,7 +46,7 @@ DecodeVersion: TypeAlias = Callable[[memoryview, int], tuple[Decoded, int]]
 Response: TypeAlias = Message | NoReply | Disconnect
 Handler: TypeAlias = Callable[[RequestContext, Decoded], Outcome]
 ErrorResponse: TypeAlias = Callable[[RequestContext, KafkaError], Message | Disconnect]
-Refusal: TypeAlias = Callable[[RequestContext, Decoded, KafkaError], Message]
+DeniedResponse: TypeAlias = Callable[[RequestContext, Decoded, KafkaError], Message]
 
 
 class Route:
@@ -55,7 +55,7 @@ class Route:
     `decoders` are those made so far, by version; `decode` makes and uses the one of a version.
     `error_response` gives the API's shape of an error; without it a response with a top-level
     error code carries it, and an API without either loses the connection, which every client
-    retries. `refusal` does the same for who has no right, where the shape depends on the request.
+    retries. `denied_response` does the same for who has no right, where the shape depends on the request.
     """
 
     __slots__ = (
@@ -63,10 +63,10 @@ class Route:
         "authorization",
         "decode",
         "decoders",
+        "denied_response",
         "error_response",
         "handle",
         "name",
-        "refusal",
         "required",
         "version_max",
         "version_min",
@@ -85,7 +85,7 @@ class Route:
         authorization: Authorization,
         waits_for_writes: bool = True,
         error_response: ErrorResponse | None = None,
-        refusal: Refusal | None = None,
+        denied_response: DeniedResponse | None = None,
     ) -> None:
         self.api_key = api_key
         self.name = name
@@ -95,7 +95,7 @@ class Route:
         self.version_min, self.version_max = versions
         self.waits_for_writes = waits_for_writes
         self.error_response = error_response
-        self.refusal = refusal
+        self.denied_response = denied_response
         self.authorization = authorization
         self.required = tuple(each for each in authorization if each.checked is Checked.BEFORE)
 
@@ -109,7 +109,7 @@ class Route:
         versions: tuple[int, int] | None = None,
         waits_for_writes: bool = True,
         error_response: ErrorResponse | None = None,
-        refusal: Refusal | None = None,
+        denied_response: DeniedResponse | None = None,
     ) -> Route:
         """The route of an API with its own decoder; all its stable versions if none are given."""
         info = API_KEYS[api_key]
@@ -124,7 +124,7 @@ class Route:
             authorization=authorization,
             waits_for_writes=waits_for_writes,
             error_response=error_response,
-            refusal=refusal,
+            denied_response=denied_response,
         )
 
     @classmethod
@@ -137,7 +137,7 @@ class Route:
             versions=getattr(module, "VERSIONS", None),
             waits_for_writes=getattr(module, "WAITS_FOR_WRITES", True),
             error_response=getattr(module, "error_response", None),
-            refusal=getattr(module, "refusal", None),
+            denied_response=getattr(module, "denied_response", None),
         )
 
     def execute(self, context: RequestContext, request: Decoded) -> Outcome:
@@ -155,8 +155,8 @@ class Route:
         self, context: RequestContext, request: Decoded, missing: Requires
     ) -> Message | Disconnect:
         error = KafkaError(missing.refusal, missing.message)
-        if self.refusal is not None:
-            return self.refusal(context, request, error)
+        if self.denied_response is not None:
+            return self.denied_response(context, request, error)
         return self.failed(context, error)
 
     def failed(self, context: RequestContext, error: Exception) -> Message | Disconnect:

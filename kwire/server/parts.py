@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kwire.kraft.images.metadata_image import MetadataImage
     from kwire.log.directories.manager import LogManager
     from kwire.log.partition.deferred_checks import CheckLaterError
+    from kwire.membership.requester import Requester
     from kwire.pending import Pending
     from kwire.protocol.api_keys import Listener
     from kwire.protocol.errors import ErrorCode
@@ -32,36 +33,6 @@ if TYPE_CHECKING:
     from kwire.server.fetch_sessions import FetchSessionCache
 
 ResponseT = TypeVar("ResponseT", bound="Message")
-
-
-class Requester(Protocol):
-    """The client in whose name something is asked; a `RequestContext` is one."""
-
-    @property
-    def api_version(self) -> int: ...
-
-    @property
-    def correlation_id(self) -> int: ...
-
-    @property
-    def client_id(self) -> str | None: ...
-
-    @property
-    def client_host(self) -> str: ...
-
-    @property
-    def listener_name(self) -> str: ...
-
-    @property
-    def principal(self) -> str: ...
-
-    @property
-    def token_authenticated(self) -> bool: ...
-
-    @property
-    def is_connected(self) -> bool: ...
-
-    def authorize(self, operation: int, resource_type: int, resource_name: str) -> bool: ...
 
 
 class Metadata(Protocol):

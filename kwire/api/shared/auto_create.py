@@ -12,11 +12,12 @@ from collections.abc import Iterable
 
 from kwire.api.shared.topic_names import is_valid
 from kwire.config.broker_config import BrokerConfig
+from kwire.membership.requester import Requester
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.server.authorization import INTERNAL_TOPICS
-from kwire.server.parts import Forwarder, Requester
+from kwire.server.parts import Forwarder
 
 logger = logging.getLogger(__name__)
 

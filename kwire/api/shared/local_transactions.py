@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from kwire.api.shared.leader_hints import missing_partition_error
 from kwire.clock import Clock
@@ -93,22 +93,25 @@ class LocalTransactions:
         """Ask the coordinator; the codes are those of AddPartitionsToTxn."""
         transactions = self._parts.coordinators.transactions
         owner = (transactional_id, producer_id, producer_epoch, partitions)
-        pending: Pending[Any]
         if add:
-            pending = transactions.add_partitions(*owner, CLIENT_VERSION_OF_BROKER)
-        else:
-            pending = transactions.verify_partitions(*owner)
+            return after(
+                transactions.add_partitions(*owner, CLIENT_VERSION_OF_BROKER),
+                lambda done: dict.fromkeys(partitions, _code(done.error())),
+            )
 
-        def codes(done: Pending[Any]) -> dict[Partition, ErrorCode]:
+        def codes(done: Pending[dict[Partition, ErrorCode]]) -> dict[Partition, ErrorCode]:
             error = done.error()
-            if error is None:
-                found = done.result()
-                return dict.fromkeys(partitions, ErrorCode.NONE) if found is None else found
-            if not isinstance(error, KafkaError):
-                raise anew(error)
-            return dict.fromkeys(partitions, ErrorCode(error.code))
+            return done.result() if error is None else dict.fromkeys(partitions, _code(error))
 
-        return after(pending, codes)
+        return after(transactions.verify_partitions(*owner), codes)
+
+
+def _code(error: Exception | None) -> ErrorCode:
+    if error is None:
+        return ErrorCode.NONE
+    if not isinstance(error, KafkaError):
+        raise anew(error)
+    return ErrorCode(error.code)
 
 
 def write_marker(
@@ -121,16 +124,15 @@ def write_marker(
     commit: bool,
     coordinator_epoch: int,
     transaction_version: int,
-) -> Pending[Any]:
+) -> Pending[None]:
     """Append the marker that ends a transaction to a partition that this broker leads; done when
     it is committed. In `__consumer_offsets` it also decides the offsets of the transaction."""
     wall_ms = parts.clock.wall_ms()
     batch = end_transaction_marker(producer_id, producer_epoch, commit, coordinator_epoch, wall_ms)
     if topic == OFFSETS_TOPIC:
-        written: Pending[Any] = parts.coordinators.groups.complete_transaction(
+        return parts.coordinators.groups.complete_transaction(
             index, batch, producer_id, producer_epoch, commit, transaction_version
         )
-        return written
     try:
         partition = parts.replicas.partition(topic, index)
         if partition is None:
@@ -144,7 +146,7 @@ def write_marker(
         )
     except KafkaError as error:
         return Pending.failed(error)
-    committed: Pending[Any] = Pending()
+    committed: Pending[None] = Pending()
     waiter = partition.wait_for_commit(
         info.last_offset + 1, lambda code: _settle(committed, ErrorCode(code))
     )
@@ -155,7 +157,7 @@ def write_marker(
     return committed
 
 
-def marker_code(write: Pending[Any]) -> int:
+def marker_code(write: Pending[None]) -> int:
     """What WriteTxnMarkers answers for a marker."""
     error = write.error()
     if error is None:
@@ -167,7 +169,7 @@ def marker_code(write: Pending[Any]) -> int:
     return int(error.code)
 
 
-def _settle(committed: Pending[Any], code: ErrorCode) -> None:
+def _settle(committed: Pending[None], code: ErrorCode) -> None:
     if code == ErrorCode.NONE:
         committed.complete(None)
     else:

@@ -277,7 +277,7 @@ def test_without_an_authorizer_nothing_is_asked() -> None:
         ApiKey.HEARTBEAT,
         lambda context, request: m.HeartbeatResponse(),
         (Requires(Operation.READ, ResourceType.GROUP, "group_id", checked=Checked.BEFORE),),
-        refusal=refuse,
+        denied_response=refuse,
     )
     context = RequestContext(made_parts(), None, ApiKey.HEARTBEAT, 4, 1, "c")
     assert route.execute(context, m.HeartbeatRequest(group_id="g")) == m.HeartbeatResponse()
