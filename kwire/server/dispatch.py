@@ -55,7 +55,8 @@ class Route:
     `decoders` are those made so far, by version; `decode` makes and uses the one of a version.
     `error_response` gives the API's shape of an error; without it a response with a top-level
     error code carries it, and an API without either loses the connection, which every client
-    retries. `denied_response` does the same for who has no right, where the shape depends on the request.
+    retries. `denied_response` does the same for who has no right, where the shape depends on the
+    request.
     """
 
     __slots__ = (
