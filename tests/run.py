@@ -1,4 +1,4 @@
-"""Run groups of tests one after the other and print what came of them.
+"""Run groups of tests, as many at once as the machine has cores for, and print what came of them.
 
     python -m tests.run test            every group that gates a change (`make test`)
     python -m tests.run gate            the other clients and the longer runs (`make compat-gate`)
@@ -9,6 +9,7 @@ run decides, and the first failure is told by name. Prints a table with minutes 
 skipped and why, the failures, `N passed, N failed, N skipped`, and as the last line the names of
 what failed. Exit status 1 when something failed. Logs and the verdict: `.cache/test-logs`.
 With KWIRE_TEST_MINUTES no group starts after that many minutes: what is left is skipped by name.
+KWIRE_TEST_CORES is how many cores groups may use together (two): with 1 they run one by one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import sys
 import time
 
 from tests.runner.groups import GATE, TEST, Context, Group
-from tests.runner.model import ROOT, Paths, Result
+from tests.runner.lanes import cores_of_machine, run_in_lanes
+from tests.runner.model import ROOT, Paths, Result, end_all
 from tests.runner.served import BrokerDidNotStart, ServedBrokers
 
 #: Of a failure's first line, what the last line of the output repeats.
@@ -63,22 +65,22 @@ def main(words: list[str]) -> int:
     total = Result()
     table: list[str] = []
     began = time.monotonic()
+
+    def run(group: Group) -> tuple[Result, str]:
+        started = time.monotonic()
+        print(f"{group.name} ...", flush=True)
+        result = _run(group, paths, brokers, (started - began) / 60)
+        line = _line(group, result, (time.monotonic() - started) / 60)
+        notes = [note for note in result.notes if not note.startswith("skipped")]
+        print("\n".join(f"    {text}" for text in (line, *notes)), flush=True)
+        return result, line
+
     try:
-        for group in _selected(words):
-            started = time.monotonic()
-            print(f"{group.name} ...", flush=True)
-            result = _run(group, paths, brokers, (started - began) / 60)
-            minutes = (time.monotonic() - started) / 60
-            table.append(
-                f"{group.name:28} {result.passed:6} {result.failed:6} {result.skipped:7}"
-                f" {minutes:8.1f}"
-            )
-            print(f"    {table[-1]}", flush=True)
-            for note in result.notes:
-                if not note.startswith("skipped"):
-                    print(f"    {note}", flush=True)
+        for result, line in run_in_lanes(_selected(words), cores_of_machine(), run):
             total.add(result)
+            table.append(line)
     finally:
+        end_all()
         brokers.close()
     print()
     print(f"{'group':28} {'passed':>6} {'failed':>6} {'skipped':>7} {'minutes':>8}")
@@ -89,6 +91,11 @@ def main(words: list[str]) -> int:
     name = "-".join(words).replace(" ", "-") or "test"
     (logs / f"verdict-{name}.txt").write_text(verdict + "\n")
     return 1 if total.failed else 0
+
+
+def _line(group: Group, result: Result, minutes: float) -> str:
+    counts = f"{result.passed:6} {result.failed:6} {result.skipped:7}"
+    return f"{group.name:28} {counts} {minutes:8.1f}"
 
 
 def verdict_of(total: Result) -> str:

@@ -12,18 +12,20 @@ from __future__ import annotations
 from typing import Any
 
 from kwire.api.shared.leader_hints import missing_partition_error
-from kwire.pending import Pending, after, as_pending, gather
+from kwire.pending import Answer, Pending, after, as_pending, gather
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.partition import Partition
 from kwire.server.authorization import DELETE, INTERNAL_TOPICS, TOPIC
-from kwire.server.context import DISCONNECT, RequestContext
+from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (0, 2)
 HIGH_WATERMARK = -1
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.DeleteRecordsRequest
+) -> Answer[m.DeleteRecordsResponse]:
     """See the module."""
     response = m.DeleteRecordsResponse()
     response.topics = []
@@ -48,7 +50,9 @@ def handle(context: RequestContext, request: Any) -> Any:
         return outcome
     settled = as_pending(outcome)
     saved = context.node.log_manager.checkpoint_log_starts(waiting.moved)
-    return after(gather([settled, saved]), lambda _: _durable(response, saved.error()))
+    return after(
+        gather([after(settled, lambda _: None), saved]), lambda _: _durable(response, saved.error())
+    )
 
 
 def _asked(request: Any) -> dict[str, dict[int, Any]]:
@@ -60,7 +64,7 @@ def _asked(request: Any) -> dict[str, dict[int, Any]]:
     return asked
 
 
-def _durable(response: Any, error: Exception | None) -> Any:
+def _durable(response: m.DeleteRecordsResponse, error: Exception | None) -> m.DeleteRecordsResponse:
     """The response, once the log starts are saved or could not be."""
     if error is not None:
         for topic in response.topics:
@@ -74,11 +78,11 @@ def _durable(response: Any, error: Exception | None) -> Any:
 class _Waiting:
     """The deletions that followers have not followed yet."""
 
-    def __init__(self, context: RequestContext, response: Any) -> None:
+    def __init__(self, context: RequestContext, response: m.DeleteRecordsResponse) -> None:
         self._context = context
         self._response = response
         self._open: list[tuple[Any, Partition, int]] = []
-        self._pending: Pending[Any] = Pending()
+        self._pending: Pending[m.DeleteRecordsResponse] = Pending()
         self._deadline: Any = None
         self.moved: list[tuple[str, int]] = []  # partitions
 
@@ -87,7 +91,7 @@ class _Waiting:
         if not self._settled(answer, partition, offset):
             self._open.append((answer, partition, offset))
 
-    def outcome(self, timeout_ms: int) -> Any:
+    def outcome(self, timeout_ms: int) -> Answer[m.DeleteRecordsResponse]:
         """The response, or a Pending of it."""
         if not self._open:
             return self._response
@@ -135,7 +139,7 @@ class _Waiting:
             self._deadline = None
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
     """Nothing in the response can carry an error of the whole request."""
     return DISCONNECT
 

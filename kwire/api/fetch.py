@@ -28,6 +28,7 @@ from kwire.api.shared.fetch_sessions import (
 )
 from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints, missing_partition_error
 from kwire.log.types import ISOLATION_LEVELS, READ_COMMITTED, Isolation
+from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME, READ, TOPIC
@@ -43,17 +44,17 @@ FOLLOWERS_FROM = 11
 CONSUMER = -1
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(context: RequestContext, request: m.FetchRequest) -> Answer[m.FetchResponse]:
     """See the module."""
     return _Fetch(context, request).start()
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> m.FetchResponse:
     """An error of the whole request (versions 7 and later carry it)."""
     return _error(error.code)
 
 
-def _error(code: int) -> Any:
+def _error(code: int) -> m.FetchResponse:
     response = m.FetchResponse()
     response.error_code = int(code)
     return response
@@ -64,7 +65,7 @@ class _Fetch:
 
     __slots__ = ("_context", "_readable", "_request", "_session", "_targets", "_topic_ids")
 
-    def __init__(self, context: RequestContext, request: Any) -> None:
+    def __init__(self, context: RequestContext, request: m.FetchRequest) -> None:
         self._context = context
         self._request = request
         self._topic_ids = context.api_version >= TOPIC_IDS_FROM
@@ -72,7 +73,7 @@ class _Fetch:
         self._targets: list[FetchTarget] = []
         self._readable: list[FetchTarget] = []
 
-    def start(self) -> Any:
+    def start(self) -> Answer[m.FetchResponse]:
         asked = self._asked_partitions()
         if not isinstance(asked, list):
             return _error(asked)
@@ -83,7 +84,8 @@ class _Fetch:
         if self._readable and self._request.isolation_level not in ISOLATION_LEVELS:
             return self._invalid()
         delayed = DelayedFetch(self._context, self._readable, limits, self._answer)
-        return delayed.start()
+        answer: Answer[m.FetchResponse] = delayed.start()
+        return answer
 
     # -- what is asked
 
@@ -124,7 +126,7 @@ class _Fetch:
             )
         return partitions
 
-    def _invalid(self) -> Any:
+    def _invalid(self) -> m.FetchResponse:
         """The answer to an isolation level that there is not, as Apache Kafka 4.4 gives it."""
         response = _error(ErrorCode.UNKNOWN_SERVER_ERROR)
         if self._topic_ids:
@@ -205,7 +207,7 @@ class _Fetch:
 
     # -- the answer
 
-    def _answer(self) -> Any:
+    def _answer(self) -> m.FetchResponse:
         response = m.FetchResponse()
         session = self._session
         incremental = session is not None and self._request.session_epoch not in (

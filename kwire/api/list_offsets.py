@@ -20,11 +20,11 @@ from typing import Any
 
 from kwire.api.shared.leader_hints import missing_partition_error
 from kwire.log.types import ISOLATION_LEVELS, READ_COMMITTED
-from kwire.pending import Pending
+from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import DESCRIBE, TOPIC
-from kwire.server.context import DISCONNECT, RequestContext
+from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (1, 11)
 
@@ -51,7 +51,7 @@ Found = tuple[int, int, int]
 NOT_FOUND: Found = (-1, -1, -1)
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(context: RequestContext, request: m.ListOffsetsRequest) -> Answer[m.ListOffsetsResponse]:
     """See the module."""
     listed: dict[tuple[str, int], int] = {}
     for topic in request.topics:
@@ -96,7 +96,7 @@ def handle(context: RequestContext, request: Any) -> Any:
     return _gather(context, response, open_lookups)
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
     """Nothing in a ListOffsetsResponse can carry an error of the whole request."""
     return DISCONNECT
 
@@ -108,13 +108,15 @@ def _fill(context: RequestContext, answer: Any, found: Found) -> None:
 
 
 def _gather(
-    context: RequestContext, response: Any, open_lookups: list[tuple[Any, Pending[Found]]]
-) -> Any:
+    context: RequestContext,
+    response: m.ListOffsetsResponse,
+    open_lookups: list[tuple[Any, Pending[Found]]],
+) -> Answer[m.ListOffsetsResponse]:
     """The response once every look-up that left the loop is back."""
     if not open_lookups:
         return response
     left = len(open_lookups)
-    pending: Pending[Any] = Pending()
+    pending: Pending[m.ListOffsetsResponse] = Pending()
 
     def done(answer: Any, lookup: Pending[Found]) -> None:
         nonlocal left

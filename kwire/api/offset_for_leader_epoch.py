@@ -10,15 +10,18 @@ from __future__ import annotations
 from typing import Any
 
 from kwire.api.shared.leader_hints import missing_partition_error
+from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME, DESCRIBE, TOPIC
-from kwire.server.context import DISCONNECT, RequestContext
+from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (2, 4)
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.OffsetForLeaderEpochRequest
+) -> Answer[m.OffsetForLeaderEpochResponse]:
     """See the module."""
     response = m.OffsetForLeaderEpochResponse()
     response.topics = []
@@ -42,7 +45,7 @@ def handle(context: RequestContext, request: Any) -> Any:
     return response
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
     """Nothing in the response can carry an error of the whole request."""
     return DISCONNECT
 

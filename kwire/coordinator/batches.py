@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kwire.coordinator.open_batch import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, Encoded
-from kwire.coordinator.seam import CoordinatorRecord, Producer, Shard
+from kwire.coordinator.shard_interface import CoordinatorRecord, Producer, Shard
 from kwire.protocol import coordinator_records
 from kwire.protocol.errors import EncodeError, ErrorCode, KafkaError
 from kwire.protocol.records import Record, build_batch, check_crc, iterate_headers, read_batch

@@ -15,7 +15,7 @@ ACKS_ALL = -1
 
 
 class PartitionCoordinatorLog:
-    """`kwire.coordinator.seam.CoordinatorLog` over the hosted partitions of one topic."""
+    """`CoordinatorLog` (shard_interface.py) over the hosted partitions of one topic."""
 
     def __init__(self, topic: str, replicas: ReplicaManager, clock: Any) -> None:
         self.topic = topic

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from kwire.coordinator import batches
 from kwire.coordinator.reduction import LogReduction
-from kwire.coordinator.seam import CoordinatorLog, Loop, Shard
+from kwire.coordinator.shard_interface import CoordinatorLog, Loop, Shard
 from kwire.pending import Pending
 from kwire.protocol.records.compaction_kernel import COMPILED, OffsetMap
 

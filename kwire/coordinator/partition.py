@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from kwire.coordinator.loading import Loading
 from kwire.coordinator.open_batch import OpenBatch
-from kwire.coordinator.seam import Shard, TimerHandle
+from kwire.coordinator.shard_interface import Shard, TimerHandle
 from kwire.kept_errors import kept
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError

@@ -22,7 +22,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 
-from kwire.coordinator.seam import NO_PRODUCER_ID, Shard
+from kwire.coordinator.shard_interface import NO_PRODUCER_ID, Shard
 from kwire.protocol import coordinator_records
 from kwire.protocol.records import BatchHeader, parse_header, read_batch
 from kwire.protocol.records.compaction_kernel import OffsetMap, index_rows, latest_rows

@@ -24,7 +24,7 @@ from kwire.coordinator.loading import Loading, Worker
 from kwire.coordinator.open_batch import Encoded, OpenBatch, size_of
 from kwire.coordinator.partition import Held, PartitionShard, ShardState
 from kwire.coordinator.reloading import PAUSE_MS, Reloads, may_pass
-from kwire.coordinator.seam import CoordinatorLog, Loop, Moment, Result, Shard
+from kwire.coordinator.shard_interface import CoordinatorLog, Loop, Moment, Result, Shard
 from kwire.kept_errors import kept
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from kwire.config.listeners import Listener
 from kwire.kraft.features import SUPPORTED_FEATURES
-from kwire.kraft.image import MetadataImage
+from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.membership.asking import AskController
 from kwire.membership.broker_registration import PROTOCOL_NUMBERS
 from kwire.pending import Pending

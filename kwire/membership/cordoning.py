@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from kwire.config.dynamic import DynamicConfig
 from kwire.config.requirements import ALL_DIRECTORIES, CORDONED
 from kwire.config.values import Value
-from kwire.kraft.image import MetadataImage
+from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.log.directories.manager import LogManager
 from kwire.protocol import uuids
 

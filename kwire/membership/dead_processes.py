@@ -27,9 +27,9 @@ from kwire.network.peer import PeerNetwork
 from kwire.network.refusal import Address, Outcome, RefusedDials, dial
 
 if TYPE_CHECKING:
-    from kwire.kraft.driver import RaftDriver
-    from kwire.kraft.image import MetadataDelta, MetadataImage
     from kwire.kraft.images.cluster import BrokerImage
+    from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
+    from kwire.kraft.raft_driver import RaftDriver
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING
 
-from kwire.kraft.image import MetadataImage
+from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.log.directories.loading import ExpectedTopic, Opening
 from kwire.log.directories.manager import LogManager
 from kwire.log.files import SystemFiles

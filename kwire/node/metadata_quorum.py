@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kwire.config.listeners import Listener
-from kwire.kraft import settings
+from kwire.kraft import quorum_settings as settings
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.controller import HANDLED_REQUESTS, Controller
 from kwire.kraft.controller.rules import controller_config
-from kwire.kraft.driver import RaftDriver
-from kwire.kraft.image import MetadataDelta, MetadataImage
+from kwire.kraft.images.image_publisher import ImagePublisher, Publisher
+from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.kraft.metadata_log import MetadataLog
-from kwire.kraft.publisher import ImagePublisher, Publisher
 from kwire.kraft.raft.types import Endpoint
+from kwire.kraft.raft_driver import RaftDriver
 from kwire.log.directories.directory import LogDirectory, LogDirectoryError, holds_log, parse_name
 from kwire.membership.dead_processes import DeadProcesses
 from kwire.network.peer import PeerNetwork
@@ -115,7 +115,7 @@ class MetadataQuorum:
             )
 
     def _give_id(self, directory: LogDirectory, found: dict[str, str]) -> None:
-        from kwire.kraft.format import random_directory_id
+        from kwire.kraft.formatting.log_directories import random_directory_id
 
         node = self._node
         directory.give_id(found, random_directory_id(node.random), node.clock.wall_ms())
@@ -149,7 +149,7 @@ class MetadataQuorum:
             )
 
     def _format(self, features: Mapping[str, int], cluster_id: str | None) -> None:
-        from kwire.kraft.format import FormatOptions, format_directories
+        from kwire.kraft.formatting.log_directories import FormatOptions, format_directories
 
         node = self._node
         config = node.config

@@ -22,14 +22,14 @@ from kwire.config.errors import ConfigError
 from kwire.config.listeners import Listener as ListenerConfig
 from kwire.config.listeners import shares_port
 from kwire.kraft.controller.controller import HANDLED_REQUESTS
-from kwire.kraft.image import MetadataDelta, MetadataImage
+from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.log.compaction.cleaner import LogCleaner
 from kwire.log.compaction.settings import CleanerSettings
 from kwire.log.directories.directory import LogDirectory, LogDirectoryError
 from kwire.log.directories.manager import LogManager, ManagerSettings
 from kwire.log.kernel_syncs import KernelSyncs
 from kwire.log.partition.config import LogConfig
-from kwire.log.partition.deferral import Checks
+from kwire.log.partition.deferred_checks import Checks
 from kwire.membership.broker_registration import registration_request
 from kwire.membership.controlled_shutdown import shutdown_granted
 from kwire.membership.controller_channel import ControllerChannel
@@ -258,10 +258,10 @@ class Node:
 
     async def start(self) -> None:
         """Return when the broker serves. Raises StartError and ConfigError, one line each."""
-        from kwire.kraft.format import FeatureError, FormatError
+        from kwire.kraft.formatting.log_directories import FeatureError, FormatError
         from kwire.kraft.raft.election import QuorumStateError
         from kwire.kraft.raft.types import RaftInvariantError
-        from kwire.kraft.snapshots import SnapshotError
+        from kwire.kraft.snapshots.files import SnapshotError
 
         try:
             self.log_manager.open_directories()

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
 
-from kwire.log.partition.deferral import Checks
+from kwire.log.partition.deferred_checks import Checks
 from kwire.log.scheduling import LoopScheduler
 from kwire.pending import Pending
 

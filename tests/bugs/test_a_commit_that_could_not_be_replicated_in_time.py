@@ -9,7 +9,7 @@ written (simulation, seed 8, brokers cut off from each other).
 
 from __future__ import annotations
 
-from kwire.coordinator.seam import Moment
+from kwire.coordinator.shard_interface import Moment
 from kwire.coordinator.transaction.metadata import TransactionMetadata, to_record
 from kwire.coordinator.transaction.shard import Prepared, TransactionSettings, TransactionShard
 from kwire.coordinator.transaction.states import TransactionState

@@ -8,7 +8,7 @@ import pytest
 
 from kwire.coordinator.partition import ShardState
 from kwire.coordinator.runtime import CoordinatorRuntime
-from kwire.coordinator.seam import CoordinatorRecord, Result
+from kwire.coordinator.shard_interface import CoordinatorRecord, Result
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from kwire.clock import SeededRandom
-from kwire.kraft.format import FormatOptions, format_directories
+from kwire.kraft.formatting.log_directories import FormatOptions, format_directories
 from kwire.kraft.raft.types import Endpoint
-from kwire.kraft.snapshots import parse_snapshot
+from kwire.kraft.snapshots.files import parse_snapshot
 from kwire.protocol import records, uuids
 
 VECTORS = [

@@ -18,13 +18,13 @@ from kwire.config import BrokerConfig
 from kwire.kraft.controller.context import ControllerConfig, ControllerContext
 from kwire.kraft.controller.controller import Controller
 from kwire.kraft.controller.rules import KafkaConfigRules
-from kwire.kraft.driver import RaftDriver
-from kwire.kraft.image import MetadataImage
+from kwire.kraft.images.image_publisher import ImagePublisher
+from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.kraft.metadata_log import MetadataLog, metadata_log_config
-from kwire.kraft.publisher import ImagePublisher
 from kwire.kraft.raft import RaftConfig
 from kwire.kraft.raft.types import Endpoint
-from kwire.kraft.snapshots import parse_snapshot
+from kwire.kraft.raft_driver import RaftDriver
+from kwire.kraft.snapshots.files import parse_snapshot
 from kwire.log.directories.identity_files import parse_properties
 from kwire.log.scheduling import ImmediateScheduler
 from kwire.pending import Pending

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from kwire.clock import SeededRandom
-from kwire.kraft.driver import RaftDriver
-from kwire.kraft.format import FormatOptions, format_directories
+from kwire.kraft.formatting.log_directories import FormatOptions, format_directories
 from kwire.kraft.metadata_log import MetadataLog, metadata_log_config
 from kwire.kraft.raft import RaftConfig
 from kwire.kraft.raft.types import Endpoint
+from kwire.kraft.raft_driver import RaftDriver
 from kwire.log.directories.identity_files import parse_properties
 from kwire.log.scheduling import ImmediateScheduler
 from kwire.pending import Pending

@@ -1,7 +1,8 @@
 """The groups of tests by name: what each needs, how long it may take, how it runs.
 
-`TEST` are the groups of `make test` in order, `GATE` those of `make compat-gate`. A group whose
-tool chain the machine lacks is skipped by name.
+`TEST` are the groups of `make test` in order, `GATE` those of `make compat-gate`: those first that
+keep all cores busy, then the longest. A group whose tool chain the machine lacks is skipped by
+name.
 """
 
 from __future__ import annotations
@@ -34,14 +35,20 @@ class Context:
     brokers: ServedBrokers
     again: bool = False
 
+    @property
+    def slug(self) -> str:
+        """The name for files, and for the broker that serves this group alone."""
+        return self.name.replace(" ", "-")
+
     def log(self, suffix: str = ".log") -> pathlib.Path:
         again = ".again" if self.again else ""
-        return self.paths.logs / f"{self.name.replace(' ', '-')}{again}{suffix}"
+        return self.paths.logs / f"{self.slug}{again}{suffix}"
 
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """One line of the summary. `tools` are commands and `modules` Python modules it needs.
+    """One line of the summary. `tools` are commands and `modules` Python modules it needs; `cores`
+    is how many it keeps busy.
 
     `real`: real clients and processes in real time, on a machine that others may load. Where
     at most `AGAIN_MAX` of them fail they are run once more, and both runs are told. So it is where
@@ -54,6 +61,7 @@ class Group:
     tools: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     real: bool = False
+    cores: int = 1
 
     def missing(self) -> str | None:
         """What this machine lacks for the group, or None."""
@@ -208,7 +216,7 @@ def program(
         results.unlink(missing_ok=True)
         command: list[str | os.PathLike[str]] = [
             here / "run.sh",
-            context.brokers.bootstrap(),
+            context.brokers.bootstrap(context.slug),
             *(str(results) if part == "OUT" else part for part in arguments),
         ]
         outcome = run_program(
@@ -262,7 +270,7 @@ def _smoke_once(
     context: Context, here: pathlib.Path, folder: str, allowed: Mapping[str, str]
 ) -> tuple[Result, bool]:
     outcome = run_program(
-        [here / "run.sh", context.brokers.bootstrap()],
+        [here / "run.sh", context.brokers.bootstrap(context.slug)],
         log=context.log(),
         environment=context.paths.environment(LIMIT=str(int(context.limit_s) - 10)),
         limit_s=context.limit_s,
@@ -329,10 +337,11 @@ TEST: tuple[Group, ...] = (
             extra=("--deselect", "tests/unit/test_architecture.py"),
         ),
         900,
+        cores=2,
     ),
-    Group("golden", pytest_group("tests/golden", workers=2), 600),
-    Group("hostile", pytest_group("tests/hostile", workers=2), 480),
-    Group("sim", pytest_group("tests/sim", workers=2), 600),
+    Group("golden", pytest_group("tests/golden", workers=2), 600, cores=2),
+    Group("hostile", pytest_group("tests/hostile", workers=2), 480, cores=2),
+    Group("sim", pytest_group("tests/sim", workers=2), 600, cores=2),
     Group(
         "system",
         pytest_group("tests/system", extra=("--ignore=tests/system/cluster",)),
@@ -347,6 +356,39 @@ TEST: tuple[Group, ...] = (
         real=True,
     ),
     Group("cases", cases, 600, modules=("kio",), real=True),
+    Group(
+        "java clients",
+        program("java", "clients", "clients", out="java-clients.tsv"),
+        600,
+        tools=("java", "javac", "mvn"),
+        real=True,
+    ),
+    Group(
+        "spark jobs smoke",
+        pytest_group(
+            "compat_tests/spark/jobs/test_pipeline.py::test_random_records_survive",
+            "compat_tests/spark/jobs/test_pipeline.py::test_wrong_options_are_one_line",
+        ),
+        480,
+        tools=("java", "mvn"),
+        modules=("pyspark", "pandas"),
+        real=True,
+    ),
+    Group(
+        "spark smoke",
+        program("spark", "spark", out="spark.tsv", only="batch_write_and_read"),
+        300,
+        tools=("java", "mvn"),
+        modules=("pyspark",),
+        real=True,
+    ),
+    Group(
+        "kafka tools",
+        pytest_group("compat_tests/tools"),
+        300,
+        tools=("java", "javac", "mvn"),
+        real=True,
+    ),
     Group(
         "kafka-python",
         program("python", "kafka-python", "kafka-python", out="python-kafka-python.tsv"),
@@ -369,49 +411,39 @@ TEST: tuple[Group, ...] = (
         real=True,
     ),
     Group("kcat", program("kcat", "kcat", "OUT", out="kcat.tsv"), 180, tools=("kcat",), real=True),
-    Group(
-        "java clients",
-        program("java", "clients", "clients", out="java-clients.tsv"),
-        600,
-        tools=("java", "javac", "mvn"),
-        real=True,
-    ),
-    Group(
-        "kafka tools",
-        pytest_group("compat_tests/tools"),
-        300,
-        tools=("java", "javac", "mvn"),
-        real=True,
-    ),
-    Group(
-        "spark smoke",
-        program("spark", "spark", out="spark.tsv", only="batch_write_and_read"),
-        300,
-        tools=("java", "mvn"),
-        modules=("pyspark",),
-        real=True,
-    ),
-    Group(
-        "spark jobs smoke",
-        pytest_group(
-            "compat_tests/spark/jobs/test_pipeline.py::test_random_records_survive",
-            "compat_tests/spark/jobs/test_pipeline.py::test_wrong_options_are_one_line",
-        ),
-        480,
-        tools=("java", "mvn"),
-        modules=("pyspark", "pandas"),
-        real=True,
-    ),
 )
 
 GATE: tuple[Group, ...] = (
     Group(
-        "java share",
-        program("java", "share", "share", out="java-share.tsv"),
-        400,
-        tools=("java", "javac", "mvn"),
+        "differential",
+        pytest_group("tests/differential"),
+        1800,
+        tools=("java", "mvn"),
         real=True,
     ),
+    *(
+        Group(
+            f"spark {name}",
+            pytest_group(f"compat_tests/spark/jobs/test_{name}.py"),
+            900,
+            tools=("java", "mvn"),
+            modules=("pyspark", "pandas"),
+            real=True,
+        )
+        for name in (
+            *("pipeline", "frames", "connector", "mirror", "kills", "oddities", "on_kafka"),
+            *("transactions", "trouble", "beside"),
+        )
+    ),
+    Group(
+        "spark",
+        program("spark", "spark", out="spark.tsv"),
+        900,
+        ("java", "mvn"),
+        ("pyspark",),
+        real=True,
+    ),
+    Group("demo", demo, 900, tools=("java", "mvn"), modules=("pyspark", "pandas"), real=True),
     Group(
         "java streams",
         program("java", "streams", "streams", out="java-streams.tsv"),
@@ -426,28 +458,13 @@ GATE: tuple[Group, ...] = (
         tools=("java", "javac", "mvn"),
         real=True,
     ),
-    Group("franz-go", smoke("go/franz-go"), 400, tools=("go",), real=True),
-    Group("sarama", smoke("go/sarama"), 400, tools=("go",), real=True),
-    Group("kafka-go", smoke("go/kafka-go"), 400, tools=("go",), real=True),
     Group(
-        "confluent-kafka-go", smoke("go/confluent-kafka-go"), 500, tools=("go", "gcc"), real=True
-    ),
-    Group("kafkajs", smoke("node/kafkajs"), 300, tools=("node", "npm"), real=True),
-    Group(
-        "confluent-kafka-javascript",
-        smoke("node/confluent-kafka-javascript"),
-        900,
-        tools=("node", "npm"),
-        real=True,
-    ),
-    Group(
-        "platformatic-kafka",
-        smoke("node/platformatic-kafka"),
+        "java share",
+        program("java", "share", "share", out="java-share.tsv"),
         400,
-        tools=("node", "npm"),
+        tools=("java", "javac", "mvn"),
         real=True,
     ),
-    Group("rdkafka (rust)", smoke("rust/rdkafka"), 900, tools=("cargo", "gcc"), real=True),
     Group(
         "mixed cluster",
         pytest_group("tests/mixed"),
@@ -457,34 +474,26 @@ GATE: tuple[Group, ...] = (
         real=True,
     ),
     Group("chaos", pytest_group("tests/chaos"), 400, modules=("confluent_kafka",), real=True),
+    Group("rdkafka (rust)", smoke("rust/rdkafka"), 900, tools=("cargo", "gcc"), real=True),
     Group(
-        "differential",
-        pytest_group("tests/differential"),
-        1800,
-        tools=("java", "mvn"),
-        real=True,
-    ),
-    Group(
-        "spark",
-        program("spark", "spark", out="spark.tsv"),
+        "confluent-kafka-javascript",
+        smoke("node/confluent-kafka-javascript"),
         900,
-        ("java", "mvn"),
-        ("pyspark",),
+        tools=("node", "npm"),
         real=True,
     ),
-    Group("demo", demo, 900, tools=("java", "mvn"), modules=("pyspark", "pandas"), real=True),
-    *(
-        Group(
-            f"spark {name}",
-            pytest_group(f"compat_tests/spark/jobs/test_{name}.py"),
-            900,
-            tools=("java", "mvn"),
-            modules=("pyspark", "pandas"),
-            real=True,
-        )
-        for name in (
-            *("pipeline", "frames", "connector", "mirror", "kills", "oddities", "on_kafka"),
-            *("transactions", "trouble", "beside"),
-        )
+    Group("kafkajs", smoke("node/kafkajs"), 300, tools=("node", "npm"), real=True),
+    Group(
+        "platformatic-kafka",
+        smoke("node/platformatic-kafka"),
+        400,
+        tools=("node", "npm"),
+        real=True,
+    ),
+    Group("franz-go", smoke("go/franz-go"), 400, tools=("go",), real=True),
+    Group("sarama", smoke("go/sarama"), 400, tools=("go",), real=True),
+    Group("kafka-go", smoke("go/kafka-go"), 400, tools=("go",), real=True),
+    Group(
+        "confluent-kafka-go", smoke("go/confluent-kafka-go"), 500, tools=("go", "gcc"), real=True
     ),
 )

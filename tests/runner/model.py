@@ -92,17 +92,26 @@ def run_program(
             cwd=cwd,
             start_new_session=True,
         )
+        _running[process.pid] = process
         status: int | None
         try:
             status = process.wait(limit_s)
         except subprocess.TimeoutExpired:
             status = None
-        except BaseException:
+        finally:
             _end_group(process)
-            raise
-        _end_group(process)
+            del _running[process.pid]
     text = log.read_text(errors="replace")
     return Outcome(status, text, time.monotonic() - started)
+
+
+_running: dict[int, subprocess.Popen[bytes]] = {}
+
+
+def end_all() -> None:
+    """End the programs that still run: the run itself was ended."""
+    for process in list(_running.values()):
+        _end_group(process)
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:

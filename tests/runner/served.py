@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 READY_PREFIX = b"kwire ready on "
@@ -45,12 +46,17 @@ class ServedBrokers:
         self.logs = logs
         self._directory = tempfile.TemporaryDirectory(prefix="kwire-served-")
         self._ports: dict[str, int] = {}
+        self._starting = threading.Lock()  # groups run at the same time
 
     def state_file(self, name: str) -> pathlib.Path:
         return pathlib.Path(self._directory.name) / f"{name}.json"
 
     def bootstrap(self, name: str = "main") -> str:
         """`host:port` of the broker of this name, started on first use."""
+        with self._starting:
+            return self._bootstrap(name)
+
+    def _bootstrap(self, name: str) -> str:
         if name not in self._ports:
             data = pathlib.Path(self._directory.name) / f"{name}-data"
             arguments = [self.python, "-m", "kwire", "serve", "--data-dir", str(data)]

@@ -30,10 +30,10 @@ from contextlib import contextmanager
 from typing import Any
 from zlib import crc32
 
-from kwire.kraft.image import MetadataImage
+from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.kraft.images.topics import NO_LEADER_CHANGE
 from kwire.kraft.metadata_log import MetadataBatch
-from kwire.kraft.snapshots import SnapshotFiles, parse_snapshot
+from kwire.kraft.snapshots.files import SnapshotFiles, parse_snapshot
 from kwire.log.types import FetchSlices, Isolation
 from kwire.node.node import Node
 from kwire.protocol.records import iterate_headers
@@ -95,9 +95,9 @@ class Checkers:
     def watch(self) -> Iterator[None]:
         """Hook the production classes until the history ends."""
         from kwire.kraft.controller.controller import Controller
-        from kwire.kraft.driver import RaftDriver
         from kwire.kraft.raft.handlers import epochs
         from kwire.kraft.raft.state import RaftState
+        from kwire.kraft.raft_driver import RaftDriver
 
         checkers = self
         advance = Partition.advance_high_watermark

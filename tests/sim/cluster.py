@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kwire.config import BrokerConfig
-from kwire.kraft.format import FormatOptions, format_directories
+from kwire.kraft.formatting.log_directories import FormatOptions, format_directories
 from kwire.node.node import Node, StartError
 from kwire.protocol import uuids
 from kwire.testing.simulation import SimulatedHost, Simulation

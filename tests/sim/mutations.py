@@ -132,7 +132,7 @@ def leader_epoch_not_bumped(replace: Any) -> None:
 
 def metadata_answered_before_commit(replace: Any) -> None:
     """The controller answers once it has appended."""
-    from kwire.kraft.runner import ControllerRunner
+    from kwire.kraft.controller_runner import ControllerRunner
 
     def when_committed(self: Any, offset: int, reply: Any, response: Any) -> None:
         reply.complete(response)
@@ -280,7 +280,7 @@ def removed_voter_counts(replace: Any) -> None:
 
 def snapshot_forgets(replace: Any) -> None:
     """Snapshots lack the last of the image's records."""
-    from kwire.kraft.image import MetadataImage
+    from kwire.kraft.images.metadata_image import MetadataImage
 
     original = MetadataImage.record_source
     replace(

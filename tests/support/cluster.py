@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from kwire.clock import SystemClock, SystemRandom
-from kwire.kraft.format import FormatOptions, format_directories
+from kwire.kraft.formatting.log_directories import FormatOptions, format_directories
 from kwire.protocol import uuids
 from tests.support.kafka import ROOT, RUN, kafka_libs
 from tests.support.wire import ConnectionClosed, WireClient

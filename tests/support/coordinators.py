@@ -9,7 +9,7 @@ import heapq
 from collections.abc import Callable
 from typing import Any
 
-from kwire.coordinator.seam import Moment, Result
+from kwire.coordinator.shard_interface import Moment, Result
 from kwire.log.types import AppendInfo
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError

@@ -12,12 +12,12 @@ from kwire.config import BrokerConfig
 from kwire.kraft.controller.context import ControllerConfig
 from kwire.kraft.controller.controller import Controller
 from kwire.kraft.controller.rules import KafkaConfigRules
-from kwire.kraft.driver import RaftDriver
-from kwire.kraft.format import FormatOptions, format_directories
+from kwire.kraft.formatting.log_directories import FormatOptions, format_directories
+from kwire.kraft.images.image_publisher import ImagePublisher
 from kwire.kraft.metadata_log import MetadataLog, metadata_log_config
-from kwire.kraft.publisher import ImagePublisher
 from kwire.kraft.raft import RaftConfig
 from kwire.kraft.raft.types import Endpoint
+from kwire.kraft.raft_driver import RaftDriver
 from kwire.log.directories.identity_files import parse_properties
 from kwire.log.files import Files, SystemFiles
 from kwire.pending import Pending

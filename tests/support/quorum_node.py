@@ -16,15 +16,15 @@ from typing import Any
 
 from kwire.clock import SystemClock, SystemRandom
 from kwire.config import BrokerConfig
-from kwire.kraft import settings
+from kwire.kraft import quorum_settings as settings
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.controller import HANDLED_REQUESTS, Controller
 from kwire.kraft.controller.rules import controller_config
-from kwire.kraft.driver import RaftDriver
+from kwire.kraft.images.image_publisher import ImagePublisher
 from kwire.kraft.metadata_log import MetadataLog
-from kwire.kraft.publisher import ImagePublisher
 from kwire.kraft.raft.handlers.dispatch import REQUESTS
 from kwire.kraft.raft.types import Endpoint
+from kwire.kraft.raft_driver import RaftDriver
 from kwire.log.directories.identity_files import parse_properties
 from kwire.log.scheduling import LoopScheduler
 from kwire.network.buffers import BufferPool

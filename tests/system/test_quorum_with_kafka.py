@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kwire.clock import SystemClock, SystemRandom
-from kwire.kraft.format import FormatOptions, format_directories
+from kwire.kraft.formatting.log_directories import FormatOptions, format_directories
 from kwire.kraft.metadata_log import MetadataLog, metadata_log_config
 from kwire.protocol import frame, records, uuids
 from kwire.protocol import messages as m

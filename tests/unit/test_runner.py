@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 import sys
+import threading
 import tomllib
 from collections.abc import Iterator
 
@@ -14,6 +15,7 @@ from tests.run import verdict_of
 from tests.runner import groups
 from tests.runner.groups import Context, Group, pytest_group
 from tests.runner.kills import ALLOWED, CLIENTS, Allowance, excuse, read_allowances
+from tests.runner.lanes import run_in_lanes
 from tests.runner.model import Paths, Result, judge, read_allowed, run_program
 from tests.runner.served import ServedBrokers
 
@@ -208,3 +210,49 @@ def test_what_pytest_collects_alone_can_be_collected_together() -> None:
             if not (path.parent / "__init__.py").exists():
                 found.setdefault(path.name, []).append(str(path.relative_to(root)))
     assert [paths for paths in found.values() if len(paths) > 1] == []
+
+
+@dataclasses.dataclass(frozen=True)
+class Sized:
+    name: str
+    cores: int = 1
+
+
+def test_groups_run_side_by_side_as_far_as_cores_reach() -> None:
+    """`a` and `b` run at once, `both` alone, and nothing overtakes it."""
+    begun: list[str] = []
+    at_once = threading.Barrier(2, timeout=30)
+    running: list[str] = []
+
+    def run(group: Sized) -> str:
+        begun.append(group.name)
+        running.append(group.name)
+        if group.name in ("a", "b", "c", "d"):
+            at_once.wait()
+        assert len(running) <= (1 if group.name == "both" else 2)
+        running.remove(group.name)
+        return group.name.upper()
+
+    groups = [Sized("a"), Sized("b"), Sized("both", 2), Sized("c"), Sized("d")]
+    assert run_in_lanes(groups, 2, run) == ["A", "B", "BOTH", "C", "D"]
+    assert sorted(begun[:2]) == ["a", "b"]
+    assert begun[2] == "both"
+
+
+def test_one_core_runs_groups_one_by_one() -> None:
+    order: list[str] = []
+    groups = [Sized("a"), Sized("wide", 2), Sized("b")]
+    run_in_lanes(groups, 1, lambda group: order.extend([group.name, f"{group.name} ended"]))
+    assert order == ["a", "a ended", "wide", "wide ended", "b", "b ended"]
+
+
+def test_an_error_of_a_group_ends_the_run() -> None:
+    begun: list[str] = []
+
+    def run(group: Sized) -> None:
+        begun.append(group.name)
+        raise ValueError(group.name)
+
+    with pytest.raises(ValueError, match="a"):
+        run_in_lanes([Sized("a"), Sized("b")], 1, run)
+    assert begun == ["a"]

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from kwire.coordinator.group import carried, records
-from kwire.coordinator.group.classic_group import ClassicGroup, ClassicMember
+from kwire.coordinator.group.classic.group import ClassicGroup, ClassicMember
+from kwire.coordinator.group.classic.rebalance import ClassicGroups
+from kwire.coordinator.group.classic.states import ClassicState
 from kwire.coordinator.group.consumer import records as consumer_records
 from kwire.coordinator.group.offsets import OffsetOperations
-from kwire.coordinator.group.rebalance import ClassicGroups
-from kwire.coordinator.group.states import ClassicState
 from kwire.coordinator.group.storage import CLASSIC, CONSUMER
-from kwire.coordinator.seam import CoordinatorRecord, Moment, Result
+from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Result
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 
@@ -114,7 +114,7 @@ class GroupAdmin:
         return ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def not_described(group_id: str, message: str) -> Any:
+def not_described(group_id: str, message: str) -> m.DescribeGroupsResponse.DescribedGroup:
     """A DescribedGroup that says that there is none."""
     return m.DescribeGroupsResponse.DescribedGroup(
         error_code=ErrorCode.GROUP_ID_NOT_FOUND,

@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections import deque
 
 from kwire.coordinator.group import records
-from kwire.coordinator.group.classic_group import ClassicGroup
+from kwire.coordinator.group.classic.group import ClassicGroup
+from kwire.coordinator.group.classic.rebalance import ClassicGroups, TimerKey
+from kwire.coordinator.group.classic.states import ClassicState
 from kwire.coordinator.group.consumer import records as consumer_records
 from kwire.coordinator.group.consumer.offsets import is_subscribed
 from kwire.coordinator.group.consumer.state import ConsumerGroup
 from kwire.coordinator.group.offsets import OffsetOperations
-from kwire.coordinator.group.rebalance import ClassicGroups, TimerKey
-from kwire.coordinator.group.states import ClassicState
 from kwire.coordinator.group.storage import StoredOffset
-from kwire.coordinator.seam import CoordinatorRecord, Moment, Result
+from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Result
 
 EXPIRY_TIMER: TimerKey = ("expiry",)
 DELETION_TIMER: TimerKey = ("deletion",)

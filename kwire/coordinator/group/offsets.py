@@ -10,17 +10,17 @@ from collections.abc import Iterable
 from typing import Any
 
 from kwire.coordinator.group import carried, records
-from kwire.coordinator.group.classic_group import ClassicGroup
+from kwire.coordinator.group.classic.group import ClassicGroup
+from kwire.coordinator.group.classic.rebalance import ClassicGroups
+from kwire.coordinator.group.classic.states import ClassicState
 from kwire.coordinator.group.consumer.offsets import (
     check_consumer_commit,
     check_consumer_fetch,
     check_transactional_commit,
     is_subscribed,
 )
-from kwire.coordinator.group.rebalance import ClassicGroups
-from kwire.coordinator.group.states import ClassicState
 from kwire.coordinator.group.storage import CLASSIC, CONSUMER, SHARE, STREAMS, StoredOffset
-from kwire.coordinator.seam import CoordinatorRecord, Moment, Producer, Result
+from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Producer, Result
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kwire.coordinator.group.storage import StoredGroup, StoredOffset
-from kwire.coordinator.seam import CoordinatorRecord
+from kwire.coordinator.shard_interface import CoordinatorRecord
 from kwire.protocol import messages as m
 
 GROUP_METADATA_VERSION = 3

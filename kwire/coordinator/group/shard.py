@@ -8,6 +8,9 @@ from typing import Any
 from kwire.clock import Random
 from kwire.coordinator.deadlines import Deadlines
 from kwire.coordinator.group.admin import GroupAdmin
+from kwire.coordinator.group.classic.join import Joining
+from kwire.coordinator.group.classic.membership import Membership
+from kwire.coordinator.group.classic.rebalance import ClassicGroups, Records, TimerKey
 from kwire.coordinator.group.consumer import assigning, patterns
 from kwire.coordinator.group.consumer.groups import (
     ASSIGN_TIMER,
@@ -21,19 +24,16 @@ from kwire.coordinator.group.consumer.groups import (
 )
 from kwire.coordinator.group.consumer.subscriptions import Topics
 from kwire.coordinator.group.expiry import DELETION_TIMER, EXPIRY_TIMER, Expiry
-from kwire.coordinator.group.join import Joining
-from kwire.coordinator.group.membership import Membership
 from kwire.coordinator.group.offsets import OffsetOperations
-from kwire.coordinator.group.rebalance import ClassicGroups, Records, TimerKey
 from kwire.coordinator.group.settings import GroupSettings
 from kwire.coordinator.group.storage import GroupStorage
-from kwire.coordinator.seam import Moment, Result
+from kwire.coordinator.shard_interface import Moment, Result
 from kwire.pending import Pending
 
 
 class GroupShard:
-    """A Shard of the group coordinator (see seam.py). The operations are on its parts: `joining`,
-    `membership`, `offsets`, `admin`, `expiry`."""
+    """A Shard (shard_interface.py) of the group coordinator. The operations are on its parts:
+    `joining`, `membership`, `offsets`, `admin`, `expiry`."""
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kwire.coordinator.seam import Moment, Result
+from kwire.coordinator.shard_interface import Moment, Result
 from kwire.coordinator.transaction.end import fence
 from kwire.coordinator.transaction.metadata import (
     EXHAUSTED_EPOCH,

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from kwire.coordinator.seam import Loop
+from kwire.coordinator.shard_interface import Loop
 from kwire.coordinator.transaction.shard import Prepared
 from kwire.pending import Pending, gather
 from kwire.protocol import messages as m

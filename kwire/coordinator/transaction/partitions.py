@@ -7,7 +7,7 @@ Kafka 4.4 checks.
 
 from __future__ import annotations
 
-from kwire.coordinator.seam import Moment, Result
+from kwire.coordinator.shard_interface import Moment, Result
 from kwire.coordinator.transaction.metadata import TransactionMetadata
 from kwire.coordinator.transaction.shard import TransactionShard
 from kwire.coordinator.transaction.states import COMPLETED_BY, TransactionState

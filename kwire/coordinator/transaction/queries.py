@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from kwire.coordinator.seam import Moment
+from kwire.coordinator.shard_interface import Moment
 from kwire.coordinator.transaction.shard import TransactionShard
 from kwire.coordinator.transaction.states import TransactionState
 from kwire.protocol import messages as m

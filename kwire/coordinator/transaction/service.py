@@ -13,7 +13,7 @@ from kwire.clock import Clock
 from kwire.coordinator.loading import Worker
 from kwire.coordinator.partitioner import partition_for
 from kwire.coordinator.runtime import END_OF_TURN, CoordinatorRuntime
-from kwire.coordinator.seam import CoordinatorLog, Loop, Moment, Result
+from kwire.coordinator.shard_interface import CoordinatorLog, Loop, Moment, Result
 from kwire.coordinator.transaction import end, init_producer, partitions, queries
 from kwire.coordinator.transaction.end import EndAnswer, EndRequest
 from kwire.coordinator.transaction.init_producer import (
@@ -25,6 +25,7 @@ from kwire.coordinator.transaction.markers import Here, Leaders, MarkerSender
 from kwire.coordinator.transaction.queries import ListFilter
 from kwire.coordinator.transaction.shard import Prepared, TransactionSettings, TransactionShard
 from kwire.pending import Pending
+from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 Partition = tuple[str, int]
@@ -161,14 +162,18 @@ class TransactionCoordinator:
 
         return self._with_producer_id(request.transactional_id, operation)
 
-    def describe(self, transactional_id: str) -> Pending[Any]:
+    def describe(
+        self, transactional_id: str
+    ) -> Pending[m.DescribeTransactionsResponse.TransactionState]:
         """A DescribeTransactionsResponse.TransactionState."""
         return self.runtime.read(
             self.partition_of(transactional_id),
             lambda shard, moment: queries.describe(shard, transactional_id),
         )
 
-    def list_transactions(self, wanted: ListFilter) -> list[Pending[Any]]:
+    def list_transactions(
+        self, wanted: ListFilter
+    ) -> list[Pending[list[m.ListTransactionsResponse.TransactionState]]]:
         """Lists of ListTransactionsResponse.TransactionState, one per partition led here."""
         return self.runtime.read_all(
             lambda shard, moment: queries.list_transactions(shard, wanted, moment)

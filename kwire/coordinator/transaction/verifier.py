@@ -13,7 +13,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, Protocol
 
-from kwire.coordinator.seam import Loop
+from kwire.coordinator.shard_interface import Loop
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey

@@ -2,7 +2,7 @@
 
 `handle` turns a request into records and the answer that may be given once they are committed;
 `replay` is the only thing that changes replicated state. No I/O, no clock, no chance but the
-injected one. The driver (kwire/kraft/driver.py) appends the records, calls `replay` at once
+injected one. The driver (kwire/kraft/raft_driver.py) appends the records, calls `replay` at once
 (DESIGN.md, decision 9), holds the answer until they are committed, and calls `expire` when a
 deadline of `timers` has come. What belongs to one area is in the module of its name.
 
@@ -25,7 +25,7 @@ from kwire.kraft.controller.state import (
     ControllerState,
     Records,
 )
-from kwire.kraft.image import MetadataImage
+from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 _ALTER, _ALTER_CONFIGS, _CLUSTER_ACTION, _DESCRIBE = 7, 11, 9, 8

@@ -14,8 +14,8 @@ from kwire.kraft.controller.context import ControllerConfig
 from kwire.kraft.controller.heartbeats import Heartbeats
 from kwire.kraft.controller.index import PartitionIndex
 from kwire.kraft.controller.placement import UsableBroker
-from kwire.kraft.image import MetadataImage
 from kwire.kraft.images.cluster import BrokerImage
+from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.kraft.images.topics import (
     MIGRATING_DIRECTORY,
     UNASSIGNED_DIRECTORY,

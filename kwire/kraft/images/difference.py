@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from kwire.kraft.image import MetadataImage
     from kwire.kraft.images.delta import MetadataDelta
+    from kwire.kraft.images.metadata_image import MetadataImage
 
 K = TypeVar("K")
 

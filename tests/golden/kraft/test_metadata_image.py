@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from kwire.kraft.image import MetadataDelta, MetadataImage
 from kwire.kraft.images.difference import difference
+from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.protocol.metadata_records import decode_record, encode_record
 
 DATA = pathlib.Path(__file__).parents[1] / "data" / "metadata_log.json.gz"

@@ -9,7 +9,7 @@ import pytest
 
 from kwire.api import describe_cluster
 from kwire.clock import SeededRandom
-from kwire.kraft.image import MetadataImage
+from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 

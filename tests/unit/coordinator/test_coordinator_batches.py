@@ -9,7 +9,7 @@ import pytest
 from kwire.coordinator.open_batch import BATCH_OVERHEAD_BYTES, OpenBatch, size_of
 from kwire.coordinator.partition import ShardState
 from kwire.coordinator.runtime import END_OF_TURN, CoordinatorRuntime
-from kwire.coordinator.seam import CoordinatorRecord, Moment, Producer, Result
+from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Producer, Result
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError

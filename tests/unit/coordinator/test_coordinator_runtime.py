@@ -11,7 +11,7 @@ import pytest
 from kwire.coordinator import batches, loading
 from kwire.coordinator.partition import ShardState
 from kwire.coordinator.runtime import CoordinatorRuntime
-from kwire.coordinator.seam import CoordinatorRecord, Moment, Producer, Result
+from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Producer, Result
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError

@@ -9,7 +9,7 @@ import pytest
 
 from kwire.coordinator import batches, loading
 from kwire.coordinator.loading import Loading, Worker
-from kwire.coordinator.seam import CoordinatorRecord
+from kwire.coordinator.shard_interface import CoordinatorRecord
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.records.compaction_kernel import COMPILED

@@ -12,7 +12,7 @@ from kwire.coordinator import batches, loading
 from kwire.coordinator.group.storage import SIMPLE_GROUP, GroupStorage
 from kwire.coordinator.partition import ShardState
 from kwire.coordinator.reduction import LogReduction
-from kwire.coordinator.seam import CoordinatorRecord, Producer
+from kwire.coordinator.shard_interface import CoordinatorRecord, Producer
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, UnsupportedRecordError

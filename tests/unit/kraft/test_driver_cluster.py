@@ -10,7 +10,7 @@ import pytest
 
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.types import OffsetAndEpoch
-from kwire.kraft.snapshots import SnapshotFiles
+from kwire.kraft.snapshots.files import SnapshotFiles
 from kwire.protocol.errors import ErrorCode, KafkaError
 from tests.support.driver_cluster import IDS, Cluster
 

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from kwire.clock import SeededRandom
-from kwire.kraft.driver import RaftDriver
+from kwire.kraft.images.image_publisher import ImagePublisher
 from kwire.kraft.metadata_log import MetadataLog, metadata_log_config
-from kwire.kraft.publisher import ImagePublisher
 from kwire.kraft.raft import RaftConfig
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.types import BOOTSTRAP_SNAPSHOT, Endpoint, OffsetAndEpoch, ReplicaKey
 from kwire.kraft.raft.voters import VoterNode, VoterSet
-from kwire.kraft.snapshots import SnapshotFiles, build_snapshot
-from kwire.kraft.snapshotting import SnapshotPolicy
+from kwire.kraft.raft_driver import RaftDriver
+from kwire.kraft.snapshots.files import SnapshotFiles, build_snapshot
+from kwire.kraft.snapshots.policy import SnapshotPolicy
 from kwire.log.files import SystemFiles
 from kwire.log.scheduling import ImmediateScheduler
 from kwire.pending import Pending

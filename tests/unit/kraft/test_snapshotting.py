@@ -8,7 +8,7 @@ import pytest
 
 from kwire.kraft.raft.types import OffsetAndEpoch
 from kwire.kraft.raft.voters import VoterSet
-from kwire.kraft.snapshots import (
+from kwire.kraft.snapshots.files import (
     SnapshotError,
     SnapshotFiles,
     build_snapshot,
@@ -17,7 +17,7 @@ from kwire.kraft.snapshots import (
     read_header,
     snapshot_name,
 )
-from kwire.kraft.snapshotting import SnapshotPolicy, SnapshotTrigger, snapshot_to_start_at
+from kwire.kraft.snapshots.policy import SnapshotPolicy, SnapshotTrigger, snapshot_to_start_at
 from kwire.log.files import SystemFiles
 from kwire.protocol import messages as m
 from kwire.protocol import records

@@ -9,8 +9,8 @@ import pytest
 
 from kwire.api import metadata
 from kwire.clock import SeededRandom
-from kwire.kraft.image import MetadataDelta, MetadataImage
 from kwire.kraft.images.cluster import ENTER_CONTROLLED_SHUTDOWN, FENCE, UNFENCE
+from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.membership.lost_brokers import NAMED_FOR_MS, LostBrokers
 from kwire.protocol import messages as m
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kwire.clock import SeededRandom, SystemClock
-from kwire.kraft.image import MetadataDelta, MetadataImage
+from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.log.directories.manager import LogManager
 from kwire.log.partition.config import LogConfig
 from kwire.log.types import Isolation

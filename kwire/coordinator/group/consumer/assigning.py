@@ -26,7 +26,7 @@ from kwire.coordinator.group.consumer.state import ConsumerGroup, Member, TopicP
 from kwire.coordinator.group.consumer.subscriptions import topic_names
 from kwire.coordinator.open_batch import Encoded
 from kwire.coordinator.partitioner import hash_bucket
-from kwire.coordinator.seam import CoordinatorRecord, Moment, Result
+from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Result
 
 #: Members plus partitions up to which an assignment is computed within one heartbeat.
 INLINE_SIZE_MAX = 2000

@@ -30,7 +30,7 @@ from kwire.coordinator.group.consumer_protocol import (
     Subscription,
     parse_subscription,
 )
-from kwire.coordinator.seam import Moment, Result
+from kwire.coordinator.shard_interface import Moment, Result
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kwire.coordinator.deadlines import Deadlines
-from kwire.coordinator.group.classic_group import ClassicGroup
+from kwire.coordinator.group.classic.group import ClassicGroup
+from kwire.coordinator.group.classic.rebalance import ClassicGroups
 from kwire.coordinator.group.consumer import migration, records
 from kwire.coordinator.group.consumer.state import ConsumerGroup, Current, Member, MemberState
 from kwire.coordinator.group.consumer.subscriptions import (
@@ -20,10 +21,9 @@ from kwire.coordinator.group.consumer.subscriptions import (
     subscribed,
     used_patterns,
 )
-from kwire.coordinator.group.rebalance import ClassicGroups
 from kwire.coordinator.group.records import group_tombstone
 from kwire.coordinator.group.storage import CLASSIC, GroupStorage
-from kwire.coordinator.seam import CoordinatorRecord, Moment, Result
+from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Result
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 TimerKey = tuple[str, ...]

@@ -20,7 +20,7 @@ from kwire.coordinator.group.consumer.state import (
     Member,
     TopicPartitions,
 )
-from kwire.coordinator.seam import Moment, Result
+from kwire.coordinator.shard_interface import Moment, Result
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.regex import PatternRefused, compile_pattern

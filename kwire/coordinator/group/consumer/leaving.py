@@ -11,7 +11,7 @@ from kwire.coordinator.group.consumer.state import (
     ConsumerGroup,
     Partitions,
 )
-from kwire.coordinator.seam import Moment, Result
+from kwire.coordinator.shard_interface import Moment, Result
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kwire.coordinator.group import records as classic_records
-from kwire.coordinator.group.classic_group import ClassicGroup, ClassicMember
+from kwire.coordinator.group.classic.group import ClassicGroup, ClassicMember
 from kwire.coordinator.group.consumer import records
 from kwire.coordinator.group.consumer.state import (
     ClassicProtocols,
@@ -34,7 +34,7 @@ from kwire.coordinator.group.consumer_protocol import (
     parse_subscription,
     version_of,
 )
-from kwire.coordinator.seam import CoordinatorRecord
+from kwire.coordinator.shard_interface import CoordinatorRecord
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 
 if TYPE_CHECKING:

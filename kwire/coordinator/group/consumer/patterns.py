@@ -18,7 +18,7 @@ from kwire.coordinator.group.consumer.subscriptions import (
     topic_hash,
     used_patterns,
 )
-from kwire.coordinator.seam import CoordinatorRecord, Moment, Result
+from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Result
 from kwire.protocol.regex import compile_pattern
 
 #: Names that a slice looks at, and fewer where a pattern is large: positions times names.

@@ -20,7 +20,7 @@ from kwire.coordinator.group.consumer.state import (
     TopicPartitions,
 )
 from kwire.coordinator.group.consumer.subscriptions import topic_names
-from kwire.coordinator.seam import CoordinatorRecord, Moment
+from kwire.coordinator.shard_interface import CoordinatorRecord, Moment
 
 
 class Progress:

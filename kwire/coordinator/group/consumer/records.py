@@ -11,7 +11,7 @@ from kwire.coordinator.group.consumer.state import (
     ResolvedRegex,
     TopicPartitions,
 )
-from kwire.coordinator.seam import CoordinatorRecord
+from kwire.coordinator.shard_interface import CoordinatorRecord
 from kwire.protocol import messages as m
 
 

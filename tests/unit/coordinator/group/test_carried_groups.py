@@ -8,7 +8,7 @@ import pytest
 
 from kwire.coordinator import batches
 from kwire.coordinator.group.storage import CARRIED_KINDS, GroupStorage
-from kwire.coordinator.seam import CoordinatorRecord
+from kwire.coordinator.shard_interface import CoordinatorRecord
 from kwire.protocol import coordinator_records
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kwire.coordinator.group.classic_group import ClassicGroup
+from kwire.coordinator.group.classic.group import ClassicGroup
+from kwire.coordinator.group.classic.join import Caller, random_uuid
 from kwire.coordinator.group.consumer_protocol import subscribed_topics
-from kwire.coordinator.group.join import Caller, random_uuid
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode

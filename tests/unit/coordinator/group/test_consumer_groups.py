@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kwire.coordinator import batches
+from kwire.coordinator.group.classic.join import Caller
 from kwire.coordinator.group.consumer import patterns
 from kwire.coordinator.group.consumer.groups import ConsumerGroupSettings
 from kwire.coordinator.group.consumer.patterns import PATTERNS_KEPT_MAX
 from kwire.coordinator.group.consumer.subscriptions import TopicInfo
-from kwire.coordinator.group.join import Caller
 from kwire.coordinator.group.storage import GroupStorage
-from kwire.coordinator.seam import Moment
+from kwire.coordinator.shard_interface import Moment
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from tests.support.groups import GroupWorld

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kwire.coordinator import batches
-from kwire.coordinator.group.classic_group import ClassicGroup
-from kwire.coordinator.group.rebalance import JOIN_TIMER, MEMBER_TIMER, SYNC_TIMER
-from kwire.coordinator.group.states import ClassicState
+from kwire.coordinator.group.classic.group import ClassicGroup
+from kwire.coordinator.group.classic.rebalance import JOIN_TIMER, MEMBER_TIMER, SYNC_TIMER
+from kwire.coordinator.group.classic.states import ClassicState
 from kwire.coordinator.group.storage import GroupStorage
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode

@@ -6,8 +6,13 @@ import itertools
 
 import pytest
 
-from kwire.coordinator.group.classic_group import ClassicGroup
-from kwire.coordinator.group.states import HEARTBEAT_BY_STATE, TRANSITIONS, ClassicState, may_move
+from kwire.coordinator.group.classic.group import ClassicGroup
+from kwire.coordinator.group.classic.states import (
+    HEARTBEAT_BY_STATE,
+    TRANSITIONS,
+    ClassicState,
+    may_move,
+)
 
 S = ClassicState
 LEGAL = {

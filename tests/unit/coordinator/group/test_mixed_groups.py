@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from kwire.coordinator import batches
+from kwire.coordinator.group.classic.join import Caller
 from kwire.coordinator.group.consumer.groups import ConsumerGroupSettings
 from kwire.coordinator.group.consumer.subscriptions import TopicInfo
 from kwire.coordinator.group.consumer_protocol import encode_assignment, parse_assignment
-from kwire.coordinator.group.join import Caller
 from kwire.coordinator.group.storage import GroupStorage
 from kwire.pending import Pending
 from kwire.protocol import messages as m

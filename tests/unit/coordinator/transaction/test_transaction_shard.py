@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from kwire.coordinator.seam import CoordinatorRecord, Moment, Result
+from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Result
 from kwire.coordinator.transaction import end, partitions, queries
 from kwire.coordinator.transaction.end import ANSWERS, EndRequest
 from kwire.coordinator.transaction.init_producer import (

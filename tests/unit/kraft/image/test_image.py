@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kwire.kraft.features import SUPPORTED_FEATURES, default_features, reason_unmet
-from kwire.kraft.image import ImageError, MetadataDelta, MetadataImage
+from kwire.kraft.images.metadata_image import ImageError, MetadataDelta, MetadataImage
 from kwire.kraft.images.topics import (
     LOST_DIRECTORY,
     MIGRATING_DIRECTORY,

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from kwire.coordinator.group.classic.states import ClassicState, may_move
 from kwire.coordinator.group.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
-from kwire.coordinator.group.states import ClassicState, may_move
 from kwire.coordinator.group.storage import StoredGroup, StoredMember
 from kwire.coordinator.partitioner import hash_bucket
 from kwire.pending import Pending

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.types import OffsetAndEpoch
-from kwire.kraft.snapshots import SnapshotError, snapshot_batches
-from kwire.kraft.snapshotting import (
+from kwire.kraft.snapshots.files import SnapshotError, snapshot_batches
+from kwire.kraft.snapshots.policy import (
     CLEAN_INTERVAL_MS,
     SLICE_BATCHES,
     SnapshotPolicy,
@@ -20,13 +20,13 @@ from kwire.log.scheduling import Scheduler, Timer
 from kwire.pending import Pending
 
 if TYPE_CHECKING:
-    from kwire.kraft.driver import RaftDriver
+    from kwire.kraft.raft_driver import RaftDriver
 
 logger = logging.getLogger(__name__)
 
 
 class Image(Protocol):
-    """The committed image, as a snapshot needs it (kwire/kraft/image.py)."""
+    """The committed image, as a snapshot needs it (kwire/kraft/images/metadata_image.py)."""
 
     offset: int
     epoch: int
@@ -38,7 +38,7 @@ class Image(Protocol):
 
 
 class ImageSource(Protocol):
-    """Who holds the committed image (kwire/kraft/publisher.py)."""
+    """Who holds the committed image (kwire/kraft/images/image_publisher.py)."""
 
     last_timestamp_ms: int
 

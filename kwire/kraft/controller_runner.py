@@ -18,12 +18,12 @@ from kwire.kraft.raft import effects as fx
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.roles.base import FOREVER_MS
 from kwire.kraft.raft.types import BOOTSTRAP_SNAPSHOT
-from kwire.kraft.snapshots import encode_batch, parse_snapshot
+from kwire.kraft.snapshots.files import encode_batch, parse_snapshot
 from kwire.pending import Pending
 from kwire.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
-    from kwire.kraft.driver import RaftDriver
+    from kwire.kraft.raft_driver import RaftDriver
 
 BATCH_RECORDS_MAX = 8192
 """More records than this go out in several batches."""

@@ -18,7 +18,8 @@ from typing import Any, Protocol
 
 from kwire.clock import Clock, Random
 from kwire.kept_errors import kept
-from kwire.kraft.feed import CommitFeed, LeaderListener, Listener
+from kwire.kraft.commit_feed import CommitFeed, LeaderListener, Listener
+from kwire.kraft.controller_runner import ControllerRunner
 from kwire.kraft.metadata_log import MetadataBatch, MetadataLog
 from kwire.kraft.raft import RaftConfig, RaftState
 from kwire.kraft.raft import effects as fx
@@ -26,10 +27,9 @@ from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.roles.base import FOREVER_MS
 from kwire.kraft.raft.roles.resigned import Resigned
 from kwire.kraft.raft.types import Node, OffsetAndEpoch
-from kwire.kraft.runner import ControllerRunner
-from kwire.kraft.snapshots import parse_snapshot, read_header
-from kwire.kraft.snapshotter import Snapshotter
-from kwire.kraft.snapshotting import SnapshotPolicy
+from kwire.kraft.snapshots.files import parse_snapshot, read_header
+from kwire.kraft.snapshots.policy import SnapshotPolicy
+from kwire.kraft.snapshots.taker import Snapshotter
 from kwire.log.directories.shortages import error_text
 from kwire.log.files import NotBegunError, ShortageError, passes
 from kwire.log.scheduling import Scheduler, Timer

@@ -6,18 +6,18 @@ from typing import Any
 
 from kwire.coordinator.errors import refusal
 from kwire.coordinator.group import records
-from kwire.coordinator.group.classic_group import ClassicGroup
+from kwire.coordinator.group.classic.group import ClassicGroup
+from kwire.coordinator.group.classic.rebalance import SYNC_TIMER, ClassicGroups
+from kwire.coordinator.group.classic.states import HEARTBEAT_BY_STATE, ClassicState
 from kwire.coordinator.group.consumer import classic_members
 from kwire.coordinator.group.consumer.groups import ConsumerGroups
-from kwire.coordinator.group.rebalance import SYNC_TIMER, ClassicGroups
-from kwire.coordinator.group.states import HEARTBEAT_BY_STATE, ClassicState
-from kwire.coordinator.seam import Moment, Result
+from kwire.coordinator.shard_interface import Moment, Result
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 
-def sync_error(code: ErrorCode) -> Any:
+def sync_error(code: ErrorCode) -> m.SyncGroupResponse:
     """A SyncGroup answer that refuses."""
     return m.SyncGroupResponse(error_code=code)
 

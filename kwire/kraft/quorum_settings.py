@@ -9,7 +9,7 @@ from kwire.kraft.metadata_log import metadata_log_config
 from kwire.kraft.raft import RaftConfig
 from kwire.kraft.raft.types import Endpoint, Endpoints, ReplicaKey
 from kwire.kraft.raft.voters import VoterNode, VoterSet
-from kwire.kraft.snapshotting import SnapshotPolicy
+from kwire.kraft.snapshots.policy import SnapshotPolicy
 from kwire.log.partition.config import LogConfig
 
 CONTROLLER_ROLE = "controller"

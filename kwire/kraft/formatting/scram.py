@@ -13,7 +13,7 @@ import hmac
 from typing import Any
 
 from kwire.clock import Random
-from kwire.kraft.format import FormatError
+from kwire.kraft.formatting.log_directories import FormatError
 from kwire.protocol import messages as m
 
 MECHANISMS = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}

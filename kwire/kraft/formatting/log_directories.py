@@ -28,7 +28,7 @@ from kwire.kraft.metadata_version import (
 from kwire.kraft.raft.config import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN
 from kwire.kraft.raft.types import BOOTSTRAP_SNAPSHOT, Endpoint, ReplicaKey
 from kwire.kraft.raft.voters import VoterNode, VoterSet
-from kwire.kraft.snapshots import SnapshotFiles, build_snapshot
+from kwire.kraft.snapshots.files import SnapshotFiles, build_snapshot
 from kwire.log.directories.identity_files import META_PROPERTIES, encode_meta_properties
 from kwire.log.files import Files, SystemFiles, write_atomically
 from kwire.protocol import messages as m
@@ -354,7 +354,7 @@ def _bootstrap_records(
         if level > 0 and name != facts.KRAFT_VERSION
     ]
     if options.scram:
-        from kwire.kraft.format_scram import scram_records
+        from kwire.kraft.formatting.scram import scram_records
 
         if not METADATA_VERSIONS[levels[facts.METADATA_VERSION]].scram:
             raise FormatError("SCRAM is only supported in metadata.version 3.5-IV2 or later.")

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from kwire.clock import Random
 from kwire.coordinator.errors import refusal
 from kwire.coordinator.group import records
-from kwire.coordinator.group.classic_group import ClassicGroup, ClassicMember, Protocols
+from kwire.coordinator.group.classic.group import ClassicGroup, ClassicMember, Protocols
+from kwire.coordinator.group.classic.rebalance import MEMBER_TIMER, ClassicGroups, Records
+from kwire.coordinator.group.classic.states import ClassicState
 from kwire.coordinator.group.consumer import classic_members
 from kwire.coordinator.group.consumer import records as consumer_records
 from kwire.coordinator.group.consumer.groups import ConsumerGroups
-from kwire.coordinator.group.rebalance import MEMBER_TIMER, ClassicGroups, Records
-from kwire.coordinator.group.states import ClassicState
-from kwire.coordinator.seam import Moment, Result
+from kwire.coordinator.shard_interface import Moment, Result
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -44,7 +44,7 @@ class _Outcome(NamedTuple):
     refused: Any = None
 
 
-def join_error(code: ErrorCode, member_id: str = "") -> Any:
+def join_error(code: ErrorCode, member_id: str = "") -> m.JoinGroupResponse:
     """A JoinGroup answer that refuses."""
     return m.JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=None)
 

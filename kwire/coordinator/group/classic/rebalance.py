@@ -15,11 +15,11 @@ from typing import Any
 
 from kwire.coordinator.deadlines import Deadlines
 from kwire.coordinator.group import records
-from kwire.coordinator.group.classic_group import ClassicGroup, ClassicMember
+from kwire.coordinator.group.classic.group import ClassicGroup, ClassicMember
+from kwire.coordinator.group.classic.states import ClassicState
 from kwire.coordinator.group.settings import GroupSettings
-from kwire.coordinator.group.states import ClassicState
 from kwire.coordinator.group.storage import CLASSIC, GroupStorage
-from kwire.coordinator.seam import CoordinatorRecord, Moment
+from kwire.coordinator.shard_interface import CoordinatorRecord, Moment
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kwire.kraft.image import MetadataDelta, MetadataImage
+from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.kraft.metadata_log import MetadataBatch
 
 Publisher = Callable[[MetadataDelta, MetadataImage], None]

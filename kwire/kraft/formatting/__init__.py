@@ -1,0 +1,1 @@
+"""Formatting of log directories, as `kafka-storage format`."""

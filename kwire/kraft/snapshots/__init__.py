@@ -1,0 +1,1 @@
+"""Snapshots of the metadata log: their content and files, when one is due, and who takes it."""
