@@ -55,11 +55,14 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.selector import selector
 from kwire.security.allow_all import AllowAll
+from kwire.security.authorizer import Authorizer
+from kwire.server import in_process
 from kwire.server.connection_limits import ConnectionLimits
 from kwire.server.context import RequestContext
 from kwire.server.deadlines import DeadlineHeap
 from kwire.server.dispatch import Dispatcher
 from kwire.server.listener import Listener, make_room
+from kwire.server.request_steps import RequestSteps
 
 if TYPE_CHECKING:
     from kwire.coordinator.group.coordinator import GroupCoordinator
@@ -70,7 +73,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 STILL_WAITING_S = 5.0
-IMAGE_CONFIGS_EMPTY: Mapping[tuple[int, str], Mapping[str, str]] = {}
 
 
 class StartError(Exception):
@@ -102,7 +104,8 @@ class Node:
         self.broker_id = config.node_id
         self.cluster_id = ""
         self.incarnation_id = b""
-        self.authorizer: Any = AllowAll() if config["authorizer.class.name"] else None
+        self.authorizer: Authorizer | None = AllowAll() if config["authorizer.class.name"] else None
+        self.request_steps = RequestSteps(lambda: self.authorizer is not None)
         self.image = MetadataImage()
         self.buffer_pool = BufferPool(_receive_bytes_max(config["queued.max.request.bytes"]))
         self.deadlines = DeadlineHeap(loop)
@@ -375,7 +378,7 @@ class Node:
             return
         from kwire.server.controller_dispatch import ControllerDispatcher
 
-        dispatcher = ControllerDispatcher()
+        dispatcher = ControllerDispatcher(self.metadata, self.to_controller)
         for listener in self.config.listeners():
             if listener.name in names:
                 await self._listen(listener, dispatcher, None)
@@ -409,13 +412,14 @@ class Node:
     ) -> None:
         config = self.config
         bound = Listener(
-            self,
             listener.name,
             dispatcher,
+            loop=self.loop, pool=self.buffer_pool, parts=self, steps=self.request_steps,
             request_bytes_max=config["socket.request.max.bytes"],
             limits=limits,
             connections_max_idle_ms=config["connections.max.idle.ms"],
-        )
+            connection_gone=self.log_manager.shortages.hurry,
+        )  # fmt: skip
         try:
             await bound.bind(
                 listener.host,
@@ -440,6 +444,7 @@ class Node:
     def _publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Committed metadata, in the order in which the parts depend on each other."""
         self.image = image
+        self.request_steps.image_published()
         if delta.configs:
             self.dynamic_config.update(image.configs, delta.configs)
         if self.controller_registration is not None:
@@ -486,11 +491,8 @@ class Node:
             return self.to_controller(request, None, version)
         listener = self.listeners[self.config.broker_listeners()[0].name]
         context = RequestContext(self, None, api_key, version, 0, None)
-        context.is_internal = True
-        outcome = listener.dispatcher.route_local(api_key).execute(context, request)
-        if isinstance(outcome, Pending):
-            return outcome
-        return Pending.completed(outcome)
+        steps, loop = self.request_steps, self.loop
+        return in_process.execute(listener.dispatcher, steps, loop, context, request)
 
     def address_of(self, node_id: int) -> tuple[str, int] | None:
         """Where a broker is reached by other brokers."""
