@@ -9,7 +9,7 @@ kwire/api
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from kwire.kraft.controller.controller import HANDLED_REQUESTS
 from kwire.kraft.controller.errors import error_response
@@ -18,12 +18,13 @@ from kwire.pending import Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS, UNBUILT, ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.structs import Message
+from kwire.protocol.structs import Message, Request
 from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
 from kwire.server.context import RequestContext
 from kwire.server.dispatch import Dispatcher, Route
 
 LISTENER = "controller"
+Response = TypeVar("Response", bound=Message)
 _RAFT_RIGHTS: dict[int, Operation] = {
     ApiKey.DESCRIBE_QUORUM: Operation.DESCRIBE,
     ApiKey.ADD_RAFT_VOTER: Operation.ALTER,
@@ -47,8 +48,8 @@ class AskController(Protocol):
     """Hands a request to this node's controller; at a version, in the name of a client."""
 
     def __call__(
-        self, request: Message, context: RequestContext, version: int, /
-    ) -> Pending[Any]: ...
+        self, request: Request[Response], context: RequestContext, version: int, /
+    ) -> Pending[Response]: ...
 
 
 class ControllerDispatcher(Dispatcher):
@@ -79,7 +80,7 @@ class ControllerDispatcher(Dispatcher):
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         return self._quorum.raft_request(request, context)
 
-    def _ask(self, context: RequestContext, request: Message) -> Pending[Any]:
+    def _ask(self, context: RequestContext, request: Request[Message]) -> Pending[Any]:
         """Requests that the active controller answers."""
 
         def settle(done: Pending[Any]) -> Any:
