@@ -23,8 +23,9 @@ from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
 from kwire.server.context import RequestContext
 from kwire.server.dispatch import Dispatcher, Route
 
-LISTENER = "controller"
 Response = TypeVar("Response", bound=Message)
+
+LISTENER = "controller"
 _RAFT_RIGHTS: dict[int, Operation] = {
     ApiKey.DESCRIBE_QUORUM: Operation.DESCRIBE,
     ApiKey.ADD_RAFT_VOTER: Operation.ALTER,
@@ -80,7 +81,7 @@ class ControllerDispatcher(Dispatcher):
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         return self._quorum.raft_request(request, context)
 
-    def _ask(self, context: RequestContext, request: Request[Message]) -> Pending[Any]:
+    def _ask(self, context: RequestContext, request: Request[Any]) -> Pending[Any]:
         """Requests that the active controller answers."""
 
         def settle(done: Pending[Any]) -> Any:
