@@ -49,7 +49,7 @@ def handle(
     if not waiting.moved:
         return outcome
     settled = as_pending(outcome)
-    saved = context.node.log_manager.checkpoint_log_starts(waiting.moved)
+    saved = context.parts.log_manager.checkpoint_log_starts(waiting.moved)
     return after(
         gather([after(settled, lambda _: None), saved]), lambda _: _durable(response, saved.error())
     )
@@ -100,7 +100,7 @@ class _Waiting:
             partition.on_low_watermark[self._look] = None
             partition.positions_changed()
         if self._open:
-            deadlines = self._context.node.deadlines
+            deadlines = self._context.parts.deadlines
             self._deadline = deadlines.add(max(0, timeout_ms), self._timed_out)
         return self._pending
 
@@ -132,7 +132,7 @@ class _Waiting:
         self._pending.complete(self._response)
 
     def _forget(self) -> None:
-        for partition in self._context.node.replicas:
+        for partition in self._context.parts.replicas:
             partition.on_low_watermark.pop(self._look, None)
         if self._deadline is not None:
             self._deadline.cancel()
@@ -145,16 +145,18 @@ def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
 
 
 def _delete(context: RequestContext, topic: str, asked: Any) -> tuple[Partition, int]:
-    node = context.node
+    parts = context.parts
     if not context.authorize(DELETE, TOPIC, topic):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    if node.image.topics.partition(topic, asked.partition_index) is None:
+    if parts.metadata.image.topics.partition(topic, asked.partition_index) is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if topic in INTERNAL_TOPICS:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    partition: Partition | None = node.replicas.partition(topic, asked.partition_index)
+    partition: Partition | None = parts.replicas.partition(topic, asked.partition_index)
     if partition is None:
-        raise KafkaError(missing_partition_error(node, topic, asked.partition_index))
+        raise KafkaError(
+            missing_partition_error(parts.metadata.image.topics, topic, asked.partition_index)
+        )
     log = partition.leader_log()
     if log.config.compacts and not log.config.deletes:
         raise KafkaError(ErrorCode.POLICY_VIOLATION)

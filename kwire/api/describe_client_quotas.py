@@ -28,7 +28,7 @@ def handle(
     exact, any_of = _read(request)
     answer = m.DescribeClientQuotasResponse
     entries = []
-    for entity, quotas in context.node.image.client_quotas.items():
+    for entity, quotas in context.parts.metadata.image.client_quotas.items():
         kinds = dict(entity)
         if request.strict and len(kinds) != len(exact) + len(any_of):
             continue

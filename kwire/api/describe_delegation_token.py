@@ -24,7 +24,7 @@ def handle(
     context: RequestContext, request: m.DescribeDelegationTokenRequest
 ) -> Answer[m.DescribeDelegationTokenResponse]:
     """See the module."""
-    secret = context.node.config["delegation.token.secret.key"]
+    secret = context.parts.config["delegation.token.secret.key"]
     if not may_ask(context):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     if secret is None:
@@ -35,7 +35,7 @@ def handle(
     owners = None
     if request.owners is not None:
         owners = [f"{owner.principal_type}:{owner.principal_name}" for owner in request.owners]
-    tokens = context.node.image.delegation_tokens
+    tokens = context.parts.metadata.image.delegation_tokens
     return answer(
         tokens=[
             _described(context, tokens[token_id], secret)
@@ -49,12 +49,11 @@ def handle(
 def may_ask(context: RequestContext) -> bool:
     """Not on a connection that a token or nothing authenticated."""
     connection = context.connection
-    if getattr(connection, "token_authenticated", False):
+    if connection is None or connection.token_authenticated:
         return False
-    protocol = getattr(connection, "security_protocol", "PLAINTEXT")
-    if protocol == "SSL":
+    if connection.security_protocol == "SSL":
         return context.principal != "User:ANONYMOUS"
-    return str(protocol) != "PLAINTEXT"
+    return connection.security_protocol != "PLAINTEXT"
 
 
 def _may_see(context: RequestContext, token: Any) -> bool:

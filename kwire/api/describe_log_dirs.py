@@ -40,8 +40,8 @@ def handle(
         wanted = {
             (topic.topic, index): None for topic in request.topics for index in topic.partitions
         }
-    manager = context.node.log_manager
-    refused = refusals(manager, context.node.metadata.waits_for)
+    manager = context.parts.log_manager
+    refused = refusals(manager, context.parts.quorum.waits_for)
     if refused and context.api_version >= VERSION_WITH_TAGS:
         lines = [f"{partition}\t{reason}" for partition, reason in refused[:REFUSALS_MAX]]
         response.unknown_tags = [(REFUSALS_TAG, "\n".join(lines).encode())]
@@ -52,7 +52,7 @@ def handle(
             result.error_code = int(ErrorCode.KAFKA_STORAGE_ERROR)
             continue
         result.total_bytes, result.usable_bytes = _volume(directory.path)
-        result.is_cordoned = context.node.cordoning.shows(directory.path)
+        result.is_cordoned = context.parts.cordoning.shows(directory.path)
         topics: dict[str, Any] = {}
         for log in manager.logs_in(directory):
             if wanted is not None and (log.topic, log.partition) not in wanted:

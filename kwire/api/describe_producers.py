@@ -37,7 +37,7 @@ def handle(
             except KafkaError as error:
                 answer.error_code = int(error.code)
                 answer.error_message = error.message
-                if topic.name not in context.node.image.topics.by_name:
+                if topic.name not in context.parts.metadata.image.topics.by_name:
                     answer.error_message = text_of(error)
             entry.partitions.append(answer)
         response.topics.append(entry)
@@ -52,11 +52,11 @@ def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
 def _producers(context: RequestContext, topic: str, index: int) -> list[Any]:
     if not context.authorize(READ, TOPIC, topic):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    partition = context.node.replicas.partition(topic, index)
+    partition = context.parts.replicas.partition(topic, index)
     if partition is None:
-        if topic not in context.node.image.topics.by_name:
+        if topic not in context.parts.metadata.image.topics.by_name:
             check_name(topic)
-        raise KafkaError(missing_partition_error(context.node, topic, index))
+        raise KafkaError(missing_partition_error(context.parts.metadata.image.topics, topic, index))
     shape = m.DescribeProducersResponse.ProducerState
     return [
         shape(

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from kwire.coordinator.replies import collect
+from kwire.coordinator.share_state import TOPIC as SHARE_GROUP_STATE
 from kwire.coordinator.share_state import UNKNOWN, ShareState, ShareStates
 from kwire.pending import Answer, Pending, after
 from kwire.protocol import messages as m
@@ -58,13 +59,13 @@ def _group(context: RequestContext, group: Any) -> Pending[Any]:
         else:
             _describe(context, group_id, done.result(), outcome)
 
-    context.node.groups.share_topics(group_id).add_done_callback(known)
+    context.parts.coordinators.groups.share_topics(group_id).add_done_callback(known)
     return outcome
 
 
 def _named(context: RequestContext, topics: Any) -> Topics:
     """The topics that a request names, with a zero id where there is none."""
-    by_name = context.node.image.topics.by_name
+    by_name = context.parts.metadata.image.topics.by_name
     return [
         (
             topic.topic_name,
@@ -129,7 +130,11 @@ def _describe(
         ]
         return shape.DescribeShareGroupOffsetsResponseGroup(group_id=group_id, topics=described)
 
-    found = after(ShareStates(context.node).of(keys), answer)
+    parts = context.parts
+    topic = parts.metadata.image.topics.by_name.get(SHARE_GROUP_STATE)
+    count = None if topic is None else len(topic.partitions)
+    states = ShareStates(count, parts.replicas, parts.loop)
+    found = after(states.of(keys), answer)
     found.add_done_callback(lambda done: outcome.complete(done.result()))
 
 
@@ -139,7 +144,7 @@ def _partition(
     if isinstance(state, KafkaError):
         return _refused(index, state)
     lag = -1
-    hosted = context.node.replicas.partition(topic, index)
+    hosted = context.parts.replicas.partition(topic, index)
     is_known = state.start_offset >= 0 and state.delivery_complete_count >= 0
     if is_known and hosted is not None and hosted.log is not None:
         behind = hosted.log.high_watermark - state.start_offset

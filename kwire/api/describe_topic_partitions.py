@@ -43,7 +43,7 @@ def handle(
             shown.append(name)
         elif request.topics:
             hidden.append(_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, False))
-    limit = context.node.config["max.request.partition.size.limit"]
+    limit = context.parts.config["max.request.partition.size.limit"]
     remaining = max(min(limit, request.response_partition_limit), 1)
     response = m.DescribeTopicPartitionsResponse(topics=[])
     for name in shown:
@@ -51,7 +51,7 @@ def handle(
         if remaining == 0:
             response.next_cursor = _cursor(name, 0)
             break
-        topic = context.node.image.topics.by_name.get(name)
+        topic = context.parts.metadata.image.topics.by_name.get(name)
         if topic is None:
             if request.topics:
                 response.topics.append(_missing(name))
@@ -89,7 +89,7 @@ def _names(context: RequestContext, request: m.DescribeTopicPartitionsRequest) -
     cursor = request.cursor
     first = "" if cursor is None else cursor.topic_name
     if not request.topics:
-        names = list(context.node.image.topics.by_name)
+        names = list(context.parts.metadata.image.topics.by_name)
     else:
         names = list(dict.fromkeys(topic.name for topic in request.topics))
     names = sorted(name for name in names if name >= first)
@@ -160,7 +160,7 @@ def _partition(context: RequestContext, index: int, partition: Any) -> Any:
 
 
 def _is_alive(context: RequestContext, broker_id: int) -> bool:
-    broker = context.node.image.brokers.get(broker_id)
+    broker = context.parts.metadata.image.brokers.get(broker_id)
     return (
         broker is not None
         and not broker.fenced
@@ -171,5 +171,5 @@ def _is_alive(context: RequestContext, broker_id: int) -> bool:
 def _is_offline(context: RequestContext, broker_id: int, partition: Any) -> bool:
     if not _is_alive(context, broker_id):
         return True
-    broker = context.node.image.brokers[broker_id]
+    broker = context.parts.metadata.image.brokers[broker_id]
     return not broker.has_online_directory(partition.directory(broker_id))

@@ -40,7 +40,7 @@ class ForwardedContext(RequestContext):
         self, outer: RequestContext, header: frame.RequestHeader, principal: Any, host: str
     ) -> None:
         super().__init__(
-            outer.node,
+            outer.parts,
             None,
             header.api_key,
             header.api_version,
@@ -73,12 +73,12 @@ def handle(context: RequestContext, request: m.EnvelopeRequest) -> Answer[m.Enve
     """See the module."""
     if not context.authorize(CLUSTER_ACTION, CLUSTER, CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    node = context.node
+    parts = context.parts
     principal = _principal(request.request_principal)
     host = _host(request.client_host_address)
     header, inner = _inner(memoryview(bytes(request.request_data)))
     inner_context = ForwardedContext(context, header, principal, host)
-    if not node.is_active_controller:
+    if not parts.quorum.is_active:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
 
     def wrap(done: Pending[Any]) -> Any:
@@ -87,7 +87,7 @@ def handle(context: RequestContext, request: m.EnvelopeRequest) -> Answer[m.Enve
         )
         return m.EnvelopeResponse(response_data=b"".join(bytes(part) for part in parts)[4:])
 
-    return after(node.to_controller(inner, inner_context, header.api_version), wrap)
+    return after(parts.ask_controller(inner, inner_context, header.api_version), wrap)
 
 
 def _inner(data: memoryview) -> tuple[frame.RequestHeader, Any]:

@@ -50,7 +50,7 @@ def handle(context: RequestContext, request: m.MetadataRequest) -> Answer[m.Meta
     response = m.MetadataResponse()
     reader = _MetadataReader(context, request)
     response.brokers = reader.brokers()
-    response.cluster_id = context.node.cluster_id
+    response.cluster_id = context.parts.metadata.cluster_id
     response.controller_id = reader.controller_id()
     if topics is None or (not topics and context.api_version < ALL_FROM_NULL):
         response.topics = reader.all_topics()
@@ -91,10 +91,10 @@ class _MetadataReader:
     def __init__(self, context: RequestContext, request: Any) -> None:
         self._context = context
         self._request = request
-        self._node = context.node
-        self._image = context.node.image
+        self._parts = context.parts
+        self._image = context.parts.metadata.image
         listener_name = context.listener_name
-        lost_brokers = self._node.lost_brokers
+        lost_brokers = self._parts.lost_brokers
         self._alive: dict[int, Any] = {}  # broker id -> (broker, endpoint), ascending
         self._named: list[tuple[Any, Any]] = []  # these, and who has just died
         for broker_id in sorted(self._image.brokers):
@@ -123,9 +123,9 @@ class _MetadataReader:
         ids = list(self._alive)
         if not ids:
             return -1
-        if self._node.broker_id in self._alive and len(ids) == 1:
+        if self._parts.broker_id in self._alive and len(ids) == 1:
             return ids[0]
-        at: int = self._node.random.below(len(ids))
+        at: int = self._parts.random.below(len(ids))
         return ids[at]
 
     def all_topics(self) -> list[Any]:
@@ -167,7 +167,7 @@ class _MetadataReader:
         return answers
 
     def _missing(self, names: list[str]) -> list[Any]:
-        config = self._node.config
+        config = self._parts.config
         if not (self._request.allow_auto_topic_creation and config["auto.create.topics.enable"]):
             return [
                 self._error(
@@ -185,7 +185,7 @@ class _MetadataReader:
                 creatable.append(name)
             else:
                 answers.append(self._error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name))
-        told = self._node.auto_topics.create(creatable, self._context)
+        told = self._parts.auto_topics.create(creatable, self._context)
         return [self._error(code, name) for name, code in told.items()] + answers
 
     def _error(self, code: ErrorCode, name: str | None, topic_id: bytes = uuids.ZERO) -> Any:

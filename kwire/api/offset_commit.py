@@ -38,7 +38,7 @@ def handle(
     request.topics = sorter.pass_topics(request.topics)
     if not request.topics:
         return m.OffsetCommitResponse(topics=sorter.merge([]))
-    answer = context.node.groups.commit_offsets(request, context.api_version)
+    answer = context.parts.coordinators.groups.commit_offsets(request, context.api_version)
     # What the commit does is done: the connection's next request, if it has sent one, sees it.
     context.let_next_start()
     if not sorter.refused_any:

@@ -30,7 +30,7 @@ def handle(
         m.OffsetDeleteResponse.OffsetDeleteResponsePartition,
     )
     request.topics = sorter.pass_topics(request.topics)
-    answer = context.node.groups.delete_offsets(request)
+    answer = context.parts.coordinators.groups.delete_offsets(request)
     pending = as_pending(answer)
     return convert_all(pending, lambda done: _merged(sorter, done.result()))
 

@@ -51,10 +51,12 @@ def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
 
 
 def _look_up(context: RequestContext, topic: str, asked: Any) -> tuple[int, int]:
-    node = context.node
-    partition = node.replicas.partition(topic, asked.partition)
+    parts = context.parts
+    partition = parts.replicas.partition(topic, asked.partition)
     if partition is None:
-        raise KafkaError(missing_partition_error(node, topic, asked.partition))
+        raise KafkaError(
+            missing_partition_error(parts.metadata.image.topics, topic, asked.partition)
+        )
     log = partition.leader_log(asked.current_leader_epoch)
     found: tuple[int, int] = log.end_offset_for_epoch(asked.leader_epoch)
     return found

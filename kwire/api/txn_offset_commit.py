@@ -64,8 +64,8 @@ def _committed(
     context: RequestContext, request: m.TxnOffsetCommitRequest
 ) -> Pending[m.TxnOffsetCommitResponse]:
     """Verify with the transaction's coordinator where that is due, then commit."""
-    groups = context.node.groups
-    partition = context.node.replicas.partition(
+    groups = context.parts.coordinators.groups
+    partition = context.parts.replicas.partition(
         OFFSETS_TOPIC, groups.partition_for(request.group_id)
     )
     if partition is None or not partition.is_leader or partition.log is None:
@@ -94,7 +94,7 @@ def _committed(
         answer.set_on_cancel(committing.cancel)
         committing.add_done_callback(lambda settled: answer.complete(settled.result()))
 
-    context.node.transaction_verifier.ask(
+    context.parts.coordinators.verifier.ask(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,

@@ -47,7 +47,7 @@ def error_response(context: RequestContext, error: KafkaError) -> m.WriteTxnMark
 
 def _write(context: RequestContext, marker: Any, topic: str, index: int) -> Pending[Any]:
     return write_marker(
-        context.node,
+        context.parts,
         topic,
         index,
         producer_id=marker.producer_id,

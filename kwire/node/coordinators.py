@@ -67,7 +67,7 @@ class Coordinators:
         if self._here is None:
             from kwire.api.shared.local_transactions import LocalTransactions
 
-            self._here = LocalTransactions(self._node)
+            self._here = LocalTransactions(self._node.broker_id, self._node.parts)
         return self._here
 
     def _make_groups(self) -> GroupCoordinator:

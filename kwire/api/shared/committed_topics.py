@@ -56,7 +56,7 @@ class TopicSorter:
 
     def _known(self, topic: Any) -> Any:
         """The topic in the metadata, None when it was refused."""
-        image = self._context.node.image.topics
+        image = self._context.parts.metadata.image.topics
         if self._by_id:
             known = image.by_id.get(topic.topic_id)
             if known is None:
