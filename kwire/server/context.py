@@ -8,6 +8,9 @@ from kwire.pending import Answer, Pending
 from kwire.protocol.structs import Message
 
 if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
     from kwire.server.parts import Parts
 
 
@@ -63,6 +66,13 @@ class Connection(Protocol):
 
     @property
     def sends_files(self) -> bool: ...
+
+    @property
+    def transport(self) -> asyncio.Transport: ...
+
+    def add_close_callback(self, callback: Callable[[], None]) -> None:
+        """Run `callback()` once when the connection closes."""
+        ...
 
     def effects_done(self, context: RequestContext, /) -> None:
         """The next request may start; see `RequestContext.let_next_start`."""

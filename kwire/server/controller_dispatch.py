@@ -36,7 +36,9 @@ _RAFT_RIGHTS: dict[int, Operation] = {
 class Quorum(Protocol):
     """This node's part of the metadata quorum."""
 
-    def raft_request(self, request: Message, context: RequestContext) -> Pending[Any]:
+    def raft_request(
+        self, request: Request[Response], context: RequestContext
+    ) -> Pending[Response]:
         """A request of another replica, or about the quorum."""
         ...
 
@@ -74,7 +76,7 @@ class ControllerDispatcher(Dispatcher):
             return Route.of_api(api_key, self._ask)
         return super()._load(api_key, name)
 
-    def _ask_quorum(self, context: RequestContext, request: Message) -> Pending[Any]:
+    def _ask_quorum(self, context: RequestContext, request: Request[Any]) -> Pending[Any]:
         """Requests of other replicas of the metadata quorum."""
         right = _RAFT_RIGHTS.get(context.api_key, Operation.CLUSTER_ACTION)
         if not context.authorize(right, ResourceType.CLUSTER, CLUSTER_NAME):
