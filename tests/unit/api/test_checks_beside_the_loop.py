@@ -213,7 +213,7 @@ def test_without_the_compiled_kernel_a_long_walk_is_cut_up(
     """It was walked in one go: half a second for a million records."""
     monkeypatch.setattr(kernel, "COMPILED", False)
     turns: list[Any] = []
-    checks = served.node.checks
+    checks = served.node.workers.checks
     scheduler = checks._scheduler
     call_soon = scheduler.call_soon
     monkeypatch.setattr(scheduler, "call_soon", lambda f: (turns.append(f), call_soon(f))[1])
@@ -238,4 +238,4 @@ def test_a_stop_waits_for_the_check_under_way_and_begins_no_other(served: GatedN
     assert not stopping.done()
     served.gate.set()
     stopping.result(30)
-    assert served.node.checks.held_bytes == 0
+    assert served.node.workers.checks.held_bytes == 0
