@@ -5,8 +5,6 @@ Not strict: entities may have more types than the filter names. Source: KIP-546,
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -58,7 +56,7 @@ def _invalid(message: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
-def _read(request: Any) -> tuple[dict[str, str | None], list[str]]:
+def _read(request: m.DescribeClientQuotasRequest) -> tuple[dict[str, str | None], list[str]]:
     """(types with the name they must have, types that must be there)."""
     exact: dict[str, str | None] = {}
     any_of: list[str] = []

@@ -6,9 +6,8 @@ on; no owners named means all. Source: KIP-48, KIP-373; measured on Apache Kafka
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.kraft.controller.tokens import split_principal, token_hmac
+from kwire.kraft.images.security import DelegationTokenImage
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -56,7 +55,7 @@ def may_ask(context: RequestContext) -> bool:
     return connection.security_protocol != "PLAINTEXT"
 
 
-def _may_see(context: RequestContext, token: Any) -> bool:
+def _may_see(context: RequestContext, token: DelegationTokenImage) -> bool:
     principal = context.principal
     if principal in (token.owner, token.requester) or principal in token.renewers:
         return True
@@ -65,7 +64,9 @@ def _may_see(context: RequestContext, token: Any) -> bool:
     )
 
 
-def _described(context: RequestContext, token: Any, secret: str) -> Any:
+def _described(
+    context: RequestContext, token: DelegationTokenImage, secret: str
+) -> m.DescribeDelegationTokenResponse.DescribedDelegationToken:
     answer = m.DescribeDelegationTokenResponse
     owner_type, owner_name = split_principal(token.owner)
     described = answer.DescribedDelegationToken(

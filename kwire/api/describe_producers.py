@@ -5,7 +5,7 @@ Source: KIP-664; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 from kwire.api.shared.leader_hints import missing_partition_error
 from kwire.kraft.controller.results import text_of
@@ -17,6 +17,8 @@ from kwire.server.authorization import READ, TOPIC
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (0, 0)
+
+Producer: TypeAlias = "m.DescribeProducersResponse.ProducerState"
 
 
 def handle(
@@ -49,7 +51,7 @@ def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
     return DISCONNECT
 
 
-def _producers(context: RequestContext, topic: str, index: int) -> list[Any]:
+def _producers(context: RequestContext, topic: str, index: int) -> list[Producer]:
     if not context.authorize(READ, TOPIC, topic):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     partition = context.parts.replicas.partition(topic, index)

@@ -7,7 +7,7 @@ KIP-101, KIP-320; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 from kwire.api.shared.leader_hints import missing_partition_error
 from kwire.pending import Answer
@@ -17,6 +17,8 @@ from kwire.server.authorization import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME, DE
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (2, 4)
+
+Asked: TypeAlias = "m.OffsetForLeaderEpochRequest.OffsetForLeaderPartition"
 
 
 def handle(
@@ -50,7 +52,7 @@ def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
     return DISCONNECT
 
 
-def _look_up(context: RequestContext, topic: str, asked: Any) -> tuple[int, int]:
+def _look_up(context: RequestContext, topic: str, asked: Asked) -> tuple[int, int]:
     parts = context.parts
     partition = parts.replicas.partition(topic, asked.partition)
     if partition is None:

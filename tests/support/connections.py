@@ -115,7 +115,7 @@ class FakeListener:
         self.setup = ConnectionSetup(
             loop=self.loop,  # type: ignore[arg-type]
             pool=BufferPool(),
-            parts=None,
+            parts=None,  # type: ignore[arg-type]
             listener_name="PLAINTEXT",
             dispatcher=self.dispatcher,  # type: ignore[arg-type]
             steps=steps,

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from kwire.api.shared.leader_hints import missing_partition_error
 from kwire.clock import Clock
 from kwire.coordinator.coordinator_log import ACKS_ALL
 from kwire.coordinator.group.coordinator import TOPIC as OFFSETS_TOPIC
-from kwire.coordinator.transaction.markers import Owed
+from kwire.coordinator.transaction.markers import MarkersToWrite
 from kwire.kept_errors import anew
 from kwire.log.types import Origin
 from kwire.pending import Pending, after
@@ -41,13 +41,13 @@ class MarkerParts(Protocol):
 
 
 class LocalTransactions:
-    """`Here` of `kwire.coordinator.transaction.markers` and of `verifier`."""
+    """`LocalPartitions` of transaction/markers.py and `LocalCoordinator` of verifier.py."""
 
     def __init__(self, node_id: int, parts: MarkerParts) -> None:
         self.node_id = node_id
         self._parts = parts
 
-    def write(self, owed: list[Owed]) -> list[list[Pending[int]]]:
+    def write(self, owed: list[MarkersToWrite]) -> list[list[Pending[int]]]:
         """Append every marker, then write what was appended: nothing else of this turn is worth
         waiting for, and the producers' next transactions wait for it."""
         parts = self._parts
@@ -93,22 +93,25 @@ class LocalTransactions:
         """Ask the coordinator; the codes are those of AddPartitionsToTxn."""
         transactions = self._parts.coordinators.transactions
         owner = (transactional_id, producer_id, producer_epoch, partitions)
-        pending: Pending[Any]
         if add:
-            pending = transactions.add_partitions(*owner, CLIENT_VERSION_OF_BROKER)
-        else:
-            pending = transactions.verify_partitions(*owner)
+            return after(
+                transactions.add_partitions(*owner, CLIENT_VERSION_OF_BROKER),
+                lambda done: dict.fromkeys(partitions, _code(done.error())),
+            )
 
-        def codes(done: Pending[Any]) -> dict[Partition, ErrorCode]:
+        def codes(done: Pending[dict[Partition, ErrorCode]]) -> dict[Partition, ErrorCode]:
             error = done.error()
-            if error is None:
-                found = done.result()
-                return dict.fromkeys(partitions, ErrorCode.NONE) if found is None else found
-            if not isinstance(error, KafkaError):
-                raise anew(error)
-            return dict.fromkeys(partitions, ErrorCode(error.code))
+            return done.result() if error is None else dict.fromkeys(partitions, _code(error))
 
-        return after(pending, codes)
+        return after(transactions.verify_partitions(*owner), codes)
+
+
+def _code(error: Exception | None) -> ErrorCode:
+    if error is None:
+        return ErrorCode.NONE
+    if not isinstance(error, KafkaError):
+        raise anew(error)
+    return ErrorCode(error.code)
 
 
 def write_marker(
@@ -121,16 +124,15 @@ def write_marker(
     commit: bool,
     coordinator_epoch: int,
     transaction_version: int,
-) -> Pending[Any]:
+) -> Pending[None]:
     """Append the marker that ends a transaction to a partition that this broker leads; done when
     it is committed. In `__consumer_offsets` it also decides the offsets of the transaction."""
     wall_ms = parts.clock.wall_ms()
     batch = end_transaction_marker(producer_id, producer_epoch, commit, coordinator_epoch, wall_ms)
     if topic == OFFSETS_TOPIC:
-        written: Pending[Any] = parts.coordinators.groups.complete_transaction(
+        return parts.coordinators.groups.complete_transaction(
             index, batch, producer_id, producer_epoch, commit, transaction_version
         )
-        return written
     try:
         partition = parts.replicas.partition(topic, index)
         if partition is None:
@@ -144,7 +146,7 @@ def write_marker(
         )
     except KafkaError as error:
         return Pending.failed(error)
-    committed: Pending[Any] = Pending()
+    committed: Pending[None] = Pending()
     waiter = partition.wait_for_commit(
         info.last_offset + 1, lambda code: _settle(committed, ErrorCode(code))
     )
@@ -155,7 +157,7 @@ def write_marker(
     return committed
 
 
-def marker_code(write: Pending[Any]) -> int:
+def marker_code(write: Pending[None]) -> int:
     """What WriteTxnMarkers answers for a marker."""
     error = write.error()
     if error is None:
@@ -167,7 +169,7 @@ def marker_code(write: Pending[Any]) -> int:
     return int(error.code)
 
 
-def _settle(committed: Pending[Any], code: ErrorCode) -> None:
+def _settle(committed: Pending[None], code: ErrorCode) -> None:
     if code == ErrorCode.NONE:
         committed.complete(None)
     else:
