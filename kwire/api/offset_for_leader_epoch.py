@@ -7,18 +7,18 @@ KIP-101, KIP-320; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.api.shared.leader_hints import missing_partition_error
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME, DESCRIBE, TOPIC
-from kwire.server.context import DISCONNECT, RequestContext
+from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (2, 4)
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.OffsetForLeaderEpochRequest
+) -> m.OffsetForLeaderEpochResponse:
     """See the module."""
     response = m.OffsetForLeaderEpochResponse()
     response.topics = []
@@ -42,16 +42,18 @@ def handle(context: RequestContext, request: Any) -> Any:
     return response
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
     """Nothing in the response can carry an error of the whole request."""
     return DISCONNECT
 
 
-def _look_up(context: RequestContext, topic: str, asked: Any) -> tuple[int, int]:
+def _look_up(
+    context: RequestContext,
+    topic: str,
+    asked: m.OffsetForLeaderEpochRequest.OffsetForLeaderPartition,
+) -> tuple[int, int]:
     node = context.node
     partition = node.replicas.partition(topic, asked.partition)
     if partition is None:
         raise KafkaError(missing_partition_error(node, topic, asked.partition))
-    log = partition.leader_log(asked.current_leader_epoch)
-    found: tuple[int, int] = log.end_offset_for_epoch(asked.leader_epoch)
-    return found
+    return partition.leader_log(asked.current_leader_epoch).end_offset_for_epoch(asked.leader_epoch)

@@ -26,6 +26,7 @@ from kwire.coordinator.partition import Held, PartitionShard, ShardState
 from kwire.coordinator.reloading import PAUSE_MS, Reloads, may_pass
 from kwire.coordinator.shard_interface import CoordinatorLog, Loop, Moment, Result, Shard
 from kwire.kept_errors import kept
+from kwire.log.partition.producers import VerificationGuard
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -412,7 +413,7 @@ class CoordinatorRuntime(Generic[S]):
         self,
         current: PartitionShard[S],
         batch: bytearray,
-        guard: object = None,
+        guard: VerificationGuard | None = None,
         transaction_version: int = 0,
         at_once: bool = False,
     ) -> int:

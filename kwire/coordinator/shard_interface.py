@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from kwire.log.partition.producers import VerificationGuard
 from kwire.pending import Pending
 from kwire.protocol.errors import KafkaError
 
@@ -39,7 +40,7 @@ class Producer(NamedTuple):
 
     producer_id: int
     producer_epoch: int
-    guard: object = None
+    guard: VerificationGuard | None = None
 
 
 class Result(NamedTuple):
@@ -106,7 +107,7 @@ class CoordinatorLog(Protocol):
         partition: int,
         batch: bytearray,
         leader_epoch: int,
-        guard: object = None,
+        guard: VerificationGuard | None = None,
         transaction_version: int = 0,
         at_once: bool = False,
     ) -> Any:

@@ -50,6 +50,7 @@ from kwire.pending import Pending
 from kwire.protocol import api_versions, uuids
 from kwire.protocol.api_keys import API_KEYS, UNBUILT
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.replica.delayed_read import ReadContext
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.selector import selector
 from kwire.security.allow_all import AllowAll
@@ -131,8 +132,11 @@ class Node:
         self.cordoning.on_change = self.lifecycle.directories_changed
         self.replication = Replication(self)
         self.log_directories = LogDirectories(self)
-        self.replica_selector = selector(
-            config["replica.selector.class"], lambda: self.image.brokers
+        self.read_context = ReadContext(
+            self.deadlines,
+            lambda topic, index: self.image.topics.partition(topic, index) is not None,
+            selector(config["replica.selector.class"], lambda: self.image.brokers),
+            self.replication,
         )
         self.producer_ids = ProducerIds(
             self.broker_id, lambda: self.lifecycle.epoch, self.controller_channel.ask

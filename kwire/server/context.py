@@ -9,24 +9,24 @@ if TYPE_CHECKING:
     from kwire.server.connection import BrokerConnection
 
 
-class _NoReply:
+class NoReply:
     """The type of `NO_REPLY`."""
 
     def __repr__(self) -> str:
         return "NO_REPLY"
 
 
-class _Disconnect:
+class Disconnect:
     """The type of `DISCONNECT`."""
 
     def __repr__(self) -> str:
         return "DISCONNECT"
 
 
-NO_REPLY: Final = _NoReply()
+NO_REPLY: Final = NoReply()
 """Returned by a handler whose request is never answered (Produce with acks=0)."""
 
-DISCONNECT: Final = _Disconnect()
+DISCONNECT: Final = Disconnect()
 """Returned by a handler that closes the connection, after the replies before it."""
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kwire.api.shared.delayed_fetch import FetchLimits, FetchRead, FetchTarget
+from kwire.api.fetch import _answer_of
 from kwire.api.shared.fetch_sessions import FetchSession, FetchSessionCache, partitions_of
 from kwire.clock import SeededRandom, SystemClock
 from kwire.log.directories.manager import LogManager
@@ -28,14 +28,35 @@ from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import Record, build_batch, read_records
+from kwire.replica.bounded_read import BoundedRead, ReadTarget
 from kwire.replica.fetcher import FetchSettings
 from kwire.replica.fetchers import Fetchers
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.partition import Partition
+from kwire.replica.reading import ReadLimits
 from kwire.replica.state import AlterIsr, Assigned, BecomeFollower, BecomeLeader, ReplicaState
 
 TOPIC, TOPIC_ID = "t", bytes(range(16))
 EXCHANGES_MAX = 1000
+
+
+class Position:
+    """What a read asks of a partition (`kwire.replica.reading.ReadRequest`)."""
+
+    def __init__(
+        self,
+        fetch_offset: int,
+        *,
+        current_leader_epoch: int = -1,
+        last_fetched_epoch: int = -1,
+        log_start_offset: int = -1,
+        partition_bytes_max: int = 1 << 20,
+    ) -> None:
+        self.fetch_offset = fetch_offset
+        self.current_leader_epoch = current_leader_epoch
+        self.last_fetched_epoch = last_fetched_epoch
+        self.log_start_offset = log_start_offset
+        self.partition_bytes_max = partition_bytes_max
 
 
 class Timer:
@@ -144,16 +165,14 @@ class Broker:
             self.sessions.used(session, self.now_ms())
         response.session_id = session.session_id
         state = request.replica_state
-        limits = FetchLimits(
-            1, 1 << 20, 0, Isolation.LOG_END, state.replica_id, state.replica_epoch
-        )
+        limits = ReadLimits(1, 1 << 20, 0, Isolation.LOG_END, state.replica_id, state.replica_epoch)
         answers = []
         for asked in session.partitions.values():
-            target = FetchTarget((TOPIC_ID, 0), TOPIC, asked)
-            target.partition = self.partition
-            FetchRead([target], limits, lambda read: None).run()
-            target.answer.records = b"".join(bytes(part) for part in target.answer.records or ())
-            answers.append(target.answer)
+            target = ReadTarget(self.partition, asked)
+            BoundedRead([target], limits, lambda read: None).run()
+            answer = _answer_of(0, target.result)
+            answer.records = b"".join(bytes(part) for part in answer.records or ())
+            answers.append(answer)
         response.responses = [
             m.FetchResponse.FetchableTopicResponse(topic_id=TOPIC_ID, partitions=answers)
         ]

@@ -25,6 +25,7 @@ from kwire.coordinator.partitioner import partition_for
 from kwire.coordinator.replies import Reply, convert, gather
 from kwire.coordinator.runtime import CoordinatorRuntime
 from kwire.coordinator.shard_interface import CoordinatorLog, Loop, Moment, Result
+from kwire.log.partition.producers import VerificationGuard
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
@@ -213,7 +214,7 @@ class GroupCoordinator:
         return _now_or_later(pending)
 
     def commit_offsets_in_transaction(
-        self, request: Any, guard: object = None, api_version: int = 3
+        self, request: Any, guard: VerificationGuard | None = None, api_version: int = 3
     ) -> Answer[Any]:
         """TxnOffsetCommit -> TxnOffsetCommitResponse; `guard` is the log's proof that the
         transaction was verified (KIP-890)."""

@@ -21,6 +21,7 @@ from kwire.coordinator.group.consumer.offsets import (
 )
 from kwire.coordinator.group.storage import CLASSIC, CONSUMER, SHARE, STREAMS, StoredOffset
 from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Producer, Result
+from kwire.log.partition.producers import VerificationGuard
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -72,7 +73,7 @@ class OffsetOperations:
         return Result(made, m.OffsetCommitResponse(topics=topics))
 
     def commit_in_transaction(
-        self, request: Any, api_version: int, moment: Moment, guard: object = None
+        self, request: Any, api_version: int, moment: Moment, guard: VerificationGuard | None = None
     ) -> Result:
         """One TxnOffsetCommit (v0-6): pending until the transaction's marker comes."""
         generation = request.generation_id_or_member_epoch

@@ -1,0 +1,108 @@
+"""What is asked of a read, and what it finds: plain values, of no API.
+
+Fetch makes its response of them (`kwire/api/fetch.py`), and whoever else reads as a leader's or a
+follower's client. `Partition.read` reads one partition, `BoundedRead` several within the limits,
+`DelayedRead` waits until there is enough.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kwire.log.types import FetchSlices, Isolation
+from kwire.protocol.errors import ErrorCode
+
+NO_REPLICA = -1
+
+
+class ReadRequest(Protocol):
+    """What is asked of one partition: from where, at which epochs, how much at most.
+
+    `current_leader_epoch` is the leader's as the asker knows it (-1: not checked),
+    `last_fetched_epoch` that of the asker's last record (-1: no divergence is looked for),
+    `log_start_offset` where a follower's own log begins.
+    """
+
+    fetch_offset: int
+    current_leader_epoch: int
+    last_fetched_epoch: int
+    log_start_offset: int
+    partition_bytes_max: int
+
+
+class ReadLimits:
+    """What a request allows: bytes, time, how far it may see, and who asks."""
+
+    __slots__ = (
+        "as_files",
+        "bytes_max",
+        "bytes_min",
+        "from_follower",
+        "isolation",
+        "rack",
+        "replica_epoch",
+        "replica_id",
+        "wait_ms",
+    )
+
+    def __init__(
+        self,
+        bytes_min: int,
+        bytes_max: int,
+        wait_ms: int,
+        isolation: Isolation,
+        replica_id: int = NO_REPLICA,
+        replica_epoch: int = -1,
+        from_follower: bool = False,
+        rack: str = "",
+        as_files: bool = False,
+    ) -> None:
+        """`replica_id`: the broker that follows us, -1 (or less) for a consumer.
+
+        `from_follower`: a consumer that may read from any replica (KIP-392), in its `rack`.
+        `as_files`: what is read will be sent at once, by a connection that can send from files.
+        """
+        self.as_files = as_files
+        self.from_follower = from_follower
+        self.rack = rack
+        self.bytes_min = bytes_min
+        self.bytes_max = bytes_max
+        self.wait_ms = wait_ms
+        self.isolation = isolation
+        self.replica_id = replica_id
+        self.replica_epoch = replica_epoch
+
+
+class ReadResult:
+    """What a read of one partition found: record batches and positions, or why there are none.
+
+    `slices` are the batches (views or file slices), the high watermark, the last stable offset, the
+    log's start and the aborted transactions. With an error all of its offsets are -1.
+    `diverging_epoch` is (epoch, end offset) where the asker's log and ours part ways (KIP-595),
+    `preferred_replica` whom to ask instead (KIP-392); there are no batches with either.
+    """
+
+    __slots__ = ("diverging_epoch", "error_code", "preferred_replica", "slices")
+
+    def __init__(
+        self,
+        slices: FetchSlices,
+        error_code: ErrorCode = ErrorCode.NONE,
+        diverging_epoch: tuple[int, int] | None = None,
+        preferred_replica: int = NO_REPLICA,
+    ) -> None:
+        self.slices = slices
+        self.error_code = error_code
+        self.diverging_epoch = diverging_epoch
+        self.preferred_replica = preferred_replica
+
+    @classmethod
+    def failed(cls, code: ErrorCode) -> ReadResult:
+        """An error that reading gave."""
+        return cls(FetchSlices([], 0, -1, -1, -1, -1, None), code)
+
+    @classmethod
+    def refused(cls, code: ErrorCode) -> ReadResult:
+        """An error found before the log was looked at: the aborted transactions are none, where
+        they are unknown after a read (measured on Apache Kafka 4.4)."""
+        return cls(FetchSlices([], 0, -1, -1, -1, -1, []), code)
