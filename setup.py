@@ -42,11 +42,11 @@ class CachedBuild(build_ext):
 
 
 def key_of(ext: Extension) -> str:
-    """A hash of a kernel's source and of what compiles it."""
+    """A hash of a kernel's source, of how this file has it compiled, and of what compiles it."""
     told = hashlib.sha256()
-    source = ext.name.replace(".", "/") + ".py"
-    with open(source, "rb") as file:
-        told.update(file.read())
+    for source in (ext.name.replace(".", "/") + ".py", __file__):
+        with open(source, "rb") as file:
+            told.update(file.read())
     with_what = [sys.version, sysconfig.get_platform(), sysconfig.get_config_var("EXT_SUFFIX")]
     with_what += [os.environ.get(name) for name in ("CC", "CFLAGS", "LDFLAGS")]
     try:

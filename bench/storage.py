@@ -34,7 +34,7 @@ from bench.side_by_side import run
 from kwire.log.compaction.job import CleaningJob
 from kwire.log.compaction.plan import candidate, make_plan
 from kwire.log.compaction.settings import CleanerSettings
-from kwire.log.tools import inspection
+from kwire.log.tools import verification
 from kwire.protocol.records import Codec
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -214,7 +214,7 @@ def verify(megabytes: int) -> dict[str, float]:
             size_bytes = log.size_bytes
             log.close(sync=True)
             wall, used = time.perf_counter(), time.process_time()
-            if list(inspection.verify(folder)):
+            if list(verification.verify(folder)):
                 raise SystemExit("bench: a fault in a log that has none")
             used, wall = time.process_time() - used, time.perf_counter() - wall
             found[f"verify GB/s CPU, batches of {per_batch}"] = size_bytes / used / 1e9

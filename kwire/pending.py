@@ -8,7 +8,7 @@ error is kept without the frames that it was raised in, and raised as a copy (`k
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from kwire.kept_errors import anew, kept
 
@@ -115,7 +115,7 @@ Answer: TypeAlias = T | Pending[T]
 """What a handler returns: its response, or one to come."""
 
 
-def as_pending(answer: Any) -> Pending[Any]:
+def as_pending(answer: Answer[T]) -> Pending[T]:
     """An answer as a Pending, done if it is there already."""
     return answer if isinstance(answer, Pending) else Pending.completed(answer)
 

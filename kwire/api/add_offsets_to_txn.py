@@ -7,12 +7,10 @@ INVALID_PRODUCER_EPOCH before version 2. Source: KIP-98, KIP-447; measured on Ap
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.coordinator.group.coordinator import TOPIC as OFFSETS_TOPIC
 from kwire.coordinator.partitioner import partition_for
 from kwire.kept_errors import anew
-from kwire.pending import Pending, after
+from kwire.pending import Answer, Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import GROUP, READ, TRANSACTIONAL_ID, WRITE
@@ -22,7 +20,9 @@ VERSIONS = (0, 4)
 FENCED_CODE_FROM = 2
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.AddOffsetsToTxnRequest
+) -> Answer[m.AddOffsetsToTxnResponse]:
     """See the module."""
     if not context.authorize(WRITE, TRANSACTIONAL_ID, request.transactional_id):
         return _response(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
@@ -43,7 +43,7 @@ def handle(context: RequestContext, request: Any) -> Any:
     return after(pending, lambda done: _answer(context, done))
 
 
-def _answer(context: RequestContext, done: Pending[Any]) -> Any:
+def _answer(context: RequestContext, done: Pending[None]) -> m.AddOffsetsToTxnResponse:
     error = done.error()
     if error is None:
         return _response(ErrorCode.NONE)
@@ -54,5 +54,5 @@ def _answer(context: RequestContext, done: Pending[Any]) -> Any:
     return _response(error.code)
 
 
-def _response(code: ErrorCode) -> Any:
+def _response(code: ErrorCode) -> m.AddOffsetsToTxnResponse:
     return m.AddOffsetsToTxnResponse(error_code=int(code))

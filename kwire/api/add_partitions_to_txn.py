@@ -10,11 +10,11 @@ KIP-98, KIP-890; measured on Apache Kafka 4.4.
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import Any
+from typing import TypeAlias, TypeVar
 
 from kwire.api.shared.local_transactions import CLIENT_VERSION_OF_BROKER
 from kwire.kept_errors import anew
-from kwire.pending import Pending, after, gather
+from kwire.pending import Answer, Pending, after, gather
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import (
@@ -35,9 +35,16 @@ CLIENT_VERSION_OF_PRODUCER = 0
 
 Partition = tuple[str, int]
 Codes = dict[Partition, int]
+Transaction: TypeAlias = "m.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction"
+Topic: TypeAlias = "m.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic"
+TopicResult: TypeAlias = "m.AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult"
+PartitionResult: TypeAlias = "m.AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult"
+T = TypeVar("T")
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.AddPartitionsToTxnRequest
+) -> Answer[m.AddPartitionsToTxnResponse]:
     """See the module."""
     if context.api_version < BATCHED_FROM:
         return _one(context, request)
@@ -47,16 +54,18 @@ def handle(context: RequestContext, request: Any) -> Any:
     return after(gather(pendings), lambda done: _results(request.transactions, done.result()))
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> m.AddPartitionsToTxnResponse:
     """The top-level code exists from version 4 on."""
     return m.AddPartitionsToTxnResponse(error_code=int(error.code))
 
 
-def _one(context: RequestContext, request: Any) -> Any:
+def _one(
+    context: RequestContext, request: m.AddPartitionsToTxnRequest
+) -> Answer[m.AddPartitionsToTxnResponse]:
     asked = _partitions(request.v3_and_below_topics)
     transactional_id = request.v3_and_below_transactional_id
 
-    def respond(codes: Codes) -> Any:
+    def respond(codes: Codes) -> m.AddPartitionsToTxnResponse:
         return m.AddPartitionsToTxnResponse(
             results_by_topic_v3_and_below=_topics(request.v3_and_below_topics, codes)
         )
@@ -80,7 +89,7 @@ def _one(context: RequestContext, request: Any) -> Any:
     )
 
 
-def _batched(context: RequestContext, transaction: Any) -> Pending[Codes]:
+def _batched(context: RequestContext, transaction: Transaction) -> Pending[Codes]:
     asked = _partitions(transaction.topics)
     transactions = context.node.transactions
     refused = _refused(context, asked, ())
@@ -125,7 +134,7 @@ def _refused(context: RequestContext, asked: list[Partition], forbidden: Contain
     return refused
 
 
-def _code(done: Pending[Any], version: int) -> int:
+def _code(done: Pending[T], version: int) -> int:
     error = done.error()
     if error is None:
         return 0
@@ -136,14 +145,14 @@ def _code(done: Pending[Any], version: int) -> int:
     return int(error.code)
 
 
-def _partitions(topics: list[Any]) -> list[Partition]:
+def _partitions(topics: list[Topic]) -> list[Partition]:
     return [(topic.name, index) for topic in topics for index in topic.partitions]
 
 
-def _topics(topics: list[Any], codes: Codes) -> list[Any]:
+def _topics(topics: list[Topic], codes: Codes) -> list[TopicResult]:
     # Measured: a topic without partitions is left out, unless none has any.
     has_any = any(topic.partitions for topic in topics)
-    by_topic: dict[str, list[Any]] = {
+    by_topic: dict[str, list[PartitionResult]] = {
         topic.name: [] for topic in topics if topic.partitions or not has_any
     }
     result = m.AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
@@ -159,7 +168,9 @@ def _topics(topics: list[Any], codes: Codes) -> list[Any]:
     ]
 
 
-def _results(transactions: list[Any], pendings: list[Pending[Codes]]) -> Any:
+def _results(
+    transactions: list[Transaction], pendings: list[Pending[Codes]]
+) -> m.AddPartitionsToTxnResponse:
     return m.AddPartitionsToTxnResponse(
         results_by_transaction=[
             m.AddPartitionsToTxnResponse.AddPartitionsToTxnResult(

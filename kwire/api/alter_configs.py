@@ -5,15 +5,16 @@ Source: KIP-133 (superseded by IncrementalAlterConfigs); measured on Apache Kafk
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.api.shared.config_changes import alter, check_replacing
+from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 2)
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.AlterConfigsRequest
+) -> Answer[m.AlterConfigsResponse]:
     """See the module."""
     return alter(context, request, m.AlterConfigsResponse, check_replacing)

@@ -9,8 +9,7 @@ measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
-
+from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import ALTER, CLUSTER, CLUSTER_NAME
@@ -23,7 +22,9 @@ FUTURE_SUFFIX_CHARS = len(".") + 32 + len("-future")
 DIRECTORY_NAME_CHARS_MAX = 255
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.AlterReplicaLogDirsRequest
+) -> Answer[m.AlterReplicaLogDirsResponse]:
     """See the module."""
     is_allowed = context.authorize(ALTER, CLUSTER, CLUSTER_NAME)
     shape = m.AlterReplicaLogDirsResponse

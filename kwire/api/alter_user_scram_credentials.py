@@ -5,14 +5,16 @@ Source: KIP-554; kwire/kraft/controller/scram.py.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.api.shared.forwarding import forward
+from kwire.pending import Answer
+from kwire.protocol import messages as m
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 0)
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.AlterUserScramCredentialsRequest
+) -> Answer[m.AlterUserScramCredentialsResponse]:
     """See the module."""
-    return forward(context, request)
+    return forward(context, request, m.AlterUserScramCredentialsResponse)

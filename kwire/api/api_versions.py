@@ -7,10 +7,10 @@ Source: KIP-35, KIP-511, KIP-584, KIP-1242.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.kraft.features import SUPPORTED_FEATURES
+from kwire.pending import Answer
 from kwire.protocol import api_versions
+from kwire.protocol import messages as m
 from kwire.protocol.api_versions import unsupported_version
 from kwire.protocol.errors import ErrorCode
 from kwire.server.context import RequestContext
@@ -21,7 +21,7 @@ VERSIONS = (0, 5)
 WAITS_FOR_WRITES = False
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(context: RequestContext, request: m.ApiVersionsRequest) -> Answer[m.ApiVersionsResponse]:
     """See the module."""
     version, node = context.api_version, context.node
     listener = node.listener_type(context.listener_name)

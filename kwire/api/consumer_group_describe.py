@@ -7,9 +7,9 @@ GROUP_ID_NOT_FOUND. Source: KIP-848, KIP-1099; measured on Apache Kafka 4.4.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias
 
-from kwire.pending import Pending, as_pending
+from kwire.pending import Answer, Pending, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import (
@@ -22,11 +22,16 @@ from kwire.server.authorization import (
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 1)
+Response: TypeAlias = "m.ConsumerGroupDescribeResponse"
+Group: TypeAlias = "m.ConsumerGroupDescribeResponse.DescribedGroup"
+
 # Members that one turn of the loop describes at most: about a millisecond.
 MEMBERS_PER_TURN_MAX = 200
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.ConsumerGroupDescribeRequest
+) -> Answer[m.ConsumerGroupDescribeResponse]:
     """See the module."""
     denied = [
         group_id
@@ -41,19 +46,21 @@ def handle(context: RequestContext, request: Any) -> Any:
     return _in_turns(context, pending, lambda found: _response(context, request, denied, found))
 
 
-def _is_large(described: list[Any]) -> bool:
+def _is_large(described: list[Group]) -> bool:
     return sum(len(group.members) for group in described) > MEMBERS_PER_TURN_MAX
 
 
 def _in_turns(
-    context: RequestContext, pending: Pending[Any], respond: Callable[[Any], Any]
-) -> Pending[Any]:
+    context: RequestContext,
+    pending: Pending[list[Group]],
+    respond: Callable[[list[Group]], Response],
+) -> Pending[Response]:
     """The response to what is described; a large one in a turn of the loop of its own, and another
     one for its encoding: a thousand members with their partitions take milliseconds of each."""
-    outcome: Pending[Any] = Pending(pending.cancel)
+    outcome: Pending[Response] = Pending(pending.cancel)
     loop = context.node.loop
 
-    def answer(described: list[Any]) -> None:
+    def answer(described: list[Group]) -> None:
         try:
             response = respond(described)
         except Exception as error:
@@ -64,7 +71,7 @@ def _in_turns(
         else:
             outcome.complete(response)
 
-    def settle(done: Pending[Any]) -> None:
+    def settle(done: Pending[list[Group]]) -> None:
         error = done.error()
         if error is not None:
             outcome.fail(error)
@@ -77,14 +84,17 @@ def _in_turns(
     return outcome
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> m.ConsumerGroupDescribeResponse:
     """Nothing in the response can carry an error of the whole request."""
     return m.ConsumerGroupDescribeResponse()
 
 
 def _response(
-    context: RequestContext, request: Any, denied: list[str], described: list[Any]
-) -> Any:
+    context: RequestContext,
+    request: m.ConsumerGroupDescribeRequest,
+    denied: list[str],
+    described: list[Group],
+) -> Response:
     groups = [_refused(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED) for group_id in denied]
     for group in described:
         if not all(context.authorize(DESCRIBE, TOPIC, name) for name in _topics(group)):
@@ -97,7 +107,7 @@ def _response(
     return m.ConsumerGroupDescribeResponse(groups=groups)
 
 
-def _topics(group: Any) -> list[str]:
+def _topics(group: Group) -> list[str]:
     names: dict[str, None] = {}
     for member in group.members:
         for assignment in (member.assignment, member.target_assignment):
@@ -105,5 +115,5 @@ def _topics(group: Any) -> list[str]:
     return list(names)
 
 
-def _refused(group_id: str, code: ErrorCode) -> Any:
+def _refused(group_id: str, code: ErrorCode) -> Group:
     return m.ConsumerGroupDescribeResponse.DescribedGroup(group_id=group_id, error_code=int(code))

@@ -8,9 +8,8 @@ describe are TOPIC_AUTHORIZATION_FAILED. Source: KIP-848; measured on Apache Kaf
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.coordinator.group.classic.join import Caller
+from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import DESCRIBE, GROUP, READ, TOPIC
@@ -20,7 +19,9 @@ VERSIONS = (0, 1)
 WAITS_FOR_WRITES = False
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.ConsumerGroupHeartbeatRequest
+) -> Answer[m.ConsumerGroupHeartbeatResponse]:
     """See the module."""
     node = context.node
     if "consumer" not in node.config["group.coordinator.rebalance.protocols"]:
@@ -34,6 +35,6 @@ def handle(context: RequestContext, request: Any) -> Any:
     return node.groups.consumer_heartbeat(request, caller)
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> m.ConsumerGroupHeartbeatResponse:
     """The code and its text."""
     return m.ConsumerGroupHeartbeatResponse(error_code=int(error.code), error_message=error.message)

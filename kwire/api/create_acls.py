@@ -7,19 +7,21 @@ A request that names anything UNKNOWN (0) loses its connection (measured on Apac
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.api.shared.forwarding import forward
 from kwire.kraft.controller.acls import UNKNOWN
-from kwire.server.context import DISCONNECT, RequestContext
+from kwire.pending import Answer
+from kwire.protocol import messages as m
+from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (1, 3)
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.CreateAclsRequest
+) -> Answer[m.CreateAclsResponse] | Disconnect:
     """See the module."""
     for acl in request.creations:
         kinds = (acl.resource_type, acl.resource_pattern_type, acl.operation, acl.permission_type)
         if UNKNOWN in kinds:
             return DISCONNECT
-    return forward(context, request)
+    return forward(context, request, m.CreateAclsResponse)

@@ -5,14 +5,16 @@ Source: KIP-195; kwire/kraft/controller/partitions.py.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.api.shared.forwarding import forward
+from kwire.pending import Answer
+from kwire.protocol import messages as m
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 3)
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.CreatePartitionsRequest
+) -> Answer[m.CreatePartitionsResponse]:
     """See the module."""
-    return forward(context, request)
+    return forward(context, request, m.CreatePartitionsResponse)

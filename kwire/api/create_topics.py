@@ -7,14 +7,16 @@ answer. Source: KIP-4, KIP-464, KIP-525; kwire/kraft/controller/topics.py.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.api.shared.forwarding import forward
+from kwire.pending import Answer
+from kwire.protocol import messages as m
 from kwire.server.context import RequestContext
 
 VERSIONS = (2, 7)
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.CreateTopicsRequest
+) -> Answer[m.CreateTopicsResponse]:
     """See the module."""
-    return forward(context, request)
+    return forward(context, request, m.CreateTopicsResponse)

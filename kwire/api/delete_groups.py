@@ -6,20 +6,20 @@ message (KIP-1071). Source: KIP-229; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.coordinator.group.coordinator import deletable_group_error
 from kwire.coordinator.replies import convert_all
-from kwire.pending import as_pending
+from kwire.pending import Answer, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import DELETE, GROUP
-from kwire.server.context import DISCONNECT, RequestContext
+from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (0, 3)
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.DeleteGroupsRequest
+) -> Answer[m.DeleteGroupsResponse]:
     """See the module."""
     allowed, refused = [], []
     for group_id in dict.fromkeys(request.groups_names):
@@ -35,6 +35,6 @@ def handle(context: RequestContext, request: Any) -> Any:
     )
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
     """Errors are told per group only."""
     return DISCONNECT

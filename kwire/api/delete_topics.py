@@ -5,14 +5,16 @@ Source: KIP-4, KIP-516; kwire/kraft/controller/topics.py.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.api.shared.forwarding import forward
+from kwire.pending import Answer
+from kwire.protocol import messages as m
 from kwire.server.context import RequestContext
 
 VERSIONS = (1, 6)
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.DeleteTopicsRequest
+) -> Answer[m.DeleteTopicsResponse]:
     """See the module."""
-    return forward(context, request)
+    return forward(context, request, m.DeleteTopicsResponse)

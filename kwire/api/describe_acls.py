@@ -10,15 +10,18 @@ from __future__ import annotations
 from typing import Any
 
 from kwire.kraft.controller.acls import UNKNOWN, check_filter, matches_filter
+from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import CLUSTER, CLUSTER_NAME, DESCRIBE
-from kwire.server.context import DISCONNECT, RequestContext
+from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (1, 3)
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.DescribeAclsRequest
+) -> Answer[m.DescribeAclsResponse] | Disconnect:
     """See the module."""
     kinds = (request.resource_type_filter, request.pattern_type_filter)
     if UNKNOWN in (*kinds, request.operation, request.permission_type):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import CLUSTER, CLUSTER_NAME, DESCRIBE_CONFIGS
@@ -18,7 +19,9 @@ _TYPES = ("user", "client-id", "ip")
 _MATCH_NAMES = {EXACT: "EXACT", DEFAULT: "DEFAULT", ANY: "SPECIFIED"}
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.DescribeClientQuotasRequest
+) -> Answer[m.DescribeClientQuotasResponse]:
     """See the module."""
     if not context.authorize(DESCRIBE_CONFIGS, CLUSTER, CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
@@ -44,7 +47,7 @@ def handle(context: RequestContext, request: Any) -> Any:
     return answer(entries=entries)
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> m.DescribeClientQuotasResponse:
     """An error has no entries, not an empty list of them."""
     return m.DescribeClientQuotasResponse(
         error_code=int(error.code), error_message=error.message, entries=None

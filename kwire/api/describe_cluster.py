@@ -9,8 +9,7 @@ Source: KIP-700, KIP-919, KIP-1073; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
-
+from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import (
@@ -28,7 +27,9 @@ BROKER, CONTROLLER = 1, 2
 _TYPE_NAMES = {BROKER: "BROKER", CONTROLLER: "CONTROLLER"}
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.DescribeClusterRequest
+) -> Answer[m.DescribeClusterResponse]:
     """See the module."""
     if context.listener_name in context.node.config.controller_listener_names():
         return _controllers(context, request)
@@ -65,7 +66,9 @@ def handle(context: RequestContext, request: Any) -> Any:
     return response
 
 
-def _controllers(context: RequestContext, request: Any) -> Any:
+def _controllers(
+    context: RequestContext, request: m.DescribeClusterRequest
+) -> m.DescribeClusterResponse:
     node = context.node
     if not node.image.features.metadata_version.controller_registration:
         raise KafkaError(
@@ -107,7 +110,9 @@ def cluster_operations(context: RequestContext) -> int:
     return authorized_operations(context, CLUSTER_OPERATIONS, CLUSTER, CLUSTER_NAME)
 
 
-def check_endpoint_type(context: RequestContext, request: Any, own: int) -> None:
+def check_endpoint_type(
+    context: RequestContext, request: m.DescribeClusterRequest, own: int
+) -> None:
     """Raise what Kafka answers to a request for the other kind of endpoint."""
     wanted = request.endpoint_type
     if wanted == own:

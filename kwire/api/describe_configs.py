@@ -12,7 +12,7 @@ names, values, sources and synonyms measured on Apache Kafka 4.4.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from kwire.config import describe
 from kwire.config.checks import is_number
@@ -26,12 +26,17 @@ from kwire.config.dynamic import (
 )
 from kwire.kraft.controller.results import INVALID_REQUEST_TEXT
 from kwire.kraft.controller.topic_names import check_name
+from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import CLUSTER, CLUSTER_NAME, DESCRIBE_CONFIGS, GROUP, TOPIC
 from kwire.server.context import RequestContext
 
 VERSIONS = (1, 4)
+
+Resource: TypeAlias = "m.DescribeConfigsRequest.DescribeConfigsResource"
+Result: TypeAlias = "m.DescribeConfigsResponse.DescribeConfigsResult"
+Config: TypeAlias = "m.DescribeConfigsResponse.DescribeConfigsResourceResult"
 
 # Resource type -> (ACL resource type, error without DESCRIBE_CONFIGS on it).
 _ACL: dict[int, tuple[int, ErrorCode]] = {
@@ -47,12 +52,14 @@ _SCOPES = {
 }
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.DescribeConfigsRequest
+) -> Answer[m.DescribeConfigsResponse]:
     """See the module."""
     if any(resource.resource_type not in _DESCRIBERS for resource in request.resources):
         return _malformed(request)
-    described: list[Any] = []
-    hidden: list[Any] = []
+    described: list[Result] = []
+    hidden: list[Result] = []
     for resource in request.resources:
         result = m.DescribeConfigsResponse.DescribeConfigsResult(
             resource_type=resource.resource_type, resource_name=resource.resource_name, configs=[]
@@ -77,7 +84,7 @@ def handle(context: RequestContext, request: Any) -> Any:
     return m.DescribeConfigsResponse(results=described + hidden)
 
 
-def _document(results: list[Any]) -> None:
+def _document(results: list[Result]) -> None:
     """Say what each config is for; what is only set dynamically has no text, as in Kafka."""
     from kwire.config.documentation import texts
 
@@ -92,7 +99,7 @@ def _document(results: list[Any]) -> None:
                 config.documentation = known.get((scope, config.name))
 
 
-def _malformed(request: Any) -> Any:
+def _malformed(request: m.DescribeConfigsRequest) -> m.DescribeConfigsResponse:
     """One resource of a type that does not exist spoils all of the request."""
     result = m.DescribeConfigsResponse.DescribeConfigsResult
     return m.DescribeConfigsResponse(
@@ -109,14 +116,14 @@ def _malformed(request: Any) -> Any:
     )
 
 
-def _refusal(context: RequestContext, resource: Any) -> ErrorCode | None:
+def _refusal(context: RequestContext, resource: Resource) -> ErrorCode | None:
     """The error of a principal that may not describe this resource."""
     kind, code = _ACL.get(resource.resource_type, (CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     name = CLUSTER_NAME if kind == CLUSTER else resource.resource_name
     return None if context.authorize(DESCRIBE_CONFIGS, kind, name) else code
 
 
-def _describe(context: RequestContext, resource: Any) -> list[describe.Entry]:
+def _describe(context: RequestContext, resource: Resource) -> list[describe.Entry]:
     name, keys = resource.resource_name, resource.configuration_keys
     return _DESCRIBERS[resource.resource_type](context.node, name, keys)
 
@@ -180,7 +187,7 @@ _DESCRIBERS = {
 }
 
 
-def _result(entry: describe.Entry, include_synonyms: bool) -> Any:
+def _result(entry: describe.Entry, include_synonyms: bool) -> Config:
     result = m.DescribeConfigsResponse.DescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,

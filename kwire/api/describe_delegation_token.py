@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from kwire.kraft.controller.tokens import split_principal, token_hmac
+from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import DESCRIBE
@@ -19,7 +20,9 @@ DESCRIBE_TOKENS = 14
 DELEGATION_TOKEN, USER = 6, 7
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.DescribeDelegationTokenRequest
+) -> Answer[m.DescribeDelegationTokenResponse]:
     """See the module."""
     secret = context.node.config["delegation.token.secret.key"]
     if not may_ask(context):

@@ -7,21 +7,21 @@ operations. Source: KIP-430, KIP-1043; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.coordinator.replies import convert_all
-from kwire.pending import Pending, as_pending
+from kwire.pending import Answer, Pending, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import DESCRIBE, GROUP, GROUP_OPERATIONS, authorized_operations
-from kwire.server.context import DISCONNECT, RequestContext
+from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (0, 6)
 OPERATIONS_FROM = 3
 NOT_FOUND_FROM = 6
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.DescribeGroupsRequest
+) -> Answer[m.DescribeGroupsResponse]:
     """See the module."""
     described = m.DescribeGroupsResponse.DescribedGroup
     allowed, refused = [], []
@@ -33,7 +33,9 @@ def handle(context: RequestContext, request: Any) -> Any:
             refused.append(described(group_id=group_id, error_code=code))
     operations = request.include_authorized_operations
 
-    def answer(done: Pending[Any]) -> Any:
+    def answer(
+        done: Pending[list[m.DescribeGroupsResponse.DescribedGroup]],
+    ) -> m.DescribeGroupsResponse:
         groups = done.result()
         for group in groups:
             unknown = group.error_code == ErrorCode.GROUP_ID_NOT_FOUND
@@ -49,6 +51,6 @@ def handle(context: RequestContext, request: Any) -> Any:
     return convert_all(as_pending(found), answer)
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
     """Errors are told per group only."""
     return DISCONNECT

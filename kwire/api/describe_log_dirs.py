@@ -14,6 +14,7 @@ import os
 from typing import Any
 
 from kwire.log.directories.refusals import refusals
+from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.server.authorization import CLUSTER, CLUSTER_NAME, DESCRIBE
@@ -25,7 +26,9 @@ REFUSALS_TAG = 10_000
 REFUSALS_MAX = 1000
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.DescribeLogDirsRequest
+) -> Answer[m.DescribeLogDirsResponse]:
     """See the module."""
     response = m.DescribeLogDirsResponse()
     response.results = []

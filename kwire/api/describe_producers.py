@@ -10,15 +10,18 @@ from typing import Any
 from kwire.api.shared.leader_hints import missing_partition_error
 from kwire.kraft.controller.results import text_of
 from kwire.kraft.controller.topic_names import check_name
+from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import READ, TOPIC
-from kwire.server.context import DISCONNECT, RequestContext
+from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (0, 0)
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.DescribeProducersRequest
+) -> Answer[m.DescribeProducersResponse]:
     """See the module."""
     response = m.DescribeProducersResponse()
     response.topics = []
@@ -41,7 +44,7 @@ def handle(context: RequestContext, request: Any) -> Any:
     return response
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
     """Nothing in the response can carry an error of the whole request."""
     return DISCONNECT
 

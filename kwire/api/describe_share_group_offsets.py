@@ -16,7 +16,7 @@ from typing import Any
 
 from kwire.coordinator.replies import collect
 from kwire.coordinator.share_state import UNKNOWN, ShareState, ShareStates
-from kwire.pending import Pending, after
+from kwire.pending import Answer, Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import DESCRIBE, GROUP, TOPIC
@@ -28,7 +28,9 @@ NO_TOPIC_ID = bytes(16)
 Topics = list[tuple[str, bytes, list[int]]]
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.DescribeShareGroupOffsetsRequest
+) -> Answer[m.DescribeShareGroupOffsetsResponse]:
     """See the module."""
     return collect(
         [_group(context, group) for group in request.groups],

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from kwire.api.shared.topic_names import is_valid
+from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -26,7 +27,9 @@ from kwire.server.context import RequestContext
 VERSIONS = (0, 0)
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.DescribeTopicPartitionsRequest
+) -> Answer[m.DescribeTopicPartitionsResponse]:
     """See the module."""
     cursor = request.cursor
     try:
@@ -68,19 +71,21 @@ def handle(context: RequestContext, request: Any) -> Any:
     return response
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> m.DescribeTopicPartitionsResponse:
     """No topics: the request is not at hand any more."""
     return m.DescribeTopicPartitionsResponse(topics=[])
 
 
-def _refused(request: Any, code: ErrorCode) -> Any:
+def _refused(
+    request: m.DescribeTopicPartitionsRequest, code: ErrorCode
+) -> m.DescribeTopicPartitionsResponse:
     """The response has no error of its own: every topic of the request carries it."""
     return m.DescribeTopicPartitionsResponse(
         topics=[_error(code, topic.name, False) for topic in request.topics]
     )
 
 
-def _names(context: RequestContext, request: Any) -> list[str]:
+def _names(context: RequestContext, request: m.DescribeTopicPartitionsRequest) -> list[str]:
     cursor = request.cursor
     first = "" if cursor is None else cursor.topic_name
     if not request.topics:

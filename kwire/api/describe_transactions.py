@@ -7,9 +7,9 @@ measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
-from kwire.pending import Pending, after, gather
+from kwire.pending import Answer, Pending, after, gather
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import DESCRIBE, TOPIC, TRANSACTIONAL_ID
@@ -17,8 +17,12 @@ from kwire.server.context import RequestContext
 
 VERSIONS = (0, 0)
 
+State: TypeAlias = "m.DescribeTransactionsResponse.TransactionState"
 
-def handle(context: RequestContext, request: Any) -> Any:
+
+def handle(
+    context: RequestContext, request: m.DescribeTransactionsRequest
+) -> Answer[m.DescribeTransactionsResponse]:
     """See the module."""
     pendings = [_one(context, transactional_id) for transactional_id in request.transactional_ids]
     return after(
@@ -29,12 +33,12 @@ def handle(context: RequestContext, request: Any) -> Any:
     )
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> m.DescribeTransactionsResponse:
     """Nothing in the response can carry an error of the whole request."""
     return m.DescribeTransactionsResponse()
 
 
-def _one(context: RequestContext, transactional_id: str) -> Pending[Any]:
+def _one(context: RequestContext, transactional_id: str) -> Pending[State]:
     if not context.authorize(DESCRIBE, TRANSACTIONAL_ID, transactional_id):
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return Pending.completed(_failed(transactional_id, code))
@@ -44,7 +48,7 @@ def _one(context: RequestContext, transactional_id: str) -> Pending[Any]:
     return after(pending, lambda done: _described(context, transactional_id, done))
 
 
-def _described(context: RequestContext, transactional_id: str, done: Pending[Any]) -> Any:
+def _described(context: RequestContext, transactional_id: str, done: Pending[State]) -> State:
     error = done.error()
     if isinstance(error, KafkaError):
         return _failed(transactional_id, error.code)
@@ -55,7 +59,7 @@ def _described(context: RequestContext, transactional_id: str, done: Pending[Any
     return state
 
 
-def _failed(transactional_id: str, code: ErrorCode) -> Any:
+def _failed(transactional_id: str, code: ErrorCode) -> State:
     return m.DescribeTransactionsResponse.TransactionState(
         transactional_id=transactional_id, error_code=int(code)
     )

@@ -5,8 +5,7 @@ No users named means all. Source: KIP-554; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
-
+from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import CLUSTER, CLUSTER_NAME, DESCRIBE
@@ -15,15 +14,17 @@ from kwire.server.context import RequestContext
 VERSIONS = (0, 0)
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.DescribeUserScramCredentialsRequest
+) -> Answer[m.DescribeUserScramCredentialsResponse]:
     """See the module."""
     if not context.authorize(DESCRIBE, CLUSTER, CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
     scram = context.node.image.scram
     counts: dict[str, int] = {}
     if request.users:
-        for user in request.users:
-            counts[user.name] = counts.get(user.name, 0) + 1
+        for asked in request.users:
+            counts[asked.name] = counts.get(asked.name, 0) + 1
     else:
         counts = dict.fromkeys((user for _, user in sorted(scram)), 1)
     answer = m.DescribeUserScramCredentialsResponse

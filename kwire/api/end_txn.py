@@ -7,11 +7,9 @@ INVALID_PRODUCER_EPOCH before version 2. Source: KIP-98, KIP-890; measured on Ap
 
 from __future__ import annotations
 
-from typing import Any
-
-from kwire.coordinator.transaction.end import EndRequest
+from kwire.coordinator.transaction.end import EndAnswer, EndRequest
 from kwire.kept_errors import anew
-from kwire.pending import Pending, after
+from kwire.pending import Answer, Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import TRANSACTIONAL_ID, WRITE
@@ -22,7 +20,7 @@ EPOCH_BUMP_FROM = 5
 FENCED_CODE_FROM = 2
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(context: RequestContext, request: m.EndTxnRequest) -> Answer[m.EndTxnResponse]:
     """See the module."""
     if not context.authorize(WRITE, TRANSACTIONAL_ID, request.transactional_id):
         return _error(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
@@ -38,7 +36,7 @@ def handle(context: RequestContext, request: Any) -> Any:
     return after(pending, lambda done: _answer(context, done))
 
 
-def _answer(context: RequestContext, done: Pending[Any]) -> Any:
+def _answer(context: RequestContext, done: Pending[EndAnswer]) -> m.EndTxnResponse:
     error = done.error()
     if error is None:
         producer_id, producer_epoch = done.result()
@@ -52,5 +50,5 @@ def _answer(context: RequestContext, done: Pending[Any]) -> Any:
     return _error(error.code)
 
 
-def _error(code: ErrorCode) -> Any:
+def _error(code: ErrorCode) -> m.EndTxnResponse:
     return m.EndTxnResponse(error_code=int(code), producer_id=-1, producer_epoch=-1)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import socket
 from typing import Any
 
-from kwire.pending import Pending, after
+from kwire.pending import Answer, Pending, after
 from kwire.protocol import frame
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS
@@ -60,7 +60,7 @@ class ForwardedContext(RequestContext):
         return self.forwarded_principal
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(context: RequestContext, request: m.EnvelopeRequest) -> Answer[m.EnvelopeResponse]:
     """See the module."""
     if not context.authorize(CLUSTER_ACTION, CLUSTER, CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -96,7 +96,7 @@ def _inner(data: memoryview) -> tuple[frame.RequestHeader, Any]:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION) from None
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> m.EnvelopeResponse:
     """An error of the envelope itself."""
     return m.EnvelopeResponse(response_data=None, error_code=int(error.code))
 

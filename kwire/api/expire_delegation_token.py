@@ -6,20 +6,25 @@ Source: KIP-48, KIP-373, KIP-900; kwire/kraft/controller/tokens.py.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.api.describe_delegation_token import may_ask
 from kwire.api.shared.forwarding import forward
 from kwire.kraft.controller.errors import error_response as shape
+from kwire.pending import Answer
+from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.context import RequestContext
 
 VERSIONS = (1, 2)
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.ExpireDelegationTokenRequest
+) -> Answer[m.ExpireDelegationTokenResponse]:
     """See the module."""
     if not may_ask(context):
         error = KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
-        return shape(request, error, context.api_version, principal=context.principal)
-    return forward(context, request)
+        refused: m.ExpireDelegationTokenResponse = shape(
+            request, error, context.api_version, principal=context.principal
+        )
+        return refused
+    return forward(context, request, m.ExpireDelegationTokenResponse)

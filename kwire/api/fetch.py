@@ -225,30 +225,31 @@ class _Fetch:
     # -- the answer
 
     def _results(self) -> list[tuple[SessionPartition, ReadResult]]:
-        """What was read comes first, behind it what was refused: unknown ids, then the rest."""
-        results = [(target.request, target.result) for target in self._targets]
-        if self._refused:
-            results += sorted(self._refused, key=_is_named)
-        return results
+        """What was read comes first, behind it what was refused: unknown ids, then the rest. An
+        incremental fetch answers what is new."""
+        refused = sorted(self._refused, key=_is_named) if self._refused else self._refused
+        session = self._session
+        if session is None:
+            return [(target.request, target.result) for target in self._targets] + refused
+        new = [
+            (target.request, target.result)
+            for target in self._targets
+            if target.request.must_answer(target.result)
+        ]
+        new += [entry for entry in refused if entry[0].must_answer(entry[1])]
+        if self._request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            return [(target.request, target.result) for target in self._targets] + refused
+        for asked, result in new:
+            if result.size_bytes:
+                session.rotate((asked.topic, asked.index))
+        return new
 
     def _answer(self) -> m.FetchResponse:
         response = m.FetchResponse()
-        session = self._session
-        incremental = session is not None and self._request.session_epoch not in (
-            INITIAL_EPOCH,
-            FINAL_EPOCH,
-        )
         responses: list[m.FetchResponse.FetchableTopicResponse] = []
         last: bytes | str | None = None  # the topic before: only neighbours share an entry
         hints: LeaderHints | None = None
         for asked, result in self._results():
-            if session is not None:
-                is_new = asked.must_answer(result)
-                if incremental:
-                    if not is_new:
-                        continue
-                    if result.slices.size_bytes:
-                        session.rotate((asked.topic, asked.index))
             answer = _answer_of(asked.index, result)
             if result.error_code:
                 if self._context.api_version >= LEADER_HINTS_FROM:
@@ -266,8 +267,8 @@ class _Fetch:
                 responses.append(topic)
             topic.partitions.append(answer)
         response.responses = responses
-        if session is not None:
-            response.session_id = session.session_id
+        if self._session is not None:
+            response.session_id = self._session.session_id
         if hints is not None:
             response.node_endpoints = hints.endpoints(m.FetchResponse.NodeEndpoint)
         return response
@@ -294,20 +295,19 @@ def _is_named(refused: tuple[SessionPartition, ReadResult]) -> bool:
 
 
 def _answer_of(index: int, result: ReadResult) -> m.FetchResponse.PartitionData:
-    slices = result.slices
     answer = m.FetchResponse.PartitionData()
     answer.partition_index = index
-    answer.high_watermark = slices.high_watermark
-    answer.last_stable_offset = slices.last_stable_offset
-    answer.log_start_offset = slices.log_start_offset
-    answer.records = slices.buffers or b""
-    if slices.aborted is None:
+    answer.high_watermark = result.high_watermark
+    answer.last_stable_offset = result.last_stable_offset
+    answer.log_start_offset = result.log_start_offset
+    answer.records = result.buffers or b""
+    if result.aborted is None:
         answer.aborted_transactions = None
     else:
         transaction = m.FetchResponse.AbortedTransaction
         answer.aborted_transactions = [
             transaction(producer_id=producer_id, first_offset=first_offset)
-            for producer_id, first_offset in slices.aborted
+            for producer_id, first_offset in result.aborted
         ]
     if result.error_code:
         answer.error_code = int(result.error_code)

@@ -8,11 +8,12 @@ id:partition", needs CLUSTER_ACTION). Source: KIP-699, KIP-932; measured on Apac
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kwire.api.shared.auto_create import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from kwire.coordinator.partitioner import partition_for
 from kwire.kraft.controller.results import INVALID_REQUEST_TEXT
+from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -55,7 +56,9 @@ class _Found(NamedTuple):
     port: int = -1
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.FindCoordinatorRequest
+) -> Answer[m.FindCoordinatorResponse]:
     """See the module."""
     if context.api_version < BATCH_FROM:
         return _old_response(_find(context, request.key_type, request.key))
@@ -77,7 +80,7 @@ def handle(context: RequestContext, request: Any) -> Any:
     return m.FindCoordinatorResponse(coordinators=coordinators)
 
 
-def _old_response(found: _Found) -> Any:
+def _old_response(found: _Found) -> m.FindCoordinatorResponse:
     return m.FindCoordinatorResponse(
         error_code=found.code,
         error_message=_MESSAGES.get(found.code, found.code.name),
@@ -136,7 +139,7 @@ def _is_share_key(key: str) -> bool:
         return False
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> m.FindCoordinatorResponse:
     """The code where the version has a place for it."""
     if context.api_version < BATCH_FROM:
         return _old_response(_Found(ErrorCode(error.code)))

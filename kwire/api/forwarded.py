@@ -5,12 +5,13 @@ DescribeQuorum, AddRaftVoter, RemoveRaftVoter and the like, at every version. So
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.api.shared.forwarding import forward
+from kwire.pending import Answer
+from kwire.protocol import messages as m
+from kwire.protocol.structs import Message
 from kwire.server.context import RequestContext
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(context: RequestContext, request: Message) -> Answer[Message]:
     """Let the controller execute it."""
-    return forward(context, request)
+    return forward(context, request, m.response_class(context.api_key))

@@ -7,8 +7,7 @@ measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
-
+from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import GROUP, READ
@@ -18,13 +17,13 @@ VERSIONS = (0, 4)
 WAITS_FOR_WRITES = False
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(context: RequestContext, request: m.HeartbeatRequest) -> Answer[m.HeartbeatResponse]:
     """See the module."""
     if not context.authorize(READ, GROUP, request.group_id):
         return m.HeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     return context.node.groups.heartbeat(request)
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> m.HeartbeatResponse:
     """The code."""
     return m.HeartbeatResponse(error_code=error.code)

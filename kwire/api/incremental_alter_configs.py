@@ -6,15 +6,16 @@ not touch each other. Source: KIP-339, KIP-412; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.api.shared.config_changes import alter, check_incremental
+from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 1)
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.IncrementalAlterConfigsRequest
+) -> Answer[m.IncrementalAlterConfigsResponse]:
     """See the module."""
     return alter(context, request, m.IncrementalAlterConfigsResponse, check_incremental)

@@ -8,11 +8,9 @@ KIP-360; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
-
-from kwire.coordinator.transaction.init_producer import InitRequest
+from kwire.coordinator.transaction.init_producer import InitRequest, ProducerIdentity
 from kwire.kept_errors import anew
-from kwire.pending import Pending, after
+from kwire.pending import Answer, Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import (
@@ -28,7 +26,9 @@ VERSIONS = (0, 5)
 FENCED_CODE_FROM = 4
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.InitProducerIdRequest
+) -> Answer[m.InitProducerIdResponse]:
     """See the module."""
     transactional_id = request.transactional_id
     if transactional_id is not None:
@@ -39,9 +39,9 @@ def handle(context: RequestContext, request: Any) -> Any:
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         return _error(ErrorCode.INVALID_REQUEST)
     if transactional_id is None:
-        pending: Pending[Any] = Pending()
-        context.node.producer_ids.take().add_done_callback(lambda taken: _answer(pending, taken))
-        return pending.result() if pending.done else pending
+        answer: Pending[m.InitProducerIdResponse] = Pending()
+        context.node.producer_ids.take().add_done_callback(lambda taken: _answer(answer, taken))
+        return answer.result() if answer.done else answer
     pending = context.node.transactions.init_producer_id(
         InitRequest(
             transactional_id,
@@ -53,7 +53,9 @@ def handle(context: RequestContext, request: Any) -> Any:
     return after(pending, lambda done: _transactional_answer(context, done))
 
 
-def _transactional_answer(context: RequestContext, done: Pending[Any]) -> Any:
+def _transactional_answer(
+    context: RequestContext, done: Pending[ProducerIdentity]
+) -> m.InitProducerIdResponse:
     error = done.error()
     if error is None:
         producer_id, producer_epoch = done.result()
@@ -65,7 +67,7 @@ def _transactional_answer(context: RequestContext, done: Pending[Any]) -> Any:
     return _error(error.code)
 
 
-def _error(code: ErrorCode) -> Any:
+def _error(code: ErrorCode) -> m.InitProducerIdResponse:
     response = m.InitProducerIdResponse()
     response.error_code = int(code)
     response.producer_id = -1
@@ -73,12 +75,12 @@ def _error(code: ErrorCode) -> Any:
     return response
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> m.InitProducerIdResponse:
     """No id and no epoch beside an error."""
     return _error(error.code)
 
 
-def _answer(pending: Pending[Any], taken: Pending[int]) -> None:
+def _answer(pending: Pending[m.InitProducerIdResponse], taken: Pending[int]) -> None:
     error = taken.error()
     if isinstance(error, KafkaError):
         pending.complete(_error(error.code))

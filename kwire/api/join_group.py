@@ -9,10 +9,8 @@ measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.coordinator.group.classic.join import Caller
-from kwire.pending import Pending, after
+from kwire.pending import Answer, Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import GROUP, READ
@@ -22,7 +20,7 @@ VERSIONS = (0, 9)
 NULL_PROTOCOL_FROM = 7
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(context: RequestContext, request: m.JoinGroupRequest) -> Answer[m.JoinGroupResponse]:
     """See the module."""
     if not context.authorize(READ, GROUP, request.group_id):
         return _refusal(context, ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -33,17 +31,17 @@ def handle(context: RequestContext, request: Any) -> Any:
     return _for_version(context, answer)
 
 
-def _for_version(context: RequestContext, response: Any) -> Any:
+def _for_version(context: RequestContext, response: m.JoinGroupResponse) -> m.JoinGroupResponse:
     if context.api_version < NULL_PROTOCOL_FROM and response.protocol_name is None:
         response.protocol_name = ""
     return response
 
 
-def _refusal(context: RequestContext, code: ErrorCode) -> Any:
+def _refusal(context: RequestContext, code: ErrorCode) -> m.JoinGroupResponse:
     response = m.JoinGroupResponse(error_code=code, member_id="", protocol_name=None)
     return _for_version(context, response)
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> m.JoinGroupResponse:
     """The code, no generation and no member id."""
     return _refusal(context, error.code)

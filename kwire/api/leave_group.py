@@ -7,9 +7,7 @@ v0-2 name one member; v3 takes a list, in which an instance id alone removes a s
 
 from __future__ import annotations
 
-from typing import Any
-
-from kwire.pending import Pending, after
+from kwire.pending import Answer, Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import GROUP, READ
@@ -19,7 +17,7 @@ VERSIONS = (0, 5)
 MEMBERS_FROM = 3
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(context: RequestContext, request: m.LeaveGroupRequest) -> Answer[m.LeaveGroupResponse]:
     """See the module."""
     if not context.authorize(READ, GROUP, request.group_id):
         return _error(ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -34,17 +32,17 @@ def handle(context: RequestContext, request: Any) -> Any:
     return _of_one(answer)
 
 
-def _of_one(response: Any) -> Any:
+def _of_one(response: m.LeaveGroupResponse) -> m.LeaveGroupResponse:
     """The error of the only member is that of the answer."""
     if response.error_code or not response.members:
         return _error(response.error_code)
     return _error(response.members[0].error_code)
 
 
-def _error(code: int) -> Any:
+def _error(code: int) -> m.LeaveGroupResponse:
     return m.LeaveGroupResponse(error_code=code)
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> m.LeaveGroupResponse:
     """The code and no members."""
     return _error(error.code)

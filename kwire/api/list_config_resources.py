@@ -7,8 +7,6 @@ Source: KIP-1142; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.config.dynamic import (
     RESOURCE_BROKER,
     RESOURCE_BROKER_LOGGER,
@@ -16,6 +14,7 @@ from kwire.config.dynamic import (
     RESOURCE_GROUP,
     RESOURCE_TOPIC,
 )
+from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import CLUSTER, CLUSTER_NAME, DESCRIBE_CONFIGS
@@ -31,7 +30,9 @@ _ALL = (
 )
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.ListConfigResourcesRequest
+) -> Answer[m.ListConfigResourcesResponse]:
     """See the module."""
     if not context.authorize(DESCRIBE_CONFIGS, CLUSTER, CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

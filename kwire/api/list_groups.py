@@ -7,10 +7,8 @@ Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.coordinator.replies import convert_all
-from kwire.pending import Pending, as_pending
+from kwire.pending import Answer, Pending, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import KafkaError
 from kwire.server.authorization import CLUSTER, CLUSTER_NAME, DESCRIBE, GROUP
@@ -19,11 +17,11 @@ from kwire.server.context import RequestContext
 VERSIONS = (0, 5)
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(context: RequestContext, request: m.ListGroupsRequest) -> Answer[m.ListGroupsResponse]:
     """See the module."""
     everything = context.authorize(DESCRIBE, CLUSTER, CLUSTER_NAME)
 
-    def answer(done: Pending[Any]) -> Any:
+    def answer(done: Pending[m.ListGroupsResponse]) -> m.ListGroupsResponse:
         response = done.result()
         if not everything:
             response.groups = [
@@ -35,6 +33,6 @@ def handle(context: RequestContext, request: Any) -> Any:
     return convert_all(as_pending(found), answer)
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> m.ListGroupsResponse:
     """The code and no groups."""
     return m.ListGroupsResponse(error_code=error.code)

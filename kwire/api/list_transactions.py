@@ -9,11 +9,11 @@ match nothing. Source: KIP-664, KIP-994, KIP-1152; measured on Apache Kafka 4.4.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias
 
 from kwire.coordinator.transaction.queries import ListFilter
 from kwire.coordinator.transaction.states import BY_TEXT
-from kwire.pending import Pending, after, gather
+from kwire.pending import Answer, Pending, after, gather
 from kwire.protocol import messages as m
 from kwire.protocol.errors import KafkaError
 from kwire.server.authorization import DESCRIBE, TRANSACTIONAL_ID
@@ -21,8 +21,12 @@ from kwire.server.context import RequestContext
 
 VERSIONS = (0, 2)
 
+State: TypeAlias = "m.ListTransactionsResponse.TransactionState"
 
-def handle(context: RequestContext, request: Any) -> Any:
+
+def handle(
+    context: RequestContext, request: m.ListTransactionsRequest
+) -> Answer[m.ListTransactionsResponse]:
     """See the module."""
     try:
         matches = _matcher(request.transactional_id_pattern)
@@ -40,7 +44,11 @@ def handle(context: RequestContext, request: Any) -> Any:
     return after(gather(pendings), lambda done: _answer(context, response, done.result()))
 
 
-def _answer(context: RequestContext, response: Any, pendings: list[Pending[Any]]) -> Any:
+def _answer(
+    context: RequestContext,
+    response: m.ListTransactionsResponse,
+    pendings: list[Pending[list[State]]],
+) -> m.ListTransactionsResponse:
     for pending in pendings:
         error = pending.error()
         if isinstance(error, KafkaError):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from kwire.api.shared.topic_names import is_valid
+from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -36,7 +37,7 @@ NO_OPERATIONS = -(2**31)
 LISTENER_ERRORS_FROM = 6
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(context: RequestContext, request: m.MetadataRequest) -> Answer[m.MetadataResponse]:
     """See the module."""
     topics = request.topics
     for topic in topics or ():
@@ -64,14 +65,14 @@ def handle(context: RequestContext, request: Any) -> Any:
     return response
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> m.MetadataResponse:
     """Version 13 and later carry an error of the whole request."""
     response = m.MetadataResponse()
     response.error_code = int(error.code)
     return response
 
 
-def _refused(request: Any, code: ErrorCode) -> Any:
+def _refused(request: m.MetadataRequest, code: ErrorCode) -> m.MetadataResponse:
     """The whole request is at fault: every topic gets the error, no broker is named."""
     response = m.MetadataResponse()
     response.error_code = int(code)
@@ -79,7 +80,7 @@ def _refused(request: Any, code: ErrorCode) -> Any:
         m.MetadataResponse.MetadataResponseTopic(
             error_code=int(code), name=topic.name or "", topic_id=topic.topic_id, partitions=[]
         )
-        for topic in request.topics
+        for topic in request.topics or ()
     ]
     return response
 

@@ -9,12 +9,10 @@ KIP-345, KIP-848; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.api.shared.committed_topics import TopicSorter
 from kwire.coordinator.group.coordinator import offset_commit_error
 from kwire.coordinator.replies import convert_all
-from kwire.pending import as_pending
+from kwire.pending import Answer, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import GROUP, READ
@@ -25,7 +23,9 @@ WAITS_FOR_WRITES = False
 TOPIC_IDS_FROM = 10
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.OffsetCommitRequest
+) -> Answer[m.OffsetCommitResponse]:
     """See the module."""
     if not context.authorize(READ, GROUP, request.group_id):
         return offset_commit_error(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -46,11 +46,11 @@ def handle(context: RequestContext, request: Any) -> Any:
     return convert_all(as_pending(answer), lambda done: _merged(sorter, done.result()))
 
 
-def _merged(sorter: TopicSorter, response: Any) -> Any:
+def _merged(sorter: TopicSorter, response: m.OffsetCommitResponse) -> m.OffsetCommitResponse:
     response.topics = sorter.merge(response.topics)
     return response
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> m.OffsetCommitResponse:
     """No topics: the request is not at hand any more."""
     return m.OffsetCommitResponse(topics=[])

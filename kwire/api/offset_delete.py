@@ -7,11 +7,9 @@ measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.api.shared.committed_topics import TopicSorter
 from kwire.coordinator.replies import convert_all
-from kwire.pending import as_pending
+from kwire.pending import Answer, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import DELETE, GROUP
@@ -20,7 +18,9 @@ from kwire.server.context import RequestContext
 VERSIONS = (0, 0)
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.OffsetDeleteRequest
+) -> Answer[m.OffsetDeleteResponse]:
     """See the module."""
     if not context.authorize(DELETE, GROUP, request.group_id):
         return m.OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -35,12 +35,12 @@ def handle(context: RequestContext, request: Any) -> Any:
     return convert_all(pending, lambda done: _merged(sorter, done.result()))
 
 
-def _merged(sorter: TopicSorter, response: Any) -> Any:
+def _merged(sorter: TopicSorter, response: m.OffsetDeleteResponse) -> m.OffsetDeleteResponse:
     if response.error_code == ErrorCode.NONE:
         response.topics = sorter.merge(response.topics)
     return response
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> m.OffsetDeleteResponse:
     """The code and no topics."""
     return m.OffsetDeleteResponse(error_code=error.code)

@@ -9,10 +9,10 @@ Source: KIP-447, KIP-709, KIP-848; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 from kwire.coordinator.replies import collect, convert_all
-from kwire.pending import Pending, as_pending
+from kwire.pending import Answer, Pending, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import DESCRIBE, GROUP, TOPIC
@@ -23,8 +23,13 @@ GROUP_ERROR_FROM = 2
 GROUPS_FROM = 8
 TOPIC_IDS_FROM = 10
 
+Group: TypeAlias = "m.OffsetFetchRequest.OffsetFetchRequestGroup"
+Topic: TypeAlias = "m.OffsetFetchRequest.OffsetFetchRequestTopics"
+FoundGroup: TypeAlias = "m.OffsetFetchResponse.OffsetFetchResponseGroup"
+FoundTopic: TypeAlias = "m.OffsetFetchResponse.OffsetFetchResponseTopics"
 
-def handle(context: RequestContext, request: Any) -> Any:
+
+def handle(context: RequestContext, request: m.OffsetFetchRequest) -> Answer[m.OffsetFetchResponse]:
     """See the module."""
     groups = request.groups if context.api_version >= GROUPS_FROM else [_only_group(request)]
     answers = [_fetch(context, group, request.require_stable) for group in groups]
@@ -34,7 +39,7 @@ def handle(context: RequestContext, request: Any) -> Any:
     return collect(pendings, lambda found: _flat(context, groups[0], found[0]))
 
 
-def _only_group(request: Any) -> Any:
+def _only_group(request: m.OffsetFetchRequest) -> Group:
     """The group of a request of v1-7 in the form of v8."""
     shape = m.OffsetFetchRequest
     topics = None
@@ -46,20 +51,20 @@ def _only_group(request: Any) -> Any:
     return shape.OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
 
 
-def _fetch(context: RequestContext, group: Any, require_stable: bool) -> Any:
+def _fetch(context: RequestContext, group: Group, require_stable: bool) -> Answer[FoundGroup]:
     """The OffsetFetchResponseGroup of one group, or a Pending of it."""
     if not context.authorize(DESCRIBE, GROUP, group.group_id):
         return m.OffsetFetchResponse.OffsetFetchResponseGroup(
             group_id=group.group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED
         )
-    refused: list[Any] = []
+    refused: list[FoundTopic] = []
     everything = group.topics is None
-    if not everything:
+    if group.topics is not None:
         group.topics = _readable(context, group.topics, refused)
     answer = context.node.groups.fetch_offsets(group, require_stable)
     pending = as_pending(answer)
 
-    def finish(done: Pending[Any]) -> Any:
+    def finish(done: Pending[FoundGroup]) -> FoundGroup:
         found = done.result()
         if found.error_code != ErrorCode.NONE:
             return found
@@ -71,7 +76,9 @@ def _fetch(context: RequestContext, group: Any, require_stable: bool) -> Any:
     return convert_all(pending, finish)
 
 
-def _readable(context: RequestContext, topics: list[Any], refused: list[Any]) -> list[Any]:
+def _readable(
+    context: RequestContext, topics: list[Topic], refused: list[FoundTopic]
+) -> list[Topic]:
     """The topics that may be told of, by name; the others go to `refused` with an error."""
     passed = []
     by_id = context.api_version >= TOPIC_IDS_FROM
@@ -89,7 +96,7 @@ def _readable(context: RequestContext, topics: list[Any], refused: list[Any]) ->
     return passed
 
 
-def _visible(context: RequestContext, topics: list[Any]) -> list[Any]:
+def _visible(context: RequestContext, topics: list[FoundTopic]) -> list[FoundTopic]:
     """Of everything committed, the topics that may be told of; by id only those that exist."""
     visible = [x for x in topics if context.authorize(DESCRIBE, TOPIC, x.name)]
     if context.api_version < TOPIC_IDS_FROM:
@@ -101,7 +108,7 @@ def _visible(context: RequestContext, topics: list[Any]) -> list[Any]:
     return visible
 
 
-def _refusal(topic: Any, code: ErrorCode) -> Any:
+def _refusal(topic: Topic, code: int) -> FoundTopic:
     shape = m.OffsetFetchResponse
     return shape.OffsetFetchResponseTopics(
         name=topic.name,
@@ -115,7 +122,7 @@ def _refusal(topic: Any, code: ErrorCode) -> Any:
     )
 
 
-def _flat(context: RequestContext, group: Any, found: Any) -> Any:
+def _flat(context: RequestContext, group: Group, found: FoundGroup) -> m.OffsetFetchResponse:
     """The answer in the form of v1-7; v1 tells an error of the group at every partition."""
     shape = m.OffsetFetchResponse
     topics = found.topics
@@ -142,6 +149,6 @@ def _flat(context: RequestContext, group: Any, found: Any) -> Any:
     )
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> m.OffsetFetchResponse:
     """The code where the version has a place for it."""
     return m.OffsetFetchResponse(error_code=error.code)

@@ -12,13 +12,13 @@ of errors measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints, missing_partition_error
 from kwire.kept_errors import anew
-from kwire.log.partition.deferral import CheckLaterError
+from kwire.log.partition.deferred_checks import CheckLaterError
 from kwire.log.types import AppendInfo
-from kwire.pending import Pending
+from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.protocol.records import parse_header
@@ -27,7 +27,7 @@ from kwire.protocol.records.validation import CheckedBatch, check_produced
 from kwire.protocol.structs import bare_class
 from kwire.replica.partition import CommitCallback, Partition
 from kwire.server.authorization import INTERNAL_TOPICS, TOPIC, TRANSACTIONAL_ID, WRITE
-from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
+from kwire.server.context import DISCONNECT, NO_REPLY, Disconnect, NoReply, RequestContext
 
 VERSIONS = (3, 13)
 WAITS_FOR_WRITES = False
@@ -55,8 +55,10 @@ BARE_ERRORS = frozenset(
     }
 )
 
+Outcome: TypeAlias = "m.ProduceResponse | NoReply | Disconnect"
 
-def handle(context: RequestContext, request: Any) -> Any:
+
+def handle(context: RequestContext, request: m.ProduceRequest) -> Answer[Outcome]:
     """Append every partition's batches; see the module."""
     topics = request.topic_data
     if len(topics) > 1 or (topics and len(topics[0].partition_data) > 1):
@@ -89,7 +91,7 @@ def _each_once(topics: list[Any], by_id: bool) -> list[Any]:
     return topics if len(merged) == len(topics) else list(merged.values())
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
     """Nothing in a ProduceResponse can carry an error of the whole request."""
     return DISCONNECT
 
@@ -117,7 +119,7 @@ def _new_answer(index: int) -> Any:
     return answer
 
 
-class _Verified(Pending[Any]):
+class _Verified(Pending[Outcome]):
     """Asks the coordinator about a request's partitions, then appends what it allows.
 
     While the markers of the producer's transaction before are on their way, adding a partition is
@@ -132,7 +134,7 @@ class _Verified(Pending[Any]):
         self._context = context
         self._transactional_id = transactional_id
         self._work = work
-        self._appending: Pending[Any] | None = None
+        self._appending: Pending[Outcome] | None = None
         node = context.node
         retried_ms = node.config["add.partitions.to.txn.retry.backoff.max.ms"]
         self._until_s = node.loop.time() + retried_ms / 1000
@@ -187,7 +189,7 @@ class _Verified(Pending[Any]):
         else:
             self.complete(outcome)
 
-    def _appended(self, done: Pending[Any]) -> None:
+    def _appended(self, done: Pending[Outcome]) -> None:
         self._appending = None
         error = done.error()
         if error is not None:
@@ -204,7 +206,7 @@ _NOTHING: dict[Any, Any] = {}  # never changed
 _BareAnswer: Any = bare_class(m.ProduceResponse.PartitionProduceResponse)
 
 
-class _Produce(Pending[Any]):
+class _Produce(Pending[Outcome]):
     """One request on its way: the response being filled, and what it still waits for.
 
     It is itself the Pending of the response, for a request that has to wait.
@@ -424,7 +426,7 @@ class _Produce(Pending[Any]):
             return
         if not self._checking and self._is_under_way:
             outcome = self._appended()
-            if outcome is not self:
+            if not isinstance(outcome, Pending):
                 self.complete(outcome)
 
     def _fail(self, answer: Any, partition: Partition | None, error: KafkaError) -> None:
@@ -513,14 +515,14 @@ class _Produce(Pending[Any]):
         if self._deadline is not None:
             self._deadline.cancel()
 
-    def outcome(self) -> Any:
+    def outcome(self) -> Answer[Outcome]:
         """The response, a Pending of it, or what acks=0 does."""
         if self._checking:
             self._is_under_way = True
             return self
         return self._appended()
 
-    def _appended(self) -> Any:
+    def _appended(self) -> Answer[Outcome]:
         """`outcome` once everything is appended that can be."""
         self._context.let_next_start()
         self._request = None  # it holds the received bytes

@@ -6,8 +6,7 @@ Source: KIP-152; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
-
+from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.context import RequestContext
@@ -16,13 +15,15 @@ VERSIONS = (0, 2)
 MESSAGE = "SaslAuthenticate request received after successful authentication"
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.SaslAuthenticateRequest
+) -> Answer[m.SaslAuthenticateResponse]:
     """See the module."""
     return m.SaslAuthenticateResponse(
         error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=MESSAGE
     )
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> m.SaslAuthenticateResponse:
     """An error of the whole request."""
     return m.SaslAuthenticateResponse(error_code=error.code, error_message=error.message)

@@ -7,8 +7,7 @@ Source: KIP-43, KIP-152; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
-
+from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.context import RequestContext
@@ -16,11 +15,13 @@ from kwire.server.context import RequestContext
 VERSIONS = (0, 1)
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.SaslHandshakeRequest
+) -> Answer[m.SaslHandshakeResponse]:
     """See the module."""
     return m.SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> m.SaslHandshakeResponse:
     """An error of the whole request."""
     return m.SaslHandshakeResponse(error_code=error.code)

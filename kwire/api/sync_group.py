@@ -7,8 +7,7 @@ measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
-
+from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import GROUP, READ
@@ -18,7 +17,7 @@ VERSIONS = (0, 5)
 PROTOCOL_REQUIRED_FROM = 5
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(context: RequestContext, request: m.SyncGroupRequest) -> Answer[m.SyncGroupResponse]:
     """See the module."""
     if context.api_version >= PROTOCOL_REQUIRED_FROM and (
         request.protocol_type is None or request.protocol_name is None
@@ -29,6 +28,6 @@ def handle(context: RequestContext, request: Any) -> Any:
     return context.node.groups.sync(request)
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> m.SyncGroupResponse:
     """The code and no assignment."""
     return m.SyncGroupResponse(error_code=error.code)

@@ -9,14 +9,12 @@ Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.api.shared.committed_topics import TopicSorter
 from kwire.coordinator.group.coordinator import TOPIC as OFFSETS_TOPIC
 from kwire.coordinator.group.coordinator import txn_offset_commit_error
 from kwire.coordinator.replies import convert_all
 from kwire.coordinator.transaction.verifier import Support
-from kwire.pending import Pending, as_pending
+from kwire.pending import Answer, Pending, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import GROUP, READ, TRANSACTIONAL_ID, WRITE
@@ -28,7 +26,9 @@ ADDS_PARTITIONS_FROM = 5
 TOPIC_IDS_FROM = 6
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.TxnOffsetCommitRequest
+) -> Answer[m.TxnOffsetCommitResponse]:
     """See the module."""
     if not context.authorize(WRITE, TRANSACTIONAL_ID, request.transactional_id):
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -50,17 +50,19 @@ def handle(context: RequestContext, request: Any) -> Any:
     return convert_all(pending, lambda done: _merged(sorter, done.result()))
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> m.TxnOffsetCommitResponse:
     """No topics: the request is not at hand any more."""
     return m.TxnOffsetCommitResponse(topics=[])
 
 
-def _merged(sorter: TopicSorter, response: Any) -> Any:
+def _merged(sorter: TopicSorter, response: m.TxnOffsetCommitResponse) -> m.TxnOffsetCommitResponse:
     response.topics = sorter.merge(response.topics)
     return response
 
 
-def _committed(context: RequestContext, request: Any) -> Pending[Any]:
+def _committed(
+    context: RequestContext, request: m.TxnOffsetCommitRequest
+) -> Pending[m.TxnOffsetCommitResponse]:
     """Verify with the transaction's coordinator where that is due, then commit."""
     groups = context.node.groups
     partition = context.node.replicas.partition(
@@ -78,7 +80,7 @@ def _committed(context: RequestContext, request: Any) -> Pending[Any]:
     )
     if not partition.log.needs_verification(guard):
         return as_pending(groups.commit_offsets_in_transaction(request, guard, context.api_version))
-    answer: Pending[Any] = Pending()
+    answer: Pending[m.TxnOffsetCommitResponse] = Pending()
     asked = (OFFSETS_TOPIC, partition.index)
 
     def verified(done: Pending[dict[tuple[str, int], ErrorCode]]) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from kwire.api.shared.local_transactions import marker_code, write_marker
-from kwire.pending import Pending, after, gather
+from kwire.pending import Answer, Pending, after, gather
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import ALTER, CLUSTER, CLUSTER_ACTION, CLUSTER_NAME
@@ -21,7 +21,9 @@ from kwire.server.context import RequestContext
 VERSIONS = (1, 2)
 
 
-def handle(context: RequestContext, request: Any) -> Any:
+def handle(
+    context: RequestContext, request: m.WriteTxnMarkersRequest
+) -> Answer[m.WriteTxnMarkersResponse]:
     """See the module."""
     allowed = context.authorize(ALTER, CLUSTER, CLUSTER_NAME) or context.authorize(
         CLUSTER_ACTION, CLUSTER, CLUSTER_NAME
@@ -38,7 +40,7 @@ def handle(context: RequestContext, request: Any) -> Any:
     return after(gather(writes), lambda done: _response(request.markers, done.result()))
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Any:
+def error_response(context: RequestContext, error: KafkaError) -> m.WriteTxnMarkersResponse:
     """Nothing in the response can carry an error of the whole request."""
     return m.WriteTxnMarkersResponse()
 

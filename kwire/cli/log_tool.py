@@ -21,7 +21,7 @@ from difflib import get_close_matches
 
 from kwire.log.files import SystemFiles
 from kwire.log.tools.dumping import Row, dump, stats
-from kwire.log.tools.inspection import files_of, kind_of, verify
+from kwire.log.tools.verification import files_of, kind_of, verify
 
 EXIT_FAULTS, EXIT_USAGE = 1, 2
 ACTIONS = ("dump", "verify", "stats")

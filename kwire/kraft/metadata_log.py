@@ -41,7 +41,7 @@ from kwire.kraft.snapshots.files import (
 from kwire.log.files import Files, SystemFiles, UnfitFileError, write_atomically
 from kwire.log.partition.config import LogConfig
 from kwire.log.partition.partition_log import PartitionLog
-from kwire.log.recovery.checking import QUARANTINE_SUFFIX
+from kwire.log.recovery.quarantine import QUARANTINE_SUFFIX
 from kwire.log.recovery.repair import LostRecordsError
 from kwire.log.scheduling import ImmediateScheduler, Scheduler
 from kwire.log.types import FetchSlices, Isolation, Origin

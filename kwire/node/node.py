@@ -29,7 +29,7 @@ from kwire.log.directories.directory import LogDirectory, LogDirectoryError
 from kwire.log.directories.manager import LogManager, ManagerSettings
 from kwire.log.kernel_syncs import KernelSyncs
 from kwire.log.partition.config import LogConfig
-from kwire.log.partition.deferral import Checks
+from kwire.log.partition.deferred_checks import Checks
 from kwire.log.scheduling import LoopScheduler
 from kwire.membership.controller_channel import ControllerChannel
 from kwire.membership.cordoning import Cordoning
@@ -69,7 +69,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 STILL_WAITING_S = 5.0
-IMAGE_CONFIGS_EMPTY: Mapping[tuple[int, str], Mapping[str, str]] = {}
 
 
 class StartError(Exception):

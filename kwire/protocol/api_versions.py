@@ -19,7 +19,6 @@ Source: KIP-35, KIP-511, KIP-584, KIP-1242.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS, UNBUILT, ApiKey, Listener
@@ -53,12 +52,12 @@ def is_well_formed(text: str) -> bool:
     return bool(text) and text[0] in _EDGES and text[-1] in _EDGES and _INNER.issuperset(text)
 
 
-def refusal(code: int) -> Any:
+def refusal(code: int) -> m.ApiVersionsResponse:
     """An answer with nothing but an error."""
     return m.ApiVersionsResponse(error_code=int(code))
 
 
-def unsupported_version() -> Any:
+def unsupported_version() -> m.ApiVersionsResponse:
     """The answer, to be encoded in version 0, to a version that is too high."""
     info = API_KEYS[ApiKey.API_VERSIONS]
     own = m.ApiVersionsResponse.ApiVersion(
@@ -68,7 +67,7 @@ def unsupported_version() -> Any:
 
 
 def fault(
-    request: Any, version: int, listener: Listener, cluster_id: str, node_id: int
+    request: m.ApiVersionsRequest, version: int, listener: Listener, cluster_id: str, node_id: int
 ) -> ErrorCode:
     """The error that a request earns, NONE for a good one; the ids are those of this node."""
     if version >= SOFTWARE_FROM and not (
@@ -93,7 +92,7 @@ def answer(
     supported: Mapping[str, tuple[int, int]],
     finalized: Mapping[str, int],
     finalized_epoch: int,
-) -> Any:
+) -> m.ApiVersionsResponse:
     """The answer to a good request.
 
     `apis` as `advertised` gives them, `supported` the levels (lowest, highest) by feature,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from kwire.log.types import FetchSlices, FileSlice
+from kwire.log.types import FileSlice
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.partition import LeaderQuota, Partition, ReplicaSelector
@@ -13,7 +13,7 @@ from kwire.replica.reading import ReadLimits, ReadRequest, ReadResult
 
 Request = TypeVar("Request", bound=ReadRequest)
 
-UNREAD = ReadResult(FetchSlices([], 0, -1, -1, -1, -1))
+UNREAD = ReadResult(-1, -1, -1)
 """The result of what has not been read; nobody changes it."""
 
 
@@ -75,6 +75,7 @@ class BoundedRead(Generic[Request]):
     def run(self) -> None:
         """Read until a read leaves the loop, or the end."""
         targets, limits = self._targets, self._limits
+        selector, quota = self._selector, self._quota
         while self._at < len(targets):
             target = targets[self._at]
             try:
@@ -84,9 +85,9 @@ class BoundedRead(Generic[Request]):
                     target.request,
                     limits,
                     self._bytes_left,
-                    min_one=self.total_bytes == 0,
-                    selector=self._selector,
-                    quota=self._quota,
+                    self.total_bytes == 0,
+                    selector,
+                    quota,
                 )
                 if isinstance(found, Pending):
                     if not found.done:
@@ -107,10 +108,11 @@ class BoundedRead(Generic[Request]):
 
     def _take(self, target: ReadTarget[Request], found: ReadResult) -> None:
         target.result = found
-        size_bytes = found.slices.counted_bytes
-        self.total_bytes += size_bytes
-        # A negative limit is one of the first partition only (measured on Kafka 4.4).
-        self._bytes_left = max(0, self._bytes_left - size_bytes)
+        self.total_bytes += found.counted_bytes
+        self._bytes_left -= found.counted_bytes
+        if self._bytes_left < 0:
+            # A negative limit is one of the first partition only (measured on Kafka 4.4).
+            self._bytes_left = 0
         if found.error_code or found.diverging_epoch is not None or found.preferred_replica >= 0:
             self.ends_wait = True
         self._at += 1
@@ -127,10 +129,10 @@ class BoundedRead(Generic[Request]):
     def _take_bytes(self) -> None:
         """What was found so far is not sent in this turn of the loop."""
         for target in self._targets[: self._at]:
-            buffers = target.result.slices.buffers
+            buffers = target.result.buffers
             if buffers and type(buffers[0]) is FileSlice:
                 try:
-                    target.result.slices.buffers = [buffers[0].read()]
+                    target.result.buffers = [buffers[0].read()]
                 except OSError:
                     target.result = ReadResult.failed(ErrorCode.KAFKA_STORAGE_ERROR)
                     self.ends_wait = True

@@ -129,12 +129,12 @@ class DelayedRead(Generic[Request]):
         if limits.isolation is Isolation.COMMITTED:
             self._unstable = {}
         for target in self._targets:
-            partition, slices = target.partition, target.result.slices
+            partition, result = target.partition, target.result
             partition.data_listeners[self] = None
             if self._unstable is not None:
-                self._unstable[partition] = slices.last_stable_offset, 0
+                self._unstable[partition] = result.last_stable_offset, 0
             if self._bytes_allowed is not None:
-                allowed = max(0, target.request.partition_bytes_max - slices.counted_bytes)
+                allowed = max(0, target.request.partition_bytes_max - result.counted_bytes)
                 self._bytes_allowed.setdefault(partition, allowed)
             target.result = UNREAD
         self._waits = True

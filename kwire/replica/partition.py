@@ -39,6 +39,7 @@ from kwire.replica.state import (
 NO_EPOCH = -1
 UNSEEN_MAX = 1000
 ANY_BYTES = 1 << 40
+LOG_END, COMMITTED = Isolation.LOG_END, Isolation.COMMITTED
 
 
 def _no_time() -> int:
@@ -433,7 +434,6 @@ class Partition:
         request: ReadRequest,
         limits: ReadLimits,
         bytes_left: int,
-        *,
         min_one: bool = True,
         selector: ReplicaSelector | None = None,
         quota: LeaderQuota | None = None,
@@ -445,45 +445,49 @@ class Partition:
         to wait for the disk gives a Pending. Raises KafkaError, from an epoch that is not ours to
         OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE and KAFKA_STORAGE_ERROR.
         """
-        offset = request.fetch_offset
+        offset, isolation = request.fetch_offset, limits.isolation
         if limits.from_follower:
             log = self.readable_log(request.current_leader_epoch)
             if selector is not None and self.is_leader:
                 replica = selector(self, offset, limits.rack)
                 if replica is not None:
-                    nothing = _nothing_at(offset, log, limits.isolation)
-                    return ReadResult(nothing, preferred_replica=replica)
+                    elsewhere = _nothing(log, isolation)
+                    elsewhere.preferred_replica = replica
+                    return elsewhere
         else:
             log = self.leader_log(request.current_leader_epoch)
             if limits.replica_id >= 0:
                 self.check_follower(limits.replica_id, request.current_leader_epoch)
         if request.last_fetched_epoch >= 0:
-            diverging = _diverging_epoch(log, request)
-            if diverging is not None:
-                nothing = _nothing_at(offset, log, limits.isolation)
-                return ReadResult(nothing, diverging_epoch=diverging)
+            diverging_epoch = _diverging_epoch(log, request)
+            if diverging_epoch is not None:
+                diverging = _nothing(log, isolation)
+                diverging.diverging_epoch = diverging_epoch
+                return diverging
+        end = log.log_end_offset if isolation is LOG_END else log.high_watermark
         if quota is not None and quota.holds_back(self, limits.replica_id):
             if not log.log_start_offset <= offset <= log.log_end_offset:
                 raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-            return self._found(request, limits, _nothing_at(offset, log, limits.isolation), quota)
-        is_log_end = limits.isolation is Isolation.LOG_END
-        if offset == (log.log_end_offset if is_log_end else log.high_watermark):
-            return self._found(request, limits, _nothing_at(offset, log, limits.isolation), quota)
+            end = offset
+        if offset == end:
+            result = _nothing(log, isolation)
+            if limits.replica_id >= 0:
+                self._follower_read(request, limits, result, quota)
+            return result
         is_negative = request.partition_bytes_max < 0 or bytes_left < 0
         if is_negative and log.log_start_offset <= offset <= log.log_end_offset:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Apache Kafka 4.4 answers it
         found = log.read(
             offset,
             max(0, min(request.partition_bytes_max, bytes_left)),
-            isolation=limits.isolation,
+            isolation=isolation,
             may_wait=True,
             as_file=limits.as_files,
             min_one=min_one,
         )
-        if type(found) is FetchSlices:
-            return self._found(request, limits, found, quota)
-        assert isinstance(found, Pending)
-        return after(found, lambda done: self._found(request, limits, done.result(), quota))
+        if isinstance(found, Pending):
+            return after(found, lambda done: self._found(request, limits, done.result(), quota))
+        return self._found(request, limits, found, quota)
 
     def _found(
         self,
@@ -492,19 +496,34 @@ class Partition:
         slices: FetchSlices,
         quota: LeaderQuota | None,
     ) -> ReadResult:
-        """The result; our log holds what a follower asked for: it has everything before."""
+        result = ReadResult(
+            slices.high_watermark,
+            slices.last_stable_offset,
+            slices.log_start_offset,
+            slices.aborted,
+            slices.buffers,
+            slices.size_bytes,
+            slices.counted_bytes,
+        )
         if limits.replica_id >= 0:
-            self.follower_fetched(
-                limits.replica_id,
-                limits.replica_epoch,
-                request.fetch_offset,
-                request.log_start_offset,
-            )
-            if self.log is not None:
-                slices.high_watermark = self.log.high_watermark
-            if slices.size_bytes and quota is not None:
-                quota.sent(self, slices.size_bytes)
-        return ReadResult(slices)
+            self._follower_read(request, limits, result, quota)
+        return result
+
+    def _follower_read(
+        self,
+        request: ReadRequest,
+        limits: ReadLimits,
+        result: ReadResult,
+        quota: LeaderQuota | None,
+    ) -> None:
+        """Our log holds what a follower asked for: it has everything before."""
+        self.follower_fetched(
+            limits.replica_id, limits.replica_epoch, request.fetch_offset, request.log_start_offset
+        )
+        if self.log is not None:
+            result.high_watermark = self.log.high_watermark
+        if result.size_bytes and quota is not None:
+            quota.sent(self, result.size_bytes)
 
     # -- changing roles
 
@@ -544,16 +563,13 @@ class Partition:
             listener.partition_changed(self)
 
 
-def _nothing_at(offset: int, log: PartitionLog, isolation: Isolation) -> FetchSlices:
-    """No batches, and the log's positions. Usual: what is shown ends at `offset`."""
-    return FetchSlices(
-        [],
-        0,
-        offset,
+def _nothing(log: PartitionLog, isolation: Isolation) -> ReadResult:
+    """No batches, and the log's positions: usual at the end of what is shown."""
+    return ReadResult(
         log.high_watermark,
         log.last_stable_offset,
         log.log_start_offset,
-        [] if isolation is Isolation.COMMITTED else None,
+        [] if isolation is COMMITTED else None,
     )
 
 

@@ -7,9 +7,11 @@ follower's client. `Partition.read` reads one partition, `BoundedRead` several w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
-from kwire.log.types import FetchSlices, Isolation
+from kwire.log.files import Buffer
+from kwire.log.types import FileSlice, Isolation
 from kwire.protocol.errors import ErrorCode
 
 NO_REPLICA = -1
@@ -76,33 +78,57 @@ class ReadLimits:
 class ReadResult:
     """What a read of one partition found: record batches and positions, or why there are none.
 
-    `slices` are the batches (views or file slices), the high watermark, the last stable offset, the
-    log's start and the aborted transactions. With an error all of its offsets are -1.
-    `diverging_epoch` is (epoch, end offset) where the asker's log and ours part ways (KIP-595),
-    `preferred_replica` whom to ask instead (KIP-392); there are no batches with either.
+    `buffers` are whole batches in order, the first one holding the offset asked for: views, or file
+    slices where that was asked for. `counted_bytes` counts towards the limits: `size_bytes`, and
+    the part of a batch behind that a limit cut off. `aborted` is [(producer id, first offset)] of
+    the aborted transactions in what was read, None where that was not looked at. With an error all
+    offsets are -1. `diverging_epoch` is (epoch, end offset) where the asker's log and ours part
+    ways (KIP-595), `preferred_replica` whom to ask instead (KIP-392); with these, and an error,
+    there are no batches.
     """
 
-    __slots__ = ("diverging_epoch", "error_code", "preferred_replica", "slices")
+    __slots__ = (
+        "aborted",
+        "buffers",
+        "counted_bytes",
+        "diverging_epoch",
+        "error_code",
+        "high_watermark",
+        "last_stable_offset",
+        "log_start_offset",
+        "preferred_replica",
+        "size_bytes",
+    )
 
     def __init__(
         self,
-        slices: FetchSlices,
+        high_watermark: int,
+        last_stable_offset: int,
+        log_start_offset: int,
+        aborted: list[tuple[int, int]] | None = None,
+        buffers: Sequence[Buffer | FileSlice] = (),
+        size_bytes: int = 0,
+        counted_bytes: int = 0,
         error_code: ErrorCode = ErrorCode.NONE,
-        diverging_epoch: tuple[int, int] | None = None,
-        preferred_replica: int = NO_REPLICA,
     ) -> None:
-        self.slices = slices
+        self.high_watermark = high_watermark
+        self.last_stable_offset = last_stable_offset
+        self.log_start_offset = log_start_offset
+        self.aborted = aborted
+        self.buffers = buffers
+        self.size_bytes = size_bytes
+        self.counted_bytes = counted_bytes
         self.error_code = error_code
-        self.diverging_epoch = diverging_epoch
-        self.preferred_replica = preferred_replica
+        self.diverging_epoch: tuple[int, int] | None = None
+        self.preferred_replica = NO_REPLICA
 
     @classmethod
     def failed(cls, code: ErrorCode) -> ReadResult:
         """An error that reading gave."""
-        return cls(FetchSlices([], 0, -1, -1, -1, -1, None), code)
+        return cls(-1, -1, -1, error_code=code)
 
     @classmethod
     def refused(cls, code: ErrorCode) -> ReadResult:
         """An error found before the log was looked at: the aborted transactions are none, where
         they are unknown after a read (measured on Apache Kafka 4.4)."""
-        return cls(FetchSlices([], 0, -1, -1, -1, -1, []), code)
+        return cls(-1, -1, -1, [], error_code=code)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from kwire.pending import Answer
+from kwire.protocol.structs import Message
 
 if TYPE_CHECKING:
     from kwire.node.node import Node
@@ -28,6 +31,9 @@ NO_REPLY: Final = NoReply()
 
 DISCONNECT: Final = Disconnect()
 """Returned by a handler that closes the connection, after the replies before it."""
+
+Outcome: TypeAlias = Answer[Message | NoReply | Disconnect]
+"""What a handler gives: a response or what stands for one, or a Pending of that."""
 
 
 class RequestContext:

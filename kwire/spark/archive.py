@@ -32,10 +32,8 @@ from kwire.spark.decoding import add_decoding_options, check_decoding, decoder_o
 from kwire.spark.job import (
     EXIT_DONE,
     EXIT_INTERRUPTED,
-    FinalError,
     Job,
     Progress,
-    UsageError,
     check_pattern,
     check_topics,
     require,
@@ -55,6 +53,7 @@ from kwire.spark.topic_source import (
     read_ranges,
     replaced,
 )
+from kwire.spark.usage import FinalError, UsageError
 from kwire.spark.watching import Watch
 
 RETRY_PAUSE_S = 2.0

@@ -10,10 +10,11 @@ from typing import Any
 
 from kwire.spark import lake
 from kwire.spark.conditions import check_condition
-from kwire.spark.job import UsageError, check_topics, one_line
+from kwire.spark.job import check_topics, one_line
 from kwire.spark.lake_files import open_lake_files
 from kwire.spark.lake_log import DataFile, LakeLog
 from kwire.spark.topic_source import TIME_MAX_MS
+from kwire.spark.usage import UsageError
 
 PARTITION_MAX = (1 << 31) - 1
 _NUMBER = re.compile(r"-?[0-9]{1,18}\Z")

@@ -19,16 +19,15 @@ from kwire.spark.job import (
     EXIT_FOUND,
     Job,
     Progress,
-    UsageError,
     add_isolation_option,
     add_kafka_options,
     check_output,
-    pairs,
     run_job,
 )
 from kwire.spark.report import Report, bars, cell, heat_map, size_text
 from kwire.spark.session import open_session
 from kwire.spark.sides import ON_CLUSTER, Side, check_side, parse_side, side_frame
+from kwire.spark.usage import UsageError, pairs
 from kwire.spark.watching import Watch
 
 PARTS = ("timestamp", "timestampType", "key", "value", "headers")

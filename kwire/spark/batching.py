@@ -11,20 +11,17 @@ from kwire.spark.cluster import Partition
 from kwire.spark.job import (
     EXIT_DONE,
     EXIT_INTERRUPTED,
-    FinalError,
-    JobError,
     Progress,
-    UsageError,
     add_isolation_option,
     add_kafka_options,
     add_patience_option,
     check_patience,
     one_line,
-    pairs,
 )
 from kwire.spark.lake_log import LakeLog, LakeState
 from kwire.spark.session import lost_jvm
 from kwire.spark.topic_source import Ranges
+from kwire.spark.usage import FinalError, JobError, UsageError, pairs
 
 
 def add_batch_options(

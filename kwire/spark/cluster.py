@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from kwire.spark.client_settings import client_config
-from kwire.spark.job import JobError, UsageError
+from kwire.spark.usage import JobError, UsageError
 
 TIMEOUT_S = 30.0
 TELL_AFTER_S = 3.0

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from kwire.spark.job import UsageError
+from kwire.spark.usage import UsageError
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+)

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kwire.spark.avro import AvroError, Reader, compile_schema, decode
-from kwire.spark.job import UsageError
 from kwire.spark.registry import Registry, Schema, SchemaUnavailable, UnknownSchema
+from kwire.spark.usage import UsageError
 
 HEADER_BYTES = 5
 

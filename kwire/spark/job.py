@@ -29,6 +29,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
+from kwire.spark.usage import JobError, UsageError, pairs
+
 EXIT_DONE = 0
 EXIT_FOUND = 1
 EXIT_USAGE = 2
@@ -41,18 +43,6 @@ INT64_MAX = (1 << 63) - 1
 PATIENCE_MAX_S = 2_000_000.0
 # Spark counts microseconds, and its connector says so of milliseconds that are too many for that.
 TIME_OVERFLOW = "java.lang.ArithmeticException: long overflow"
-
-
-class UsageError(Exception):
-    """A wrong option or a missing installation: one line for the user."""
-
-
-class JobError(Exception):
-    """What made a job fail, in one line."""
-
-
-class FinalError(JobError):
-    """A JobError that trying again does not help."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -223,17 +213,6 @@ def add_patience_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--retry-seconds", type=float, default=300.0, metavar="S", help="patience with a cluster"
     )
-
-
-def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
-    """`NAME=VALUE` options as a dict; UsageError names the one that is none."""
-    found: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name.strip():
-            raise UsageError(f"{option} {text}: expected NAME=VALUE")
-        found[name.strip()] = value
-    return found
 
 
 def check_topic(name: str, option: str = "--topic") -> str:

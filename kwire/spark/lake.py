@@ -17,9 +17,9 @@ import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from kwire.spark.job import JobError
 from kwire.spark.lake_files import is_local, open_lake_files
 from kwire.spark.lake_log import DEAD_LETTERS, RECORDS, DataFile, LakeLog, LakeState
+from kwire.spark.usage import JobError
 
 DEAD_LETTER_FOLDER = "_dead_letter"
 # Hadoop's, below each folder that is written to.

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from kwire.clock import SystemRandom
 from kwire.log.files import LockedError, SystemFiles, write_atomically
-from kwire.spark.job import UsageError
+from kwire.spark.usage import UsageError
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 

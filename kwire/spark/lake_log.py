@@ -21,8 +21,8 @@ import zlib
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from kwire.spark.job import FinalError
 from kwire.spark.lake_files import LakeFiles
+from kwire.spark.usage import FinalError
 
 COMMITS = "_kwire/commits"
 STATES = "_kwire/states"

@@ -8,8 +8,9 @@ from typing import Any
 
 from kwire.clock import SystemClock
 from kwire.spark import lake
-from kwire.spark.job import JobError, Progress, UsageError
+from kwire.spark.job import Progress
 from kwire.spark.lake_log import RECORDS, DataFile, LakeLog, LakeState
+from kwire.spark.usage import JobError, UsageError
 
 DAY_MS = 86_400_000
 DAYS_MAX = 365_000

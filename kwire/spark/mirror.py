@@ -34,15 +34,11 @@ from kwire.spark.cluster import EARLIEST, LATEST, Cluster, Partition, TopicInfo,
 from kwire.spark.headers import MIRROR_OFFSET, MIRROR_PATH
 from kwire.spark.job import (
     TOPIC_NAME,
-    FinalError,
     Job,
-    JobError,
     Progress,
-    UsageError,
     check_output,
     check_pattern,
     one_line,
-    pairs,
     require,
     run_job,
 )
@@ -67,6 +63,7 @@ from kwire.spark.topic_source import (
     read_ranges,
     replaced,
 )
+from kwire.spark.usage import FinalError, JobError, UsageError, pairs
 from kwire.spark.watching import Watch
 
 # Longer than Spark needs to end the workers of a failed job: none of them sends any more then.

@@ -7,18 +7,18 @@ say which folders count. To translate a group's offset is to find the last run t
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from kwire.spark.cluster import EARLIEST, LATEST, Partition
+from kwire.clock import SystemClock
+from kwire.spark.cluster import EARLIEST, LATEST, Cluster, Partition
 from kwire.spark.headers import MIRROR_OFFSET, MIRROR_PATH, header_text
+from kwire.spark.job import Progress
 from kwire.spark.lake import PLAIN_PATHS
 from kwire.spark.lake_log import DataFile, LakeLog
 from kwire.spark.sending import RUN_SCHEMA
 from kwire.spark.topic_source import read_ranges
-
-if TYPE_CHECKING:
-    from kwire.spark.mirror import Mirror
 
 TABLE = "offsets"
 FOLDERS_MAX = 64
@@ -126,7 +126,22 @@ def merged(runs: Any) -> Any:
     )
 
 
-def recover(mirror: Mirror, partitions: Sequence[Partition]) -> dict[Partition, int]:
+class Run(Protocol):
+    """What a mirror's run offers to whoever recovers from its target."""
+
+    options: argparse.Namespace
+    progress: Progress
+    spark: Any
+    clock: SystemClock
+    target: Cluster
+    log: LakeLog
+
+    def name_of(self, topic: str) -> str:
+        """The target's name of a topic."""
+        ...
+
+
+def recover(mirror: Run, partitions: Sequence[Partition]) -> dict[Partition, int]:
     """{source partition: behind the last record that has arrived} of a session that was killed.
 
     Reads the target behind the last commit (all of it where the state is new) and commits the

@@ -15,11 +15,9 @@ from kwire.spark.job import (
     EXIT_DONE,
     Job,
     Progress,
-    UsageError,
     add_isolation_option,
     add_kafka_options,
     check_output,
-    pairs,
     run_job,
 )
 from kwire.spark.lag_history import COMMIT_SCHEMA, OFFSETS_TOPIC, decode_commits, lag_history
@@ -36,6 +34,7 @@ from kwire.spark.report import (
 from kwire.spark.session import open_session
 from kwire.spark.sides import ON_CLUSTER, check_side, parse_side, side_frame
 from kwire.spark.topic_source import read_ranges
+from kwire.spark.usage import UsageError, pairs
 from kwire.spark.watching import Watch
 
 SAMPLE_BATCH_BYTES = 64 << 10

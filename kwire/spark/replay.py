@@ -32,14 +32,11 @@ from kwire.spark.job import (
     EXIT_DONE,
     INT64_MAX,
     Job,
-    JobError,
     Progress,
-    UsageError,
     add_kafka_options,
     add_patience_option,
     check_patience,
     check_topic,
-    pairs,
     require,
     run_job,
 )
@@ -56,6 +53,7 @@ from kwire.spark.sending import (
 )
 from kwire.spark.session import open_session
 from kwire.spark.topic_source import read_ranges
+from kwire.spark.usage import JobError, UsageError, pairs
 from kwire.spark.watching import Watch
 
 REPLAYS = "_kwire/replays"

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kwire.log.directories.checkpoints import LOG_STARTS, Offsets, parse_checkpoint
+from kwire.log.directories.checkpoint_format import LOG_STARTS, Offsets, parse_checkpoint
 from kwire.log.partition.producer_snapshots import decode_snapshot
 from kwire.spark.stores import Entry, Store
 

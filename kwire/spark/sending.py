@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from kwire.spark.job import UsageError
 from kwire.spark.murmur2 import partition_of
+from kwire.spark.usage import UsageError
 
 SEND_COLUMNS = (
     "topic",

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from kwire.spark.job import UsageError, pairs
+from kwire.spark.usage import UsageError, pairs
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 

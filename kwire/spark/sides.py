@@ -21,11 +21,12 @@ from typing import Any
 from kwire.spark.archive_source import archive_frame, chosen_files, load_archive, narrow_frame
 from kwire.spark.cluster import EARLIEST, LATEST, Cluster, partitions_of
 from kwire.spark.headers import MIRROR_OFFSET, OWN_PREFIX, header_text, source_place
-from kwire.spark.job import JobError, UsageError, check_topic, one_line
+from kwire.spark.job import check_topic, one_line
 from kwire.spark.lake import LAKE_COLUMNS, RECORD_COLUMNS
 from kwire.spark.lake_files import is_local
 from kwire.spark.stores import open_store
 from kwire.spark.topic_source import read_ranges
+from kwire.spark.usage import JobError, UsageError
 
 KINDS = ("topic", "archive", "segments", "mirror", "replay")
 ON_CLUSTER = ("topic", "mirror", "replay")

@@ -8,7 +8,8 @@ from typing import Any
 
 from kwire.spark.client_settings import connector_options
 from kwire.spark.cluster import LATEST, Cluster, Partition
-from kwire.spark.job import TIME_OVERFLOW, FinalError, one_line
+from kwire.spark.job import TIME_OVERFLOW, one_line
+from kwire.spark.usage import FinalError
 
 # The connector waits two minutes by default for a broker that is gone.
 POLL_TIMEOUT_MS = 30_000

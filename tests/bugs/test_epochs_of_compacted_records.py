@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pytest
 
-from kwire.log.partition.epochs import LeaderEpochs
+from kwire.log.partition.leader_epochs import LeaderEpochs
 from kwire.protocol.records import Record, build_batch
 from tests.support.logs import NOW_MS, World
 

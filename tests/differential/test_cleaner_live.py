@@ -22,7 +22,7 @@ from typing import Any
 
 from kwire.clock import SeededRandom, SystemClock
 from kwire.log.compaction.settings import CleanerSettings
-from kwire.log.directories.checkpoints import parse_checkpoint
+from kwire.log.directories.checkpoint_format import parse_checkpoint
 from kwire.log.partition.config import LogConfig
 from kwire.protocol.records import Codec
 from kwire.protocol.records.reading import read_batch

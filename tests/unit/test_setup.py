@@ -57,6 +57,20 @@ class Compiler:
         return Path(command.get_ext_fullpath(NAME)).read_text()
 
 
+def test_a_kernel_is_compiled_again_when_the_build_script_changes(
+    setup_module: types.ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Options of the compiler stand in it."""
+    compiler = Compiler(setup_module, monkeypatch, tmp_path / "project")
+    script = tmp_path / "setup.py"
+    script.write_text("first")
+    monkeypatch.setattr(setup_module, "__file__", str(script))
+    compiler.install("one")
+    script.write_text("second")
+    compiler.install("two")
+    assert compiler.calls == 2
+
+
 def test_kernels_are_compiled_once_for_all_kinds_of_installation(
     setup_module: types.ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,8 @@ import pytest
 from kwire.clock import SystemClock
 from kwire.spark import archive, mirror
 from kwire.spark.cluster import Cluster
-from kwire.spark.job import FinalError, JobError, Progress, parser_of
+from kwire.spark.job import Progress, parser_of
+from kwire.spark.usage import FinalError, JobError
 from tests.support import kafka_client as client
 from tests.support import spark as support
 from tests.support.broker import BrokerProcess

@@ -8,8 +8,8 @@ Measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from kwire.api.shared.forwarding import forward
 from kwire.config.broker_config import definition_of
@@ -31,7 +31,8 @@ from kwire.config.validate_broker import validate_broker_configs
 from kwire.config.values import to_text
 from kwire.kraft.controller.loggers import alter_loggers
 from kwire.kraft.controller.results import put_error
-from kwire.pending import after
+from kwire.pending import Answer, after
+from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME
 from kwire.server.context import RequestContext
@@ -39,19 +40,29 @@ from kwire.server.context import RequestContext
 _OPERATIONS = (SET, DELETE, APPEND, SUBTRACT)
 _FORWARDED = (RESOURCE_TOPIC, RESOURCE_CLIENT_METRICS, RESOURCE_GROUP, RESOURCE_BROKER)
 
+Request: TypeAlias = "m.AlterConfigsRequest | m.IncrementalAlterConfigsRequest"
+Resource: TypeAlias = (
+    "m.AlterConfigsRequest.AlterConfigsResource"
+    " | m.IncrementalAlterConfigsRequest.AlterConfigsResource"
+)
+Result: TypeAlias = Any
+ResponseT = TypeVar("ResponseT", "m.AlterConfigsResponse", "m.IncrementalAlterConfigsResponse")
 Check = Callable[[RequestContext, Any, bool], bool]
 """(context, resource, validate only) -> whether the controller is to see the resource."""
 
 
-def alter(context: RequestContext, request: Any, answer: Any, check: Check) -> Any:
+def alter(
+    context: RequestContext, request: Request, answer: type[ResponseT], check: Check
+) -> Answer[ResponseT]:
     """Answer `request` (either API), whose resources `check` looks at first."""
-    local: dict[int, Any] = {}
+    local: dict[int, Result] = {}
     counts: dict[tuple[int, str], int] = {}
-    for resource in request.resources:
+    resources: Sequence[Resource] = request.resources
+    for resource in resources:
         key = (resource.resource_type, resource.resource_name)
         counts[key] = counts.get(key, 0) + 1
     remaining = []
-    for position, resource in enumerate(request.resources):
+    for position, resource in enumerate(resources):
         result = answer.AlterConfigsResourceResponse(
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
@@ -67,17 +78,20 @@ def alter(context: RequestContext, request: Any, answer: Any, check: Check) -> A
             put_error(result, error)
         local[position] = result
     if not remaining:
-        return answer(responses=[local[i] for i in range(len(request.resources))])
-    sent = forward(context, request.copy(resources=remaining))
+        return answer(responses=[local[i] for i in range(len(resources))])
+    sent = forward(context, request.copy(resources=remaining), answer)
     return after(sent, lambda done: _joined(request, answer, local, done.result()))
 
 
-def _joined(request: Any, answer: Any, local: dict[int, Any], forwarded: Any) -> Any:
+def _joined(
+    request: Request, answer: type[ResponseT], local: dict[int, Result], forwarded: ResponseT
+) -> ResponseT:
     answered = {
         (result.resource_type, result.resource_name): result for result in forwarded.responses
     }
     responses = []
-    for position, resource in enumerate(request.resources):
+    resources: Sequence[Resource] = request.resources
+    for position, resource in enumerate(resources):
         result = local.get(position)
         if result is None:
             result = answered.get((resource.resource_type, resource.resource_name))

@@ -68,13 +68,12 @@ class SessionPartition:
 
     def must_answer(self, result: ReadResult) -> bool:
         """Whether a result has something new for the client; remembers it."""
-        slices = result.slices
-        is_new = slices.size_bytes > 0
-        if slices.high_watermark != self.high_watermark:
-            self.high_watermark = slices.high_watermark
+        is_new = result.size_bytes > 0
+        if result.high_watermark != self.high_watermark:
+            self.high_watermark = result.high_watermark
             is_new = True
-        if slices.log_start_offset != self.local_log_start_offset:
-            self.local_log_start_offset = slices.log_start_offset
+        if result.log_start_offset != self.local_log_start_offset:
+            self.local_log_start_offset = result.log_start_offset
             is_new = True
         if result.preferred_replica >= 0:
             is_new = True

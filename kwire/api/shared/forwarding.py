@@ -7,22 +7,31 @@ controller, in this process or by Envelope, and waits for one as long as the req
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 from kwire.kraft.controller.errors import error_response
 from kwire.pending import Pending, after
 from kwire.protocol.errors import KafkaError
+from kwire.protocol.structs import Message
 from kwire.server.context import RequestContext
 
+ResponseT = TypeVar("ResponseT", bound=Message)
 
-def forward(context: RequestContext, request: Any) -> Pending[Any]:
+
+def forward(
+    context: RequestContext, request: Message, response: type[ResponseT]
+) -> Pending[ResponseT]:
     """The controller's answer to `request`; errors on the way are answers in the API's shape."""
 
-    def settle(done: Pending[Any]) -> Any:
+    def settle(done: Pending[Message]) -> ResponseT:
         error = done.error()
         if isinstance(error, KafkaError):
-            return error_response(request, error, context.api_version)
-        return done.result()
+            answer = error_response(request, error, context.api_version)
+        else:
+            answer = done.result()
+        if not isinstance(answer, response):
+            raise AssertionError(f"{answer!r} does not answer {type(request).NAME}")
+        return answer
 
     sent = context.node.forward(
         request, context, api_key=context.api_key, version=context.api_version

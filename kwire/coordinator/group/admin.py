@@ -114,7 +114,7 @@ class GroupAdmin:
         return ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def not_described(group_id: str, message: str) -> Any:
+def not_described(group_id: str, message: str) -> m.DescribeGroupsResponse.DescribedGroup:
     """A DescribedGroup that says that there is none."""
     return m.DescribeGroupsResponse.DescribedGroup(
         error_code=ErrorCode.GROUP_ID_NOT_FOUND,

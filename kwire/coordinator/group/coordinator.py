@@ -7,7 +7,7 @@ gives. Topics are resolved and authorised by the API handlers before.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from kwire.clock import Clock, Random
 from kwire.coordinator.errors import refusal
@@ -30,6 +30,8 @@ from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
+
+T = TypeVar("T")
 
 TOPIC = "__consumer_offsets"
 MODULE = "group-coordinator"
@@ -89,7 +91,7 @@ class GroupCoordinator:
 
     # ------------------------------------------------------------------ membership
 
-    def join(self, request: Any, caller: Caller) -> Answer[Any]:
+    def join(self, request: m.JoinGroupRequest, caller: Caller) -> Answer[m.JoinGroupResponse]:
         """JoinGroup -> JoinGroupResponse; held until the group's join phase completes."""
         settings = self.settings
         if not request.group_id:
@@ -103,7 +105,7 @@ class GroupCoordinator:
         )
         return convert(pending, on_error=lambda error: join_error(refusal(error)))
 
-    def sync(self, request: Any) -> Answer[Any]:
+    def sync(self, request: m.SyncGroupRequest) -> Answer[m.SyncGroupResponse]:
         """SyncGroup -> SyncGroupResponse; held until the leader's assignments are committed."""
         if not request.group_id:
             return sync_error(ErrorCode.INVALID_GROUP_ID)
@@ -113,12 +115,12 @@ class GroupCoordinator:
         )
         return convert(pending, on_error=lambda error: sync_error(refusal(error)))
 
-    def heartbeat(self, request: Any) -> Answer[Any]:
+    def heartbeat(self, request: m.HeartbeatRequest) -> Answer[m.HeartbeatResponse]:
         """Heartbeat -> HeartbeatResponse."""
         if not request.group_id:
             return m.HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
 
-        def refused(error: KafkaError) -> Any:
+        def refused(error: KafkaError) -> m.HeartbeatResponse:
             code = refusal(error)
             if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                 # Members keep calm while their group is being loaded: it is still theirs.
@@ -133,12 +135,12 @@ class GroupCoordinator:
             )
         )
 
-    def leave(self, request: Any) -> Answer[Any]:
+    def leave(self, request: m.LeaveGroupRequest) -> Answer[m.LeaveGroupResponse]:
         """LeaveGroup in the form of v3-5 -> LeaveGroupResponse with its members."""
         if not request.group_id:
             return m.LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
 
-        def refused(error: KafkaError) -> Any:
+        def refused(error: KafkaError) -> m.LeaveGroupResponse:
             code = refusal(error)
             if code != ErrorCode.UNKNOWN_MEMBER_ID:
                 return m.LeaveGroupResponse(error_code=code)
@@ -160,7 +162,9 @@ class GroupCoordinator:
 
     # ------------------------------------------------------------------ consumer groups
 
-    def consumer_heartbeat(self, request: Any, caller: Caller) -> Answer[Any]:
+    def consumer_heartbeat(
+        self, request: m.ConsumerGroupHeartbeatRequest, caller: Caller
+    ) -> Answer[m.ConsumerGroupHeartbeatResponse]:
         """ConsumerGroupHeartbeat -> ConsumerGroupHeartbeatResponse (KIP-848)."""
         try:
             check_request(request, caller.api_version, self._consumer_settings.assignors)
@@ -174,10 +178,12 @@ class GroupCoordinator:
         )
         return convert(pending, on_error=_heartbeat_error)
 
-    def describe_consumer_groups(self, group_ids: Sequence[str]) -> Answer[Any]:
+    def describe_consumer_groups(
+        self, group_ids: Sequence[str]
+    ) -> Answer[list[m.ConsumerGroupDescribeResponse.DescribedGroup]]:
         """-> a ConsumerGroupDescribeResponse.DescribedGroup for each id, in order."""
 
-        def ask(group_id: str) -> Pending[Any]:
+        def ask(group_id: str) -> Pending[m.ConsumerGroupDescribeResponse.DescribedGroup]:
             if not group_id:
                 return Pending.failed(KafkaError(ErrorCode.INVALID_GROUP_ID))
             return self.runtime.read(
@@ -185,7 +191,9 @@ class GroupCoordinator:
                 lambda shard, moment: describe(shard.consumer_groups, group_id),
             )
 
-        def combine(results: list[Any]) -> Any:
+        def combine(
+            results: list[m.ConsumerGroupDescribeResponse.DescribedGroup | KafkaError],
+        ) -> list[m.ConsumerGroupDescribeResponse.DescribedGroup]:
             return [
                 _not_described(group_id, result) if isinstance(result, KafkaError) else result
                 for group_id, result in zip(group_ids, results)
@@ -204,7 +212,9 @@ class GroupCoordinator:
 
     # ------------------------------------------------------------------ offsets
 
-    def commit_offsets(self, request: Any, api_version: int) -> Answer[Any]:
+    def commit_offsets(
+        self, request: m.OffsetCommitRequest, api_version: int
+    ) -> Answer[m.OffsetCommitResponse]:
         """OffsetCommit (topics with name and id) -> OffsetCommitResponse."""
         pending = self.runtime.write(
             self.partition_for(request.group_id),
@@ -214,8 +224,11 @@ class GroupCoordinator:
         return _now_or_later(pending)
 
     def commit_offsets_in_transaction(
-        self, request: Any, guard: VerificationGuard | None = None, api_version: int = 3
-    ) -> Answer[Any]:
+        self,
+        request: m.TxnOffsetCommitRequest,
+        guard: VerificationGuard | None = None,
+        api_version: int = 3,
+    ) -> Answer[m.TxnOffsetCommitResponse]:
         """TxnOffsetCommit -> TxnOffsetCommitResponse; `guard` is the log's proof that the
         transaction was verified (KIP-890)."""
         if not request.group_id:
@@ -230,10 +243,14 @@ class GroupCoordinator:
             pending, on_error=lambda error: txn_offset_commit_error(request, refusal(error))
         )
 
-    def fetch_offsets(self, group: Any, require_stable: bool) -> Answer[Any]:
+    def fetch_offsets(
+        self, group: m.OffsetFetchRequest.OffsetFetchRequestGroup, require_stable: bool
+    ) -> Answer[m.OffsetFetchResponse.OffsetFetchResponseGroup]:
         """One OffsetFetchRequestGroup -> OffsetFetchResponseGroup."""
 
-        def refused(error: KafkaError) -> Any:
+        def refused(
+            error: KafkaError,
+        ) -> m.OffsetFetchResponse.OffsetFetchResponseGroup:
             code = refusal(error)
             if code == ErrorCode.COORDINATOR_NOT_AVAILABLE:
                 # Older consumers retry on NOT_COORDINATOR only (KAFKA-17796).
@@ -249,7 +266,7 @@ class GroupCoordinator:
         )
         return _now_or_later(pending)
 
-    def delete_offsets(self, request: Any) -> Answer[Any]:
+    def delete_offsets(self, request: m.OffsetDeleteRequest) -> Answer[m.OffsetDeleteResponse]:
         """OffsetDelete -> OffsetDeleteResponse."""
         if not request.group_id:
             return m.OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
@@ -282,14 +299,18 @@ class GroupCoordinator:
 
     # ------------------------------------------------------------------ administration
 
-    def list_groups(self, states: Sequence[str], types: Sequence[str]) -> Answer[Any]:
+    def list_groups(
+        self, states: Sequence[str], types: Sequence[str]
+    ) -> Answer[m.ListGroupsResponse]:
         """-> ListGroupsResponse with the groups of every partition led here."""
         pendings = self.runtime.read_all(
             lambda shard, moment: shard.admin.list_groups(states, types)
         )
 
-        def combine(results: list[Any]) -> Any:
-            listed: list[Any] = []
+        def combine(
+            results: list[list[m.ListGroupsResponse.ListedGroup] | KafkaError],
+        ) -> m.ListGroupsResponse:
+            listed: list[m.ListGroupsResponse.ListedGroup] = []
             for result in results:
                 if not isinstance(result, KafkaError):
                     listed += result
@@ -299,16 +320,20 @@ class GroupCoordinator:
 
         return gather(pendings, combine)
 
-    def describe_groups(self, group_ids: Sequence[str]) -> Answer[Any]:
+    def describe_groups(
+        self, group_ids: Sequence[str]
+    ) -> Answer[list[m.DescribeGroupsResponse.DescribedGroup]]:
         """-> a DescribedGroup for each id, in order."""
 
-        def ask(group_id: str) -> Pending[Any]:
+        def ask(group_id: str) -> Pending[m.DescribeGroupsResponse.DescribedGroup]:
             return self.runtime.read(
                 self.partition_for(group_id),
                 lambda shard, moment: shard.admin.describe(group_id),
             )
 
-        def combine(results: list[Any]) -> Any:
+        def combine(
+            results: list[m.DescribeGroupsResponse.DescribedGroup | KafkaError],
+        ) -> list[m.DescribeGroupsResponse.DescribedGroup]:
             return [
                 described_group_error(group_id, result)
                 if isinstance(result, KafkaError)
@@ -318,7 +343,7 @@ class GroupCoordinator:
 
         return gather([ask(group_id) for group_id in group_ids], combine)
 
-    def share_topics(self, group_id: str) -> Pending[Any]:
+    def share_topics(self, group_id: str) -> Pending[list[tuple[str, bytes, list[int]]]]:
         """-> (topic, id, partitions) of a share group; fails with KafkaError where it has no
         coordinator here."""
         return self.runtime.read(
@@ -326,19 +351,25 @@ class GroupCoordinator:
             lambda shard, moment: shard.admin.share_topics(group_id),
         )
 
-    def delete_groups(self, group_ids: Sequence[str]) -> Answer[Any]:
+    def delete_groups(
+        self, group_ids: Sequence[str]
+    ) -> Answer[list[m.DeleteGroupsResponse.DeletableGroupResult]]:
         """-> a DeletableGroupResult for each id, in the order of their partitions."""
         by_partition: dict[int, list[str]] = {}
         for group_id in dict.fromkeys(group_ids):
             by_partition.setdefault(self.partition_for(group_id), []).append(group_id)
 
-        def ask(partition: int, ids: list[str]) -> Pending[Any]:
+        def ask(
+            partition: int, ids: list[str]
+        ) -> Pending[list[m.DeleteGroupsResponse.DeletableGroupResult]]:
             return self.runtime.write(
                 partition, lambda shard, moment: shard.admin.delete(ids, moment)
             )
 
-        def combine(results: list[Any]) -> Any:
-            combined: list[Any] = []
+        def combine(
+            results: list[list[m.DeleteGroupsResponse.DeletableGroupResult] | KafkaError],
+        ) -> list[m.DeleteGroupsResponse.DeletableGroupResult]:
+            combined: list[m.DeleteGroupsResponse.DeletableGroupResult] = []
             for ids, result in zip(by_partition.values(), results):
                 if isinstance(result, KafkaError):
                     code = refusal(result)
@@ -351,7 +382,7 @@ class GroupCoordinator:
         return gather(pendings, combine)
 
 
-def _now_or_later(reply: Pending[Any]) -> Answer[Any]:
+def _now_or_later(reply: Pending[T]) -> Answer[T]:
     return reply.result() if reply.done else reply
 
 
@@ -371,17 +402,21 @@ class NoTopics:
         return 0
 
 
-def _heartbeat_error(error: KafkaError) -> Any:
+def _heartbeat_error(error: KafkaError) -> m.ConsumerGroupHeartbeatResponse:
     return m.ConsumerGroupHeartbeatResponse(error_code=refusal(error), error_message=error.message)
 
 
-def _not_described(group_id: str, error: KafkaError) -> Any:
+def _not_described(
+    group_id: str, error: KafkaError
+) -> m.ConsumerGroupDescribeResponse.DescribedGroup:
     return m.ConsumerGroupDescribeResponse.DescribedGroup(
         group_id=group_id, error_code=refusal(error), error_message=error.message
     )
 
 
-def described_group_error(group_id: str, error: KafkaError) -> Any:
+def described_group_error(
+    group_id: str, error: KafkaError
+) -> m.DescribeGroupsResponse.DescribedGroup:
     """A DescribedGroup that refuses."""
     code = refusal(error)
     if code == ErrorCode.GROUP_ID_NOT_FOUND:
@@ -389,14 +424,16 @@ def described_group_error(group_id: str, error: KafkaError) -> Any:
     return m.DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=code)
 
 
-def deletable_group_error(group_id: str, code: ErrorCode, message: str | None = None) -> Any:
+def deletable_group_error(
+    group_id: str, code: ErrorCode, message: str | None = None
+) -> m.DeleteGroupsResponse.DeletableGroupResult:
     """A DeletableGroupResult that refuses."""
     return m.DeleteGroupsResponse.DeletableGroupResult(
         group_id=group_id, error_code=code, error_message=message
     )
 
 
-def offset_commit_error(request: Any, code: ErrorCode) -> Any:
+def offset_commit_error(request: m.OffsetCommitRequest, code: ErrorCode) -> m.OffsetCommitResponse:
     """An OffsetCommitResponse with `code` for every partition of the request."""
     response = m.OffsetCommitResponse
     return response(
@@ -416,7 +453,9 @@ def offset_commit_error(request: Any, code: ErrorCode) -> Any:
     )
 
 
-def txn_offset_commit_error(request: Any, code: ErrorCode) -> Any:
+def txn_offset_commit_error(
+    request: m.TxnOffsetCommitRequest, code: ErrorCode
+) -> m.TxnOffsetCommitResponse:
     """A TxnOffsetCommitResponse with `code` for every partition of the request."""
     response = m.TxnOffsetCommitResponse
     return response(

@@ -25,6 +25,7 @@ from kwire.coordinator.transaction.markers import Here, Leaders, MarkerSender
 from kwire.coordinator.transaction.queries import ListFilter
 from kwire.coordinator.transaction.shard import Prepared, TransactionSettings, TransactionShard
 from kwire.pending import Pending
+from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 Partition = tuple[str, int]
@@ -161,14 +162,18 @@ class TransactionCoordinator:
 
         return self._with_producer_id(request.transactional_id, operation)
 
-    def describe(self, transactional_id: str) -> Pending[Any]:
+    def describe(
+        self, transactional_id: str
+    ) -> Pending[m.DescribeTransactionsResponse.TransactionState]:
         """A DescribeTransactionsResponse.TransactionState."""
         return self.runtime.read(
             self.partition_of(transactional_id),
             lambda shard, moment: queries.describe(shard, transactional_id),
         )
 
-    def list_transactions(self, wanted: ListFilter) -> list[Pending[Any]]:
+    def list_transactions(
+        self, wanted: ListFilter
+    ) -> list[Pending[list[m.ListTransactionsResponse.TransactionState]]]:
         """Lists of ListTransactionsResponse.TransactionState, one per partition led here."""
         return self.runtime.read_all(
             lambda shard, moment: queries.list_transactions(shard, wanted, moment)

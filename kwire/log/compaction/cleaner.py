@@ -19,7 +19,7 @@ from kwire.log.compaction import replacement
 from kwire.log.compaction.job import CleaningJob, CleaningStopped, sync_segment
 from kwire.log.compaction.plan import Candidate, Source, candidate, make_plan
 from kwire.log.compaction.settings import NO_LIMIT, CleanerSettings
-from kwire.log.directories import checkpoints
+from kwire.log.directories import checkpoint_format
 from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.scheduling import Scheduler, Timer
 from kwire.log.segment.segment import Segment
@@ -114,7 +114,7 @@ class LogCleaner:
         if home is None or home.error is not None:
             return
         home.cleaner_points[key] = offset
-        job = home.checkpoint_job(checkpoints.CLEANER_POINTS, dict(home.cleaner_points))
+        job = home.checkpoint_job(checkpoint_format.CLEANER_POINTS, dict(home.cleaner_points))
 
         def written(done: Pending[None]) -> None:
             error = done.error()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kwire.log.directories import checkpoints
-from kwire.log.directories.checkpoint_writes import high_watermark, moved_start, recovery_point
+from kwire.log.directories import checkpoint_format
+from kwire.log.directories.checkpoint_writer import high_watermark, moved_start, recovery_point
 from kwire.log.directories.directory import LogDirectory
 from kwire.log.flushing import SyncRequest, sync_files
 
@@ -41,9 +41,9 @@ def close_directory(
         return
     if is_loaded:
         for name, value in (
-            (checkpoints.RECOVERY_POINTS, recovery_point),
-            (checkpoints.HIGH_WATERMARKS, high_watermark),
-            (checkpoints.LOG_STARTS, moved_start),
+            (checkpoint_format.RECOVERY_POINTS, recovery_point),
+            (checkpoint_format.HIGH_WATERMARKS, high_watermark),
+            (checkpoint_format.LOG_STARTS, moved_start),
         ):
             directory.write_checkpoint(name, manager.offsets_in(directory, value))
     if all(log.error is None for log in logs):

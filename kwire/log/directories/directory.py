@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from kwire.log.directories import checkpoints
-from kwire.log.directories.checkpoints import Offsets, encode_checkpoint, parse_checkpoint
+from kwire.log.directories import checkpoint_format
+from kwire.log.directories.checkpoint_format import Offsets, encode_checkpoint, parse_checkpoint
 from kwire.log.directories.identity_files import (
     CLEAN_SHUTDOWN,
     LOCK,
@@ -23,7 +23,7 @@ from kwire.log.directories.identity_files import (
 )
 from kwire.log.files import TEMPORARY_SUFFIX, Files, LockedError, write_atomically
 from kwire.log.flushing import Flusher, Syncs
-from kwire.log.recovery.checking import set_strange_aside
+from kwire.log.recovery.quarantine import set_strange_aside
 from kwire.log.scheduling import Scheduler
 from kwire.protocol import uuids
 
@@ -37,10 +37,10 @@ OFFSET_DIGITS = 20
 """What the name of each file of a log begins with."""
 # Files that a running node replaces.
 _REPLACED = (
-    checkpoints.RECOVERY_POINTS,
-    checkpoints.HIGH_WATERMARKS,
-    checkpoints.LOG_STARTS,
-    checkpoints.CLEANER_POINTS,
+    checkpoint_format.RECOVERY_POINTS,
+    checkpoint_format.HIGH_WATERMARKS,
+    checkpoint_format.LOG_STARTS,
+    checkpoint_format.CLEANER_POINTS,
     CLEAN_SHUTDOWN,
 )
 METADATA_PARTITION = ("__cluster_metadata", 0)
@@ -183,11 +183,11 @@ class LogDirectory:
         if self.files.exists(path):
             self.was_clean = True
             self.previous_broker_epoch = parse_clean_shutdown(self.files.read_file(path))
-        self.has_recovery_points = self.files.exists(self._file(checkpoints.RECOVERY_POINTS))
-        self.recovery_points = self._read(checkpoints.RECOVERY_POINTS)
-        self.high_watermarks = self._read(checkpoints.HIGH_WATERMARKS)
-        self.log_starts = self._read(checkpoints.LOG_STARTS)
-        self.cleaner_points = self._read(checkpoints.CLEANER_POINTS)
+        self.has_recovery_points = self.files.exists(self._file(checkpoint_format.RECOVERY_POINTS))
+        self.recovery_points = self._read(checkpoint_format.RECOVERY_POINTS)
+        self.high_watermarks = self._read(checkpoint_format.HIGH_WATERMARKS)
+        self.log_starts = self._read(checkpoint_format.LOG_STARTS)
+        self.cleaner_points = self._read(checkpoint_format.CLEANER_POINTS)
 
     def _read(self, name: str) -> Offsets:
         path = self._file(name)
@@ -200,7 +200,7 @@ class LogDirectory:
             self._contents[name] = {0: dict(offsets)}
             return offsets
         except FileNotFoundError:
-            if self.has_recovery_points and name == checkpoints.LOG_STARTS:
+            if self.has_recovery_points and name == checkpoint_format.LOG_STARTS:
                 logger.warning("%s is missing: records that were deleted may come back", path)
             return {}
         except ValueError as error:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from kwire.kept_errors import kept
-from kwire.log.directories.checkpoint_writes import moved_start, recovery_point
-from kwire.log.directories.checkpoints import CLEANER_POINTS, LOG_STARTS, RECOVERY_POINTS
+from kwire.log.directories.checkpoint_format import CLEANER_POINTS, LOG_STARTS, RECOVERY_POINTS
+from kwire.log.directories.checkpoint_writer import moved_start, recovery_point
 from kwire.log.directories.directory import (
     DELETE_SUFFIX,
     FUTURE_SUFFIX,

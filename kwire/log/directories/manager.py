@@ -11,14 +11,19 @@ from typing import Any
 from kwire.clock import Clock, Random
 from kwire.kept_errors import kept
 from kwire.log.compaction.cleaner import LogCleaner
-from kwire.log.directories import checkpoints
-from kwire.log.directories.checkpoint_writes import (
-    CheckpointWrites,
+from kwire.log.directories.checkpoint_format import (
+    CLEANER_POINTS,
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    Offsets,
+)
+from kwire.log.directories.checkpoint_writer import (
+    CheckpointWriter,
     high_watermark,
     moved_start,
     recovery_point,
 )
-from kwire.log.directories.checkpoints import Offsets
 from kwire.log.directories.closing import close_directory
 from kwire.log.directories.directory import (
     DELETE_SUFFIX,
@@ -33,11 +38,11 @@ from kwire.log.directories.identity_files import (
 )
 from kwire.log.directories.loading import ExpectedTopic, Opening, load_directories
 from kwire.log.directories.moving import LogMoves
+from kwire.log.directories.periodic_work import SLICE_SEGMENTS, visit_in_slices
 from kwire.log.directories.placement import emptiest
 from kwire.log.directories.removal import Removals
 from kwire.log.directories.settings import ManagerSettings
 from kwire.log.directories.shortages import Shortages
-from kwire.log.directories.visiting import SLICE_SEGMENTS, visit_in_slices
 from kwire.log.files import (
     Files,
     NotBegunError,
@@ -53,7 +58,7 @@ from kwire.log.partition.config import LogConfig
 from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.recovery.opening import open_log
 from kwire.log.scheduling import ImmediateScheduler, Scheduler, Timer
-from kwire.log.segment.open_segments import OpenSegments
+from kwire.log.segment.open_file_limit import OpenSegments
 from kwire.pending import Pending, after, gather
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -103,7 +108,7 @@ class LogManager:
         self.goes_offline_by_writes: Callable[[], bool] = lambda: False
         self._open_segments = OpenSegments()
         self._timers: dict[str, Timer] = {}
-        self._checkpoints = CheckpointWrites(self.scheduler, self.checkpoint_failed)
+        self._checkpoints = CheckpointWriter(self.scheduler, self.checkpoint_failed)
         self.cleaner: LogCleaner | None = None
         self.moves = LogMoves(self)
         limit_ms = self.settings.shortage_timeout_ms
@@ -342,7 +347,7 @@ class LogManager:
         if moved_start(new) >= 0:
             # Where both are there after a crash, deleted records must not come back by the new one.
             starts = self.offsets_in(directory, moved_start) | {key: moved_start(new)}
-            directory.write_checkpoint(checkpoints.LOG_STARTS, starts)
+            directory.write_checkpoint(LOG_STARTS, starts)
         new.relocate(path)
         self.files.sync_directory(directory.path)
         new.on_truncated = self._log_truncated
@@ -487,10 +492,10 @@ class LogManager:
         visit_in_slices(self.scheduler, self.logs(), visit)
 
     def checkpoint_recovery(self) -> None:
-        self._checkpoint(checkpoints.RECOVERY_POINTS, recovery_point)
+        self._checkpoint(RECOVERY_POINTS, recovery_point)
 
     def checkpoint_high_watermarks(self) -> None:
-        self._checkpoint(checkpoints.HIGH_WATERMARKS, high_watermark)
+        self._checkpoint(HIGH_WATERMARKS, high_watermark)
 
     def checkpoint_log_starts(self, keys: Iterable[tuple[str, int]] | None = None) -> Pending[None]:
         """Only logs whose start was moved beyond their first segment's base are listed.
@@ -499,7 +504,7 @@ class LogManager:
         all; fails where one goes offline by it.
         """
         homes = None if keys is None else [self._home.get(key) for key in keys]
-        return self._checkpoint(checkpoints.LOG_STARTS, moved_start, homes)
+        return self._checkpoint(LOG_STARTS, moved_start, homes)
 
     def _checkpoint(
         self,
@@ -539,10 +544,10 @@ class LogManager:
             key,
             offset,
             {
-                checkpoints.RECOVERY_POINTS: partial(self.offsets_in, directory, recovery_point),
-                checkpoints.HIGH_WATERMARKS: partial(self.offsets_in, directory, high_watermark),
-                checkpoints.LOG_STARTS: partial(self.offsets_in, directory, moved_start),
-                checkpoints.CLEANER_POINTS: lambda: dict(directory.cleaner_points),
+                RECOVERY_POINTS: partial(self.offsets_in, directory, recovery_point),
+                HIGH_WATERMARKS: partial(self.offsets_in, directory, high_watermark),
+                LOG_STARTS: partial(self.offsets_in, directory, moved_start),
+                CLEANER_POINTS: lambda: dict(directory.cleaner_points),
             },
         )
 

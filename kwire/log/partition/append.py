@@ -19,7 +19,7 @@ from kwire.log.partition.batch_rules import (
     split,
     stamp_plain,
 )
-from kwire.log.partition.deferral import check_or_defer
+from kwire.log.partition.deferred_checks import check_or_defer
 from kwire.log.partition.producers import ONGOING, BatchMetadata, VerificationGuard
 from kwire.log.recovery import cutting as mending
 from kwire.log.segment.segment import OFFSET_DELTA_MAX, Segment
@@ -78,7 +78,7 @@ class AppendingLog(LogBase):
         MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, UNSUPPORTED_COMPRESSION_TYPE,
         OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE,
         TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR. With `may_wait` also CheckLaterError
-        (`deferral`), whose outcome comes back as `checked`.
+        (`deferred_checks`), whose outcome comes back as `checked`.
         """
         if self.error is not None or self.is_closed:
             self._check_writable()

@@ -17,15 +17,15 @@ from kwire.log.files import Files, NotBegunError, passes, write_atomically
 from kwire.log.flushing import Flusher, SyncRequest, sync_files
 from kwire.log.partition.batch_rules import rules_of
 from kwire.log.partition.config import LogConfig
-from kwire.log.partition.epochs import LeaderEpochs
+from kwire.log.partition.leader_epochs import LeaderEpochs
 from kwire.log.partition.producer_snapshots import SnapshotFiles
 from kwire.log.partition.producers import Producers
-from kwire.log.partition.tail import Tail
+from kwire.log.partition.write_buffer import WriteBuffer
 from kwire.log.recovery import cutting as mending
 from kwire.log.scheduling import Scheduler
-from kwire.log.segment.open_segments import OpenSegments
+from kwire.log.segment.open_file_limit import OpenSegments
 from kwire.log.segment.segment import Segment
-from kwire.log.segment.segments import Segments
+from kwire.log.segment.segment_list import Segments
 from kwire.pending import Pending, settle_all
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -95,7 +95,7 @@ class LogBase:
         self._led_epoch = -1
         self._truncations = 0
         self.unsynced_segments: list[Segment] = []  # sealed, their trimmed indexes not durable yet
-        self._tail = Tail(self._write_failed, self._written, scheduler)
+        self._tail = WriteBuffer(self._write_failed, self._written, scheduler)
         self.on_error = on_error
         self.on_refused: Callable[[], None] | None = None  # hears of appends while `is_short`
         self.on_truncated: Callable[[LogBase], None] | None = None

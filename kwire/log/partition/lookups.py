@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kwire.log.segment.segment import Segment
-from kwire.log.segment.segments import Segments
+from kwire.log.segment.segment_list import Segments
 from kwire.log.segment.transaction_index import AbortedTransaction
 from kwire.log.types import TimestampOffset
 from kwire.protocol.records import BatchHeader, find_timestamp, parse_header, read_batch

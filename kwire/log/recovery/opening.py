@@ -18,18 +18,18 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kwire.clock import Clock
-from kwire.log.directories.checkpoints import LOG_STARTS, OFFSET_MAX, RECOVERY_POINTS
+from kwire.log.directories.checkpoint_format import LOG_STARTS, OFFSET_MAX, RECOVERY_POINTS
 from kwire.log.directories.identity_files import PARTITION_METADATA
 from kwire.log.files import TEMPORARY_SUFFIX, Files, SystemFiles, unlink_quietly
 from kwire.log.flushing import Flusher
 from kwire.log.partition.base import EPOCHS_FILE, LogBase
 from kwire.log.partition.config import LogConfig
-from kwire.log.partition.epochs import parse_epochs
+from kwire.log.partition.leader_epochs import parse_epochs
 from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.partition.producer_snapshots import SnapshotFiles
 from kwire.log.partition.rolling import new_segment
 from kwire.log.recovery import replay
-from kwire.log.recovery.checking import free_path, set_strange_aside
+from kwire.log.recovery.quarantine import free_path, set_strange_aside
 from kwire.log.recovery.repair import (
     LostRecordsError,
     recover_segments,
@@ -37,7 +37,7 @@ from kwire.log.recovery.repair import (
     set_segments_aside,
 )
 from kwire.log.scheduling import ImmediateScheduler, Scheduler
-from kwire.log.segment.open_segments import OpenSegments
+from kwire.log.segment.open_file_limit import OpenSegments
 from kwire.log.segment.segment import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,

@@ -11,15 +11,8 @@ import logging
 
 from kwire.log.files import unlink_quietly
 from kwire.log.partition.base import LogBase
-from kwire.log.recovery.checking import (
-    READINGS_MAX,
-    Damage,
-    check_segment,
-    free_path,
-    is_a_batch,
-    quarantine,
-    salvage,
-)
+from kwire.log.recovery.quarantine import free_path, quarantine, salvage
+from kwire.log.recovery.segment_check import READINGS_MAX, Damage, check_segment, is_a_batch
 from kwire.log.segment.segment import LOG_SUFFIX, Segment
 from kwire.protocol.errors import ErrorCode, KafkaError
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from kwire.log.partition.base import LogBase
 from kwire.log.partition.batch_rules import Marker, read_marker
-from kwire.log.partition.epochs import LeaderEpochs
+from kwire.log.partition.leader_epochs import LeaderEpochs
 from kwire.log.partition.producers import Producers
 from kwire.log.recovery.repair import repair_segment
 from kwire.log.segment.segment import Segment

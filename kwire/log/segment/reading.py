@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kwire.log.files import Buffer, can_map
 from kwire.log.segment.segment import HEADER_SIZE, Segment
-from kwire.log.segment.segments import Segments
+from kwire.log.segment.segment_list import Segments
 from kwire.log.types import FileSlice
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import MAGIC_CURRENT, parse_header

@@ -6,22 +6,15 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from kwire.log.directories.checkpoints import parse_checkpoint
+from kwire.log.directories.checkpoint_format import parse_checkpoint
 from kwire.log.directories.directory import METADATA_PARTITION, parse_name
 from kwire.log.directories.identity_files import parse_partition_metadata, parse_properties
 from kwire.log.files import Files, SystemFiles
-from kwire.log.partition.epochs import parse_epochs
+from kwire.log.partition.leader_epochs import parse_epochs
 from kwire.log.partition.producer_snapshots import decode_snapshot
 from kwire.log.segment.transaction_index import TransactionIndex
-from kwire.log.tools.inspection import (
-    Batch,
-    Problem,
-    files_of,
-    kind_of,
-    reason_of,
-    scan,
-    unreadable,
-)
+from kwire.log.tools.batch_scan import Batch, Problem, scan
+from kwire.log.tools.verification import files_of, kind_of, reason_of, unreadable
 from kwire.protocol import uuids
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.records import Record

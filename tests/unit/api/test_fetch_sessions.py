@@ -16,7 +16,6 @@ from kwire.api.shared.fetch_sessions import (
     next_epoch,
 )
 from kwire.clock import SeededRandom
-from kwire.log.types import FetchSlices
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.replica.reading import ReadResult
@@ -47,13 +46,12 @@ def opened(
 
 
 def found(
-    size_bytes: int = 0,
-    high_watermark: int = 5,
-    log_start_offset: int = 0,
-    **fields: Any,
+    size_bytes: int = 0, high_watermark: int = 5, log_start_offset: int = 0, **fields: Any
 ) -> ReadResult:
-    slices = FetchSlices([], size_bytes, 0, high_watermark, high_watermark, log_start_offset)
-    return ReadResult(slices, **fields)
+    result = ReadResult(high_watermark, high_watermark, log_start_offset, size_bytes=size_bytes)
+    for name, value in fields.items():
+        setattr(result, name, value)
+    return result
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from kwire.cli.main import main
 from kwire.clock import SystemClock
 from kwire.log.partition.config import LogConfig
 from kwire.log.partition.partition_log import PartitionLog
-from kwire.log.tools.inspection import kind_of
+from kwire.log.tools.verification import kind_of
 from kwire.protocol.records import Record, build_batch
 from tests.support import data_directories as golden
 

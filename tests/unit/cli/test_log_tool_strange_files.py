@@ -11,7 +11,7 @@ import pytest
 from kwire.cli.main import main
 from kwire.log.files import WHOLE_BYTES_MAX, SystemFiles
 from kwire.log.tools.dumping import dump, stats
-from kwire.log.tools.inspection import verify
+from kwire.log.tools.verification import verify
 from kwire.protocol.records import Record, build_batch
 
 ACTIONS = ("verify", "dump", "stats")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kwire.clock import SeededRandom
-from kwire.log.directories import checkpoints
-from kwire.log.directories.checkpoints import parse_checkpoint
+from kwire.log.directories import checkpoint_format
+from kwire.log.directories.checkpoint_format import parse_checkpoint
 from kwire.log.directories.manager import LogManager, ManagerSettings
 from kwire.log.partition.config import LogConfig
 from kwire.testing.simulation.disk import SimulatedDisk
@@ -17,10 +17,10 @@ from tests.support.logs import ManualClock, ManualScheduler, client_batch
 OLD, NEW = bytes(range(1, 17)), bytes(range(2, 18))
 KEY = ("topic", 0)
 FILES = (
-    checkpoints.RECOVERY_POINTS,
-    checkpoints.HIGH_WATERMARKS,
-    checkpoints.LOG_STARTS,
-    checkpoints.CLEANER_POINTS,
+    checkpoint_format.RECOVERY_POINTS,
+    checkpoint_format.HIGH_WATERMARKS,
+    checkpoint_format.LOG_STARTS,
+    checkpoint_format.CLEANER_POINTS,
 )
 
 
@@ -64,7 +64,7 @@ class Node:
         self.manager.checkpoint_log_starts()
         home: Any = self.manager.directory_of(*KEY)
         home.cleaner_points[KEY] = 4
-        home.write_checkpoint(checkpoints.CLEANER_POINTS, dict(home.cleaner_points))
+        home.write_checkpoint(checkpoint_format.CLEANER_POINTS, dict(home.cleaner_points))
         self.scheduler.turn()
 
     def old_log(self, directory: int = 0) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kwire.log.directories.checkpoints import OFFSET_MAX
+from kwire.log.directories.checkpoint_format import OFFSET_MAX
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.records import Record, build_batch, iterate_headers
 from tests.support.damages import (

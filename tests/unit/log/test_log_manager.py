@@ -16,7 +16,7 @@ from kwire.log.directories.directory import LogDirectoryError
 from kwire.log.directories.manager import LogManager
 from kwire.log.partition.config import LogConfig
 from kwire.log.partition.rolling import jitter_ms
-from kwire.log.segment.open_segments import OPEN_MAX
+from kwire.log.segment.open_file_limit import OPEN_MAX
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 from tests.support.logs import NOW_MS, client_batch, read_all

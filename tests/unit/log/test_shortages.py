@@ -12,7 +12,7 @@ import errno
 
 import pytest
 
-from kwire.log.directories.visiting import visit_in_slices
+from kwire.log.directories.periodic_work import visit_in_slices
 from kwire.log.files import NotBegunError
 from kwire.log.partition.config import LogConfig
 from kwire.log.partition.partition_log import PartitionLog

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kwire.clock import SeededRandom, SystemClock
-from kwire.log.directories.checkpoints import parse_checkpoint
+from kwire.log.directories.checkpoint_format import parse_checkpoint
 from kwire.log.directories.directory import LogDirectoryError
 from kwire.log.directories.manager import LogManager
 from kwire.log.partition.config import LogConfig

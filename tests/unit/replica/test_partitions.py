@@ -328,7 +328,7 @@ def test_reads_see_no_more_than_their_isolation(world: World) -> None:
     for isolation in Isolation:
         found = partition.read(request, ReadLimits(1, 1 << 20, 0, isolation), 1 << 20)
         assert isinstance(found, ReadResult)
-        seen[isolation] = found.slices.size_bytes > 0
+        seen[isolation] = found.size_bytes > 0
     assert seen == {
         Isolation.LOG_END: True,
         Isolation.HIGH_WATERMARK: False,

@@ -9,6 +9,7 @@ import pytest
 
 from kwire.log.types import Isolation
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records import read_records
 from kwire.replica.bounded_read import BoundedRead, ReadTarget
 from kwire.replica.delayed_read import DelayedRead, ReadContext
 from kwire.replica.partition import Partition
@@ -89,6 +90,10 @@ def read(
     return found
 
 
+def values(result: ReadResult) -> list[bytes | None]:
+    return [record.value for part in result.buffers for record in read_records(part)]  # type: ignore[arg-type]
+
+
 class Waiting:
     """A DelayedRead of one partition by a consumer, and how often it was done."""
 
@@ -114,17 +119,17 @@ def test_a_consumer_sees_what_is_committed_a_follower_the_end_of_the_log(world: 
     leader = world[1].partition
     seen = read(leader, Position(0), limits())
     followed = read(leader, Position(1), limits(FOLLOWER))
-    assert (seen.slices.high_watermark, seen.slices.next_offset) == (1, 1)
-    assert seen.error_code == ErrorCode.NONE
-    assert followed.slices.next_offset == 2
+    assert (seen.high_watermark, seen.error_code) == (1, ErrorCode.NONE)
+    assert values(seen) == [b"a"]
+    assert values(followed) == [b"b"]
     nothing = read(leader, Position(1), limits())
-    assert (nothing.slices.buffers, nothing.slices.size_bytes) == ([], 0)
+    assert (values(nothing), nothing.size_bytes) == ([], 0)
 
 
 def test_a_followers_read_tells_how_far_it_is(world: Replicas) -> None:
     leader = world[1].partition
     found = read(leader, Position(2), limits(FOLLOWER))
-    assert leader.state.high_watermark == found.slices.high_watermark == 2
+    assert leader.state.high_watermark == found.high_watermark == 2
 
 
 def test_a_replica_that_is_none_of_the_partitions_is_refused(world: Replicas) -> None:
@@ -149,7 +154,7 @@ def test_another_leader_epoch_is_refused(world: Replicas, epoch: int, code: Erro
 
 def test_a_consumer_may_read_at_a_follower_and_an_older_one_may_not(world: Replicas) -> None:
     follower = world[2].partition
-    assert read(follower, Position(0), limits()).slices.size_bytes > 0
+    assert read(follower, Position(0), limits()).size_bytes > 0
     with pytest.raises(KafkaError) as caught:
         read(follower, Position(0), ReadLimits(1, 1 << 20, 0, Isolation.HIGH_WATERMARK))
     assert caught.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -159,9 +164,9 @@ def test_where_the_askers_epoch_ends_is_found_instead_of_records(world: Replicas
     leader = world[1].partition
     diverging = read(leader, Position(9, last_fetched_epoch=1), limits(FOLLOWER))
     assert diverging.diverging_epoch == (1, 2)
-    assert diverging.slices.buffers == []
+    assert values(diverging) == []
     assert leader.state.followers[FOLLOWER].log_end_offset == 1, "that is no progress"
-    assert read(leader, Position(1, last_fetched_epoch=1), limits(FOLLOWER)).slices.size_bytes
+    assert read(leader, Position(1, last_fetched_epoch=1), limits(FOLLOWER)).size_bytes
 
 
 def test_a_replica_in_the_consumers_rack_is_preferred(world: Replicas) -> None:
@@ -173,10 +178,10 @@ def test_a_replica_in_the_consumers_rack_is_preferred(world: Replicas) -> None:
 
     leader = world[1].partition
     found = read(leader, Position(0), limits(rack="near"), selector=select)
-    assert (found.preferred_replica, found.slices.size_bytes) == (2, 0)
+    assert (found.preferred_replica, found.size_bytes) == (2, 0)
     found = read(leader, Position(0), limits(rack="far"), selector=select)
     assert found.preferred_replica == -1
-    assert found.slices.size_bytes > 0
+    assert found.size_bytes > 0
     assert read(world[2].partition, Position(0), limits(rack="near"), selector=select)
     assert asked == [(0, "near"), (0, "far")], "only the leader sends elsewhere"
 
@@ -185,9 +190,9 @@ def test_a_quota_holds_a_follower_back_and_hears_what_is_sent(world: Replicas) -
     leader = world[1].partition
     exceeded, free = Quota(True), Quota(False)
     held = read(leader, Position(1), limits(FOLLOWER), quota=exceeded)
-    assert (held.slices.size_bytes, exceeded.sent_bytes) == (0, 0)
+    assert (held.size_bytes, exceeded.sent_bytes) == (0, 0)
     sent = read(leader, Position(1), limits(FOLLOWER), quota=free)
-    assert free.sent_bytes == sent.slices.size_bytes > 0
+    assert free.sent_bytes == sent.size_bytes > 0
     with pytest.raises(KafkaError) as caught:
         read(leader, Position(9), limits(FOLLOWER), quota=exceeded)
     assert caught.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
@@ -199,8 +204,8 @@ def test_partitions_share_the_limit_and_the_first_batch_always_comes(world: Repl
     done: list[BoundedRead[Position]] = []
     few = ReadLimits(1, 1, 0, Isolation.HIGH_WATERMARK)
     BoundedRead(targets, few, done.append).run()
-    assert [target.result.slices.size_bytes > 0 for target in targets] == [True, False]
-    assert done[0].total_bytes == targets[0].result.slices.size_bytes
+    assert [target.result.size_bytes > 0 for target in targets] == [True, False]
+    assert done[0].total_bytes == targets[0].result.size_bytes
     assert not done[0].ends_wait
 
 
@@ -209,7 +214,7 @@ def test_an_error_is_a_result_and_ends_the_waiting(world: Replicas) -> None:
     waiting = Waiting(leader, Position(9), limits(wait_ms=100))
     assert waiting.done == 1
     assert waiting.result.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
-    assert waiting.result.slices.high_watermark == -1
+    assert waiting.result.high_watermark == -1
     other = ReadTarget(leader, Position(0), is_other_topic=True)
     BoundedRead([other], limits(), lambda read: None).run()
     assert other.result.error_code == ErrorCode.INCONSISTENT_TOPIC_ID
@@ -221,7 +226,7 @@ def test_a_read_waits_until_records_are_committed(world: Replicas) -> None:
     assert (waiting.done, waiting.deadlines.delay_ms) == (0, 100)
     leader.follower_fetched(FOLLOWER, -1, 2, 0)
     assert waiting.done == 1
-    assert waiting.result.slices.size_bytes > 0
+    assert waiting.result.size_bytes > 0
     assert not waiting.deadlines.is_set
     assert not leader.data_listeners
 
@@ -233,7 +238,7 @@ def test_a_read_ends_at_its_deadline(world: Replicas) -> None:
     assert waiting.done == 0, "too little has come"
     waiting.deadlines.run()
     assert waiting.done == 1
-    assert waiting.result.slices.next_offset == 2
+    assert values(waiting.result) == [b"a", b"b"]
     assert not leader.data_listeners
 
 

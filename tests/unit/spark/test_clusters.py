@@ -12,7 +12,7 @@ from kwire.spark.client_settings import (
     connector_options,
     parse_jaas,
 )
-from kwire.spark.job import JobError, UsageError
+from kwire.spark.usage import JobError, UsageError
 
 
 def test_a_cluster_that_does_not_answer_is_an_error_of_the_job(

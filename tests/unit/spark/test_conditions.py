@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kwire.spark.conditions import check_condition
-from kwire.spark.job import UsageError
 from kwire.spark.lake import LAKE_COLUMNS
+from kwire.spark.usage import UsageError
 
 
 @pytest.mark.parametrize(

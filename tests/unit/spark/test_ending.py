@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from kwire.spark import cluster, job, replay, watching
-from kwire.spark.job import JobError, Progress, UsageError
+from kwire.spark.job import Progress
+from kwire.spark.usage import JobError, UsageError
 
 LONG_S = 60.0
 

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from kwire.log.files import write_atomically
 from kwire.spark import lake, lake_files
 from kwire.spark.archive_source import load_archive
-from kwire.spark.job import FinalError, JobError
 from kwire.spark.lake_files import FileInfo, LocalLakeFiles, open_lake_files
 from kwire.spark.lake_log import RECORDS, STATE_EVERY, Commit, DataFile, LakeLog, LakeState
+from kwire.spark.usage import FinalError, JobError
 
 DAY_MS = 86_400_000
 

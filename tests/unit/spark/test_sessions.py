@@ -13,12 +13,13 @@ import pytest
 from kwire.spark import archive, batching, maintenance, mirror, mirror_offsets
 from kwire.spark.archive import Archiver
 from kwire.spark.cluster import EARLIEST, LATEST, Partition, TopicInfo
-from kwire.spark.job import FinalError, Job, JobError, Progress, parser_of
+from kwire.spark.job import Job, Progress, parser_of
 from kwire.spark.lake_files import LocalLakeFiles
 from kwire.spark.lake_log import RECORDS, DataFile, LakeLog
 from kwire.spark.mirror import Mirror
 from kwire.spark.mirror_offsets import entry
 from kwire.spark.topic_source import Ranges
+from kwire.spark.usage import FinalError, JobError
 
 pytest.importorskip("pyspark")
 pytest.importorskip("confluent_kafka")

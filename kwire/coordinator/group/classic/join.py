@@ -44,7 +44,7 @@ class _Outcome(NamedTuple):
     refused: Any = None
 
 
-def join_error(code: ErrorCode, member_id: str = "") -> Any:
+def join_error(code: ErrorCode, member_id: str = "") -> m.JoinGroupResponse:
     """A JoinGroup answer that refuses."""
     return m.JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=None)
 

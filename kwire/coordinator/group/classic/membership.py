@@ -17,7 +17,7 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 
-def sync_error(code: ErrorCode) -> Any:
+def sync_error(code: ErrorCode) -> m.SyncGroupResponse:
     """A SyncGroup answer that refuses."""
     return m.SyncGroupResponse(error_code=code)
 

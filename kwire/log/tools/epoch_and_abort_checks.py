@@ -5,24 +5,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kwire.log.files import Files
 from kwire.log.partition.base import EPOCHS_FILE
 from kwire.log.partition.batch_rules import read_marker
-from kwire.log.partition.epochs import LeaderEpochs, parse_epochs
+from kwire.log.partition.leader_epochs import LeaderEpochs, parse_epochs
 from kwire.log.segment.transaction_index import ENTRY_SIZE, TransactionIndex
+from kwire.log.tools.batch_scan import Batch
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.records import MAGIC_CURRENT
-
-if TYPE_CHECKING:
-    from kwire.log.tools.inspection import Batch
 
 Faults = list[tuple[str, int, str]]  # path, position, reason
 
 
 class EpochCheck:
-    """The epoch file against the epochs in the batches; the first batch that differs is told."""
+    """The epoch file against the epochs in the batches; the first difference counts."""
 
     def __init__(self, directory: str, files: Files) -> None:
         self.path = f"{directory}/{EPOCHS_FILE}"
@@ -31,11 +27,11 @@ class EpochCheck:
         try:
             self._epochs.entries = parse_epochs(files.read_file(self.path))
         except (FileNotFoundError, ValueError):
-            self._epochs = None  # the latter is told by the check of the file itself
+            self._epochs = None  # the latter is reported by the check of the file itself
             if not files.exists(self.path):
                 self.faults.append((self.path, -1, "is missing"))
 
-    def meet(self, batch: Batch) -> None:
+    def next_batch(self, batch: Batch) -> None:
         """The next batch of the partition, in the order of the log."""
         header, epochs = batch.header, self._epochs
         if (
@@ -45,12 +41,12 @@ class EpochCheck:
             or header.partition_leader_epoch < 0
         ):
             return
-        told = epochs.epoch_for(header.base_offset)
-        if told < 0 and epochs.latest >= header.partition_leader_epoch:
+        known = epochs.epoch_for(header.base_offset)
+        if known < 0 and epochs.latest >= header.partition_leader_epoch:
             return  # below the log's start, which lies behind the first segment's beginning
-        if told != header.partition_leader_epoch:
+        if known != header.partition_leader_epoch:
             reason = (
-                f"has epoch {told} for offset {header.base_offset}, whose batch has "
+                f"has epoch {known} for offset {header.base_offset}, whose batch has "
                 f"{header.partition_leader_epoch}"
             )
             self.faults.append((self.path, -1, reason))
@@ -82,7 +78,7 @@ class AbortCheck:
             where = at * ENTRY_SIZE
             self._entries[entry.last_offset] = where, entry.producer_id, entry.first_offset
 
-    def meet(self, batch: Batch) -> None:
+    def next_batch(self, batch: Batch) -> None:
         """The next batch of the segment that was begun."""
         header = batch.header
         if header.producer_id < 0:
@@ -90,23 +86,23 @@ class AbortCheck:
         if not header.is_control:
             if header.is_transactional and header.record_count:
                 self._open.setdefault(header.producer_id, header.base_offset)
-            self._meet_none(header.base_offset, header.last_offset)
+            self._check_no_markers(header.base_offset, header.last_offset)
             return
         first = self._open.pop(header.producer_id, None)
         entry = self._entries.pop(header.last_offset, None)
         try:
             marker = read_marker(batch.data[batch.at : batch.at + header.size_bytes])
         except KafkaError:
-            return  # told by the check of the batch
+            return  # reported by the check of the batch
         if marker is None:
             return
         if entry is not None:
-            where, producer, told = entry
+            where, producer, known = entry
             if not marker.aborted or producer != header.producer_id:
                 reason = f"offset {header.last_offset} is no abort of producer {producer}"
                 self.faults.append((self._path, where, reason))
-            elif first is not None and told > first:
-                reason = f"offset {told} where the transaction begins at {first}"
+            elif first is not None and known > first:
+                reason = f"offset {known} where the transaction begins at {first}"
                 self.faults.append((self._path, where, reason))
         elif marker.aborted and first is not None:
             reason = (
@@ -115,7 +111,7 @@ class AbortCheck:
             )
             self.faults.append((self._path, -1, reason))
 
-    def _meet_none(self, first_offset: int, last_offset: int) -> None:
+    def _check_no_markers(self, first_offset: int, last_offset: int) -> None:
         """Batches with data hold no marker."""
         if not self._entries:
             return

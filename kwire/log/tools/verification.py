@@ -12,22 +12,19 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from kwire.log.directories.checkpoints import parse_checkpoint
+from kwire.log.directories.checkpoint_format import parse_checkpoint
 from kwire.log.directories.identity_files import parse_partition_metadata, parse_properties
 from kwire.log.files import Files, SystemFiles, UnfitFileError
-from kwire.log.partition.epochs import parse_epochs
+from kwire.log.partition.leader_epochs import parse_epochs
 from kwire.log.partition.producer_snapshots import decode_snapshot
-from kwire.log.recovery.cross_checks import AbortCheck, EpochCheck
-from kwire.log.segment.segment import HEADER_SIZE
 from kwire.log.segment.transaction_index import ENTRY_SIZE as TRANSACTION_ENTRY_SIZE
 from kwire.log.segment.transaction_index import TransactionIndex
+from kwire.log.tools.batch_scan import Batch, Problem, scan
+from kwire.log.tools.epoch_and_abort_checks import AbortCheck, EpochCheck
 from kwire.protocol import uuids
 from kwire.protocol.errors import KafkaError
-from kwire.protocol.records import BatchHeader, check_crc, parse_header
 from kwire.protocol.records.reading import iterate_batch
 
-READ_BYTES = 4 << 20
-SEGMENT_BYTES_MAX = 1 << 31
 UNFINISHED = (".deleted", ".cleaned", ".swap", ".tmp")
 NO_DATA = (".lock", ".quarantine", ".part")
 
@@ -37,27 +34,6 @@ class Kind(NamedTuple):
 
     name: str
     base_offset: int
-
-
-class Problem(NamedTuple):
-    """Something wrong: `position` in bytes, -1 where it is the file as a whole."""
-
-    path: str
-    position: int
-    reason: str
-
-    def __str__(self) -> str:
-        where = f" at byte {self.position}" if self.position >= 0 else ""
-        return f"{self.path}: {self.reason}{where}"
-
-
-class Batch(NamedTuple):
-    """A batch of a file, alone in `data` from `at` on."""
-
-    position: int
-    header: BatchHeader
-    data: memoryview
-    at: int
 
 
 _BY_SUFFIX = {
@@ -124,66 +100,6 @@ def reason_of(error: OSError | ValueError) -> str:
 def unreadable(path: str, error: OSError) -> Problem:
     """What cannot be read, by the path in the error where there is one."""
     return Problem(str(error.filename or path), -1, f"cannot be read: {reason_of(error)}")
-
-
-# -- batches ----------------------------------------------------------------------------------
-
-
-def scan(path: str, files: Files, problem: Callable[[Problem], None]) -> Iterator[Batch]:
-    """The whole batches of a file in order, until what cannot be a batch; checksums are checked.
-
-    A batch whose checksum is wrong is told to `problem` and not given out; the walk goes on behind
-    it. What follows the last batch is told too.
-    """
-    handle = files.open(path, writable=False)
-    try:
-        size_bytes = files.size(handle)
-        position, wanted = 0, READ_BYTES
-        while position < size_bytes:
-            chunk = memoryview(files.pread(handle, min(wanted, size_bytes - position), position))
-            at = 0
-            wanted = READ_BYTES
-            while at < len(chunk):
-                is_end = position + len(chunk) >= size_bytes
-                if len(chunk) - at < HEADER_SIZE and not is_end:
-                    break
-                try:
-                    header = parse_header(chunk, at)
-                except KafkaError as error:
-                    problem(_no_batch(path, files, handle, position + at, size_bytes, error))
-                    return
-                if at + header.size_bytes > len(chunk):
-                    if position + at + header.size_bytes > size_bytes:
-                        rest = size_bytes - position - at
-                        reason = f"a batch of {header.size_bytes} bytes of which {rest} are there"
-                        problem(Problem(path, position + at, reason))
-                        return
-                    wanted = max(READ_BYTES, header.size_bytes)
-                    break
-                if check_crc(chunk, at, header):
-                    yield Batch(position + at, header, chunk, at)
-                else:
-                    reason = f"the checksum of the batch at offset {header.base_offset} is wrong"
-                    problem(Problem(path, position + at, reason))
-                at += header.size_bytes
-            position += at
-    finally:
-        files.close(handle)
-
-
-def _no_batch(
-    path: str, files: Files, handle: int, position: int, size_bytes: int, error: KafkaError
-) -> Problem:
-    """What is wrong with bytes that are no batch: zeros are told apart."""
-    if size_bytes - position > SEGMENT_BYTES_MAX:
-        return Problem(path, position, f"no record batch, and {size_bytes - position} bytes of it")
-    at = position
-    while at < size_bytes:
-        data = files.pread(handle, READ_BYTES, at)
-        if data.count(0) != len(data):
-            return Problem(path, position, error.message or "no record batch")
-        at += len(data) or size_bytes
-    return Problem(path, position, f"{size_bytes - position} zeros behind the last batch")
 
 
 # -- one file by itself ------------------------------------------------------------------------
@@ -275,7 +191,7 @@ class _IndexCheck:
         self._next_time = next(self._times, None)
         self._max_timestamp = -1
 
-    def meet(self, batch: Batch) -> None:
+    def next_batch(self, batch: Batch) -> None:
         header = batch.header
         self._max_timestamp = max(self._max_timestamp, header.max_timestamp)
         entry = self._next_offset
@@ -370,9 +286,9 @@ def _verify_batches(
         epoch = max(epoch, header.partition_leader_epoch)
         expected = max(expected, header.next_offset)
         if indexes is not None:
-            indexes.meet(batch)
+            indexes.next_batch(batch)
         for other in others:
-            other.meet(batch)
+            other.next_batch(batch)
         if deep:
             _verify_records(path, batch, problems)
     if indexes is not None:

@@ -18,7 +18,7 @@ SMALL_BYTES = 16 * 1024
 TAIL_BYTES_MAX = 256 * 1024
 
 
-class Tail:
+class WriteBuffer:
     """What a partition's active segment has assigned but not written."""
 
     __slots__ = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kwire.log.directories.checkpoints import Offsets
+from kwire.log.directories.checkpoint_format import Offsets
 from kwire.log.directories.directory import LogDirectory
 from kwire.log.scheduling import Scheduler
 from kwire.pending import Pending, settle_all
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 File = tuple[str, str]
 
 
-class CheckpointWrites:
+class CheckpointWriter:
     """Whoever asks for a file that is being written shares its next write, of the offsets of then.
 
     `failed(directory, error)` hears of what could not be written, before who waits for it does.
