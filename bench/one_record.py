@@ -25,7 +25,6 @@ from kwire.network.loop import new_event_loop, tune_malloc
 from kwire.node.node import Node
 from kwire.pending import Pending
 from kwire.protocol import messages as m
-from kwire.server.connection import BrokerConnection
 
 TOPIC = "one"
 
@@ -69,7 +68,7 @@ async def measure(options: argparse.Namespace, directory: str) -> float:
     listener = next(iter(node.listeners.values()))
     connections = []
     for _ in range(options.connections):
-        connection = BrokerConnection(listener)
+        connection = listener.new_connection()
         connection.connection_made(Sink())  # type: ignore[arg-type]
         connections.append(connection)
 

@@ -31,7 +31,6 @@ from kwire.network.loop import new_event_loop, tune_malloc
 from kwire.node.node import Node
 from kwire.protocol import frame
 from kwire.protocol import messages as m
-from kwire.server.connection import BrokerConnection
 
 TOPIC = "bench-groups"
 GROUPS = 200
@@ -71,7 +70,7 @@ class Client:
 
     def __init__(self, listener: Any) -> None:
         self.transport = Answers()
-        self.connection = BrokerConnection(listener)
+        self.connection = listener.new_connection()
         self.connection.connection_made(self.transport)  # type: ignore[arg-type]
         self.received: list[bytes] = []
 

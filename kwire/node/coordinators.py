@@ -133,7 +133,7 @@ class Coordinators:
         from kwire.coordinator.loading import Worker
 
         if self._loader is None:
-            self._loader = self._node.new_scheduler("kwire-coordinator")
+            self._loader = self._node.workers.scheduler("kwire-coordinator")
         return Worker(self._loader.run, lambda: self._node.random.random_bytes(16))
 
     def _count(self, topic: str, config_name: str) -> int:

@@ -6,17 +6,14 @@ but ACLs can be made, listed and removed. The configuration admits no other auth
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from kwire.server.context import RequestContext
+from kwire.security.authorizer import Requester
 
 
 class AllowAll:
     """Everybody may do everything."""
 
     def authorize(
-        self, context: RequestContext, operation: int, resource_type: int, resource_name: str
+        self, requester: Requester, operation: int, resource_type: int, resource_name: str, /
     ) -> bool:
-        """See `RequestContext.authorize`."""
+        """See `Authorizer.authorize`."""
         return True

@@ -1,26 +1,48 @@
-"""Kafka's ACL codes for operations and resource types, and what a principal may do."""
+"""What a principal may do with a resource, and what can be done with it at all."""
 
 from __future__ import annotations
 
+from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
 from kwire.server.context import RequestContext
 
-READ = 3
-WRITE = 4
-CREATE = 5
-DELETE = 6
-ALTER = 7
-DESCRIBE = 8
-CLUSTER_ACTION = 9
-DESCRIBE_CONFIGS = 10
-ALTER_CONFIGS = 11
-IDEMPOTENT_WRITE = 12
+__all__ = [
+    "ALTER",
+    "ALTER_CONFIGS",
+    "CLUSTER",
+    "CLUSTER_ACTION",
+    "CLUSTER_NAME",
+    "CLUSTER_OPERATIONS",
+    "CREATE",
+    "DELETE",
+    "DESCRIBE",
+    "DESCRIBE_CONFIGS",
+    "GROUP",
+    "GROUP_OPERATIONS",
+    "IDEMPOTENT_WRITE",
+    "INTERNAL_TOPICS",
+    "READ",
+    "TOPIC",
+    "TOPIC_OPERATIONS",
+    "TRANSACTIONAL_ID",
+    "WRITE",
+    "authorized_operations",
+]
 
-TOPIC = 2
-GROUP = 3
-CLUSTER = 4
-TRANSACTIONAL_ID = 5
+READ = Operation.READ
+WRITE = Operation.WRITE
+CREATE = Operation.CREATE
+DELETE = Operation.DELETE
+ALTER = Operation.ALTER
+DESCRIBE = Operation.DESCRIBE
+CLUSTER_ACTION = Operation.CLUSTER_ACTION
+DESCRIBE_CONFIGS = Operation.DESCRIBE_CONFIGS
+ALTER_CONFIGS = Operation.ALTER_CONFIGS
+IDEMPOTENT_WRITE = Operation.IDEMPOTENT_WRITE
 
-CLUSTER_NAME = "kafka-cluster"
+TOPIC = ResourceType.TOPIC
+GROUP = ResourceType.GROUP
+CLUSTER = ResourceType.CLUSTER
+TRANSACTIONAL_ID = ResourceType.TRANSACTIONAL_ID
 
 TOPIC_OPERATIONS = (READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
 GROUP_OPERATIONS = (READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)

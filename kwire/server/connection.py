@@ -5,25 +5,30 @@ do (a Produce above all) starts already when those before it only wait for their
 arrive meanwhile are queued; at the bound of queued requests, queued bytes or unsent reply bytes the
 connection stops reading. When it closes, everything that is pending of it is cancelled; a Produce
 that was completely received is still executed (KAFKA-3703), in its order.
+
+Every request passes the arrival step and the response step (`arrival.py`, `response.py`), unless
+`plain_allowed` says that nobody wants to see it there (`request_steps.py`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kwire.log.types import FileSlice
+from kwire.network.buffers import BufferPool
 from kwire.network.frames import FrameConnection
 from kwire.pending import Pending
-from kwire.protocol.errors import EncodeError, MalformedError
+from kwire.protocol.errors import EncodeError, KafkaError, MalformedError
 from kwire.protocol.frame import encode_response, parse_request_header
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
-
-if TYPE_CHECKING:
-    from kwire.server.listener import Listener
+from kwire.server.dispatch import Dispatcher, Route
+from kwire.server.request_steps import RequestSteps, plain_allowed
+from kwire.server.watched_requests import WatchedRequests
 
 logger = logging.getLogger(__name__)
 
@@ -36,8 +41,51 @@ REPLY_BYTES_LOW = 256 * 1024
 CLOSE_S = 10.0
 UNREPLIED_WRITES_KEPT = 32
 PRODUCE_KEY = 0
+ANONYMOUS = "User:ANONYMOUS"
 
 Parts = Sequence[Any]  # buffers and, until a reply is sent, FileSlices
+
+
+class ConnectionSetup:
+    """What the connections of one listener have in common.
+
+    `parts` is what handlers may use of the node; `opened` and `closed` hear of every connection.
+    """
+
+    __slots__ = (
+        "closed",
+        "dispatcher",
+        "listener_name",
+        "loop",
+        "opened",
+        "parts",
+        "pool",
+        "request_bytes_max",
+        "steps",
+    )
+
+    def __init__(
+        self,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        pool: BufferPool,
+        parts: Any,
+        listener_name: str,
+        dispatcher: Dispatcher,
+        steps: RequestSteps,
+        request_bytes_max: int,
+        opened: Callable[[BrokerConnection], None],
+        closed: Callable[[BrokerConnection], None],
+    ) -> None:
+        self.loop = loop
+        self.pool = pool
+        self.parts = parts
+        self.listener_name = listener_name
+        self.dispatcher = dispatcher
+        self.steps = steps
+        self.request_bytes_max = request_bytes_max
+        self.opened = opened
+        self.closed = closed
 
 
 def hands_to_kernel(transport: Any) -> bool:
@@ -66,20 +114,24 @@ _WRITES = _Slot(None)
 class BrokerConnection(FrameConnection):
     """The server side of one client's connection."""
 
-    def __init__(self, listener: Listener) -> None:
-        node = listener.node
-        super().__init__(node.buffer_pool, listener.request_bytes_max)
-        self.listener = listener
-        self.node = node
-        self._route = listener.dispatcher.route
+    def __init__(self, setup: ConnectionSetup) -> None:
+        super().__init__(setup.pool, setup.request_bytes_max)
+        self._setup = setup
+        self._loop = setup.loop
+        self._parts = setup.parts
+        self._route = setup.dispatcher.route
         self.client_host = ""
         self.client_port = 0
-        self.listener_name = listener.name
-        self.principal = "User:ANONYMOUS"
+        self.listener_name = setup.listener_name
+        self.principal = ANONYMOUS
+        self.is_authenticated = True
+        self.violates_quota = False
+        self.plain_allowed = plain_allowed(setup.steps.inputs, True, False)
+        """Whether requests may go past the arrival and the response step."""
+        self._watched = WatchedRequests(setup.steps, setup.loop)
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
         self.last_active_s = self.opened_s = 0.0
-        self.session: Any = None  # what authentication keeps of this connection
         self._slots: deque[_Slot] = deque()
         self._queue: deque[bytes] = deque()
         self._queued_bytes = 0
@@ -94,10 +146,12 @@ class BrokerConnection(FrameConnection):
         self._writing_paused = False
         self._reading_paused = False
         self._memory_awaited = False
+        self._throttled_until_s = 0.0
+        self._throttle_timer: asyncio.TimerHandle | None = None
         self._refusal: str | None = None
         self._closed = False
         self._ended = False  # the client sends nothing any more
-        self._on_close: list[Any] = []
+        self._on_close: list[Callable[[], None]] = []
 
     # -- the connection's life
 
@@ -107,8 +161,8 @@ class BrokerConnection(FrameConnection):
             self.client_host, self.client_port = f"/{address[0]}", address[1]
         self.transport.set_write_buffer_limits(high=REPLY_BYTES_HIGH, low=REPLY_BYTES_LOW)
         self.sends_files = hands_to_kernel(self.transport)
-        self.last_active_s = self.opened_s = self.node.loop.time()
-        self.listener.opened(self)
+        self.last_active_s = self.opened_s = self._loop.time()
+        self._setup.opened(self)
 
     @property
     def is_waiting(self) -> bool:
@@ -116,7 +170,7 @@ class BrokerConnection(FrameConnection):
         not ended its side waits for that."""
         return bool(self._slots or self._queue) and not self._ended
 
-    def add_close_callback(self, callback: Any) -> None:
+    def add_close_callback(self, callback: Callable[[], None]) -> None:
         """Run `callback()` once when the connection closes."""
         self._on_close.append(callback)
 
@@ -143,13 +197,16 @@ class BrokerConnection(FrameConnection):
             self._queue.clear()
             self._blocking = None  # it refers to this connection
         self._output.clear()
+        self._watched.open.clear()
+        if self._throttle_timer is not None:
+            self._throttle_timer.cancel()
         for slot in slots:
             if slot.pending is not None and slot is not promised:
                 slot.pending.cancel()
         callbacks, self._on_close = self._on_close, []
         for callback in callbacks:
             callback()
-        self.listener.closed(self)
+        self._setup.closed(self)
 
     def close(self, reason: str, level: int = logging.INFO) -> None:
         """Close from our side, with one line in the log; unsent replies are still sent."""
@@ -161,7 +218,7 @@ class BrokerConnection(FrameConnection):
             self.transport.close()
             if self._writing_paused:
                 # The client does not read: it gets a while, then what is unsent is dropped.
-                self.node.loop.call_later(CLOSE_S, self.transport.abort)
+                self._loop.call_later(CLOSE_S, self.transport.abort)
 
     def _run_received_produces(self) -> None:
         """The other side is gone: execute the Produce requests it had sent, drop the others.
@@ -195,6 +252,25 @@ class BrokerConnection(FrameConnection):
             if slot.pending is not None and slot is not self._blocking:
                 slot.pending.cancel()
 
+    # -- who may go past the steps
+
+    def set_principal(self, principal: str, is_authenticated: bool) -> None:
+        """What authentication has found out, or that it is still to come."""
+        self.principal = principal
+        self.is_authenticated = is_authenticated
+        self.recompute_plain()
+
+    def set_quota_violation(self, violates_quota: bool) -> None:
+        """A quota of this client begins or ends to be violated."""
+        self.violates_quota = violates_quota
+        self.recompute_plain()
+
+    def recompute_plain(self) -> None:
+        """An input of `plain_allowed` has changed."""
+        self.plain_allowed = plain_allowed(
+            self._setup.steps.inputs, self.is_authenticated, self.violates_quota
+        )
+
     # -- receiving
 
     def frame_received(self, frame: memoryview) -> None:
@@ -208,7 +284,7 @@ class BrokerConnection(FrameConnection):
 
     def batch_received(self) -> None:
         self._in_batch = False
-        self.last_active_s = self.node.loop.time()
+        self.last_active_s = self._loop.time()
         if self._output:
             self._send_output()
         if len(self.unreplied_writes) > UNREPLIED_WRITES_KEPT:
@@ -241,7 +317,9 @@ class BrokerConnection(FrameConnection):
             return
         if route.waits_for_writes and self._is_held_back(body):
             return
-        context = RequestContext(self.node, self, api_key, version, correlation_id, client_id)
+        context = RequestContext(self._parts, self, api_key, version, correlation_id, client_id)
+        if not self.plain_allowed and not self._arrives(route, context, len(body)):
+            return
         try:
             decode = route.decoders.get(version)
             if decode is not None:
@@ -263,18 +341,45 @@ class BrokerConnection(FrameConnection):
             slot = _Slot(context)
             self._slots.append(slot)
             self._answer(slot, outcome)
+        elif self._watched.open:
+            self._responds(context, outcome, None)
+
+    def _arrives(self, route: Route, context: RequestContext, request_bytes: int) -> bool:
+        """The arrival step: whether the request is to be executed; the others are answered."""
+        refusal = self._watched.arrives(context, request_bytes, self.is_authenticated)
+        if refusal is None:
+            return True
+        slot = _Slot(context)
+        self._slots.append(slot)
+        if refusal.code is None:
+            logger.info("a request is refused: %s", refusal.reason)
+            self._answer(slot, DISCONNECT)
+        else:
+            self._answer(slot, route.failed(context, KafkaError(refusal.code, refusal.reason)))
+        return False
+
+    def _responds(self, context: RequestContext, outcome: Any, parts: Parts | None) -> Parts | None:
+        """The response step; what is sent."""
+        parts, wait_ms = self._watched.responds(context, outcome, parts)
+        if wait_ms > 0:
+            self._throttle(wait_ms)
+        return parts
 
     def _encoded(self, context: RequestContext, outcome: Any) -> Parts | None:
         """The framed response; None, with a line in the log, for one that cannot be sent."""
+        parts: Parts | None
         try:
-            return encode_response(
+            parts = encode_response(
                 context.api_key, context.api_version, context.correlation_id, outcome
             )
         except EncodeError as error:
             logger.error("a response cannot be sent: %s", error)
-            return None
+            parts = None
+        return self._responds(context, outcome, parts) if self._watched.open else parts
 
     def _wait_for(self, context: RequestContext, pending: Pending[Any]) -> None:
+        if self._watched.open:
+            self._watched.executed(context)
         slot = _Slot(context)
         slot.pending = pending
         self._slots.append(slot)
@@ -290,7 +395,7 @@ class BrokerConnection(FrameConnection):
         if error is None:
             outcome = pending.result()
         else:
-            outcome = self.listener.dispatcher.failed(slot.context, error)
+            outcome = self._setup.dispatcher.failed(slot.context, error)
         slot.pending = None
         self._answer(slot, outcome)
         if self._blocking is slot:
@@ -359,6 +464,8 @@ class BrokerConnection(FrameConnection):
         context = slot.context
         assert context is not None
         slot.done = True
+        if self._watched.open and (outcome is NO_REPLY or outcome is DISCONNECT):
+            self._responds(context, outcome, None)
         if outcome is not NO_REPLY:
             slot.parts = None if outcome is DISCONNECT else self._encoded(context, outcome)
             if slot.parts is not None and len(self._slots) == 1:
@@ -414,7 +521,7 @@ class BrokerConnection(FrameConnection):
             self._send_output()
         elif first:
             # The client has more on their way: what one commit answers leaves together.
-            self.node.loop.call_soon(self._send_output)
+            self._loop.call_soon(self._send_output)
 
     def _send_output(self) -> None:
         output, self._output = self._output, []
@@ -434,6 +541,19 @@ class BrokerConnection(FrameConnection):
             self._run_queue()
         self._adjust_reading()
 
+    def _throttle(self, wait_ms: int) -> None:
+        """Read nothing for so long."""
+        until_s = max(self._throttled_until_s, self._loop.time() + wait_ms / 1000)
+        if self._throttle_timer is not None:
+            self._throttle_timer.cancel()
+        self._throttled_until_s = until_s
+        self._throttle_timer = self._loop.call_at(until_s, self._throttle_ended)
+        self._adjust_reading()
+
+    def _throttle_ended(self) -> None:
+        self._throttle_timer = None
+        self._adjust_reading()
+
     def memory_awaited(self, waits: bool) -> None:
         self._memory_awaited = waits
         self._adjust_reading()
@@ -443,6 +563,7 @@ class BrokerConnection(FrameConnection):
         full = (
             self._writing_paused
             or self._memory_awaited
+            or self._throttle_timer is not None
             or len(self._queue) >= QUEUED_REQUESTS_MAX
             or self._queued_bytes >= QUEUED_BYTES_MAX
         )

@@ -9,7 +9,7 @@ kwire/api
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from kwire.kraft.controller.controller import HANDLED_REQUESTS
 from kwire.kraft.controller.errors import error_response
@@ -18,51 +18,45 @@ from kwire.pending import Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS, UNBUILT, ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import ALTER, CLUSTER, CLUSTER_ACTION, CLUSTER_NAME, DESCRIBE
+from kwire.protocol.structs import Message, Request
+from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
 from kwire.server.context import RequestContext
 from kwire.server.dispatch import Dispatcher, Route
 
+Response = TypeVar("Response", bound=Message)
+
 LISTENER = "controller"
-_RAFT_RIGHTS: dict[int, int] = {
-    ApiKey.DESCRIBE_QUORUM: DESCRIBE,
-    ApiKey.ADD_RAFT_VOTER: ALTER,
-    ApiKey.REMOVE_RAFT_VOTER: ALTER,
+_RAFT_RIGHTS: dict[int, Operation] = {
+    ApiKey.DESCRIBE_QUORUM: Operation.DESCRIBE,
+    ApiKey.ADD_RAFT_VOTER: Operation.ALTER,
+    ApiKey.REMOVE_RAFT_VOTER: Operation.ALTER,
 }
 
 
-class _RaftApi:
-    """Requests of other replicas of the metadata quorum."""
+class Quorum(Protocol):
+    """This node's part of the metadata quorum."""
 
-    @staticmethod
-    def handle(context: RequestContext, request: Any) -> Any:
-        right = _RAFT_RIGHTS.get(context.api_key, CLUSTER_ACTION)
-        if not context.authorize(right, CLUSTER, CLUSTER_NAME):
-            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-        return context.node.metadata.raft_request(request, context)
+    def raft_request(self, request: Message, context: RequestContext) -> Pending[Any]:
+        """A request of another replica, or about the quorum."""
+        ...
+
+    def heard(self, context: RequestContext, request: m.BrokerHeartbeatRequest) -> None:
+        """The active controller has accepted a broker's heartbeat."""
+        ...
 
 
-class _ControllerApi:
-    """Requests that the active controller answers."""
+class AskController(Protocol):
+    """Hands a request to this node's controller; at a version, in the name of a client."""
 
-    @staticmethod
-    def handle(context: RequestContext, request: Any) -> Any:
-        def settle(done: Pending[Any]) -> Any:
-            error = done.error()
-            if isinstance(error, KafkaError):
-                return error_response(request, error, context.api_version)
-            response = done.result()
-            if context.api_key == ApiKey.BROKER_HEARTBEAT and not response.error_code:
-                context.node.metadata.heard(context, request)
-            return response
-
-        sent = context.node.to_controller(request, context, context.api_version)
-        return after(sent, settle)
+    def __call__(
+        self, request: Request[Response], context: RequestContext, version: int, /
+    ) -> Pending[Response]: ...
 
 
 class ControllerDispatcher(Dispatcher):
     """Routes of a controller listener."""
 
-    def __init__(self) -> None:
+    def __init__(self, quorum: Quorum, ask_controller: AskController) -> None:
         super().__init__(
             {
                 int(key): info.name
@@ -70,15 +64,33 @@ class ControllerDispatcher(Dispatcher):
                 if LISTENER in info.listeners and key not in UNBUILT
             }
         )
+        self._quorum = quorum
+        self._ask_controller = ask_controller
 
-    def _load(self, api_key: int) -> Route:
-        module: Any = None
+    def _load(self, api_key: int, name: str) -> Route:
         if api_key in REQUESTS:
-            module = _RaftApi
-        elif api_key in self._names and m.request_class(api_key).NAME in HANDLED_REQUESTS:
-            module = _ControllerApi
-        if module is None:
-            return super()._load(api_key)
-        route = Route(api_key, self._names[api_key], module, m.request_class(api_key))
-        self._routes[api_key] = route
-        return route
+            return Route.of_api(api_key, self._ask_quorum)
+        if m.request_class(api_key).NAME in HANDLED_REQUESTS:
+            return Route.of_api(api_key, self._ask)
+        return super()._load(api_key, name)
+
+    def _ask_quorum(self, context: RequestContext, request: Message) -> Pending[Any]:
+        """Requests of other replicas of the metadata quorum."""
+        right = _RAFT_RIGHTS.get(context.api_key, Operation.CLUSTER_ACTION)
+        if not context.authorize(right, ResourceType.CLUSTER, CLUSTER_NAME):
+            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return self._quorum.raft_request(request, context)
+
+    def _ask(self, context: RequestContext, request: Request[Any]) -> Pending[Any]:
+        """Requests that the active controller answers."""
+
+        def settle(done: Pending[Any]) -> Any:
+            error = done.error()
+            if isinstance(error, KafkaError):
+                return error_response(request, error, context.api_version)
+            response = done.result()
+            if isinstance(request, m.BrokerHeartbeatRequest) and not response.error_code:
+                self._quorum.heard(context, request)
+            return response
+
+        return after(self._ask_controller(request, context, context.api_version), settle)

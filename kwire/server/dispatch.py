@@ -14,64 +14,137 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import logging
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any, TypeAlias
 
-from kwire.pending import Pending
+from kwire.protocol import api_versions
 from kwire.protocol import messages as m
-from kwire.protocol.api_keys import API_KEYS
+from kwire.protocol.api_keys import API_KEYS, ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.server.context import DISCONNECT, RequestContext
 
 logger = logging.getLogger(__name__)
 
-API_VERSIONS_KEY = 18
 API_PACKAGE = "kwire.api"
 
-Decode = Callable[[Any, int, int], tuple[Any, int]]
+Decoded: TypeAlias = Any
+"""A request as its decoder made it. The one place without a type: a route pairs the decoder of an
+API with the handler of the same API, whose parameter names the class."""
+
+Decode: TypeAlias = Callable[[memoryview, int, int], tuple[Decoded, int]]
+"""(buffer, position, version) -> (request, position after it)."""
+DecodeVersion: TypeAlias = Callable[[memoryview, int], tuple[Decoded, int]]
+"""The same for one version."""
+Handler: TypeAlias = Callable[[RequestContext, Decoded], Any]
+ErrorResponse: TypeAlias = Callable[[RequestContext, KafkaError], Any]
 
 
 class Route:
-    """How one API is decoded and executed. `decoders` are those made so far, by version."""
+    """How one API is decoded and executed.
+
+    `decoders` are those made so far, by version; `decode` makes and uses the one of a version.
+    `error_response` gives the API's shape of an error; without it a response with a top-level
+    error code carries it, and an API without either loses the connection, which every client
+    retries.
+    """
 
     __slots__ = (
         "api_key",
         "decode",
         "decoders",
+        "error_response",
         "handle",
-        "module",
         "name",
         "version_max",
         "version_min",
         "waits_for_writes",
     )
 
-    def __init__(self, api_key: int, name: str, module: Any, request_class: Any) -> None:
+    def __init__(
+        self,
+        api_key: int,
+        name: str,
+        handle: Handler,
+        *,
+        decode: Decode,
+        decoders: Mapping[int, DecodeVersion],
+        versions: tuple[int, int],
+        waits_for_writes: bool = True,
+        error_response: ErrorResponse | None = None,
+    ) -> None:
         self.api_key = api_key
         self.name = name
-        self.module = module
-        self.handle = module.handle
-        self.decode: Decode = request_class.decode_from
-        self.decoders: dict[int, Callable[[memoryview, int], tuple[Any, int]]] = (
-            request_class._decoders
-        )
-        info = API_KEYS[api_key]
-        versions: tuple[int, int] = getattr(module, "VERSIONS", (info.min, info.max))
+        self.handle = handle
+        self.decode = decode
+        self.decoders = decoders
         self.version_min, self.version_max = versions
-        self.waits_for_writes: bool = getattr(module, "WAITS_FOR_WRITES", True)
+        self.waits_for_writes = waits_for_writes
+        self.error_response = error_response
 
-    def execute(self, context: RequestContext, request: Any) -> Any:
+    @classmethod
+    def of_api(
+        cls,
+        api_key: int,
+        handle: Handler,
+        *,
+        versions: tuple[int, int] | None = None,
+        waits_for_writes: bool = True,
+        error_response: ErrorResponse | None = None,
+    ) -> Route:
+        """The route of an API with its own decoder; all its stable versions if none are given."""
+        info = API_KEYS[api_key]
+        request_class = m.request_class(api_key)
+        return cls(
+            api_key,
+            info.name,
+            handle,
+            decode=request_class.decode_from,
+            decoders=request_class._decoders,
+            versions=versions or (info.min, info.max),
+            waits_for_writes=waits_for_writes,
+            error_response=error_response,
+        )
+
+    @classmethod
+    def of_module(cls, api_key: int, module: ModuleType) -> Route:
+        """The route of an API that has a module."""
+        return cls.of_api(
+            api_key,
+            module.handle,
+            versions=getattr(module, "VERSIONS", None),
+            waits_for_writes=getattr(module, "WAITS_FOR_WRITES", True),
+            error_response=getattr(module, "error_response", None),
+        )
+
+    def execute(self, context: RequestContext, request: Decoded) -> Any:
         """The handler's outcome; an error it raises becomes the API's error response."""
         try:
             return self.handle(context, request)
         except Exception as error:
-            return _error_outcome(self, context, error)
+            return self.failed(context, error)
+
+    def failed(self, context: RequestContext, error: Exception) -> Any:
+        """What a client gets for an error of a handler: its API's shape of it."""
+        if not isinstance(error, KafkaError):
+            logger.error("%s failed", self.name, exc_info=error)
+            error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        if self.error_response is not None:
+            return self.error_response(context, error)
+        response = m.response_class(self.api_key)()
+        if not hasattr(response, "error_code"):
+            logger.info("%s failed: %s", self.name, error)
+            return DISCONNECT
+        response.error_code = int(error.code)
+        if hasattr(response, "error_message"):
+            response.error_message = error.message
+        return response
 
 
 class Dispatcher:
     """The APIs of one listener."""
 
-    def __init__(self, api_keys: dict[int, str]) -> None:
+    def __init__(self, api_keys: Mapping[int, str]) -> None:
         """`api_keys`: API key -> name in CamelCase, of the APIs this listener offers."""
         self._names = api_keys
         self._routes: dict[int, Route] = {}
@@ -80,61 +153,56 @@ class Dispatcher:
         """The route; raises MalformedError for what is answered by closing the connection."""
         route = self._routes.get(api_key)
         if route is None:
-            route = self._load(api_key)
+            route = self.route_local(api_key)
         if not route.version_min <= api_version <= route.version_max:
-            if api_key == API_VERSIONS_KEY:
-                unsupported: Route = _UNSUPPORTED_API_VERSIONS
-                return unsupported
+            if api_key == ApiKey.API_VERSIONS:
+                return UNSUPPORTED_API_VERSIONS
             raise MalformedError(f"{route.name} version {api_version} is not supported")
         return route
 
     def route_local(self, api_key: int) -> Route:
-        """The route of a request from within this process."""
-        return self._routes.get(api_key) or self._load(api_key)
-
-    def _load(self, api_key: int) -> Route:
-        name = self._names.get(api_key)
-        if name is None:
-            raise MalformedError(f"unknown API key {api_key}")
-        module = importlib.import_module(f"{API_PACKAGE}.{self._module_of(api_key, name)}")
-        route = Route(api_key, name, module, m.request_class(api_key))
-        self._routes[api_key] = route
+        """The route of a request from within this process; MalformedError for an unknown key."""
+        route = self._routes.get(api_key)
+        if route is None:
+            name = self._names.get(api_key)
+            if name is None:
+                raise MalformedError(f"unknown API key {api_key}")
+            route = self._routes[api_key] = self._load(api_key, name)
         return route
 
-    def _module_of(self, api_key: int, name: str) -> str:
+    def _load(self, api_key: int, name: str) -> Route:
+        module = module_name(name)
         if API_KEYS[api_key].forwardable and not has_module(name):
-            return "forwarded"
-        return module_name(name)
+            module = "forwarded"
+        return Route.of_module(api_key, importlib.import_module(f"{API_PACKAGE}.{module}"))
 
     def failed(self, context: RequestContext, error: Exception) -> Any:
         """The response for a request whose Pending failed."""
         route = self._routes.get(context.api_key)
-        if route is None:
-            return DISCONNECT
-        return _error_outcome(route, context, error)
+        return DISCONNECT if route is None else route.failed(context, error)
 
 
-class _UnsupportedApiVersions:
-    """ApiVersions at a version that is not known: version 0, error 35, its own range."""
-
-    name = "ApiVersions"
-    module = None
-    waits_for_writes = False
-    decoders: Final[dict[int, Any]] = {}
-
-    @staticmethod
-    def decode(buffer: Any, offset: int, version: int) -> tuple[Any, int]:
-        return None, len(buffer)
-
-    @staticmethod
-    def execute(context: RequestContext, request: Any) -> Any:
-        from kwire.api import api_versions
-
-        context.api_version = 0
-        return api_versions.unsupported_version()
+def _whole_frame(buffer: memoryview, offset: int, version: int) -> tuple[Decoded, int]:
+    """Nothing of a request whose version is not known can be read."""
+    return None, len(buffer)
 
 
-_UNSUPPORTED_API_VERSIONS: Any = _UnsupportedApiVersions()
+def _unsupported_version(context: RequestContext, request: None) -> Any:
+    """Version 0 of the response, which every client can read: error 35, our own range."""
+    context.api_version = 0
+    return api_versions.unsupported_version()
+
+
+UNSUPPORTED_API_VERSIONS = Route(
+    ApiKey.API_VERSIONS,
+    "ApiVersions",
+    _unsupported_version,
+    decode=_whole_frame,
+    decoders={},
+    versions=(0, 0),
+    waits_for_writes=False,
+)
+"""ApiVersions at a version that is not known."""
 
 
 def module_name(api_name: str) -> str:
@@ -150,29 +218,3 @@ def module_name(api_name: str) -> str:
 def has_module(api_name: str) -> bool:
     """Whether an API is built."""
     return importlib.util.find_spec(f"{API_PACKAGE}.{module_name(api_name)}") is not None
-
-
-def _error_outcome(route: Route, context: RequestContext, error: Exception) -> Any:
-    """What a client gets when a handler raised: its API's shape of the error.
-
-    A handler module may define `error_response(context, error: KafkaError)`; else a response with
-    a top-level error code carries it. An API without either loses the connection, which every
-    client retries.
-    """
-    if not isinstance(error, KafkaError):
-        logger.error("%s failed", route.name, exc_info=error)
-        error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-    shape = getattr(route.module, "error_response", None)
-    if shape is not None:
-        return shape(context, error)
-    response = m.response_class(route.api_key)()
-    if not hasattr(response, "error_code"):
-        logger.info("%s failed: %s", route.name, error)
-        return DISCONNECT
-    response.error_code = int(error.code)
-    if hasattr(response, "error_message"):
-        response.error_message = error.message
-    return response
-
-
-__all__ = ["Dispatcher", "Pending", "Route", "has_module", "module_name"]

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kwire.config.listeners import is_wildcard
-from kwire.server.connection import BrokerConnection
+from kwire.network.buffers import BufferPool
+from kwire.server.connection import BrokerConnection, ConnectionSetup
 from kwire.server.connection_limits import ConnectionLimits
 from kwire.server.descriptors import DescriptorReserve, descriptor_of
 from kwire.server.dispatch import Dispatcher
+from kwire.server.request_steps import RequestSteps
 
 logger = logging.getLogger(__name__)
 
@@ -29,33 +31,50 @@ WILDCARD_ADDRESSES = ("0.0.0.0", "::")
 class Listener:
     """One listener of a node: `name` is Kafka's listener name, `port` the bound one after `bind`.
 
+    `parts` is what handlers may use of the node, `steps` what every request passes.
     `connections_max_idle_ms` closes connections on which nothing arrived for that long and
-    nothing is pending; -1 never does.
+    nothing is pending; -1 never does. `connection_gone()` is called when one has ended.
     """
 
     def __init__(
         self,
-        node: Any,
         name: str,
         dispatcher: Dispatcher,
         *,
+        loop: asyncio.AbstractEventLoop,
+        pool: BufferPool,
+        parts: Any,
+        steps: RequestSteps,
         request_bytes_max: int,
         limits: ConnectionLimits | None = None,
         connections_max_idle_ms: int = 600_000,
+        connection_gone: Callable[[], None] = lambda: None,
     ) -> None:
-        self.node = node
         self.name = name
         self.dispatcher = dispatcher
-        self.request_bytes_max = request_bytes_max
         self.connections: dict[BrokerConnection, None] = {}
         self.port = 0
+        self._loop = loop
+        self._setup = ConnectionSetup(
+            loop=loop,
+            pool=pool,
+            parts=parts,
+            listener_name=name,
+            dispatcher=dispatcher,
+            steps=steps,
+            request_bytes_max=request_bytes_max,
+            opened=self.opened,
+            closed=self.closed,
+        )
         self._limits = limits
         self._idle_ms = connections_max_idle_ms
+        self._connection_gone = connection_gone
         self._per_host: dict[str, int] = {}
-        self._servers: list[Any] = []
+        self._servers: list[asyncio.Server] = []
         self._reserve = DescriptorReserve(0)
         self._room_made_s = 0.0
         self._idle_timer: asyncio.TimerHandle | None = None
+        steps.on_change(self._recompute_plain)
 
     async def bind(self, host: str, port: int, *, one_family: bool = False) -> None:
         """Take the address; connections are accepted from `start` on. OSError when it is taken.
@@ -66,8 +85,12 @@ class Listener:
         """
         for at, one in enumerate(_addresses(host, one_family)):
             try:
-                server = await self.node.loop.create_server(
-                    self._accept, one, self.port or port, backlog=BACKLOG, start_serving=False
+                server = await self._loop.create_server(
+                    self.new_connection,
+                    one,
+                    self.port or port,
+                    backlog=BACKLOG,
+                    start_serving=False,
                 )
             except OSError as error:
                 is_taken = error.errno == errno.EADDRINUSE
@@ -85,8 +108,13 @@ class Listener:
             await server.start_serving()
         self._arm_idle_check()
 
-    def _accept(self) -> BrokerConnection:
-        return BrokerConnection(self)
+    def new_connection(self) -> BrokerConnection:
+        """The protocol of a connection that is being accepted."""
+        return BrokerConnection(self._setup)
+
+    def _recompute_plain(self) -> None:
+        for connection in self.connections:
+            connection.recompute_plain()
 
     def opened(self, connection: BrokerConnection) -> None:
         """A connection was accepted; one beyond a limit is closed at once."""
@@ -106,7 +134,7 @@ class Listener:
 
     def make_room(self) -> int:
         """Close connections that nobody uses, those first that were idle for longest; how many."""
-        now_s = self.node.loop.time()
+        now_s = self._loop.time()
         if now_s < self._room_made_s + ROOM_PAUSE_S:
             return 0
         self._room_made_s = now_s
@@ -125,7 +153,7 @@ class Listener:
         """A connection is gone."""
         if self.connections.pop(connection, self) is self:
             return
-        self.node.log_manager.shortages.hurry()  # it may have been for want of descriptors
+        self._connection_gone()  # a file may have been wanting its descriptor
         held = self._per_host.get(connection.client_host, 0) - 1
         if held > 0:
             self._per_host[connection.client_host] = held
@@ -134,12 +162,12 @@ class Listener:
 
     def _arm_idle_check(self) -> None:
         if self._idle_ms > 0:
-            self._idle_timer = self.node.loop.call_later(
+            self._idle_timer = self._loop.call_later(
                 max(0.1, self._idle_ms / 1000 / IDLE_CHECKS_PER_LIMIT), self._close_idle
             )
 
     def _close_idle(self) -> None:
-        oldest_s = self.node.loop.time() - self._idle_ms / 1000
+        oldest_s = self._loop.time() - self._idle_ms / 1000
         for connection in list(self.connections):
             if connection.last_active_s < oldest_s and not connection.is_waiting:
                 connection.close("idle")

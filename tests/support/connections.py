@@ -10,8 +10,10 @@ from kwire.pending import Pending
 from kwire.protocol import frame
 from kwire.protocol import messages as m
 from kwire.protocol.errors import MalformedError
-from kwire.server.connection import BrokerConnection
+from kwire.server.connection import BrokerConnection, ConnectionSetup
 from kwire.server.context import RequestContext
+from kwire.server.dispatch import Route
+from kwire.server.request_steps import RequestSteps
 
 
 class RecordingTransport:
@@ -51,8 +53,23 @@ class RecordingTransport:
     abort = close
 
 
+class FakeTimer:
+    """Runs when the test says so."""
+
+    def __init__(self, when: float, callback: Callable[[], None]) -> None:
+        self.when = when
+        self.callback = callback
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
 class FakeLoop:
     """A clock that stands; what is to be done soon is done at once."""
+
+    def __init__(self) -> None:
+        self.timers: list[FakeTimer] = []
 
     def time(self) -> float:
         return 0.0
@@ -60,20 +77,9 @@ class FakeLoop:
     def call_soon(self, callback: Callable[[], None]) -> None:
         callback()
 
-
-class FakeRoute:
-    """One API whose requests are recorded; what a request gets is what `outcomes` says."""
-
-    def __init__(self, owner: FakeDispatcher, name: str, request_class: Any) -> None:
-        self.owner = owner
-        self.name = name
-        self.module = None
-        self.waits_for_writes = name not in ("api0", "api3", "api18")
-        self.decode = request_class.decode_from
-        self.decoders = request_class._decoders
-
-    def execute(self, context: RequestContext, request: Any) -> Any:
-        return self.owner.execute(context, request)
+    def call_at(self, when: float, callback: Callable[[], None]) -> FakeTimer:
+        self.timers.append(FakeTimer(when, callback))
+        return self.timers[-1]
 
 
 class FakeDispatcher:
@@ -83,10 +89,13 @@ class FakeDispatcher:
         self.answer = answer
         self.started: list[int] = []
 
-    def route(self, api_key: int, api_version: int) -> FakeRoute:
+    def route(self, api_key: int, api_version: int) -> Route:
         if api_key not in (0, 2, 3, 18):
             raise MalformedError(f"unknown API key {api_key}")
-        return FakeRoute(self, f"api{api_key}", m.request_class(api_key))
+        return Route.of_api(api_key, self.execute, waits_for_writes=api_key not in (0, 3, 18))
+
+    def route_local(self, api_key: int) -> Route:
+        return Route.of_api(api_key, self.execute)
 
     def execute(self, context: RequestContext, request: Any) -> Any:
         self.started.append(context.correlation_id)
@@ -97,17 +106,23 @@ class FakeDispatcher:
 
 
 class FakeListener:
-    """The part of a Listener that a connection uses; it is its own node."""
+    """The part of a Listener that a connection uses."""
 
-    name = "PLAINTEXT"
-    request_bytes_max = 1 << 20
-
-    def __init__(self, answer: Any) -> None:
-        self.node = self
+    def __init__(self, answer: Any, steps: RequestSteps) -> None:
         self.loop = FakeLoop()
-        self.buffer_pool = BufferPool()
         self.dispatcher = FakeDispatcher(answer)
         self.events: list[str] = []
+        self.setup = ConnectionSetup(
+            loop=self.loop,  # type: ignore[arg-type]
+            pool=BufferPool(),
+            parts=None,
+            listener_name="PLAINTEXT",
+            dispatcher=self.dispatcher,  # type: ignore[arg-type]
+            steps=steps,
+            request_bytes_max=1 << 20,
+            opened=self.opened,
+            closed=self.closed,
+        )
 
     def opened(self, connection: BrokerConnection) -> None:
         self.events.append("opened")
@@ -119,10 +134,12 @@ class FakeListener:
 class ConnectionUnderTest:
     """A connection with its transport; `receive` feeds bytes as a loop does."""
 
-    def __init__(self, answer: Any) -> None:
-        self.listener = FakeListener(answer)
+    def __init__(self, answer: Any, steps: RequestSteps | None = None) -> None:
+        self.steps = steps or RequestSteps()
+        self.listener = FakeListener(answer, self.steps)
         self.transport = RecordingTransport()
-        self.connection = BrokerConnection(self.listener)  # type: ignore[arg-type]
+        self.connection = BrokerConnection(self.listener.setup)
+        self.steps.on_change(self.connection.recompute_plain)
         self.connection.connection_made(self.transport)  # type: ignore[arg-type]
 
     @property

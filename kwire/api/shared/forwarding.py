@@ -12,21 +12,21 @@ from typing import TypeVar
 from kwire.kraft.controller.errors import error_response
 from kwire.pending import Pending, after
 from kwire.protocol.errors import KafkaError
-from kwire.protocol.structs import Message
+from kwire.protocol.structs import Message, Request
 from kwire.server.context import RequestContext
 
 ResponseT = TypeVar("ResponseT", bound=Message)
 
 
 def forward(
-    context: RequestContext, request: Message, response: type[ResponseT]
+    context: RequestContext, request: Request[ResponseT], response: type[ResponseT]
 ) -> Pending[ResponseT]:
     """The controller's answer to `request`; errors on the way are answers in the API's shape."""
 
-    def settle(done: Pending[Message]) -> ResponseT:
+    def settle(done: Pending[ResponseT]) -> ResponseT:
         error = done.error()
         if isinstance(error, KafkaError):
-            answer = error_response(request, error, context.api_version)
+            answer: Message = error_response(request, error, context.api_version)
         else:
             answer = done.result()
         if not isinstance(answer, response):

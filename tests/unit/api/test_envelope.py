@@ -35,6 +35,16 @@ class FakeNode:
         return self.answer
 
 
+class FakeQuorum:
+    """A part of the quorum that is not asked."""
+
+    def raft_request(self, request: Any, context: Any) -> Pending[Any]:
+        raise NotImplementedError
+
+    def heard(self, context: Any, request: Any) -> None:
+        raise NotImplementedError
+
+
 class Client(RequestContext):
     __slots__ = ()
     client_host = "/192.0.2.7"
@@ -128,7 +138,7 @@ def test_addresses(host: str, expected: bytes) -> None:
 
 
 def test_a_controllers_listener_serves_what_it_lists() -> None:
-    dispatcher = ControllerDispatcher()
+    dispatcher = ControllerDispatcher(FakeQuorum(), FakeNode().to_controller)
     for key, low, high in api_versions.advertised("controller"):
         route = dispatcher.route(key, high)
         assert (route.version_min, route.version_max) == (low, high), API_KEYS[key].name

@@ -1,0 +1,66 @@
+"""Requests from within this process: to a handler without a connection, and without a byte sent.
+
+They are the node's own, so that nothing refuses them on arrival. Whoever counts or records is told
+of them as of others; their sizes are 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from kwire.pending import Pending
+from kwire.protocol.structs import Struct
+from kwire.server.arrival import Arrival
+from kwire.server.context import RequestContext
+from kwire.server.dispatch import Dispatcher
+from kwire.server.request_steps import RequestSteps
+from kwire.server.response import Answered, error_counts, responded
+
+
+def execute(
+    dispatcher: Dispatcher,
+    steps: RequestSteps,
+    loop: asyncio.AbstractEventLoop,
+    context: RequestContext,
+    request: Any,
+) -> Pending[Any]:
+    """The response of this node's own handler."""
+    context.is_internal = True
+    arrived_s = loop.time()
+    outcome = dispatcher.route_local(context.api_key).execute(context, request)
+    pending = outcome if isinstance(outcome, Pending) else Pending.completed(outcome)
+    if steps.response_hooks:
+        _tell(pending, steps, loop, context, arrived_s)
+    return pending
+
+
+def _tell(
+    pending: Pending[Any],
+    steps: RequestSteps,
+    loop: asyncio.AbstractEventLoop,
+    context: RequestContext,
+    arrived_s: float,
+) -> None:
+    executed_s = loop.time()
+    arrival = Arrival(
+        context.api_key,
+        context.api_version,
+        context.principal,
+        context.client_id,
+        context.client_host,
+        context.listener_name,
+        0,
+        arrived_s,
+    )
+
+    def settle(done: Pending[Any]) -> None:
+        error = done.error()
+        if error is not None:
+            errors = {int(getattr(error, "code", -1)): 1}
+        else:
+            response = done.result()
+            errors = error_counts(response) if isinstance(response, Struct) else {}
+        responded(arrival, Answered(errors, 0, 0, executed_s, loop.time()), steps.response_hooks)
+
+    pending.add_done_callback(settle)

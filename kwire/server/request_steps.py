@@ -1,0 +1,94 @@
+"""What is attached to the arrival and the response step, and which requests may go past them.
+
+Nearly all connections have nothing to be looked at: no rule, nobody who watches, no authorizer, a
+client that is authenticated where it has to be. Their flag `plain_allowed` says so, and every
+request asks only this flag. It is computed by `plain_allowed`, anew whenever one of its inputs
+changes:
+
+    input                           changes by
+    has_authorizer                  RequestSteps.image_published
+    has_fault_rules                 RequestSteps.set_fault_rules
+    is_audited                      RequestSteps.set_audit
+    has_quotas                      RequestSteps.set_throttles
+    is_watched                      RequestSteps.set_observers
+    is_authenticated                BrokerConnection.set_principal
+    violates_quota                  BrokerConnection.set_quota_violation
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kwire.server.arrival import ArrivalHook
+from kwire.server.response import ResponseHook, ThrottleHook
+
+
+class PlainInputs(NamedTuple):
+    """What holds for all connections of a node."""
+
+    has_authorizer: bool = False
+    has_fault_rules: bool = False
+    is_audited: bool = False
+    has_quotas: bool = False
+    is_watched: bool = False
+
+
+def plain_allowed(inputs: PlainInputs, is_authenticated: bool, violates_quota: bool) -> bool:
+    """Whether the requests of a connection may go past both steps."""
+    return is_authenticated and not violates_quota and not any(inputs)
+
+
+class RequestSteps:
+    """The hooks of a node; nothing is attached at first.
+
+    `has_authorizer()` is asked at the beginning and whenever metadata was published.
+    """
+
+    def __init__(self, has_authorizer: Callable[[], bool] = lambda: False) -> None:
+        self._has_authorizer = has_authorizer
+        self.inputs = PlainInputs(has_authorizer=has_authorizer())
+        self.arrival_hooks: tuple[ArrivalHook, ...] = ()
+        self.throttle_hooks: tuple[ThrottleHook, ...] = ()
+        self.response_hooks: tuple[ResponseHook, ...] = ()
+        self._audit: tuple[ResponseHook, ...] = ()
+        self._observers: tuple[ResponseHook, ...] = ()
+        self._listeners: list[Callable[[], None]] = []
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call `listener()` whenever `inputs` have changed."""
+        self._listeners.append(listener)
+
+    def image_published(self) -> None:
+        """Metadata has changed, maybe whether there is an authorizer."""
+        self._changed(self.inputs._replace(has_authorizer=self._has_authorizer()))
+
+    def set_fault_rules(self, *hooks: ArrivalHook) -> None:
+        """The rules by which requests are refused on command, in their order; none: no faults."""
+        self.arrival_hooks = hooks
+        self._changed(self.inputs._replace(has_fault_rules=bool(hooks)))
+
+    def set_throttles(self, *hooks: ThrottleHook) -> None:
+        """The quotas by which clients have to wait."""
+        self.throttle_hooks = hooks
+        self._changed(self.inputs._replace(has_quotas=bool(hooks)))
+
+    def set_audit(self, *hooks: ResponseHook) -> None:
+        """Who records what clients do."""
+        self._audit = hooks
+        self._responses_seen_by(self.inputs._replace(is_audited=bool(hooks)))
+
+    def set_observers(self, *hooks: ResponseHook) -> None:
+        """Who counts and measures."""
+        self._observers = hooks
+        self._responses_seen_by(self.inputs._replace(is_watched=bool(hooks)))
+
+    def _responses_seen_by(self, inputs: PlainInputs) -> None:
+        self.response_hooks = (*self._audit, *self._observers)
+        self._changed(inputs)
+
+    def _changed(self, inputs: PlainInputs) -> None:
+        if inputs != self.inputs:
+            self.inputs = inputs
+            for listener in self._listeners:
+                listener()
