@@ -9,16 +9,26 @@ there, where up to a minute passes, the new log start is durable on the leader b
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from kwire.api.shared.leader_hints import missing_partition_error
 from kwire.log.scheduling import Timer
 from kwire.pending import Answer, Pending, after, gather
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.partition import Partition
-from kwire.server.authorization import DELETE, INTERNAL_TOPICS, TOPIC
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
+from kwire.server.authorization import INTERNAL_TOPICS
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (0, 2)
+DELETE_TOPIC = Requires(Operation.DELETE, ResourceType.TOPIC, "topics[].name", denied=Denied.ENTRY)
+AUTHORIZATION = (DELETE_TOPIC,)
+
+Asked: TypeAlias = "m.DeleteRecordsRequest.DeleteRecordsPartition"
+Result: TypeAlias = "m.DeleteRecordsResponse.DeleteRecordsPartitionResult"
+
 HIGH_WATERMARK = -1
 
 
@@ -47,15 +57,15 @@ def handle(
     followed = deletions.followed(request.timeout_ms)
     if not deletions.moved:
         return response
-    saved = context.node.log_manager.checkpoint_log_starts(deletions.moved)
+    saved = context.parts.log_manager.checkpoint_log_starts(deletions.moved)
     return after(gather([followed, saved]), lambda _: _durable(response, saved.error()))
 
 
 def _asked(
     request: m.DeleteRecordsRequest,
-) -> dict[str, dict[int, m.DeleteRecordsRequest.DeleteRecordsPartition]]:
+) -> dict[str, dict[int, Asked]]:
     """The partitions by topic and index: the last of those named twice, topics without none."""
-    asked: dict[str, dict[int, m.DeleteRecordsRequest.DeleteRecordsPartition]] = {}
+    asked: dict[str, dict[int, Asked]] = {}
     for topic in request.topics:
         for partition in topic.partitions:
             asked.setdefault(topic.name, {})[partition.partition_index] = partition
@@ -81,9 +91,7 @@ class _Deletions:
 
     def __init__(self, context: RequestContext) -> None:
         self._context = context
-        self._open: list[
-            tuple[m.DeleteRecordsResponse.DeleteRecordsPartitionResult, Partition, int]
-        ] = []
+        self._open: list[tuple[Result, Partition, int]] = []
         self._awaited: list[Partition] = []
         self._followed: Pending[None] = Pending()
         self._deadline: Timer | None = None
@@ -91,7 +99,7 @@ class _Deletions:
 
     def add(
         self,
-        answer: m.DeleteRecordsResponse.DeleteRecordsPartitionResult,
+        answer: Result,
         partition: Partition,
         offset: int,
     ) -> None:
@@ -110,13 +118,13 @@ class _Deletions:
             partition.on_low_watermark[self._low_watermark_moved] = None
             partition.positions_changed()
         if self._open:
-            deadlines = self._context.node.deadlines
+            deadlines = self._context.parts.deadlines
             self._deadline = deadlines.add(max(0, timeout_ms), self._timed_out)
         return self._followed
 
     @staticmethod
     def _is_followed(
-        answer: m.DeleteRecordsResponse.DeleteRecordsPartitionResult,
+        answer: Result,
         partition: Partition,
         offset: int,
     ) -> bool:
@@ -158,19 +166,19 @@ def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
     return DISCONNECT
 
 
-def _delete(
-    context: RequestContext, topic: str, asked: m.DeleteRecordsRequest.DeleteRecordsPartition
-) -> tuple[Partition, int]:
-    node = context.node
-    if not context.authorize(DELETE, TOPIC, topic):
+def _delete(context: RequestContext, topic: str, asked: Asked) -> tuple[Partition, int]:
+    parts = context.parts
+    if not context.allows(DELETE_TOPIC, topic):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    if node.image.topics.partition(topic, asked.partition_index) is None:
+    if parts.metadata.image.topics.partition(topic, asked.partition_index) is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if topic in INTERNAL_TOPICS:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    partition = node.replicas.partition(topic, asked.partition_index)
+    partition = parts.replicas.partition(topic, asked.partition_index)
     if partition is None:
-        raise KafkaError(missing_partition_error(node, topic, asked.partition_index))
+        raise KafkaError(
+            missing_partition_error(parts.metadata.image.topics, topic, asked.partition_index)
+        )
     log = partition.leader_log()
     if log.config.compacts and not log.config.deletes:
         raise KafkaError(ErrorCode.POLICY_VIOLATION)

@@ -15,14 +15,6 @@ answer. Source: KIP-227, KIP-516, KIP-595, KIP-951; measured on Apache Kafka 4.4
 
 from __future__ import annotations
 
-from kwire.api.shared.fetch_sessions import (
-    FINAL_EPOCH,
-    INITIAL_EPOCH,
-    NO_SESSION,
-    FetchSession,
-    SessionPartition,
-    partitions_of,
-)
 from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints, missing_partition_error
 from kwire.log.types import ISOLATION_LEVELS, READ_COMMITTED, Isolation
 from kwire.pending import Answer, Pending
@@ -31,10 +23,24 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.bounded_read import ReadTarget
 from kwire.replica.delayed_read import DelayedRead
 from kwire.replica.reading import ReadLimits, ReadResult
-from kwire.server.authorization import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME, READ, TOPIC
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
 from kwire.server.context import RequestContext
+from kwire.server.fetch_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    FetchSession,
+    SessionPartition,
+    partitions_of,
+)
 
 VERSIONS = (4, 18)
+FOLLOW = Requires(
+    Operation.CLUSTER_ACTION, ResourceType.CLUSTER, denied=Denied.ENTRY, note="of followers"
+)
+READ_TOPIC = Requires(Operation.READ, ResourceType.TOPIC, "topics[].topic", denied=Denied.ENTRY)
+AUTHORIZATION = (FOLLOW, READ_TOPIC)
 SESSIONS_FROM = 7
 TOPIC_IDS_FROM = 13
 REPLICA_STATE_FROM = 15
@@ -94,7 +100,7 @@ class _Fetch:
             self._add(partition, refused)
         if self._targets and self._request.isolation_level not in ISOLATION_LEVELS:
             return self._invalid(asked)
-        read = DelayedRead(self._context.node.read_context, self._targets, limits, self._finish)
+        read = DelayedRead(self._context.parts.read_context, self._targets, limits, self._finish)
         read.start()
         if self._response is not None:
             return self._response
@@ -112,7 +118,7 @@ class _Fetch:
         """The partitions in the order of reading, or the error of the session."""
         request = self._request
         epoch = request.session_epoch if self._context.api_version >= SESSIONS_FROM else FINAL_EPOCH
-        cache = self._context.node.fetch_sessions
+        cache = self._context.parts.fetch_sessions
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if request.session_id != NO_SESSION:
                 cache.remove(request.session_id)
@@ -137,7 +143,7 @@ class _Fetch:
         }
         partitions = list(listed.values())
         if open_session:
-            self._session = self._context.node.fetch_sessions.create(
+            self._session = self._context.parts.fetch_sessions.create(
                 partitions,
                 privileged=self._replica_id() >= 0,
                 uses_topic_ids=self._topic_ids,
@@ -163,10 +169,10 @@ class _Fetch:
         return self._request.replica_id
 
     def _limits(self) -> ReadLimits:
-        request, node = self._request, self._context.node
+        request, parts = self._request, self._context.parts
         connection = self._context.connection
         has_state = self._context.api_version >= REPLICA_STATE_FROM
-        bytes_max = min(request.max_bytes, node.fetch_bytes_max)
+        bytes_max = min(request.max_bytes, parts.fetch_bytes_max)
         replica_id = self._replica_id()
         if replica_id >= 0:
             isolation = Isolation.LOG_END
@@ -187,36 +193,34 @@ class _Fetch:
         )
 
     def _follower_refused(self, limits: ReadLimits) -> ErrorCode | None:
-        if limits.replica_id >= 0 and not self._context.authorize(
-            CLUSTER_ACTION, CLUSTER, CLUSTER_NAME
-        ):
+        if limits.replica_id >= 0 and not self._context.allows(FOLLOW):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return None
 
     def _add(self, asked: SessionPartition, refused: ErrorCode | None) -> None:
         """Make the partition one to read, or refuse it."""
-        node = self._context.node
+        parts = self._context.parts
         is_other_topic = False
         if isinstance(asked.topic, bytes):
-            known = node.image.topics.by_id.get(asked.topic)
+            known = parts.metadata.image.topics.by_id.get(asked.topic)
             if known is not None:
                 asked.name = known.name
-            partition = node.replicas.partition_by_id(asked.topic, asked.index)
+            partition = parts.replicas.partition_by_id(asked.topic, asked.index)
             if partition is None and asked.name is not None:
                 # The session's topic is gone; one that was made anew in its place is another.
-                partition = node.replicas.partition(asked.name, asked.index)
+                partition = parts.replicas.partition(asked.name, asked.index)
                 is_other_topic = partition is not None
         else:
-            partition = node.replicas.partition(asked.topic, asked.index)
+            partition = parts.replicas.partition(asked.topic, asked.index)
         name = asked.name
         if refused is not None:
             code = refused
         elif name is None:
             code = ErrorCode.UNKNOWN_TOPIC_ID
-        elif node.authorizer is not None and not self._context.authorize(READ, TOPIC, name):
+        elif parts.authorizer is not None and not self._context.allows(READ_TOPIC, name):
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif partition is None:
-            code = missing_partition_error(node, name, asked.index)
+            code = missing_partition_error(parts.metadata.image.topics, name, asked.index)
         else:
             self._targets.append(ReadTarget(partition, asked, is_other_topic))
             return
@@ -282,7 +286,9 @@ class _Fetch:
         """KIP-951: who leads a partition that we do not."""
         if answer.error_code not in HINTED_ERRORS or asked.name is None:
             return hints
-        hints = hints or LeaderHints(self._context)
+        hints = hints or LeaderHints(
+            self._context.parts.metadata.image, self._context.listener_name
+        )
         leader_id, epoch = hints.leader_of(asked.name, asked.index)
         answer.current_leader = m.FetchResponse.LeaderIdAndEpoch(
             leader_id=leader_id, leader_epoch=epoch

@@ -21,10 +21,15 @@ from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.types import ISOLATION_LEVELS, READ_COMMITTED, TimestampOffset
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import DESCRIBE, TOPIC
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (1, 11)
+DESCRIBE_TOPIC = Requires(
+    Operation.DESCRIBE, ResourceType.TOPIC, "topics[].name", denied=Denied.ENTRY
+)
+AUTHORIZATION = (DESCRIBE_TOPIC,)
 
 LATEST = -1
 EARLIEST = -2
@@ -103,15 +108,16 @@ def _look_up(
     topic: str,
     asked: m.ListOffsetsRequest.ListOffsetsPartition,
 ) -> Found:
-    if not context.authorize(DESCRIBE, TOPIC, topic):
+    if not context.allows(DESCRIBE_TOPIC, topic):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     timestamp = asked.timestamp
     if timestamp < 0 and context.api_version < FIRST_VERSION.get(timestamp, 1 << 15):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    node = context.node
-    partition = node.replicas.partition(topic, asked.partition_index)
+    parts = context.parts
+    partition = parts.replicas.partition(topic, asked.partition_index)
     if partition is None:
-        raise KafkaError(missing_partition_error(node, topic, asked.partition_index))
+        topics = parts.metadata.image.topics
+        raise KafkaError(missing_partition_error(topics, topic, asked.partition_index))
     if request.replica_id == DEBUGGING_REPLICA_ID:
         log = partition.readable_log(asked.current_leader_epoch)
     else:

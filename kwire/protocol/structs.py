@@ -28,7 +28,7 @@ class FilePart(Protocol):
     def view(self) -> memoryview: ...
 
 
-Records = Buffer | list[Buffer] | Sequence[Buffer | FilePart]
+Records = Buffer | list[Buffer] | list[Buffer | FilePart]
 """Record batches: a view of the receive buffer when decoded, one buffer or a list to encode."""
 Tags = Sequence[tuple[int, bytes]]
 """Tagged fields that the schema does not know, as (tag, bytes) in the order in which they came."""

@@ -339,7 +339,7 @@ class LeaderFetcher:
             followed.lags = log.log_end_offset < answer.high_watermark
             partition.leader_answered(answer.high_watermark, answer.log_start_offset)
             return
-        assert isinstance(records, (bytes, memoryview)), "decoded records are one buffer"
+        assert not isinstance(records, list), "what was decoded is one buffer"
         size_bytes = whole_batches_bytes(records)
         if not size_bytes:
             self._delay(followed)

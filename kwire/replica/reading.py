@@ -7,12 +7,11 @@ follower's client. `Partition.read` reads one partition, `BoundedRead` several w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
-from kwire.log.files import Buffer
-from kwire.log.types import FileSlice, Isolation
+from kwire.log.types import Isolation
 from kwire.protocol.errors import ErrorCode
+from kwire.protocol.structs import Buffer, FilePart
 
 NO_REPLICA = -1
 
@@ -79,12 +78,12 @@ class ReadResult:
     """What a read of one partition found: record batches and positions, or why there are none.
 
     `buffers` are whole batches in order, the first one holding the offset asked for: views, or file
-    slices where that was asked for. `counted_bytes` counts towards the limits: `size_bytes`, and
-    the part of a batch behind that a limit cut off. `aborted` is [(producer id, first offset)] of
-    the aborted transactions in what was read, None where that was not looked at. With an error all
-    offsets are -1. `diverging_epoch` is (epoch, end offset) where the asker's log and ours part
-    ways (KIP-595), `preferred_replica` whom to ask instead (KIP-392); with these, and an error,
-    there are no batches.
+    slices where that was asked for; None or empty without any, as with an error. `counted_bytes`
+    counts towards the limits: `size_bytes`, and the part of a batch behind that a limit cut off.
+    `aborted` is [(producer id, first offset)] of the aborted transactions in what was read, None
+    where that was not looked at. With an error all offsets are -1. `diverging_epoch` is
+    (epoch, end offset) where the asker's log and ours part ways (KIP-595), `preferred_replica` whom
+    to ask instead (KIP-392).
     """
 
     __slots__ = (
@@ -106,7 +105,7 @@ class ReadResult:
         last_stable_offset: int,
         log_start_offset: int,
         aborted: list[tuple[int, int]] | None = None,
-        buffers: Sequence[Buffer | FileSlice] = (),
+        buffers: list[Buffer | FilePart] | None = None,
         size_bytes: int = 0,
         counted_bytes: int = 0,
         error_code: ErrorCode = ErrorCode.NONE,

@@ -33,7 +33,8 @@ from zlib import crc32
 from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.kraft.images.topics import NO_LEADER_CHANGE
 from kwire.kraft.metadata_log import MetadataBatch
-from kwire.kraft.snapshots.files import SnapshotFiles, parse_snapshot
+from kwire.kraft.snapshots.content import parse_snapshot
+from kwire.kraft.snapshots.files import SnapshotFiles
 from kwire.log.types import FetchSlices, Isolation
 from kwire.node.node import Node
 from kwire.protocol.records import iterate_headers
@@ -526,13 +527,13 @@ class _MetadataListener:
 
 def batches_of(log: Any, start: int, end: int) -> Iterator[memoryview]:
     """The bytes of whole batches from the one that holds `start` up to `end`."""
-    offset = start
+    offset, disk = start, log.local.files
     while offset < end:
-        fault, log.files.fault = log.files.fault, None  # nothing is kept from the checkers
+        fault, disk.fault = disk.fault, None  # nothing is kept from the checkers
         try:
             found = log.read(offset, READ_BYTES, isolation=Isolation.LOG_END, min_one=True)
         finally:
-            log.files.fault = fault
+            disk.fault = fault
         if not isinstance(found, FetchSlices) or not found.size_bytes:
             return
         data = memoryview(b"".join(found.buffers))

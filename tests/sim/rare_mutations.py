@@ -102,16 +102,16 @@ def high_watermark_kept_at_truncation(replace: Any) -> None:
 
 def producers_kept_at_truncation(replace: Any) -> None:
     """A log that is cut off remembers the batches that it has no more."""
-    from kwire.log.partition import rolling as maintenance
+    from kwire.log.partition.partition_log import PartitionLog
 
-    original = maintenance.truncate_to
+    original = PartitionLog._truncate_to
 
     def truncate_to(log: Any, offset: int) -> None:
         entries = {key: entry.copy() for key, entry in log.producers.entries.items()}
         original(log, offset)
         log.producers.entries.update(entries)
 
-    replace(maintenance, "truncate_to", truncate_to)
+    replace(PartitionLog, "_truncate_to", truncate_to)
 
 
 def only_the_last_batch_is_known(replace: Any) -> None:
@@ -136,7 +136,7 @@ def end_of_the_log_is_listed(replace: Any) -> None:
     def look_up(context: Any, request: Any, topic: str, asked: Any) -> Any:
         found = original(context, request, topic, asked)
         if asked.timestamp == list_offsets.LATEST and isinstance(found, tuple):
-            partition = context.node.replicas.partition(topic, asked.partition_index)
+            partition = context.parts.replicas.partition(topic, asked.partition_index)
             return (found[0], partition.log.log_end_offset, found[2])
         return found
 
@@ -168,17 +168,16 @@ def coordinator_reads_uncommitted(replace: Any) -> None:
 
 def old_generation_commits(replace: Any) -> None:
     """A member of an earlier generation commits offsets."""
-    from kwire.coordinator.group.offsets import OffsetOperations
+    from kwire.coordinator.group.classic import offsets
 
-    original = OffsetOperations._check_commit
+    original = offsets.check_commit
 
-    def check(self: Any, request: Any, generation: int, not_found: Any, **options: Any) -> Any:
-        group = self._groups.find(request.group_id)
-        if group is not None and generation >= 0:
-            generation = group.generation
-        return original(self, request, generation, not_found, **options)
+    def check(group: Any, request: Any, **options: Any) -> None:
+        if request.generation_id_or_member_epoch >= 0:
+            request = request.copy(generation_id_or_member_epoch=group.generation)
+        original(group, request, **options)
 
-    replace(OffsetOperations, "_check_commit", check)
+    replace(offsets, "check_commit", check)
 
 
 def init_producer_id_does_not_fence(replace: Any) -> None:

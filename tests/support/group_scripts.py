@@ -22,13 +22,14 @@ import re
 import socket
 import struct
 import time
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 from kwire.clock import SeededRandom
 from kwire.coordinator.group.coordinator import GroupCoordinator
 from kwire.coordinator.group.settings import GroupSettings
 from kwire.coordinator.partitioner import partition_for
-from kwire.kraft.images.topics import TopicImage, TopicsImage
+from kwire.kraft.images.topics import PartitionImage, TopicImage, TopicsImage
 from kwire.pending import Pending
 from kwire.protocol import coordinator_records, frame, uuids
 from kwire.protocol import messages as m
@@ -37,6 +38,7 @@ from kwire.protocol.records import iterate_headers, read_batch
 from kwire.server.context import RequestContext
 from kwire.server.dispatch import Dispatcher
 from tests.support.coordinators import ManualClock, ManualLoop, MemoryLog
+from tests.support.parts import made_parts
 
 CLIENT_ID = "checks"
 #: Of the brokers that are probed; how long they may take; who has no consumer groups.
@@ -183,21 +185,25 @@ class OverTcp:
         self._connections.clear()
 
 
+PARTITION = PartitionImage(
+    replicas=(1,),
+    directories=(bytes(16),),
+    isr=(1,),
+    removing=(),
+    adding=(),
+    elr=(),
+    last_known_elr=(),
+    leader=1,
+    leader_epoch=0,
+    partition_epoch=0,
+    leader_recovery_state=0,
+)
+
+
 class _Image:
     def __init__(self) -> None:
         self.topics = TopicsImage()
         self.brokers: dict[int, Any] = {}
-
-
-class _Node:
-    """As much of a node as the handlers of groups look at."""
-
-    def __init__(self, groups: GroupCoordinator, loop: ManualLoop) -> None:
-        self.groups = groups
-        self.loop = loop
-        self.image = _Image()
-        self.authorizer = None
-        self.listener_name = "PLAINTEXT"
 
 
 class InProcess:
@@ -218,23 +224,26 @@ class InProcess:
         for partition in range(4):
             self.groups.runtime.load(partition, 0)
         self.loop.run()
-        self.node = _Node(self.groups, self.loop)
+        self.image: Any = _Image()
+        self.parts = made_parts(
+            coordinators=SimpleNamespace(groups=self.groups), loop=self.loop, image=self.image
+        )
         self._dispatcher = Dispatcher({key: info.name for key, info in API_KEYS.items()})
         self._answers: dict[str, tuple[str, int, Any]] = {}
 
     def create_topic(self, name: str, partitions: int) -> bytes:
-        topic_id = uuids.random_uuid(SeededRandom(len(self.node.image.topics.by_name) + 1))
+        topic_id = uuids.random_uuid(SeededRandom(len(self.image.topics.by_name) + 1))
         topic = TopicImage(name, topic_id)
-        topic.partitions = dict.fromkeys(range(partitions))  # type: ignore[arg-type]
-        self.node.image.topics.by_name[name] = topic
-        self.node.image.topics.by_id[topic_id] = topic
+        topic.partitions = dict.fromkeys(range(partitions), PARTITION)
+        self.image.topics.by_name[name] = topic
+        self.image.topics.by_id[topic_id] = topic
         return topic_id
 
     def post(self, connection: str, api: str, version: int, request: Any) -> None:
         key = _KEYS[api]
         decoded = m.request_class(key).decode(request.encode(version), version)
         route = self._dispatcher.route(key, version)
-        context = RequestContext(self.node, None, key, version, 1, CLIENT_ID)
+        context = RequestContext(self.parts, None, key, version, 1, CLIENT_ID)
         self._answers[connection] = (api, version, route.execute(context, decoded))
         self.loop.run()
 
@@ -310,7 +319,7 @@ class ScriptRun:
                 for record in [] if header.is_control else read_batch(data, position):
                     assert record.key is not None
                     key = coordinator_records.decode_key("group-coordinator", record.key)
-                    group = getattr(key, "group", None) or getattr(key, "group_id", "")
+                    group: str = getattr(key, "group", None) or getattr(key, "group_id", None) or ""
                     if not group.startswith(self._unique):
                         continue
                     plain: list[Any] = [int(key.API_KEY), self._plain(key), None, None]

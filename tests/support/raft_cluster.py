@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kwire.clock import Random, SeededRandom
-from kwire.kraft.raft import RaftConfig, RaftState
+from kwire.kraft.raft import RaftConfig, RaftState, machine
 from kwire.kraft.raft import effects as fx
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.control_records import ControlType, batch_shapes, build_control_batch
@@ -172,7 +172,7 @@ class RaftNode:
             self.applied = latest.offset
             log.high_watermark = max(log.high_watermark, latest.offset)
         self.leads_since = None
-        self._perform(self.raft.start(now_ms), now_ms)
+        self._perform(machine.start(self.raft, now_ms), now_ms)
 
     def crash(self) -> None:
         self.raft = None
@@ -184,7 +184,7 @@ class RaftNode:
 
     def step(self, message: msg.Message, now_ms: int) -> None:
         assert self.raft is not None
-        self._perform(self.raft.step(message, now_ms), now_ms)
+        self._perform(machine.step(self.raft, message, now_ms), now_ms)
 
     def flush(self, now_ms: int) -> None:
         """Finish the flush that has been running longest."""
@@ -512,7 +512,8 @@ class RaftCluster:
             # What the version cannot carry is not sent at all.
             self.fail(flight.source, flight.correlation, ErrorCode.UNSUPPORTED_VERSION)
             return
-        reply_to = (flight.source, flight.correlation, flight.version)
+        # Raft hands it back as it is: here an address, in the driver a Pending.
+        reply_to: Any = (flight.source, flight.correlation, flight.version)
         target.step(msg.Request(body, flight.version, reply_to, wall_ms=self.now_ms), self.now_ms)
 
     def fail(self, node_id: int, correlation: int, code: ErrorCode) -> None:
@@ -523,7 +524,8 @@ class RaftCluster:
     def ask(self, node_id: int, request: Any, name: str = "client", version: int = -1) -> None:
         """A client's request; the answer comes to `client_replies`."""
         at = int(type(request).MAX_VERSION) if version < 0 else version
-        message = msg.Request(request, at, ("client", name), wall_ms=self.now_ms)
+        reply_to: Any = ("client", name)
+        message = msg.Request(request, at, reply_to, wall_ms=self.now_ms)
         self.nodes[node_id].step(message, self.now_ms)
         self.collect()
 

@@ -91,7 +91,7 @@ def read(
 
 
 def values(result: ReadResult) -> list[bytes | None]:
-    return [record.value for part in result.buffers for record in read_records(part)]  # type: ignore[arg-type]
+    return [record.value for part in result.buffers or () for record in read_records(part)]  # type: ignore[arg-type]
 
 
 class Waiting:
