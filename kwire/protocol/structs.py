@@ -8,7 +8,7 @@ compiled when that version is first used.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Generic, TypeVar, cast, overload
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, overload
 
 from kwire.protocol import schema
 from kwire.protocol.errors import UnsupportedVersionError
@@ -16,8 +16,20 @@ from kwire.protocol.errors import UnsupportedVersionError
 __all__ = ["UNSET", "Message", "Records", "Request", "Struct", "Tagged", "Tags", "bare_class"]
 
 Buffer = bytes | bytearray | memoryview
-Records = Buffer | list[Buffer]
-"""Record batches: a view of the receive buffer when decoded, one buffer or several to encode."""
+
+
+class FilePart(Protocol):
+    """Bytes that are in a file still: whoever sends them puts them in the place of this."""
+
+    def __len__(self) -> int: ...
+
+    def read(self) -> bytes: ...
+
+    def view(self) -> memoryview: ...
+
+
+Records = Buffer | list[Buffer] | list[Buffer | FilePart]
+"""Record batches: a view of the receive buffer when decoded, one buffer or a list to encode."""
 Tags = Sequence[tuple[int, bytes]]
 """Tagged fields that the schema does not know, as (tag, bytes) in the order in which they came."""
 Self = TypeVar("Self", bound="Struct")

@@ -123,7 +123,7 @@ def test_nothing_is_left_parked_when_clients_go(tmp_path: Path) -> None:
             assert partition is not None
             while len(next(iter(thread.node.listeners.bound.values())).connections) > 1:
                 client.metadata([])
-            assert not partition.fetch_waiters
+            assert not partition.data_listeners
             assert len(thread.node.deadlines) == 0
     finally:
         thread.stop()
