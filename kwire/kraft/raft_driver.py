@@ -14,12 +14,12 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from kwire.clock import Clock, Random
 from kwire.kept_errors import kept
 from kwire.kraft.commit_feed import CommitFeed, LeaderListener, Listener
-from kwire.kraft.controller_runner import ControllerRunner
+from kwire.kraft.controller_runner import ControllerRunner, MetadataController
 from kwire.kraft.metadata_log import MetadataBatch, MetadataLog
 from kwire.kraft.raft import RaftConfig, RaftState, machine
 from kwire.kraft.raft import effects as fx
@@ -36,12 +36,15 @@ from kwire.log.scheduling import Scheduler, Timer
 from kwire.log.types import FetchSlices, Isolation
 from kwire.pending import Pending, as_pending
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.structs import Request, Response
 
 logger = logging.getLogger(__name__)
 
 EFFECTS_PER_TURN_MAX = 100_000
 WAITING_EFFECTS_MAX = 100_000
 AGAIN_MS, AGAIN_MS_MAX = 50, 1000
+
+E = TypeVar("E", bound=fx.Effect)
 
 
 # What a shortage may stand in the way of, and that can be done again as if nothing had been.
@@ -64,8 +67,13 @@ class Sender(Protocol):
     """
 
     def send(
-        self, node: int, api_key: int, request: Any, *, timeout_ms: int | None = None
-    ) -> Pending[Any]: ...
+        self,
+        node: int,
+        api_key: int,
+        request: Request[Response],
+        *,
+        timeout_ms: int | None = None,
+    ) -> Pending[Response]: ...
 
     def disconnect(self, node_id: int) -> None: ...
 
@@ -94,7 +102,7 @@ class RaftDriver:
         scheduler: Scheduler,
         clock: Clock,
         random: Random,
-        controller: Any | None = None,
+        controller: MetadataController | None = None,
         policy: SnapshotPolicy | None = None,
         on_fatal: Callable[[Exception], None] | None = None,
     ) -> None:
@@ -129,26 +137,29 @@ class RaftDriver:
         if self.runner is not None:
             self.feed.add(self.runner)
         self.snapshotter = Snapshotter(self, policy or SnapshotPolicy(), scheduler)
-        self._performers: dict[type, Callable[[Any], None]] = {
-            fx.PersistElection: self._persist,
-            fx.AppendControl: self._append_control,
-            fx.AppendBatch: self._append_batch,
-            fx.AppendFetched: self._append_fetched,
-            fx.TruncateTo: self._truncate_to,
-            fx.StartAt: self._start_at,
-            fx.DeleteBefore: self._delete_before,
-            fx.Flush: self._flush,
-            fx.Send: self._send,
-            fx.Reply: self._reply,
-            fx.ReplyRecords: self._reply_records,
-            fx.ReplySnapshot: self._reply_snapshot,
-            fx.WriteSnapshot: self._write_snapshot,
-            fx.FreezeSnapshot: self._freeze_snapshot,
-            fx.Commit: self._commit,
-            fx.LoadSnapshot: self._load_snapshot,
-            fx.LeaderChanged: self._leader_changed,
-            fx.Upgraded: self._reply_upgraded,
-        }
+        self._performers: dict[type, Callable[[Any], None]] = {}
+        self._on(fx.PersistElection, self._persist)
+        self._on(fx.AppendControl, self._append_control)
+        self._on(fx.AppendBatch, self._append_batch)
+        self._on(fx.AppendFetched, self._append_fetched)
+        self._on(fx.TruncateTo, self._truncate_to)
+        self._on(fx.StartAt, self._start_at)
+        self._on(fx.DeleteBefore, self._delete_before)
+        self._on(fx.Flush, self._flush)
+        self._on(fx.Send, self._send)
+        self._on(fx.Reply, self._reply)
+        self._on(fx.ReplyRecords, self._reply_records)
+        self._on(fx.ReplySnapshot, self._reply_snapshot)
+        self._on(fx.WriteSnapshot, self._write_snapshot)
+        self._on(fx.FreezeSnapshot, self._freeze_snapshot)
+        self._on(fx.Commit, self._commit)
+        self._on(fx.LoadSnapshot, self._load_snapshot)
+        self._on(fx.LeaderChanged, self._leader_changed)
+        self._on(fx.Upgraded, self._reply_upgraded)
+
+    def _on(self, effect: type[E], perform: Callable[[E], None]) -> None:
+        """From now on effects of this class are performed like this."""
+        self._performers[effect] = perform
 
     # ---- the outside
 
@@ -218,9 +229,11 @@ class RaftDriver:
         self._drain()
         self.arm()
 
-    def request(self, request: Any, version: int, *, listener: str) -> Pending[Any]:
+    def request(
+        self, request: Request[Response], version: int, *, listener: str
+    ) -> Pending[Response]:
         """A request for raft that came in by this listener (Vote, Fetch, DescribeQuorum, ...)."""
-        reply: Pending[Any] = Pending()
+        reply: Pending[Response] = Pending()
         if self._closed:
             reply.fail(KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "shutting down"))
             return reply
@@ -269,13 +282,13 @@ class RaftDriver:
         self._queue.clear()
         done = self._stopped
 
-        def close(_: Any) -> None:
+        def close(_: Pending[None] | None = None) -> None:
             self.metadata_log.close()
             if done is not None:
                 done.complete(None)
 
         if self.error is not None:
-            close(None)
+            close()
         else:
             self.metadata_log.flush().add_done_callback(close)
 
@@ -425,7 +438,7 @@ class RaftDriver:
             self._sender.disconnect(node.id)
         self._addresses[node.id] = address
 
-        def answered(done: Pending[Any]) -> None:
+        def answered(done: Pending[msg.RaftResponse]) -> None:
             error = done.error()
             if error is None:
                 response = done.result()

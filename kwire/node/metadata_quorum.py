@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from kwire.config.listeners import Listener
 from kwire.kraft import quorum_settings as settings
 from kwire.kraft.controller.context import ControllerContext
-from kwire.kraft.controller.controller import HANDLED_REQUESTS, Controller
+from kwire.kraft.controller.controller import Controller
+from kwire.kraft.controller.routes import HANDLED_REQUESTS
 from kwire.kraft.controller.rules import controller_config
 from kwire.kraft.images.image_publisher import ImagePublisher, Publisher
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage

@@ -21,7 +21,7 @@ from kwire.config.dynamic import DynamicConfig
 from kwire.config.errors import ConfigError
 from kwire.config.listeners import shares_port
 from kwire.kraft.controller.context import ControllerContext
-from kwire.kraft.controller.controller import HANDLED_REQUESTS
+from kwire.kraft.controller.routes import HANDLED_REQUESTS
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.log.compaction.cleaner import LogCleaner
 from kwire.log.compaction.settings import CleanerSettings
@@ -234,7 +234,7 @@ class Node:
 
     async def start(self) -> None:
         """Return when the broker serves. Raises StartError and ConfigError, one line each."""
-        from kwire.kraft.formatting.log_directories import FeatureError, FormatError
+        from kwire.kraft.formatting.errors import FeatureError, FormatError
         from kwire.kraft.raft.election import QuorumStateError
         from kwire.kraft.raft.types import RaftInvariantError
         from kwire.kraft.snapshots.content import SnapshotError

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from kwire.kraft.controller.controller import HANDLED_REQUESTS
 from kwire.kraft.controller.errors import error_response
+from kwire.kraft.controller.routes import HANDLED_REQUESTS
 from kwire.kraft.raft.machine import REQUESTS
 from kwire.pending import Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS, UNBUILT, ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.structs import Message
+from kwire.protocol.structs import Message, Request
 from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
 from kwire.server.context import RequestContext
 from kwire.server.dispatch import Dispatcher, Route
@@ -85,6 +85,7 @@ class ControllerDispatcher(Dispatcher):
         def settle(done: Pending[Any]) -> Any:
             error = done.error()
             if isinstance(error, KafkaError):
+                assert isinstance(request, Request)
                 return error_response(request, error, context.api_version)
             response = done.result()
             if isinstance(request, m.BrokerHeartbeatRequest) and not response.error_code:

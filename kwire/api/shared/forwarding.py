@@ -12,7 +12,7 @@ from typing import TypeVar
 from kwire.kraft.controller.errors import error_response
 from kwire.pending import Pending, after
 from kwire.protocol.errors import KafkaError
-from kwire.protocol.structs import Message
+from kwire.protocol.structs import Message, Request
 from kwire.server.context import RequestContext
 
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -26,7 +26,8 @@ def forward(
     def settle(done: Pending[Message]) -> ResponseT:
         error = done.error()
         if isinstance(error, KafkaError):
-            answer = error_response(request, error, context.api_version)
+            assert isinstance(request, Request)
+            answer: Message = error_response(request, error, context.api_version)
         else:
             answer = done.result()
         if not isinstance(answer, response):

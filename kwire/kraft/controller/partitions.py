@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.kraft.controller import assignment
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.placement import place
-from kwire.kraft.controller.results import put_error
-from kwire.kraft.controller.state import (
-    MAX_RECORDS_PER_USER_OPERATION,
-    ControllerState,
-    Records,
-)
+from kwire.kraft.controller.results import Records, Result, put_error
+from kwire.kraft.controller.state import MAX_RECORDS_PER_USER_OPERATION, ControllerState
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -20,13 +14,16 @@ ALTER, TOPIC_ACL = 7, 2
 
 
 def create_partitions(
-    state: ControllerState, request: Any, context: ControllerContext
-) -> tuple[Records, Any]:
+    state: ControllerState,
+    request: m.CreatePartitionsRequest,
+    context: ControllerContext,
+    now_ms: int,
+) -> Result[m.CreatePartitionsResponse]:
     """Answer a CreatePartitionsRequest (versions 0-3)."""
     counts: dict[str, int] = {}
     for topic in request.topics:
         counts[topic.name] = counts.get(topic.name, 0) + 1
-    results: list[Any] = []
+    results: list[m.CreatePartitionsResponse.CreatePartitionsTopicResult] = []
     for name, count in counts.items():
         if count > 1:
             error = KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
@@ -52,11 +49,13 @@ def create_partitions(
     return ([] if request.validate_only else records), response
 
 
-def _result(name: str) -> Any:
+def _result(name: str) -> m.CreatePartitionsResponse.CreatePartitionsTopicResult:
     return m.CreatePartitionsResponse.CreatePartitionsTopicResult(name=name)
 
 
-def _check_total(state: ControllerState, topics: list[Any]) -> None:
+def _check_total(
+    state: ControllerState, topics: list[m.CreatePartitionsRequest.CreatePartitionsTopic]
+) -> None:
     total = 0
     for topic in topics:
         known = state.image.topics.by_name.get(topic.name)
@@ -69,7 +68,11 @@ def _check_total(state: ControllerState, topics: list[Any]) -> None:
         )
 
 
-def _new_partitions(state: ControllerState, topic: Any, context: ControllerContext) -> Records:
+def _new_partitions(
+    state: ControllerState,
+    topic: m.CreatePartitionsRequest.CreatePartitionsTopic,
+    context: ControllerContext,
+) -> Records:
     known = state.image.topics.by_name.get(topic.name)
     if known is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -7,18 +7,14 @@ its configs, ClearElr when min.insync.replicas is among them, its partitions.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TypeAlias
 
 from kwire.kraft.controller import assignment, configs
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.placement import place
-from kwire.kraft.controller.results import put_error, text_of
-from kwire.kraft.controller.state import (
-    BROKER,
-    MAX_RECORDS_PER_USER_OPERATION,
-    ControllerState,
-    Records,
-)
+from kwire.kraft.controller.results import Records, Result, put_error, text_of
+from kwire.kraft.controller.state import BROKER, MAX_RECORDS_PER_USER_OPERATION, ControllerState
 from kwire.kraft.controller.topic_names import METADATA_TOPIC, check_name
 from kwire.kraft.images.topics import PartitionImage
 from kwire.protocol import messages as m
@@ -32,8 +28,8 @@ CLUSTER_NAME = "kafka-cluster"
 
 
 def create_topics(
-    state: ControllerState, request: Any, context: ControllerContext
-) -> tuple[Records, Any]:
+    state: ControllerState, request: m.CreateTopicsRequest, context: ControllerContext, now_ms: int
+) -> Result[m.CreateTopicsResponse]:
     """Answer a CreateTopicsRequest (versions 2-7)."""
     names: dict[str, int] = {}
     for topic in request.topics:
@@ -50,7 +46,7 @@ def create_topics(
     ]
     _check_total(wanted, state.config.num_partitions)
     records: Records = []
-    results: list[Any] = []
+    results: list[m.CreateTopicsResponse.CreatableTopicResult] = []
     shown: _ShownConfigs = {}
     for topic in wanted:
         try:
@@ -67,7 +63,7 @@ def create_topics(
     return ([] if request.validate_only else records), response
 
 
-def _refused(name: str, count: int, may_create: Any) -> KafkaError | None:
+def _refused(name: str, count: int, may_create: Callable[[str], bool]) -> KafkaError | None:
     if count > 1:
         return KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     if name == METADATA_TOPIC:
@@ -80,7 +76,9 @@ def _refused(name: str, count: int, may_create: Any) -> KafkaError | None:
     return None
 
 
-def _check_total(topics: list[Any], default_partitions: int) -> None:
+def _check_total(
+    topics: list[m.CreateTopicsRequest.CreatableTopic], default_partitions: int
+) -> None:
     total = 0
     for topic in topics:
         if topic.assignments:
@@ -95,17 +93,19 @@ def _check_total(topics: list[Any], default_partitions: int) -> None:
         )
 
 
-_ShownConfigs = dict[tuple[tuple[str, str], ...], list[Any]]
+_ShownConfigs: TypeAlias = (
+    "dict[tuple[tuple[str, str], ...], list[m.CreateTopicsResponse.CreatableTopicConfigs]]"
+)
 """Effective configs as answered, by the topic's own: those of one request are mostly the same."""
 
 
 def _create_topic(
     state: ControllerState,
-    topic: Any,
+    topic: m.CreateTopicsRequest.CreatableTopic,
     context: ControllerContext,
     records: Records,
     shown: _ShownConfigs,
-) -> Any:
+) -> m.CreateTopicsResponse.CreatableTopicResult:
     check_name(topic.name)
     if topic.name in state.image.topics.by_name:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
@@ -148,17 +148,20 @@ def _new_topic_id(state: ControllerState) -> bytes:
             return topic_id
 
 
-def _creation_configs(topic: Any) -> dict[str, str]:
+def _creation_configs(topic: m.CreateTopicsRequest.CreatableTopic) -> dict[str, str]:
+    values = {config.name: config.value for config in topic.configs if config.value is not None}
     missing = [config.name for config in topic.configs if config.value is None]
     if missing:
         raise KafkaError(
             ErrorCode.INVALID_CONFIG,
             f"Null value not supported for topic configs: {','.join(missing)}",
         )
-    return {config.name: config.value for config in topic.configs}
+    return values
 
 
-def _partitions(state: ControllerState, topic: Any) -> dict[int, PartitionImage]:
+def _partitions(
+    state: ControllerState, topic: m.CreateTopicsRequest.CreatableTopic
+) -> dict[int, PartitionImage]:
     if topic.assignments:
         return _assigned_partitions(state, topic)
     if topic.replication_factor < -1 or topic.replication_factor == 0:
@@ -190,7 +193,9 @@ def _partitions(state: ControllerState, topic: Any) -> dict[int, PartitionImage]
     }
 
 
-def _assigned_partitions(state: ControllerState, topic: Any) -> dict[int, PartitionImage]:
+def _assigned_partitions(
+    state: ControllerState, topic: m.CreateTopicsRequest.CreatableTopic
+) -> dict[int, PartitionImage]:
     if topic.replication_factor != -1:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
@@ -223,7 +228,9 @@ def _assigned_partitions(state: ControllerState, topic: Any) -> dict[int, Partit
     return partitions
 
 
-def _config_entries(state: ControllerState, values: dict[str, str]) -> list[Any]:
+def _config_entries(
+    state: ControllerState, values: dict[str, str]
+) -> list[m.CreateTopicsResponse.CreatableTopicConfigs]:
     image = state.image
     entries = state.config.rules.topic_entries(
         values, image.config(BROKER, str(state.config.node_id)), image.config(BROKER, "")
@@ -244,7 +251,7 @@ class _Deletion:
     """The topics of one DeleteTopicsRequest as they sort into answers and work."""
 
     def __init__(self) -> None:
-        self.responses: list[Any] = []
+        self.responses: list[m.DeleteTopicsResponse.DeletableTopicResult] = []
         self.names: dict[str, int] = {}
         self.ids: dict[bytes, int] = {}
         self.chosen: dict[bytes, str] = {}
@@ -260,7 +267,7 @@ class _Deletion:
             )
         )
 
-    def read(self, request: Any) -> None:
+    def read(self, request: m.DeleteTopicsRequest) -> None:
         """Sort the request's topics; what is malformed or doubled is answered at once."""
         for name in request.topic_names or ():
             self.names[name] = self.names.get(name, 0) + 1
@@ -292,8 +299,8 @@ class _Deletion:
 
 
 def delete_topics(
-    state: ControllerState, request: Any, context: ControllerContext
-) -> tuple[Records, Any]:
+    state: ControllerState, request: m.DeleteTopicsRequest, context: ControllerContext, now_ms: int
+) -> Result[m.DeleteTopicsResponse]:
     """Answer a DeleteTopicsRequest (versions 1-6), by name and from 6 also by id."""
     if not state.config.delete_topic_enable:
         if context.api_version < 3:
@@ -323,7 +330,9 @@ def delete_topics(
     return records, m.DeleteTopicsResponse(responses=work.responses)
 
 
-def _choose_by_id(state: ControllerState, work: _Deletion, topic_id: bytes, allowed: Any) -> None:
+def _choose_by_id(
+    state: ControllerState, work: _Deletion, topic_id: bytes, allowed: Callable[[int, str], bool]
+) -> None:
     topic = state.image.topics.by_id.get(topic_id)
     if topic is None:
         work.answer(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
@@ -334,7 +343,9 @@ def _choose_by_id(state: ControllerState, work: _Deletion, topic_id: bytes, allo
         work.answer(shown, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
-def _choose_by_name(state: ControllerState, work: _Deletion, name: str, allowed: Any) -> None:
+def _choose_by_name(
+    state: ControllerState, work: _Deletion, name: str, allowed: Callable[[int, str], bool]
+) -> None:
     topic = state.image.topics.by_name.get(name)
     if not allowed(DESCRIBE, name):
         work.answer(name, uuids.ZERO, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
