@@ -29,7 +29,12 @@ PRINCIPAL_VERSION = 0
 class ForwardedContext(RequestContext):
     """The context of a request inside of an Envelope: its client's, not the broker's."""
 
-    __slots__ = ("by_token", "forwarded_host", "forwarded_principal", "outer_listener_name")
+    __slots__ = (
+        "forwarded_by_token",
+        "forwarded_host",
+        "forwarded_principal",
+        "outer_listener_name",
+    )
 
     def __init__(
         self, outer: RequestContext, header: frame.RequestHeader, principal: Any, host: str
@@ -43,7 +48,7 @@ class ForwardedContext(RequestContext):
             header.client_id,
         )
         self.forwarded_principal = f"{principal.type}:{principal.name}"
-        self.by_token = bool(principal.token_authenticated)
+        self.forwarded_by_token = bool(principal.token_authenticated)
         self.forwarded_host = host
         self.outer_listener_name = outer.listener_name
 
@@ -58,6 +63,10 @@ class ForwardedContext(RequestContext):
     @property
     def principal(self) -> str:
         return self.forwarded_principal
+
+    @property
+    def token_authenticated(self) -> bool:
+        return self.forwarded_by_token
 
 
 def handle(context: RequestContext, request: m.EnvelopeRequest) -> Answer[m.EnvelopeResponse]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from kwire.api.shared.forwarding import forward
 from kwire.pending import Answer
 from kwire.protocol import messages as m
-from kwire.protocol.structs import Message
+from kwire.protocol.structs import Message, Request
 from kwire.server.context import RequestContext
 
 
-def handle(context: RequestContext, request: Message) -> Answer[Message]:
+def handle(context: RequestContext, request: Request[Message]) -> Answer[Message]:
     """Let the controller execute it."""
     return forward(context, request, m.response_class(context.api_key))

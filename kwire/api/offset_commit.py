@@ -10,7 +10,7 @@ KIP-345, KIP-848; measured on Apache Kafka 4.4.
 from __future__ import annotations
 
 from kwire.api.shared.committed_topics import TopicSorter
-from kwire.coordinator.group.coordinator import offset_commit_error
+from kwire.coordinator.group.refusals import offset_commit_error
 from kwire.coordinator.replies import convert_all
 from kwire.pending import Answer, as_pending
 from kwire.protocol import messages as m

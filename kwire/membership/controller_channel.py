@@ -8,19 +8,20 @@ broker's own requests fail at once with NOT_CONTROLLER and are repeated by whoev
 
 from __future__ import annotations
 
+import asyncio
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import Generic, Protocol, TypeVar
 
+from kwire.clock import Random
+from kwire.membership.requester import Requester
+from kwire.network.buffers import BufferPool
 from kwire.network.peer import CONTROLLER, PeerNetwork
 from kwire.pending import Pending
 from kwire.protocol import frame
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
-
-if TYPE_CHECKING:
-    from kwire.node.node import Node
-    from kwire.server.context import RequestContext
+from kwire.protocol.structs import Message, Request
 
 RETRY_MS = 50
 FORWARD_TIMEOUT_MS = 30_000
@@ -31,56 +32,105 @@ SENT_ANEW = (
     ErrorCode.BROKER_NOT_AVAILABLE,
 )
 
+Response = TypeVar("Response", bound=Message)
+
+
+class Quorum(Protocol):
+    """Who the active controller is, as far as this node knows."""
+
+    @property
+    def leader_id(self) -> int | None: ...
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it is this node's."""
+        ...
+
+    def address_of(self, node_id: int) -> tuple[str, int] | None: ...
+
+
+class LocalController(Protocol):
+    """Lets this node's own controller execute a request; without a requester it is this node's."""
+
+    def __call__(
+        self, request: Request[Response], requester: Requester | None, version: int | None
+    ) -> Pending[Response]: ...
+
 
 class ControllerChannel:
     """See the module. `ask_timeout_ms` is how long an answer to the broker's own may take."""
 
-    def __init__(self, node: Node, ask_timeout_ms: int) -> None:
-        self._node = node
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        pool: BufferPool,
+        random: Random,
+        *,
+        broker_id: int,
+        quorum: Quorum,
+        execute: LocalController,
+        ask_timeout_ms: int,
+    ) -> None:
+        self.loop = loop
+        self.quorum = quorum
+        self.execute = execute
+        self.is_closed = False
+        self._broker_id = broker_id
         self._ask_timeout_ms = ask_timeout_ms
-        self._own = self._network("heartbeat")
-        self._forwarding = self._network("forwarding")
-        self._closed = False
+        self._own = self._network("heartbeat", pool, random)
+        self._forwarding = self._network("forwarding", pool, random)
 
-    def _network(self, purpose: str) -> PeerNetwork:
-        node = self._node
+    def _network(self, purpose: str, pool: BufferPool, random: Random) -> PeerNetwork:
         return PeerNetwork(
-            node.loop,
-            node.buffer_pool,
-            node.random,
-            resolve=lambda node_id: node.metadata.address_of(node_id),
+            self.loop,
+            pool,
+            random,
+            resolve=self.quorum.address_of,
             controller=self._controller_id,
-            client_id=f"broker-{node.broker_id}-to-controller-{purpose}",
+            client_id=f"broker-{self._broker_id}-to-controller-{purpose}",
             backoff_max_ms=200,
         )
 
     def _controller_id(self) -> int | None:
         """The active controller, None also while it is this node and does not serve yet."""
-        leader_id = self._node.metadata.leader_id
-        return None if leader_id == self._node.broker_id else leader_id
+        leader_id = self.quorum.leader_id
+        return None if leader_id == self._broker_id else leader_id
 
-    def ask(self, api_key: int, request: Any) -> Pending[Any]:
+    def ask(self, api_key: int, request: Request[Response]) -> Pending[Response]:
         """One of the broker's own requests, to whoever is the active controller now."""
-        if self._node.is_active_controller:
-            return self._node.to_controller(request, None, None)
+        if self.quorum.is_active:
+            return self.execute(request, None, None)
         return self._own.send(CONTROLLER, api_key, request, timeout_ms=self._ask_timeout_ms)
 
     def forward(
-        self, request: Any, context: RequestContext | None, api_key: int, version: int
-    ) -> Pending[Any]:
-        """A client's request in the client's name; fails with KafkaError REQUEST_TIMED_OUT when no
-        controller answers in time."""
-        return _Forwarded(self, self._node, request, context, api_key, version).start()
+        self,
+        request: Request[Response],
+        requester: Requester | None,
+        *,
+        api_key: int | None = None,
+        version: int | None = None,
+    ) -> Pending[Response]:
+        """A client's request, executed by the active controller in the client's name.
+
+        At the version at which it came, unless another is given. Fails with KafkaError
+        REQUEST_TIMED_OUT when no controller answers in time.
+        """
+        key = request.API_KEY if api_key is None else api_key
+        if version is None:
+            version = request.MAX_VERSION if requester is None else requester.api_version
+        return _Forwarded(self, request, requester, int(key), version).start()
 
     def send_envelope(
-        self, request: Any, context: RequestContext, api_key: int, version: int
-    ) -> Pending[Any]:
-        """Wrapped once, to the active controller; the result is the EnvelopeResponse."""
+        self, request: Message, requester: Requester, api_key: int, version: int
+    ) -> Pending[m.EnvelopeResponse]:
+        """Wrapped once, to the active controller."""
         return self._forwarding.send(
-            CONTROLLER, ApiKey.ENVELOPE, envelope(request, context, api_key, version)
+            CONTROLLER, ApiKey.ENVELOPE, envelope(request, requester, api_key, version)
         )
 
-    def send_plain(self, request: Any, api_key: int, version: int) -> Pending[Any]:
+    def send_plain(
+        self, request: Request[Response], api_key: int, version: int
+    ) -> Pending[Response]:
         """A request of this broker itself over the forwarding connection."""
         return self._forwarding.send(CONTROLLER, api_key, request, version=version)
 
@@ -90,39 +140,33 @@ class ControllerChannel:
         self._forwarding.disconnect(node_id)
 
     def close(self) -> None:
-        self._closed = True
+        self.is_closed = True
         self._own.close()
         self._forwarding.close()
 
-    @property
-    def is_closed(self) -> bool:
-        return self._closed
 
-
-class _Forwarded:
+class _Forwarded(Generic[Response]):
     """One forwarded request, until a controller has answered it."""
 
     def __init__(
         self,
         channel: ControllerChannel,
-        node: Node,
-        request: Any,
-        context: RequestContext | None,
+        request: Request[Response],
+        requester: Requester | None,
         api_key: int,
         version: int,
     ) -> None:
         self._channel = channel
-        self._node = node
         self._request = request
-        self._context = context
+        self._requester = requester
         self._api_key = api_key
         self._version = version
-        self._reply: Pending[Any] = Pending(self._cancelled)
-        self._asked: Pending[Any] | None = None
-        self._timer: Any = None
-        self._deadline_s = node.loop.time() + _time_ms(request) / 1000
+        self._reply: Pending[Response] = Pending(self._cancelled)
+        self._asked: Pending[Response] | Pending[m.EnvelopeResponse] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._deadline_s = channel.loop.time() + _time_ms(request) / 1000
 
-    def start(self) -> Pending[Any]:
+    def start(self) -> Pending[Response]:
         self._try()
         return self._reply
 
@@ -134,30 +178,28 @@ class _Forwarded:
 
     def _try(self) -> None:
         self._timer = None
-        node = self._node
-        if node.is_active_controller:
-            asked = node.to_controller(self._request, self._context, self._version)
+        channel, requester = self._channel, self._requester
+        if channel.quorum.is_active:
+            asked = channel.execute(self._request, requester, self._version)
             self._asked = asked
             asked.add_done_callback(self._answered)
-        elif self._context is None:
-            asked = self._channel.send_plain(self._request, self._api_key, self._version)
+        elif requester is None:
+            asked = channel.send_plain(self._request, self._api_key, self._version)
             self._asked = asked
             asked.add_done_callback(self._answered)
         else:
-            asked = self._channel.send_envelope(
-                self._request, self._context, self._api_key, self._version
-            )
-            self._asked = asked
-            asked.add_done_callback(self._unwrapped)
+            wrapped = channel.send_envelope(self._request, requester, self._api_key, self._version)
+            self._asked = wrapped
+            wrapped.add_done_callback(self._unwrapped)
 
-    def _answered(self, done: Pending[Any]) -> None:
+    def _answered(self, done: Pending[Response]) -> None:
         error = done.error()
         if error is None:
             self._reply.complete(done.result())
         else:
             self._failed(error)
 
-    def _unwrapped(self, done: Pending[Any]) -> None:
+    def _unwrapped(self, done: Pending[m.EnvelopeResponse]) -> None:
         error = done.error()
         if error is not None:
             self._failed(error)
@@ -179,38 +221,40 @@ class _Forwarded:
         self._reply.complete(response)
 
     def _failed(self, error: Exception) -> None:
-        code = getattr(error, "code", None)
+        code = error.code if isinstance(error, KafkaError) else None
         if code not in SENT_ANEW or self._channel.is_closed:
             self._reply.fail(error)
             return
-        loop = self._node.loop
+        loop = self._channel.loop
         if loop.time() >= self._deadline_s:
             self._reply.fail(KafkaError(ErrorCode.REQUEST_TIMED_OUT))
             return
         self._timer = loop.call_later(RETRY_MS / 1000, self._try)
 
 
-def _time_ms(request: Any) -> int:
+def _time_ms(request: Message) -> int:
     """How long a request may take: what it says itself, within bounds."""
     own: int = getattr(request, "timeout_ms", FORWARD_TIMEOUT_MS)
     return max(0, min(own, FORWARD_TIMEOUT_MS))
 
 
-def envelope(request: Any, context: RequestContext, api_key: int, version: int) -> Any:
-    """An EnvelopeRequest: the request with a header, who asked, and from where."""
+def envelope(
+    request: Message, requester: Requester, api_key: int, version: int
+) -> m.EnvelopeRequest:
+    """The request with a header, who asked, and from where."""
     parts = frame.encode_request(
-        api_key, version, context.correlation_id, context.client_id, request
+        api_key, version, requester.correlation_id, requester.client_id, request
     )
     data = b"".join(bytes(part) for part in parts)[4:]
-    kind, _, name = context.principal.partition(":")
+    kind, _, name = requester.principal.partition(":")
     principal = m.DefaultPrincipalData(
-        type=kind, name=name, token_authenticated=bool(getattr(context, "by_token", False))
+        type=kind, name=name, token_authenticated=requester.token_authenticated
     )
     return m.EnvelopeRequest(
         request_data=data,
         request_principal=PRINCIPAL_VERSION.to_bytes(2, "big")
         + principal.encode(PRINCIPAL_VERSION),
-        client_host_address=address_bytes(context.client_host),
+        client_host_address=address_bytes(requester.client_host),
     )
 
 

@@ -7,11 +7,11 @@ and is served. Measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from kwire.config.dynamic import DynamicConfig
 from kwire.config.requirements import ALL_DIRECTORIES, CORDONED
+from kwire.config.values import Value
 from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.log.directories.manager import LogManager
 from kwire.protocol import uuids
@@ -20,8 +20,8 @@ from kwire.protocol import uuids
 class Cordoning:
     """Keeps the log manager's cordoned directories those of the config.
 
-    `image()` is the published metadata: below metadata.version 4.3-IV0 only this broker minds them.
-    `on_change()` hears when they are others than before.
+    `image()` is the published metadata: below metadata.version 4.3-IV0 only this broker knows of
+    them. `on_change()` is called when they are others than before.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Cordoning:
     def _is_supported(self) -> bool:
         return self._image().features.metadata_version.cordoned_log_dirs
 
-    def _configured(self, changed: dict[str, Any]) -> None:
+    def _configured(self, changed: Mapping[str, Value]) -> None:
         if CORDONED in changed:
             self._apply()
             self.on_change()

@@ -1,7 +1,7 @@
-"""Tells raft and the controller of processes that are gone, before a time-out does.
+"""Reports processes that are gone to raft and the controller, before a time-out does.
 
-What is taken for proof is in `kwire/network/refusal.py`. Both are only told: raft asks for
-pre-votes, the controller fences by records of the usual way, and either first looks whether
+What counts as proof is in `kwire/network/refusal.py`. Both decide by themselves: raft asks for
+pre-votes, the controller fences by records of the usual way, and either first checks whether
 anything was heard since.
 
     the process of          is suspected when                           and dialled at
@@ -21,7 +21,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kwire.network.peer import PeerNetwork
 from kwire.network.refusal import Address, Outcome, RefusedDials, dial
@@ -30,18 +30,28 @@ if TYPE_CHECKING:
     from kwire.kraft.images.cluster import BrokerImage
     from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
     from kwire.kraft.raft_driver import RaftDriver
-    from kwire.server.connection import BrokerConnection
 
 logger = logging.getLogger(__name__)
 
-FIRST_LOOKS_S = (0.1, 0.5, 2.0, 5.0)
+PROBE_DELAYS_S = (0.1, 0.5, 2.0, 5.0)
 """When a listener is dialled after its broker was unfenced, until it accepts: it opens late."""
 SILENCE_S = 0.2
 """So long a new controller waits for heartbeats before it dials the brokers that send none."""
 
 
+class Connection(Protocol):
+    """One by which a broker sends heartbeats."""
+
+    @property
+    def transport(self) -> asyncio.Transport: ...
+
+    def add_close_callback(self, callback: Callable[[], None]) -> None:
+        """Run `callback()` once when the connection closes."""
+        ...
+
+
 class DeadProcesses:
-    """One controller's eyes. `listener_name` is that of the brokers between themselves."""
+    """What one controller sees. `listener_name` is that of the brokers between themselves."""
 
     def __init__(
         self,
@@ -57,9 +67,9 @@ class DeadProcesses:
         self._leader_dials = RefusedDials(loop)
         self._broker_dials = RefusedDials(loop)
         self._accepted: dict[int, int] = {}  # broker -> epoch at which its listener accepted
-        self._looks: dict[int, asyncio.Task[None]] = {}
-        self._heard_by: dict[int, tuple[int, BrokerConnection]] = {}  # broker -> epoch, connection
-        self._noted: dict[BrokerConnection, dict[int, int]] = {}  # connection -> broker -> epoch
+        self._probes: dict[int, asyncio.Task[None]] = {}
+        self._heard_by: dict[int, tuple[int, Connection]] = {}  # broker -> epoch, connection
+        self._connections: dict[Connection, dict[int, int]] = {}  # connection -> broker -> epoch
         self._gone_leader = -1
         self._timer: asyncio.TimerHandle | None = None
         peers.on_lost = self._peer_lost
@@ -90,7 +100,7 @@ class DeadProcesses:
     # -- brokers
 
     def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Committed metadata: listeners of brokers that have begun to serve are looked at."""
+        """Committed metadata: listeners of brokers that have begun to serve are dialled."""
         for broker_id, (_, broker) in delta.brokers.items():
             if broker is None:
                 self._accepted.pop(broker_id, None)
@@ -99,22 +109,22 @@ class DeadProcesses:
                 and self._accepted.get(broker_id) != broker.epoch
                 and broker_id != self._driver.config.node_id
             ):
-                before = self._looks.get(broker_id)
+                before = self._probes.get(broker_id)
                 if before is not None:
                     before.cancel()
-                self._looks[broker_id] = self._loop.create_task(self._look(broker))
+                self._probes[broker_id] = self._loop.create_task(self._probe(broker))
 
-    async def _look(self, broker: BrokerImage) -> None:
-        for wait_s in FIRST_LOOKS_S:
+    async def _probe(self, broker: BrokerImage) -> None:
+        for wait_s in PROBE_DELAYS_S:
             await asyncio.sleep(wait_s)
             address = self._address_of(broker)
             if address is None:
                 break
             if await dial(self._loop, address) is Outcome.ACCEPTED:
                 self._accepted[broker.broker_id] = broker.epoch
-                logger.debug("the listener of broker %d accepts connections", broker.broker_id)
+                logger.info("the listener of broker %d accepts connections", broker.broker_id)
                 break
-        del self._looks[broker.broker_id]
+        del self._probes[broker.broker_id]
 
     def _address_of(self, broker: BrokerImage) -> Address | None:
         """Where other brokers reach it; where that listener is not known here, its first one."""
@@ -123,19 +133,19 @@ class DeadProcesses:
             endpoint = broker.endpoints[0]
         return None if endpoint is None else (endpoint.host, endpoint.port)
 
-    def heard(self, connection: BrokerConnection, broker_id: int, epoch: int) -> None:
+    def heard(self, connection: Connection, broker_id: int, epoch: int) -> None:
         """A heartbeat of a broker was accepted that came in by this connection."""
         if connection.transport.is_closing():
             return
         self._heard_by[broker_id] = (epoch, connection)
-        noted = self._noted.get(connection)
-        if noted is None:
-            noted = self._noted[connection] = {}
+        brokers = self._connections.get(connection)
+        if brokers is None:
+            brokers = self._connections[connection] = {}
             connection.add_close_callback(partial(self._connection_closed, connection))
-        noted[broker_id] = epoch
+        brokers[broker_id] = epoch
 
-    def _connection_closed(self, connection: BrokerConnection) -> None:
-        for broker_id, epoch in self._noted.pop(connection).items():
+    def _connection_closed(self, connection: Connection) -> None:
+        for broker_id, epoch in self._connections.pop(connection).items():
             if self._heard_by.get(broker_id) == (epoch, connection):
                 del self._heard_by[broker_id]
                 self._suspect(broker_id, epoch, self._driver.now_ms)
@@ -192,11 +202,11 @@ class DeadProcesses:
                 self._suspect(broker.broker_id, broker.epoch, since_ms)
 
     def close(self) -> None:
-        """Look no more."""
+        """No more dials."""
         self._leader_dials.close()
         self._broker_dials.close()
         if self._timer is not None:
             self._timer.cancel()
-        looks, self._looks = self._looks, {}
-        for task in looks.values():
+        probes, self._probes = self._probes, {}
+        for task in probes.values():
             task.cancel()

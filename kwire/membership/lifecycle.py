@@ -14,18 +14,23 @@ Source: KIP-631; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
+import asyncio
 import enum
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
+from kwire.membership.asking import AskController
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.structs import Request
 
 logger = logging.getLogger(__name__)
+
+Response = TypeVar("Response", "m.BrokerRegistrationResponse", "m.BrokerHeartbeatResponse")
 
 START_MS = 5
 RETRY_MS = 50
@@ -51,19 +56,19 @@ class State(enum.Enum):
 class BrokerLifecycle:
     """Keeps this broker registered.
 
-    `ask(api_key, request)` reaches the active controller, `registration()` is the request of the
-    next registration, `image_offset()` how far the published metadata is, `cordoned()` the ids of
-    the log directories that get no new replicas, None where the controller knows of no such. A
-    directory that fails and is not told of within `directory_failure_ms` ends the broker:
-    `on_fatal(why)`, as a registration that can never succeed does.
+    `registration()` is the request of the next registration, `image_offset()` how far the published
+    metadata is, `cordoned()` the ids of the log directories that get no new replicas, None where
+    the controller knows of no such. A directory that fails and is not reported within
+    `directory_failure_ms` ends the broker: `on_fatal(why)`, as a registration that can never
+    succeed does.
     """
 
     def __init__(
         self,
-        loop: Any,
+        loop: asyncio.AbstractEventLoop,
         broker_id: int,
-        ask: Callable[[int, Any], Pending[Any]],
-        registration: Callable[[], Any],
+        ask: AskController,
+        registration: Callable[[], m.BrokerRegistrationRequest],
         image_offset: Callable[[], int],
         heartbeat_interval_ms: int,
         on_fatal: Callable[[str], None],
@@ -85,15 +90,17 @@ class BrokerLifecycle:
         self._image_offset = image_offset
         self._interval_ms = heartbeat_interval_ms
         self._on_fatal = on_fatal
-        self._timer: Any = None
+        self._timer: asyncio.TimerHandle | None = None
         self._failures = 0
-        self._asking: Pending[Any] | None = None
+        self._asking: (
+            Pending[m.BrokerRegistrationResponse] | Pending[m.BrokerHeartbeatResponse] | None
+        ) = None
         self._retry: Callable[[], None] | None = None
         self._is_ready = not waits_for_logs
         self._heard_s = 0.0
         self._offline_directories: list[bytes] = []
-        self._told_offline: list[bytes] = []
-        self._ever_told: set[bytes] = set()
+        self._reported_offline: list[bytes] = []
+        self._ever_reported: set[bytes] = set()
         self._directory_failure_ms = directory_failure_ms
         self._cordoned = cordoned
         self._has_news = False
@@ -123,7 +130,7 @@ class BrokerLifecycle:
     def directories_failed(self, directory_ids: list[bytes]) -> None:
         """These log directories are offline until this broker is started again.
 
-        One that fails while others may be led here is told of in time, or the broker ends: whoever
+        One that fails while others may be led here is reported in time, or the broker ends: whoever
         waits for its partitions gets another leader then. Those that failed before the start are
         not led by anybody here yet.
         """
@@ -131,13 +138,13 @@ class BrokerLifecycle:
             for failed in directory_ids:
                 if failed not in self._offline_directories:
                     self._loop.call_later(
-                        self._directory_failure_ms / 1000, self._must_be_told, failed
+                        self._directory_failure_ms / 1000, self._check_reported, failed
                     )
         self._offline_directories = directory_ids
         self.directories_changed()
 
-    def _must_be_told(self, directory_id: bytes) -> None:
-        if directory_id not in self._ever_told and not self._is_ending():
+    def _check_reported(self, directory_id: bytes) -> None:
+        if directory_id not in self._ever_reported and not self._is_ending():
             self._on_fatal(
                 f"no controller was told within {self._directory_failure_ms} ms that the log "
                 f"directory {uuids.to_text(directory_id)} has failed (log.dir.failure.timeout.ms)"
@@ -188,10 +195,10 @@ class BrokerLifecycle:
         self._retry = self._register
         self._send(ApiKey.BROKER_REGISTRATION, self._registration(), self._registered)
 
-    def _registered(self, response: Any) -> None:
+    def _registered(self, response: m.BrokerRegistrationResponse) -> None:
         self.epoch = response.broker_epoch
         self.state = State.FENCED
-        self._told_offline = []
+        self._reported_offline = []
         logger.info("broker %d is registered at epoch %d", self._broker_id, self.epoch)
         if self.is_caught_up:
             self.caught_up.complete(None)
@@ -207,7 +214,7 @@ class BrokerLifecycle:
         offline = self._offline_directories
         # Of one that is unfenced and loses a directory at once the controller would let what is in
         # that directory be led here: it decides both on what was before.
-        may_serve = self.is_caught_up and self._is_ready and offline == self._told_offline
+        may_serve = self.is_caught_up and self._is_ready and offline == self._reported_offline
         request = m.BrokerHeartbeatRequest(
             broker_id=self._broker_id,
             broker_epoch=self.epoch,
@@ -219,10 +226,10 @@ class BrokerLifecycle:
         )
         self._send(ApiKey.BROKER_HEARTBEAT, request, lambda heard: self._heard(heard, offline))
 
-    def _heard(self, response: Any, offline: list[bytes]) -> None:
-        news = self._has_news or offline != self._told_offline
-        self._has_news, self._told_offline = False, offline
-        self._ever_told.update(offline)
+    def _heard(self, response: m.BrokerHeartbeatResponse, offline: list[bytes]) -> None:
+        news = self._has_news or offline != self._reported_offline
+        self._has_news, self._reported_offline = False, offline
+        self._ever_reported.update(offline)
         if self.state is State.STOPPING:
             if response.should_shut_down:
                 self.close()
@@ -243,12 +250,14 @@ class BrokerLifecycle:
 
     # -- asking
 
-    def _send(self, api_key: int, request: Any, accept: Callable[[Any], None]) -> None:
+    def _send(
+        self, api_key: int, request: Request[Response], accept: Callable[[Response], None]
+    ) -> None:
         pending = self._ask(int(api_key), request)
         self._asking = pending
         pending.add_done_callback(lambda done: self._answered(done, accept))
 
-    def _answered(self, done: Pending[Any], accept: Callable[[Any], None]) -> None:
+    def _answered(self, done: Pending[Response], accept: Callable[[Response], None]) -> None:
         self._asking = None
         if self.state is State.STOPPED:
             return

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
+from kwire.membership.asking import AskController
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
@@ -15,16 +15,10 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 class ProducerIds:
     """Hands out producer ids, each once, asking for a block when the last one is used up.
 
-    `ask(api_key, request) -> Pending[response]` reaches the controller. Ids of a block that was
-    not used up when the broker stopped are never used.
+    Ids of a block that was not used up when the broker stopped are never used.
     """
 
-    def __init__(
-        self,
-        broker_id: int,
-        broker_epoch: Callable[[], int],
-        ask: Callable[[int, Any], Pending[Any]],
-    ) -> None:
+    def __init__(self, broker_id: int, broker_epoch: Callable[[], int], ask: AskController) -> None:
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
         self._ask = ask
@@ -51,7 +45,7 @@ class ProducerIds:
         )
         self._ask(int(ApiKey.ALLOCATE_PRODUCER_IDS), request).add_done_callback(self._answered)
 
-    def _answered(self, pending: Pending[Any]) -> None:
+    def _answered(self, pending: Pending[m.AllocateProducerIdsResponse]) -> None:
         self._asking = False
         if pending.error() is not None or pending.result().error_code != 0:
             waiting, self._waiting = self._waiting, deque()

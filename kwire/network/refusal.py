@@ -97,9 +97,9 @@ class RefusedDials:
         if node_id in self._tasks:
             self._next[node_id] = suspect  # the dial under way began before this
             return
-        self._tasks[node_id] = self._loop.create_task(self._look(node_id, suspect))
+        self._tasks[node_id] = self._loop.create_task(self._probe(node_id, suspect))
 
-    async def _look(self, node_id: int, suspect: _Suspect) -> None:
+    async def _probe(self, node_id: int, suspect: _Suspect) -> None:
         outcome = Outcome.ACCEPTED
         for pause_s in PAUSES_S:
             if pause_s:

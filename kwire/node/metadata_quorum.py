@@ -217,7 +217,7 @@ class MetadataQuorum:
     def _open_driver(self) -> None:
         node = self._node
         config = node.config
-        scheduler = node.new_scheduler("kwire-metadata")
+        scheduler = node.workers.scheduler("kwire-metadata")
         directory_id = next(
             directory.directory_id
             for directory in node.log_manager.directories

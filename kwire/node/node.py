@@ -19,8 +19,8 @@ from kwire.clock import Clock, Random, SystemClock, SystemRandom
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
 from kwire.config.errors import ConfigError
+from kwire.config.listeners import Listener as ListenerConfig
 from kwire.config.listeners import shares_port
-from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.routes import HANDLED_REQUESTS
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.log.compaction.cleaner import LogCleaner
@@ -30,24 +30,26 @@ from kwire.log.directories.manager import LogManager, ManagerSettings
 from kwire.log.kernel_syncs import KernelSyncs
 from kwire.log.partition.config import LogConfig
 from kwire.log.partition.deferred_checks import Checks
-from kwire.log.scheduling import LoopScheduler
+from kwire.membership.broker_registration import registration_request
+from kwire.membership.controlled_shutdown import shutdown_granted
 from kwire.membership.controller_channel import ControllerChannel
 from kwire.membership.cordoning import Cordoning
 from kwire.membership.lifecycle import BrokerLifecycle
 from kwire.membership.lost_brokers import LostBrokers
 from kwire.membership.producer_ids import ProducerIds
-from kwire.membership.registration import registration_request
-from kwire.membership.replica_directories import LogDirectories
-from kwire.membership.stopping import let_go
+from kwire.membership.replica_directories import ReplicaDirectories
 from kwire.network.buffers import RESERVED_BYTES_MAX, BufferPool
 from kwire.network.peer import PeerNetwork
+from kwire.node.controller_requests import ControllerRequests
 from kwire.node.coordinators import Coordinators
 from kwire.node.host_name import reachable_name
 from kwire.node.loading_logs import load_logs, tell_missing
 from kwire.node.metadata_quorum import MetadataQuorum, full_delta
 from kwire.node.replication import Replication
+from kwire.node.workers import NewExecutor, Workers, one_thread
 from kwire.pending import Pending
 from kwire.protocol import api_versions, uuids
+from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS, UNBUILT
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.manager import ReplicaManager
@@ -92,7 +94,7 @@ class Node:
         clock: Clock | None = None,
         random: Random | None = None,
         files: Any = None,
-        new_executor: Callable[[str], Any] | None = None,
+        new_executor: NewExecutor | None = None,
     ) -> None:
         self.config = config
         self.dynamic_config = DynamicConfig(config, is_catching_up=True)
@@ -114,10 +116,8 @@ class Node:
         self.listener_name = config.inter_broker_listener_name()
         self.on_fatal: Callable[[str], None] = lambda reason: None
         self._failed = False
-        self._schedulers: list[LoopScheduler] = []
-        self._checks: Checks | None = None
         self._syncs = KernelSyncs(loop) if files is None and new_executor is None else None
-        self._new_executor = new_executor or _one_worker
+        self.workers = Workers(loop, new_executor or one_thread)
         self.log_manager = self._make_log_manager(files)
         self.replicas = ReplicaManager(
             self.broker_id,
@@ -127,13 +127,17 @@ class Node:
             config["replica.lag.time.max.ms"],
         )
         self.peers = self._make_peers()
-        ask_timeout_ms = max(1000, config["broker.session.timeout.ms"])
-        self.controller_channel = ControllerChannel(self, ask_timeout_ms)
+        self.metadata = MetadataQuorum(self, self._publish)
+        self.to_controller = ControllerRequests(
+            self.metadata, config.controller_listener_names
+        ).execute
+        self.controller_channel = self._make_controller_channel()
+        self.forward = self.controller_channel.forward
         self.cordoning = Cordoning(self.dynamic_config, self.log_manager, lambda: self.image)
         self.lifecycle = self._make_lifecycle()
         self.cordoning.on_change = self.lifecycle.directories_changed
         self.replication = Replication(self)
-        self.log_directories = LogDirectories(self)
+        self.replica_directories = self._make_replica_directories()
         self.replica_selector = selector(
             config["replica.selector.class"], lambda: self.image.brokers
         )
@@ -144,11 +148,10 @@ class Node:
         self.coordinators = Coordinators(self)
         self.lost_brokers = LostBrokers()
         self.listeners: dict[str, Listener] = {}
-        self.advertised: list[Any] = []
+        self.advertised: list[ListenerConfig] = []
         self._features = dict(features or {})
         self._apis: dict[str, list[tuple[int, int, int]]] = {}
         self._follows = False
-        self.metadata = MetadataQuorum(self, self._publish)
         self.controller_registration: ControllerRegistration | None = None
 
     def _make_log_manager(self, files: Any) -> LogManager:
@@ -158,8 +161,8 @@ class Node:
             self.clock,
             self.random,
             files=files,
-            scheduler=self.new_scheduler("kwire-log"),
-            sync_scheduler=self.new_scheduler("kwire-sync"),
+            scheduler=self.workers.scheduler("kwire-log"),
+            sync_scheduler=self.workers.scheduler("kwire-sync"),
             syncs=self._syncs,
             settings=ManagerSettings.from_values(config),
             now_ms=self._now_ms,
@@ -171,7 +174,7 @@ class Node:
         manager.cleaner = LogCleaner(
             manager,
             CleanerSettings.from_values(config),
-            lambda: self.new_scheduler("kwire-cleaner"),
+            lambda: self.workers.scheduler("kwire-cleaner"),
             self.random,
         )
         self.dynamic_config.add_listener(manager.cleaner.changed)
@@ -187,12 +190,34 @@ class Node:
             client_id=f"kwire-{self.broker_id}",
         )
 
+    def _make_controller_channel(self) -> ControllerChannel:
+        return ControllerChannel(
+            self.loop,
+            self.buffer_pool,
+            self.random,
+            broker_id=self.broker_id,
+            quorum=self.metadata,
+            execute=self.to_controller,
+            ask_timeout_ms=max(1000, self.config["broker.session.timeout.ms"]),
+        )
+
+    def _make_replica_directories(self) -> ReplicaDirectories:
+        return ReplicaDirectories(
+            self.loop,
+            self.dynamic_config,
+            self.log_manager,
+            broker_id=self.broker_id,
+            broker_epoch=lambda: self.lifecycle.epoch,
+            hosted=self.replicas.partition,
+            ask=self.controller_channel.ask,
+        )
+
     def _make_lifecycle(self) -> BrokerLifecycle:
         return BrokerLifecycle(
             self.loop,
             self.broker_id,
             self.controller_channel.ask,
-            lambda: registration_request(self),
+            self._registration_request,
             lambda: self.image.offset,
             self.config["broker.heartbeat.interval.ms"],
             self.fatal,
@@ -200,6 +225,16 @@ class Node:
             waits_for_logs=True,
             cordoned=self.cordoning.reported,
             directory_failure_ms=self.config["log.dir.failure.timeout.ms"],
+        )
+
+    def _registration_request(self) -> m.BrokerRegistrationRequest:
+        return registration_request(
+            broker_id=self.broker_id,
+            cluster_id=self.cluster_id,
+            incarnation_id=self.incarnation_id,
+            listeners=self.advertised,
+            rack=self.config["broker.rack"],
+            directories=self.log_manager.directories,
         )
 
     @property
@@ -220,15 +255,7 @@ class Node:
     @property
     def checks(self) -> Checks:
         """Checks batches that would hold up the loop."""
-        if self._checks is None:
-            self._checks = Checks(self.new_scheduler("kwire-check"))
-        return self._checks
-
-    def new_scheduler(self, name: str) -> LoopScheduler:
-        """Timers of the loop, and jobs of a worker of their own, one at a time."""
-        scheduler = LoopScheduler(self.loop, self._new_executor(name))
-        self._schedulers.append(scheduler)
-        return scheduler
+        return self.workers.checks
 
     # -- start
 
@@ -265,7 +292,14 @@ class Node:
         if self.config.is_controller and self.metadata.advertised:
             from kwire.membership.controller_registration import ControllerRegistration
 
-            self.controller_registration = ControllerRegistration(self)
+            self.controller_registration = ControllerRegistration(
+                self.loop,
+                controller_id=self.broker_id,
+                incarnation_id=self.incarnation_id,
+                listeners=self.metadata.advertised,
+                image=lambda: self.image,
+                ask=self.controller_channel.ask,
+            )
         for name in self.config.controller_listener_names():
             if name in self.listeners:
                 await self.listeners[name].start()
@@ -425,7 +459,7 @@ class Node:
                 self.lost_brokers.applied(delta, self._now_ms())
             self.replicas.apply(delta, image)
             self.replication.applied(delta)
-            self.log_directories.applied(delta)
+            self.replica_directories.applied(delta)
             self.coordinators.apply(delta)
         self.lifecycle.image_published()
 
@@ -446,48 +480,10 @@ class Node:
 
     # -- other nodes
 
-    def forward(
-        self,
-        request: Any,
-        context: RequestContext | None,
-        *,
-        api_key: int | None = None,
-        version: int | None = None,
-    ) -> Pending[Any]:
-        """Let the active controller execute a client's request, in the client's name."""
-        key = type(request).API_KEY if api_key is None else api_key
-        at = version
-        if at is None:
-            at = type(request).MAX_VERSION if context is None else context.api_version
-        return self.controller_channel.forward(request, context, int(key), at)
-
     @property
     def is_active_controller(self) -> bool:
         """Whether this node's controller decides."""
         return self.metadata.is_active
-
-    def to_controller(
-        self, request: Any, context: RequestContext | None, version: int | None
-    ) -> Pending[Any]:
-        """A request to this node's controller, or its part of the quorum."""
-        at = version
-        if at is None:
-            at = type(request).MAX_VERSION if context is None else context.api_version
-        made = ControllerContext(api_version=at)
-        if context is None:
-            made.same_process = True
-        else:
-            made.principal = context.principal
-            made.client_id = context.client_id
-            made.authorize = context.authorize
-            made.listener_name = context.listener_name
-            made.token_authenticated = bool(getattr(context, "by_token", False))
-            # Of a client that came to a broker, the broker has seen to it who may ask for tokens.
-            made.forwarded = (
-                context.connection is None
-                or context.listener_name not in self.config.controller_listener_names()
-            )
-        return self.metadata.handle(request, made)
 
     def _local_request(self, api_key: int, version: int, request: Any) -> Pending[Any]:
         """A request of a part of this node to this node."""
@@ -550,7 +546,7 @@ class Node:
         """
         if self.lifecycle.epoch >= 0 and not self._nobody_answers():
             stopped = self._end_of(self.lifecycle.begin_shutdown())
-            await let_go(self.loop, stopped, self._nobody_answers)
+            await shutdown_granted(self.loop, stopped, self._nobody_answers)
         epoch = self.lifecycle.epoch
         self.lifecycle.close()
         if self.controller_registration is not None:
@@ -561,7 +557,7 @@ class Node:
                 listener.stop_accepting()
                 listener.close_connections()
         self.replication.close()
-        self.log_directories.close()
+        self.replica_directories.close()
         self.replicas.close()
         self.deadlines.close()
         self.peers.close()
@@ -570,26 +566,19 @@ class Node:
         for listener in self.listeners.values():
             listener.stop_accepting()
             listener.close_connections()
-        if self._checks is not None:
-            await self._end_of(self._checks.close())
+        checked = self.workers.checks_ended()
+        if checked is not None:
+            await self._end_of(checked)
         await self._end_of(self.log_manager.drained())
         self.log_manager.shutdown(epoch, is_loaded=self._follows)
         if self._syncs is not None:
             self._syncs.close()
-        for scheduler in self._schedulers:
-            scheduler.close()
+        self.workers.close()
 
 
 def _receive_bytes_max(configured: int) -> int:
     """queued.max.request.bytes, or kwire's own bound where it is not set."""
     return configured if configured > 0 else RESERVED_BYTES_MAX
-
-
-def _one_worker(name: str) -> Any:
-    """An executor with one thread, started at its first job."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    return ThreadPoolExecutor(1, thread_name_prefix=name)
 
 
 def _finish(future: asyncio.Future[None]) -> None:

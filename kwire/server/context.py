@@ -93,6 +93,16 @@ class RequestContext:
         return "User:ANONYMOUS" if self.connection is None else self.connection.principal
 
     @property
+    def token_authenticated(self) -> bool:
+        """Whether a delegation token proved who the client is."""
+        return False
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the client is connected to this node: not one whose broker forwards for it."""
+        return self.connection is not None
+
+    @property
     def now_ms(self) -> int:
         """The loop's clock in milliseconds, for deadlines."""
         return int(self.node.loop.time() * 1000)

@@ -9,7 +9,7 @@ kwire/api
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from kwire.kraft.controller.errors import error_response
 from kwire.kraft.controller.routes import HANDLED_REQUESTS
@@ -22,6 +22,8 @@ from kwire.protocol.structs import Message, Request
 from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
 from kwire.server.context import RequestContext
 from kwire.server.dispatch import Dispatcher, Route
+
+Response = TypeVar("Response", bound=Message)
 
 LISTENER = "controller"
 _RAFT_RIGHTS: dict[int, Operation] = {
@@ -47,8 +49,8 @@ class AskController(Protocol):
     """Hands a request to this node's controller; at a version, in the name of a client."""
 
     def __call__(
-        self, request: Message, context: RequestContext, version: int, /
-    ) -> Pending[Any]: ...
+        self, request: Request[Response], context: RequestContext, version: int, /
+    ) -> Pending[Response]: ...
 
 
 class ControllerDispatcher(Dispatcher):
@@ -79,7 +81,7 @@ class ControllerDispatcher(Dispatcher):
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         return self._quorum.raft_request(request, context)
 
-    def _ask(self, context: RequestContext, request: Message) -> Pending[Any]:
+    def _ask(self, context: RequestContext, request: Request[Any]) -> Pending[Any]:
         """Requests that the active controller answers."""
 
         def settle(done: Pending[Any]) -> Any:

@@ -31,7 +31,7 @@ from kwire.config.validate_broker import validate_broker_configs
 from kwire.config.values import to_text
 from kwire.kraft.controller.loggers import alter_loggers
 from kwire.kraft.controller.results import put_error
-from kwire.pending import Answer, after
+from kwire.pending import Answer, Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME
@@ -79,7 +79,7 @@ def alter(
         local[position] = result
     if not remaining:
         return answer(responses=[local[i] for i in range(len(resources))])
-    sent = forward(context, request.copy(resources=remaining), answer)
+    sent: Pending[ResponseT] = forward(context, request.copy(resources=remaining), answer)  # type: ignore[arg-type]
     return after(sent, lambda done: _joined(request, answer, local, done.result()))
 
 

@@ -19,14 +19,13 @@ ResponseT = TypeVar("ResponseT", bound=Message)
 
 
 def forward(
-    context: RequestContext, request: Message, response: type[ResponseT]
+    context: RequestContext, request: Request[ResponseT], response: type[ResponseT]
 ) -> Pending[ResponseT]:
     """The controller's answer to `request`; errors on the way are answers in the API's shape."""
 
-    def settle(done: Pending[Message]) -> ResponseT:
+    def settle(done: Pending[ResponseT]) -> ResponseT:
         error = done.error()
         if isinstance(error, KafkaError):
-            assert isinstance(request, Request)
             answer: Message = error_response(request, error, context.api_version)
         else:
             answer = done.result()

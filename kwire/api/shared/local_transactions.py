@@ -10,7 +10,7 @@ from typing import Any
 from kwire.api.shared.leader_hints import missing_partition_error
 from kwire.coordinator.coordinator_log import ACKS_ALL
 from kwire.coordinator.group.coordinator import TOPIC as OFFSETS_TOPIC
-from kwire.coordinator.transaction.markers import Owed
+from kwire.coordinator.transaction.markers import MarkersToWrite
 from kwire.kept_errors import anew
 from kwire.log.types import Origin
 from kwire.pending import Pending, after
@@ -23,7 +23,7 @@ Partition = tuple[str, int]
 
 
 class LocalTransactions:
-    """`Here` of `kwire.coordinator.transaction.markers` and of `verifier`."""
+    """`LocalPartitions` of transaction/markers.py and `LocalCoordinator` of verifier.py."""
 
     def __init__(self, node: Any) -> None:
         self._node = node
@@ -32,7 +32,7 @@ class LocalTransactions:
     def node_id(self) -> int:
         return int(self._node.broker_id)
 
-    def write(self, owed: list[Owed]) -> list[list[Pending[int]]]:
+    def write(self, owed: list[MarkersToWrite]) -> list[list[Pending[int]]]:
         """Append every marker, then write what was appended: nothing else of this turn is worth
         waiting for, and the producers' next transactions wait for it."""
         node = self._node

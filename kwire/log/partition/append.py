@@ -22,8 +22,7 @@ from kwire.log.partition.batch_rules import (
 from kwire.log.partition.deferred_checks import check_or_defer
 from kwire.log.partition.producers import ONGOING, BatchMetadata, VerificationGuard
 from kwire.log.recovery import cutting as mending
-from kwire.log.segment.segment import OFFSET_DELTA_MAX, Segment
-from kwire.log.segment.transaction_index import AbortedTransaction
+from kwire.log.segment.segment import OFFSET_DELTA_MAX
 from kwire.log.types import AppendInfo, Origin
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -344,36 +343,7 @@ class AppendingLog(LogBase):
             self.leader_epochs.assign(header.partition_leader_epoch, base_offset)
         if header.producer_id >= 0:
             self.producers.remember(header.producer_id)
-            self.note_producer(segment, header, marker)
+            aborted = self.producers.replay_batch(header, marker)
+            if aborted is not None:
+                segment.add_aborted_transaction(aborted)
         self._tail.add(data, is_owned)
-
-    def note_producer(
-        self, segment: Segment, header: BatchHeader, marker: Marker | None
-    ) -> AbortedTransaction | None:
-        """Take a batch over into the producer state; returns the abort that it completed."""
-        producers = self.producers
-        if not header.is_control:
-            producers.append_data(header, header.base_offset)
-            if self._first_unstable is None and header.is_transactional:
-                self._first_unstable = producers.first_unstable_offset()
-            return None
-        if marker is None:
-            return None
-        completed = producers.append_marker(
-            header,
-            header.base_offset,
-            marker.coordinator_epoch,
-            marker.timestamp,
-            aborted=marker.aborted,
-        )
-        if completed is None:
-            return None
-        stable = producers.last_stable_offset_after(completed)
-        producers.complete_transaction(completed)
-        if not completed.aborted:
-            return None
-        entry = AbortedTransaction(
-            completed.producer_id, completed.first_offset, completed.last_offset, stable
-        )
-        segment.add_aborted_transaction(entry)
-        return entry

@@ -99,7 +99,6 @@ class LogBase:
         self.on_error = on_error
         self.on_refused: Callable[[], None] | None = None  # hears of appends while `is_short`
         self.on_truncated: Callable[[LogBase], None] | None = None
-        self._first_unstable: int | None = None
         self.config = config
         self._configure()
 
@@ -150,7 +149,7 @@ class LogBase:
     @property
     def last_stable_offset(self) -> int:
         """Below it everything is decided and below the high watermark."""
-        unstable = self._first_unstable
+        unstable = self.producers.first_unstable_offset
         if unstable is None or unstable >= self.high_watermark:
             return self.high_watermark
         return max(unstable, self.log_start_offset)
@@ -163,10 +162,9 @@ class LogBase:
     def update_high_watermark(self, offset: int) -> int:
         """Set the high watermark, kept between the log's start and end; returns it."""
         offset = min(max(offset, self.log_start_offset), self.log_end_offset)
-        if offset != self.high_watermark or self._first_unstable is not None:
-            self.high_watermark = offset
+        self.high_watermark = offset
+        if self.producers.first_unstable_offset is not None:
             self.producers.high_watermark_updated(offset)
-            self._first_unstable = self.producers.first_unstable_offset()
         return offset
 
     # -- the tail and failures ----------------------------------------------------------------
@@ -200,7 +198,6 @@ class LogBase:
     def _written(self, waiting: list[Pending[None]]) -> None:
         """The tail is in the file: make it visible, or flush first where that was asked for."""
         self._written_offset = self._next_offset
-        self.producers.end_offset = self._next_offset
         self.producers.written()
         if self._written_offset - self.recovery_point < self.config.flush_messages:
             self.log_end_offset = self._written_offset
@@ -233,7 +230,6 @@ class LogBase:
         self._tail.discard(self.error)
         self._next_offset = end
         self.producers.take_back(end)
-        self._first_unstable = self.producers.first_unstable_offset()
         if self.leader_epochs.take_back(end, self._led_epoch):
             self._epochs_unsaved = True
         return end
@@ -275,9 +271,7 @@ class LogBase:
     def set_end(self, offset: int) -> None:
         """The log ends at `offset`: used by recovery and truncation only."""
         self._next_offset = self._written_offset = self.log_end_offset = offset
-        self.producers.end_offset = offset
         self.producers.written()
-        self._first_unstable = self.producers.first_unstable_offset()
         if self.high_watermark > offset:
             self.high_watermark = offset
 

@@ -217,7 +217,6 @@ class PartitionLog(AppendingLog):
         self.log_start_offset = offset
         self.leader_epochs.truncate_from_start(offset)
         self.producers.log_start_moved(offset)
-        self._first_unstable = self.producers.first_unstable_offset()
         self.recovery_point = max(self.recovery_point, min(offset, self.log_end_offset))
         if self.high_watermark < offset:
             self.update_high_watermark(offset)

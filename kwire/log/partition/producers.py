@@ -2,13 +2,15 @@
 
 The rules are Apache Kafka 4.4's: a producer's last five batches are remembered, a repeated one
 is answered with its first offsets, a gap is refused, a fenced epoch is refused. State changes
-only in `append_data`, `append_marker` and the loading and expiry functions; `check_*` raise.
+only in `replay_batch` and the loading, truncation and expiry functions; `check_*` raise.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from kwire.log.partition.batch_rules import Marker
+from kwire.log.segment.transaction_index import AbortedTransaction
 from kwire.log.types import CompletedTransaction, Origin
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import BatchHeader
@@ -112,14 +114,18 @@ class _Verification:
 
 
 class Producers:
-    """The producers of one log and its open transactions, up to `end_offset`."""
+    """The producers of one log and its open transactions.
+
+    `first_unstable_offset` is where the first transaction begins that is open or whose end is not
+    replicated yet, None without one.
+    """
 
     def __init__(self, name: str, *, expiration_ms: int = 86_400_000, verify: bool = True) -> None:
         self.name = name
         self.expiration_ms = expiration_ms
         self.verify = verify
         self.entries: dict[int, ProducerEntry] = {}
-        self.end_offset = 0
+        self.first_unstable_offset: int | None = None
         # first offset -> producer id; dicts keep their order: offsets only grow
         self._ongoing: dict[int, int] = {}
         # first offset -> last offset of transactions whose marker is not below the high watermark
@@ -129,14 +135,6 @@ class Producers:
         self._before: dict[int, ProducerEntry | None] = {}
 
     # -- reading ----------------------------------------------------------------------------
-
-    def first_unstable_offset(self) -> int | None:
-        """Where the first transaction begins that is open or whose end is not replicated yet."""
-        ongoing = next(iter(self._ongoing), None)
-        ended = next(iter(self._unreplicated), None)
-        if ongoing is None or ended is None:
-            return ended if ongoing is None else ongoing
-        return min(ongoing, ended)
 
     def last_stable_offset_after(self, completed: CompletedTransaction) -> int:
         """What the last stable offset is once `completed` has ended."""
@@ -323,6 +321,34 @@ class Producers:
 
     # -- changes ----------------------------------------------------------------------------
 
+    def replay_batch(self, header: BatchHeader, marker: Marker | None) -> AbortedTransaction | None:
+        """Take over a batch that has its place in the log: one just appended, or one read again.
+
+        `marker` is what a control batch says, None where that is no end of a transaction or cannot
+        be read. Returns the transaction that the batch has aborted, for the transaction index.
+        """
+        if not header.is_control:
+            self.append_data(header, header.base_offset)
+            return None
+        if marker is None:
+            return None
+        completed = self.append_marker(
+            header,
+            header.base_offset,
+            marker.coordinator_epoch,
+            marker.timestamp,
+            aborted=marker.aborted,
+        )
+        if completed is None:
+            return None
+        stable = self.last_stable_offset_after(completed)
+        self.complete_transaction(completed)
+        if not completed.aborted:
+            return None
+        return AbortedTransaction(
+            completed.producer_id, completed.first_offset, completed.last_offset, stable
+        )
+
     def append_data(self, header: BatchHeader, base_offset: int) -> None:
         """Take over a checked data batch that got `base_offset`."""
         producer_id = header.producer_id
@@ -340,6 +366,8 @@ class Producers:
             if entry.transaction_first_offset == NO_OFFSET:
                 entry.transaction_first_offset = base_offset
                 self._ongoing[base_offset] = producer_id
+                if self.first_unstable_offset is None:
+                    self.first_unstable_offset = base_offset
             self._verifications.pop(producer_id, None)
 
     def append_marker(
@@ -394,7 +422,7 @@ class Producers:
                 self._ongoing[known.transaction_first_offset] = producer_id
         self._ongoing = dict(sorted(self._ongoing.items()))
         self._before.clear()
-        self.end_offset = end_offset
+        self._find_first_unstable()
 
     def complete_transaction(self, completed: CompletedTransaction) -> None:
         """Move an ended transaction from the open ones to those that are not replicated yet."""
@@ -410,12 +438,14 @@ class Producers:
             self._unreplicated = {
                 first: last for first, last in self._unreplicated.items() if last >= high_watermark
             }
+            self._find_first_unstable()
 
     def log_start_moved(self, log_start_offset: int) -> None:
         """Ended transactions below the new start no longer hold anything back."""
         for first, last in list(self._unreplicated.items()):
             if last < log_start_offset:
                 del self._unreplicated[first]
+        self._find_first_unstable()
 
     def expire(self, wall_ms: int) -> list[int]:
         """Forget producers that were silent for too long; returns their ids, ascending."""
@@ -438,7 +468,7 @@ class Producers:
         self._ongoing.clear()
         self._unreplicated.clear()
         self._before.clear()
-        self.end_offset = 0
+        self.first_unstable_offset = None
 
     def take_over(self, other: Producers) -> None:
         """Be the producers of the same log elsewhere, with what is verified just now."""
@@ -446,8 +476,9 @@ class Producers:
         self._ongoing = dict(other._ongoing)
         self._unreplicated = dict(other._unreplicated)
         self._verifications = dict(other._verifications)
+        self.first_unstable_offset = other.first_unstable_offset
 
-    def load(self, entries: list[ProducerEntry], end_offset: int, wall_ms: int) -> None:
+    def load(self, entries: list[ProducerEntry], wall_ms: int) -> None:
         """Start from a snapshot's entries, without those that have expired."""
         self.clear()
         for entry in entries:
@@ -457,7 +488,15 @@ class Producers:
             if entry.transaction_first_offset != NO_OFFSET:
                 self._ongoing[entry.transaction_first_offset] = entry.producer_id
         self._ongoing = dict(sorted(self._ongoing.items()))
-        self.end_offset = end_offset
+        self._find_first_unstable()
+
+    def _find_first_unstable(self) -> None:
+        ongoing = next(iter(self._ongoing), None)
+        ended = next(iter(self._unreplicated), None)
+        if ongoing is None or ended is None:
+            self.first_unstable_offset = ended if ongoing is None else ongoing
+        else:
+            self.first_unstable_offset = min(ongoing, ended)
 
     def _is_expired(self, entry: ProducerEntry, wall_ms: int) -> bool:
         return (

@@ -88,7 +88,7 @@ def load_producers(log: LogBase, end_offset: int, high_watermark: int) -> None:
     start = log.log_start_offset
     reached = _stable_below(log, end_offset, high_watermark)
     offset, entries = log.snapshots.load_latest(start, reached)
-    log.producers.load(entries, max(offset, start), log.clock.wall_ms())
+    log.producers.load(entries, log.clock.wall_ms())
     if offset < 0:
         offset = start
     for segment in log.segments.starting_at(offset):
@@ -128,29 +128,10 @@ def _replay(
             break
         if header.producer_id < 0 or header.last_offset < offset:
             continue
-        if not header.is_control:
-            producers.append_data(header, header.base_offset)
-            continue
-        marker = _marker(segment, position, header)
-        if marker is None:
-            continue
-        completed = producers.append_marker(
-            header,
-            header.base_offset,
-            marker.coordinator_epoch,
-            marker.timestamp,
-            aborted=marker.aborted,
-        )
-        if completed is None:
-            continue
-        stable = producers.last_stable_offset_after(completed)
-        producers.complete_transaction(completed)
-        if completed.aborted:
-            aborted.append(
-                AbortedTransaction(
-                    completed.producer_id, completed.first_offset, completed.last_offset, stable
-                )
-            )
+        marker = _marker(segment, position, header) if header.is_control else None
+        entry = producers.replay_batch(header, marker)
+        if entry is not None:
+            aborted.append(entry)
     return aborted
 
 
