@@ -156,7 +156,7 @@ class ControllerRunner:
             error = raised.error()
             if isinstance(error, KafkaError):
                 from kwire.kraft.controller.errors import error_response
-                from kwire.kraft.controller.features import update_failed
+                from kwire.kraft.controller.requests.features import update_failed
 
                 records, response = [], error_response(request, update_failed(error))
         if records and not self._append(records):

@@ -49,7 +49,7 @@ def activation_records(
         for record, _ in wanted
     )
     if elr:
-        from kwire.kraft.controller.features import elr_safety_records
+        from kwire.kraft.controller.requests.features import elr_safety_records
 
         records.extend(elr_safety_records(state))
     if METADATA_VERSIONS[level].metadata_transaction:

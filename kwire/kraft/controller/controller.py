@@ -228,7 +228,7 @@ class Controller:
             records = elections.elect_unclean_leaders(self.state)
             self._again_if_full("unclean", records, now_ms)
         elif self._due("tokens", now_ms, config.token_expiry_check_interval_ms):
-            from kwire.kraft.controller.tokens import sweep
+            from kwire.kraft.controller.requests.tokens import sweep
 
             records = sweep(self.state, wall_ms)
         elif self._due("no_op", now_ms, config.max_idle_interval_ms):

@@ -30,7 +30,7 @@ def error_response(
 def _failed(request: Request[Any], error: KafkaError, api_version: int, principal: str) -> Any:
     code, text = int(error.code), text_of(error)
     if isinstance(request, m.CreateDelegationTokenRequest):
-        from kwire.kraft.controller.tokens import creation_failed
+        from kwire.kraft.controller.requests.tokens import creation_failed
 
         return creation_failed(request, code, api_version, principal)
     if isinstance(request, m.ElectLeadersRequest):

@@ -59,7 +59,7 @@ def route_of(api_key: int) -> Route:
 
 
 def _topics() -> None:
-    from kwire.kraft.controller import topics
+    from kwire.kraft.controller.requests import topics
 
     _on(
         m.CreateTopicsRequest,
@@ -76,7 +76,7 @@ def _topics() -> None:
 
 
 def _partitions() -> None:
-    from kwire.kraft.controller import partitions
+    from kwire.kraft.controller.requests import partitions
 
     _on(
         m.CreatePartitionsRequest,
@@ -87,7 +87,7 @@ def _partitions() -> None:
 
 
 def _configs() -> None:
-    from kwire.kraft.controller import configs
+    from kwire.kraft.controller.requests import configs
 
     _on(
         m.IncrementalAlterConfigsRequest,
@@ -98,14 +98,14 @@ def _configs() -> None:
 
 
 def _acls() -> None:
-    from kwire.kraft.controller import acls
+    from kwire.kraft.controller.requests import acls
 
     _on(m.CreateAclsRequest, acls.create_acls, Operation.ALTER, is_bounded=True)
     _on(m.DeleteAclsRequest, acls.delete_acls, Operation.ALTER)
 
 
 def _quotas() -> None:
-    from kwire.kraft.controller import quotas
+    from kwire.kraft.controller.requests import quotas
 
     _on(
         m.AlterClientQuotasRequest,
@@ -116,7 +116,7 @@ def _quotas() -> None:
 
 
 def _credentials() -> None:
-    from kwire.kraft.controller import scram
+    from kwire.kraft.controller.requests import scram
 
     _on(
         m.AlterUserScramCredentialsRequest,
@@ -127,13 +127,13 @@ def _credentials() -> None:
 
 
 def _features() -> None:
-    from kwire.kraft.controller import features
+    from kwire.kraft.controller.requests import features
 
     _on(m.UpdateFeaturesRequest, features.update_features, Operation.ALTER)
 
 
 def _elections() -> None:
-    from kwire.kraft.controller import elect_leaders
+    from kwire.kraft.controller.requests import elect_leaders
 
     _on(
         m.ElectLeadersRequest,
@@ -145,7 +145,7 @@ def _elections() -> None:
 
 
 def _reassignments() -> None:
-    from kwire.kraft.controller import reassignment
+    from kwire.kraft.controller.requests import reassignment
 
     _on(
         m.AlterPartitionReassignmentsRequest,
@@ -162,7 +162,7 @@ def _reassignments() -> None:
 
 
 def _brokers() -> None:
-    from kwire.kraft.controller import brokers
+    from kwire.kraft.controller.requests import brokers
 
     _on(m.BrokerRegistrationRequest, brokers.register_broker, Operation.CLUSTER_ACTION)
     _on(m.BrokerHeartbeatRequest, brokers.heartbeat, Operation.CLUSTER_ACTION)
@@ -172,13 +172,13 @@ def _brokers() -> None:
 
 
 def _alter_partition() -> None:
-    from kwire.kraft.controller import alter_partition
+    from kwire.kraft.controller.requests import alter_partition
 
     _on(m.AlterPartitionRequest, alter_partition.alter_partition, Operation.CLUSTER_ACTION)
 
 
 def _directories() -> None:
-    from kwire.kraft.controller import assign_dirs
+    from kwire.kraft.controller.requests import assign_dirs
 
     _on(
         m.AssignReplicasToDirsRequest,
@@ -188,13 +188,13 @@ def _directories() -> None:
 
 
 def _producer_ids() -> None:
-    from kwire.kraft.controller import producer_ids
+    from kwire.kraft.controller.requests import producer_ids
 
     _on(m.AllocateProducerIdsRequest, producer_ids.allocate, Operation.CLUSTER_ACTION)
 
 
 def _tokens() -> None:
-    from kwire.kraft.controller import tokens
+    from kwire.kraft.controller.requests import tokens
 
     _on(m.CreateDelegationTokenRequest, tokens.create)
     _on(m.RenewDelegationTokenRequest, tokens.renew)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from kwire.kraft.controller import assignment, configs
+from kwire.kraft.controller import new_partitions
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.placement import place
+from kwire.kraft.controller.requests import configs
 from kwire.kraft.controller.results import Records, Result, put_error, text_of
 from kwire.kraft.controller.state import BROKER, MAX_RECORDS_PER_USER_OPERATION, ControllerState
 from kwire.kraft.controller.topic_names import METADATA_TOPIC, check_name
@@ -186,8 +187,8 @@ def _partitions(
             f"Unable to replicate the partition {factor} time(s): {error.message}",
         ) from None
     return {
-        index: assignment.new_partition(
-            state, replicas, assignment.placed_isr(state, replicas, factor)
+        index: new_partitions.new_partition(
+            state, replicas, new_partitions.placed_isr(state, replicas, factor)
         )
         for index, replicas in enumerate(placed)
     }
@@ -216,10 +217,10 @@ def _assigned_partitions(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Found multiple manual partition assignments for partition {index}",
             )
-        assignment.check_manual(state, replicas, factor)
+        new_partitions.check_manual(state, replicas, factor)
         factor = len(replicas)
-        isr = assignment.manual_isr(state, replicas, index)
-        partitions[index] = assignment.new_partition(state, replicas, isr)
+        isr = new_partitions.manual_isr(state, replicas, index)
+        partitions[index] = new_partitions.new_partition(state, replicas, isr)
     if any(index not in partitions for index in range(len(partitions))):
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kwire.kraft.controller import assignment
+from kwire.kraft.controller import new_partitions
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.placement import place
 from kwire.kraft.controller.results import Records, Result, put_error
@@ -98,13 +98,13 @@ def _new_partitions(
     if topic.assignments is not None:
         for i, assigned in enumerate(topic.assignments):
             replicas = assigned.broker_ids
-            assignment.check_manual(state, replicas, factor)
-            pairs.append((replicas, assignment.manual_isr(state, replicas, have + i)))
+            new_partitions.check_manual(state, replicas, factor)
+            pairs.append((replicas, new_partitions.manual_isr(state, replicas, have + i)))
     else:
         for replicas in place(state.usable_brokers(), additional, factor, state.random):
-            pairs.append((replicas, assignment.placed_isr(state, replicas, factor)))
+            pairs.append((replicas, new_partitions.placed_isr(state, replicas, factor)))
     return [
-        assignment.new_partition(state, replicas, isr).to_record(
+        new_partitions.new_partition(state, replicas, isr).to_record(
             known.topic_id, have + i, state.gates
         )
         for i, (replicas, isr) in enumerate(pairs)

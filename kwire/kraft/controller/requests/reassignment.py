@@ -6,7 +6,7 @@ new ones are in sync; partition_change.py finishes it.
 
 from __future__ import annotations
 
-from kwire.kraft.controller import assignment
+from kwire.kraft.controller import new_partitions
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.partition_change import Election, PartitionChange
 from kwire.kraft.controller.results import Records, Result, put_error
@@ -72,7 +72,7 @@ def _reassign(
         )
     if target.replicas is None:
         return _cancel(state, topic, target.partition_index, partition)
-    assignment.check_manual(state, target.replicas, None)
+    new_partitions.check_manual(state, target.replicas, None)
     if not may_change_factor:
         _check_factor(partition, len(target.replicas))
     return _change(state, topic, target.partition_index, target.replicas, partition)
