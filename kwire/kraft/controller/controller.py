@@ -26,9 +26,7 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.metadata_records import MetadataRecord
 from kwire.protocol.structs import Request, Response
-from kwire.security.acl import ResourceType
-
-_CLUSTER_NAME = "kafka-cluster"
+from kwire.security.acl import CLUSTER_NAME, ResourceType
 
 # Records after which a broker's session may be another one.
 _SESSION_RECORDS = (
@@ -167,7 +165,7 @@ class Controller:
                 raise not_controller(context.active_controller)
             route = route_of(request.API_KEY)
             if route.operation is not None and not context.authorize(
-                route.operation, ResourceType.CLUSTER, _CLUSTER_NAME
+                route.operation, ResourceType.CLUSTER, CLUSTER_NAME
             ):
                 raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
             if route.timeout_ms is not None and route.timeout_ms(request) <= 0:

@@ -10,10 +10,10 @@ from kwire.kraft.controller.state import MAX_RECORDS_PER_USER_OPERATION, Control
 from kwire.kraft.images.security import AclImage, acl_record
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.security.acl import CLUSTER_NAME, ResourceType
 
 UNKNOWN, ANY = 0, 1
 MATCH, LITERAL, PREFIXED = 2, 3, 4
-CLUSTER_ACL, CLUSTER_NAME = 4, "kafka-cluster"
 _RESOURCE_TYPES = (2, 3, 4, 5, 6, 7)
 _OPERATIONS = tuple(range(2, 16))
 _PERMISSIONS = (2, 3)
@@ -73,7 +73,7 @@ def _invalid(message: str) -> KafkaError:
 
 
 def _check_new(state: ControllerState, acl: AclImage) -> None:
-    if acl.resource_type == CLUSTER_ACL and acl.resource_name != CLUSTER_NAME:
+    if acl.resource_type == ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME:
         raise _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
     if not acl.resource_name:
         raise _invalid("Invalid empty resource name")

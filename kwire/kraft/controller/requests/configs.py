@@ -27,6 +27,7 @@ from kwire.kraft.controller.state import (
 from kwire.kraft.images.settings import config_record
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
 
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 _OPERATIONS = {SET: "SET", DELETE: "DELETE", APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
@@ -37,9 +38,6 @@ _TYPE_NAMES = {
     CLIENT_METRICS: "CLIENT_METRICS",
     GROUP: "GROUP",
 }
-CLUSTER_ACTION, ALTER_CONFIGS = 9, 11
-_ACL_TOPIC, _ACL_GROUP, _ACL_CLUSTER = 2, 3, 4
-CLUSTER_NAME = "kafka-cluster"
 MAX_VALUE_LENGTH = 32767
 CORDONED = "cordoned.log.dirs"
 
@@ -56,7 +54,7 @@ def incremental_alter_configs(
     def alter_own_loggers(
         resource: m.IncrementalAlterConfigsRequest.AlterConfigsResource,
     ) -> None:
-        allowed = context.authorize(CLUSTER_ACTION, _ACL_CLUSTER, CLUSTER_NAME)
+        allowed = context.authorize(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
         alter_loggers(state.config.node_id, resource, allowed, request.validate_only)
 
     records, responses = _alter(
@@ -168,13 +166,13 @@ def _alter(
 def _authorize(resource: Resource, context: ControllerContext) -> None:
     kind, name = resource.resource_type, resource.resource_name
     if kind in (BROKER, CLIENT_METRICS):
-        if not context.authorize(ALTER_CONFIGS, _ACL_CLUSTER, CLUSTER_NAME):
+        if not context.authorize(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     elif kind == TOPIC:
-        if not context.authorize(ALTER_CONFIGS, _ACL_TOPIC, name):
+        if not context.authorize(Operation.ALTER_CONFIGS, ResourceType.TOPIC, name):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     elif kind == GROUP:
-        if not context.authorize(ALTER_CONFIGS, _ACL_GROUP, name):
+        if not context.authorize(Operation.ALTER_CONFIGS, ResourceType.GROUP, name):
             raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     else:
         raise KafkaError(

@@ -9,8 +9,7 @@ from kwire.kraft.controller.results import Records, Result, put_error
 from kwire.kraft.controller.state import MAX_RECORDS_PER_USER_OPERATION, ControllerState
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-
-ALTER, TOPIC_ACL = 7, 2
+from kwire.security.acl import Operation, ResourceType
 
 
 def create_partitions(
@@ -31,7 +30,7 @@ def create_partitions(
     wanted = []
     for topic in request.topics:
         if counts[topic.name] == 1:
-            if context.authorize(ALTER, TOPIC_ACL, topic.name):
+            if context.authorize(Operation.ALTER, ResourceType.TOPIC, topic.name):
                 wanted.append(topic)
             else:
                 error = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)

@@ -16,9 +16,9 @@ from kwire.kraft.images.security import DelegationTokenImage, token_record
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode
+from kwire.security.acl import Operation, ResourceType
 
 USER_TYPE = "User"
-CREATE_TOKENS, USER_ACL = 13, 7
 REQUESTER_FROM = 3
 """CreateDelegationTokenResponse names the requester from this version on (KIP-373)."""
 _MAX = (1 << 63) - 1
@@ -99,7 +99,9 @@ def create(
     owner = _owner(request, context.principal)
     response = _creation_response(request, context.api_version, context.principal)
     code = _refusal(state, context)
-    allowed = owner == context.principal or context.authorize(CREATE_TOKENS, USER_ACL, owner)
+    allowed = owner == context.principal or context.authorize(
+        Operation.CREATE_TOKENS, ResourceType.USER, owner
+    )
     if code == ErrorCode.NONE and not allowed:
         code = ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
     if code == ErrorCode.NONE and any(r.principal_type != USER_TYPE for r in request.renewers):

@@ -21,11 +21,7 @@ from kwire.kraft.images.topics import PartitionImage
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
-
-# AclOperation and ResourceType numbers.
-CREATE, DELETE, DESCRIBE, DESCRIBE_CONFIGS = 5, 6, 8, 10
-TOPIC_ACL, CLUSTER_ACL = 2, 4
-CLUSTER_NAME = "kafka-cluster"
+from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
 
 
 def create_topics(
@@ -35,10 +31,10 @@ def create_topics(
     names: dict[str, int] = {}
     for topic in request.topics:
         names[topic.name] = names.get(topic.name, 0) + 1
-    cluster_allowed = context.authorize(CREATE, CLUSTER_ACL, CLUSTER_NAME)
+    cluster_allowed = context.authorize(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def may_create(name: str) -> bool:
-        return cluster_allowed or context.authorize(CREATE, TOPIC_ACL, name)
+        return cluster_allowed or context.authorize(Operation.CREATE, ResourceType.TOPIC, name)
 
     wanted = [
         topic
@@ -126,7 +122,7 @@ def _create_topic(
     result = m.CreateTopicsResponse.CreatableTopicResult(
         name=topic.name, topic_id=topic_id, error_message=None
     )
-    if context.authorize(DESCRIBE_CONFIGS, TOPIC_ACL, topic.name):
+    if context.authorize(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name):
         result.num_partitions = len(partitions)
         result.replication_factor = len(partitions[0].replicas)
         key = tuple(sorted(values.items()))
@@ -248,6 +244,10 @@ def _config_entries(
     ]
 
 
+_Allowed = Callable[[Operation, str], bool]
+"""Whether the caller may do this to the topic of this name."""
+
+
 class _Deletion:
     """The topics of one DeleteTopicsRequest as they sort into answers and work."""
 
@@ -309,10 +309,10 @@ def delete_topics(
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED)
     work = _Deletion()
     work.read(request)
-    cluster_allowed = context.authorize(DELETE, CLUSTER_ACL, CLUSTER_NAME)
+    cluster_allowed = context.authorize(Operation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME)
 
-    def allowed(operation: int, name: str) -> bool:
-        return cluster_allowed or context.authorize(operation, TOPIC_ACL, name)
+    def allowed(operation: Operation, name: str) -> bool:
+        return cluster_allowed or context.authorize(operation, ResourceType.TOPIC, name)
 
     for topic_id, count in work.ids.items():
         if count == 1:
@@ -332,27 +332,28 @@ def delete_topics(
 
 
 def _choose_by_id(
-    state: ControllerState, work: _Deletion, topic_id: bytes, allowed: Callable[[int, str], bool]
+    state: ControllerState,
+    work: _Deletion,
+    topic_id: bytes,
+    allowed: _Allowed,
 ) -> None:
     topic = state.image.topics.by_id.get(topic_id)
     if topic is None:
         work.answer(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
-    elif allowed(DELETE, topic.name):
+    elif allowed(Operation.DELETE, topic.name):
         work.chosen[topic_id] = topic.name
     else:
-        shown = topic.name if allowed(DESCRIBE, topic.name) else None
+        shown = topic.name if allowed(Operation.DESCRIBE, topic.name) else None
         work.answer(shown, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
-def _choose_by_name(
-    state: ControllerState, work: _Deletion, name: str, allowed: Callable[[int, str], bool]
-) -> None:
+def _choose_by_name(state: ControllerState, work: _Deletion, name: str, allowed: _Allowed) -> None:
     topic = state.image.topics.by_name.get(name)
-    if not allowed(DESCRIBE, name):
+    if not allowed(Operation.DESCRIBE, name):
         work.answer(name, uuids.ZERO, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     elif topic is None:
         work.answer(name, uuids.ZERO, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    elif not allowed(DELETE, name):
+    elif not allowed(Operation.DELETE, name):
         work.answer(name, uuids.ZERO, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     elif topic.topic_id in work.chosen or topic.topic_id in work.ids:
         work.chosen.pop(topic.topic_id, None)
