@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from kwire.clock import Clock, Random
@@ -21,6 +22,7 @@ from kwire.kept_errors import kept
 from kwire.kraft.commit_feed import CommitFeed, LeaderListener, Listener
 from kwire.kraft.controller_runner import ControllerRunner, MetadataController
 from kwire.kraft.metadata_log import MetadataBatch, MetadataLog
+from kwire.kraft.quorum_replies import reply_records, reply_snapshot
 from kwire.kraft.raft import RaftConfig, RaftState, machine
 from kwire.kraft.raft import effects as fx
 from kwire.kraft.raft import messages as msg
@@ -33,8 +35,7 @@ from kwire.kraft.snapshots.taker import Snapshotter
 from kwire.log.directories.shortages import error_text
 from kwire.log.files import NotBegunError, ShortageError, passes
 from kwire.log.scheduling import Scheduler, Timer
-from kwire.log.types import FetchSlices, Isolation
-from kwire.pending import Pending, as_pending
+from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.structs import Request, Response
 
@@ -148,8 +149,8 @@ class RaftDriver:
         self._on(fx.Flush, self._flush)
         self._on(fx.Send, self._send)
         self._on(fx.Reply, self._reply)
-        self._on(fx.ReplyRecords, self._reply_records)
-        self._on(fx.ReplySnapshot, self._reply_snapshot)
+        self._on(fx.ReplyRecords, partial(reply_records, metadata_log.log))
+        self._on(fx.ReplySnapshot, partial(reply_snapshot, metadata_log.snapshots))
         self._on(fx.WriteSnapshot, self._write_snapshot)
         self._on(fx.FreezeSnapshot, self._freeze_snapshot)
         self._on(fx.Commit, self._commit)
@@ -443,7 +444,7 @@ class RaftDriver:
             if error is None:
                 response = done.result()
                 if response.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID:
-                    self._tell_of_another_cluster(node)
+                    self._report_another_cluster(node)
                 self.step(msg.Response(effect.correlation, response))
             else:
                 code = getattr(error, "code", ErrorCode.NETWORK_EXCEPTION)
@@ -454,7 +455,7 @@ class RaftDriver:
             node.id, request.API_KEY, request, timeout_ms=self.config.request_timeout_ms
         ).add_done_callback(answered)
 
-    def _tell_of_another_cluster(self, node: Node) -> None:
+    def _report_another_cluster(self, node: Node) -> None:
         """Nothing else would: this node waits for a leader, and the others see none of it."""
         address = f"{node.host}:{node.port}"
         if address not in self._of_another_cluster:
@@ -469,47 +470,6 @@ class RaftDriver:
     # ---- replies
 
     def _reply(self, effect: fx.Reply) -> None:
-        effect.reply_to.complete(effect.response)
-
-    def _reply_records(self, effect: fx.ReplyRecords) -> None:
-        partition = effect.response.responses[0].partitions[0]
-        try:
-            found = self.metadata_log.log.read(
-                effect.offset, effect.bytes_max, isolation=Isolation.LOG_END, may_wait=True
-            )
-        except KafkaError as error:
-            partition.error_code = int(error.code)
-            effect.reply_to.complete(effect.response)
-            return
-
-        def read(done: Pending[FetchSlices]) -> None:
-            error = done.error()
-            if error is None:
-                partition.records = done.result().buffers
-            else:
-                partition.error_code = int(getattr(error, "code", ErrorCode.KAFKA_STORAGE_ERROR))
-            effect.reply_to.complete(effect.response)
-
-        ready = as_pending(found)
-        ready.add_done_callback(read)
-
-    def _reply_snapshot(self, effect: fx.ReplySnapshot) -> None:
-        partition = effect.response.topics[0].partitions[0]
-        snapshots = self.metadata_log.snapshots
-        try:
-            size_bytes = snapshots.size(effect.snapshot)
-            if effect.position >= size_bytes:
-                partition.error_code = int(ErrorCode.POSITION_OUT_OF_RANGE)
-            else:
-                partition.size = size_bytes
-                partition.unaligned_records = snapshots.read_piece(
-                    effect.snapshot, effect.position, effect.bytes_max
-                )
-        except FileNotFoundError:
-            partition.error_code = int(ErrorCode.SNAPSHOT_NOT_FOUND)
-        except OSError as error:
-            logger.error("a snapshot cannot be read: %s", error)
-            partition.error_code = int(ErrorCode.KAFKA_STORAGE_ERROR)
         effect.reply_to.complete(effect.response)
 
     def _reply_upgraded(self, effect: fx.Upgraded) -> None:
