@@ -23,8 +23,7 @@ Tags = Sequence[tuple[int, bytes]]
 Self = TypeVar("Self", bound="Struct")
 SelfMessage = TypeVar("SelfMessage", bound="Message")
 Value = TypeVar("Value")
-Response = TypeVar("Response", bound="Message")
-Response_co = TypeVar("Response_co", bound="Message", covariant=True)
+Response = TypeVar("Response", bound="Message", covariant=True)
 
 UNSET: Any = ...
 """The argument of a field that is left out and whose default is a new list or struct, or a tag."""
@@ -258,7 +257,7 @@ class Message(Struct):
             )
 
 
-class Request(Message, Generic[Response_co]):
+class Request(Message, Generic[Response]):
     """Base of every request. The parameter is what answers it: who sends one knows by its type
     what comes back."""
 
