@@ -20,11 +20,11 @@ from kwire.log.partition.deferred_checks import CheckLaterError
 from kwire.log.types import AppendInfo
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
+from kwire.protocol.bare_classes import bare_class
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.protocol.records import parse_header
 from kwire.protocol.records.header import NoBatchError
 from kwire.protocol.records.validation import CheckedBatch, check_produced
-from kwire.protocol.structs import bare_class
 from kwire.replica.partition import CommitCallback, Partition
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Denied, Requires

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, overload
 from kwire.protocol import schema
 from kwire.protocol.errors import UnsupportedVersionError
 
-__all__ = ["UNSET", "Message", "Records", "Request", "Struct", "Tagged", "Tags", "bare_class"]
+__all__ = ["UNSET", "Message", "Records", "Request", "Struct", "Tagged", "Tags"]
 
 Buffer = bytes | bytearray | memoryview
 
@@ -55,7 +55,7 @@ class Struct:
     FIELDS: ClassVar[tuple[str, ...]] = ()
     NAME: ClassVar[str] = ""
     PLAIN: ClassVar[type[Struct]]
-    """The class that callers construct; see `bare_class`."""
+    """The class that callers construct; see `bare_classes.py`."""
 
     _tagged: dict[str, Any] | None
 
@@ -105,22 +105,6 @@ class Struct:
         if self.unknown_tags:
             fields.append(f"unknown_tags={self.unknown_tags!r}")
         return f"{self.NAME}({', '.join(fields)})"
-
-
-def bare_class(cls: type[Self]) -> Callable[[], Self]:
-    """The subclass of a struct whose instances have no field set yet.
-
-    Its `__init__` is that of `object`: an instance costs a third of one whose fields get their
-    defaults. Whoever makes one sets all fields, `_tagged` included. For `isinstance`, `==`, `repr`
-    and `copy` it is the struct.
-    """
-    bare = cls.__dict__.get("_bare")
-    if bare is None:
-        members = {"__slots__": (), "__init__": object.__init__, "__module__": cls.__module__}
-        bare = type(cls.__name__, (cls,), members, bare=True)
-        bare.__qualname__ = cls.__qualname__
-        cls._bare = bare  # type: ignore[attr-defined]
-    return cast("Callable[[], Self]", bare)
 
 
 class Tagged(Generic[Value]):
