@@ -26,11 +26,20 @@ from kwire.protocol.records.header import NoBatchError
 from kwire.protocol.records.validation import CheckedBatch, check_produced
 from kwire.protocol.structs import bare_class
 from kwire.replica.partition import AckWaiter, Partition
-from kwire.server.authorization import INTERNAL_TOPICS, TOPIC, TRANSACTIONAL_ID, WRITE
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
+from kwire.server.authorization import INTERNAL_TOPICS
 from kwire.server.context import DISCONNECT, NO_REPLY, Disconnect, NoReply, RequestContext
 
 VERSIONS = (3, 13)
 WAITS_FOR_WRITES = False
+WRITE_TRANSACTION = Requires(
+    Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id", denied=Denied.ENTRY
+)
+WRITE_TOPIC = Requires(
+    Operation.WRITE, ResourceType.TOPIC, "topic_data[].name", denied=Denied.ENTRY
+)
+AUTHORIZATION = (WRITE_TRANSACTION, WRITE_TOPIC)
 TOPIC_IDS_FROM = 13
 LEADER_HINTS_FROM = 10
 ABORTABLE_ERROR_FROM = 11
@@ -324,7 +333,7 @@ class _Produce(Pending[Outcome]):
 
     def _denial(self) -> KafkaError | None:
         """The error that every partition gets, if there is one."""
-        if not self._context.authorize(WRITE, TRANSACTIONAL_ID, self._request.transactional_id):
+        if not self._context.allows(WRITE_TRANSACTION, self._request.transactional_id):
             return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         return None
 
@@ -348,7 +357,7 @@ class _Produce(Pending[Outcome]):
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
         parts = self._context.parts
-        if parts.authorizer is not None and not self._context.authorize(WRITE, TOPIC, topic):
+        if parts.authorizer is not None and not self._context.allows(WRITE_TOPIC, topic):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if topic_id is None:
             partition = parts.replicas.partition(topic, index)

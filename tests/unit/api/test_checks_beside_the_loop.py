@@ -18,7 +18,8 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import Codec, Record, build_batch, kernel
 from kwire.testing.cluster import NodeInThread
-from tests.support.wire import ConnectionClosed, WireClient, batch_of, fetch_values, produce_request
+from tests.support.frames import Closed
+from tests.support.wire import WireClient, batch_of, fetch_values, produce_request
 
 LARGE = bytes(3_000_000)
 
@@ -232,7 +233,7 @@ def test_a_stop_waits_for_the_check_under_way_and_begins_no_other(served: GatedN
     served.wait_for_check()
     stopping = served.begin_stop()
     for client in clients:
-        with pytest.raises(ConnectionClosed):
+        with pytest.raises(Closed):
             client.receive()
         client.close()
     assert not stopping.done()
