@@ -18,12 +18,12 @@ import socket
 import sys
 from typing import Any
 
-from kwire.cli.main import ServeArguments, UsageError
 from kwire.cli.serve import (
     CLUSTER_FILE,
     default_cluster_directory,
     split_address,
 )
+from kwire.cli.serve_arguments import ServeArguments, UsageError
 from kwire.config.listeners import is_wildcard
 from kwire.config.properties import read_properties
 

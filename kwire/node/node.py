@@ -114,7 +114,7 @@ class Node:
         self.producer_ids = ProducerIds(
             self.broker_id, lambda: self.lifecycle.epoch, self.controller_channel.ask
         )
-        self.coordinators = Coordinators(self)
+        self.coordinators = self._make_coordinators()
         self.lost_brokers = LostBrokers()
         self.controller_registration = ControllerRegistration(
             loop,
@@ -225,6 +225,20 @@ class Node:
             ask=self.controller_channel.ask,
         )
 
+    def _make_coordinators(self) -> Coordinators:
+        return Coordinators(
+            self.loop,
+            self.clock,
+            self.random,
+            self.config,
+            self.dynamic_config,
+            metadata=self.published,
+            replicas=self.replicas,
+            peers=self.peers,
+            allocate_producer_id=self.producer_ids.take,
+            new_scheduler=self.workers.scheduler,
+        )
+
     def _make_directory_identities(self) -> DirectoryIdentities:
         return DirectoryIdentities(
             self.config,
@@ -272,7 +286,7 @@ class Node:
         publishing.add_follower(self.replicas.apply)
         publishing.add_follower(self.replication.published)
         publishing.add_follower(self.replica_directories.published)
-        publishing.add_follower(lambda delta, image: self.coordinators.apply(delta))
+        publishing.add_follower(self.coordinators.published)
         publishing.add_last(lambda delta, image: self.lifecycle.image_published())
 
     def _keep_image(self, delta: MetadataDelta, image: MetadataImage) -> None:
