@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import kernel
@@ -20,9 +20,9 @@ from kwire.protocol.records.header import (
 )
 
 T = TypeVar("T")
-Steps = Generator[Work | None, Any, T]
+Steps = Generator[Work | None, None, T]
 """A computation that is cut up: it yields None where others may have their turn, and what another
-thread can do without the interpreter lock as a function whose result is sent back."""
+thread can do without the interpreter lock as work to be performed before it goes on."""
 
 # Records a step of the uncompiled kernel handles: about 2 ms.
 SLICE_RECORDS = 1500
@@ -107,14 +107,14 @@ def walk_records(
 
 def finish(steps: Steps[T]) -> T:
     """Run a computation in steps to its end, here and now."""
-    value: Any = None
     while True:
         try:
-            work = steps.send(value)
+            work = next(steps)
         except StopIteration as stop:
             result: T = stop.value
             return result
-        value = None if work is None else work()
+        if work is not None:
+            work.perform()
 
 
 def failure(status: int, index: int) -> KafkaError:
