@@ -93,7 +93,7 @@ class Bench:
     def __init__(self, node: Node, options: argparse.Namespace) -> None:
         self.node = node
         self.options = options
-        listener = next(iter(node.listeners.values()))
+        listener = next(iter(node.listeners.bound.values()))
         self.clients = [Client(listener) for _ in range(options.connections)]
         self.cpu_s = 0.0
         self.passing = 0  # answers that made a client ask again
@@ -232,7 +232,7 @@ async def measure(options: argparse.Namespace, directory: str) -> float:
         name=TOPIC, num_partitions=PARTITIONS, replication_factor=1
     )
     request = m.CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
-    await _answer(node.forward(request, None))  # type: ignore[arg-type]
+    await _answer(node.controller_channel.forward(request, None))  # type: ignore[arg-type]
     bench = Bench(node, options)
     for kind in (0, 1):
 

@@ -7,21 +7,28 @@ GROUP_ID_NOT_FOUND. Source: KIP-848, KIP-1099; measured on Apache Kafka 4.4.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 from kwire.pending import Answer, Pending, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import (
-    DESCRIBE,
-    GROUP,
-    GROUP_OPERATIONS,
-    TOPIC,
-    authorized_operations,
-)
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
+from kwire.server.authorization import authorized_operations
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 1)
+DESCRIBE_GROUP = Requires(
+    Operation.DESCRIBE, ResourceType.GROUP, "group_ids[]", denied=Denied.ENTRY
+)
+DESCRIBE_TOPIC = Requires(
+    Operation.DESCRIBE,
+    ResourceType.TOPIC,
+    denied=Denied.ENTRY,
+    note="every topic that is assigned to a member",
+)
+AUTHORIZATION = (DESCRIBE_GROUP, DESCRIBE_TOPIC)
 Response: TypeAlias = "m.ConsumerGroupDescribeResponse"
 Group: TypeAlias = "m.ConsumerGroupDescribeResponse.DescribedGroup"
 
@@ -34,12 +41,10 @@ def handle(
 ) -> Answer[m.ConsumerGroupDescribeResponse]:
     """See the module."""
     denied = [
-        group_id
-        for group_id in request.group_ids
-        if not context.authorize(DESCRIBE, GROUP, group_id)
+        group_id for group_id in request.group_ids if not context.allows(DESCRIBE_GROUP, group_id)
     ]
     allowed = [group_id for group_id in request.group_ids if group_id not in denied]
-    answer = context.node.groups.describe_consumer_groups(allowed)
+    answer = context.parts.coordinators.groups.describe_consumer_groups(allowed)
     pending = as_pending(answer)
     if pending.done and not _is_large(pending.result()):
         return _response(context, request, denied, pending.result())
@@ -58,7 +63,7 @@ def _in_turns(
     """The response to what is described; a large one in a turn of the loop of its own, and another
     one for its encoding: a thousand members with their partitions take milliseconds of each."""
     outcome: Pending[Response] = Pending(pending.cancel)
-    loop = context.node.loop
+    loop = context.parts.loop
 
     def answer(described: list[Group]) -> None:
         try:
@@ -67,7 +72,7 @@ def _in_turns(
             outcome.fail(error)
             return
         if _is_large(described):
-            loop.call_soon(outcome.complete, response)
+            loop.call_soon(partial(_complete, outcome, response))
         else:
             outcome.complete(response)
 
@@ -76,12 +81,16 @@ def _in_turns(
         if error is not None:
             outcome.fail(error)
         elif _is_large(done.result()):
-            loop.call_soon(answer, done.result())
+            loop.call_soon(partial(answer, done.result()))
         else:
             answer(done.result())
 
     pending.add_done_callback(settle)
     return outcome
+
+
+def _complete(outcome: Pending[Response], response: Response) -> None:
+    outcome.complete(response)
 
 
 def error_response(context: RequestContext, error: KafkaError) -> m.ConsumerGroupDescribeResponse:
@@ -97,11 +106,11 @@ def _response(
 ) -> Response:
     groups = [_refused(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED) for group_id in denied]
     for group in described:
-        if not all(context.authorize(DESCRIBE, TOPIC, name) for name in _topics(group)):
+        if not all(context.allows(DESCRIBE_TOPIC, name) for name in _topics(group)):
             group = _refused(group.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         elif request.include_authorized_operations and group.error_code == 0:
             group.authorized_operations = authorized_operations(
-                context, GROUP_OPERATIONS, GROUP, group.group_id
+                context, ResourceType.GROUP, group.group_id
             )
         groups.append(group)
     return m.ConsumerGroupDescribeResponse(groups=groups)

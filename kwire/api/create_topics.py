@@ -10,13 +10,33 @@ from __future__ import annotations
 from kwire.api.shared.forwarding import forward
 from kwire.pending import Answer
 from kwire.protocol import messages as m
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Checked, Denied, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (2, 7)
+AUTHORIZATION = (
+    Requires(
+        Operation.CREATE,
+        ResourceType.TOPIC,
+        "topics[].name",
+        denied=Denied.ENTRY,
+        checked=Checked.CONTROLLER,
+        instead=(Requires(Operation.CREATE, ResourceType.CLUSTER),),
+    ),
+    Requires(
+        Operation.DESCRIBE_CONFIGS,
+        ResourceType.TOPIC,
+        "topics[].name",
+        denied=Denied.LEFT_OUT,
+        checked=Checked.CONTROLLER,
+        note="the configs in the answer",
+    ),
+)
 
 
 def handle(
     context: RequestContext, request: m.CreateTopicsRequest
 ) -> Answer[m.CreateTopicsResponse]:
     """See the module."""
-    return forward(context, request, m.CreateTopicsResponse)
+    return forward(context, request)

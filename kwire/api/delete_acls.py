@@ -11,9 +11,12 @@ from kwire.api.shared.forwarding import forward
 from kwire.kraft.controller.acls import UNKNOWN
 from kwire.pending import Answer
 from kwire.protocol import messages as m
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Checked, Requires
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (1, 3)
+AUTHORIZATION = (Requires(Operation.ALTER, ResourceType.CLUSTER, checked=Checked.CONTROLLER),)
 
 
 def handle(
@@ -24,4 +27,4 @@ def handle(
         kinds = (wanted.resource_type_filter, wanted.pattern_type_filter)
         if UNKNOWN in (*kinds, wanted.operation, wanted.permission_type):
             return DISCONNECT
-    return forward(context, request, m.DeleteAclsResponse)
+    return forward(context, request)

@@ -5,15 +5,22 @@ Not strict: entities may have more types than the filter names. Source: KIP-546,
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import CLUSTER, CLUSTER_NAME, DESCRIBE_CONFIGS
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Checked, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 1)
+AUTHORIZATION = (
+    Requires(
+        Operation.DESCRIBE_CONFIGS,
+        ResourceType.CLUSTER,
+        checked=Checked.BEFORE,
+        message="Cluster authorization failed.",
+    ),
+)
 EXACT, DEFAULT, ANY = 0, 1, 2
 _TYPES = ("user", "client-id", "ip")
 _MATCH_NAMES = {EXACT: "EXACT", DEFAULT: "DEFAULT", ANY: "SPECIFIED"}
@@ -23,12 +30,10 @@ def handle(
     context: RequestContext, request: m.DescribeClientQuotasRequest
 ) -> Answer[m.DescribeClientQuotasResponse]:
     """See the module."""
-    if not context.authorize(DESCRIBE_CONFIGS, CLUSTER, CLUSTER_NAME):
-        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
     exact, any_of = _read(request)
     answer = m.DescribeClientQuotasResponse
     entries = []
-    for entity, quotas in context.node.image.client_quotas.items():
+    for entity, quotas in context.parts.metadata.image.client_quotas.items():
         kinds = dict(entity)
         if request.strict and len(kinds) != len(exact) + len(any_of):
             continue
@@ -58,7 +63,7 @@ def _invalid(message: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
-def _read(request: Any) -> tuple[dict[str, str | None], list[str]]:
+def _read(request: m.DescribeClientQuotasRequest) -> tuple[dict[str, str | None], list[str]]:
     """(types with the name they must have, types that must be there)."""
     exact: dict[str, str | None] = {}
     any_of: list[str] = []

@@ -12,17 +12,22 @@ from __future__ import annotations
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import (
-    ALTER,
-    CLUSTER,
-    CLUSTER_NAME,
-    CLUSTER_OPERATIONS,
-    DESCRIBE,
-    authorized_operations,
-)
+from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
+from kwire.server.authorization import authorized_operations
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 2)
+ALTER_CLUSTER = Requires(
+    Operation.ALTER, ResourceType.CLUSTER, note="where controllers are asked for"
+)
+DESCRIBE_CLUSTER = Requires(
+    Operation.DESCRIBE,
+    ResourceType.CLUSTER,
+    denied=Denied.LEFT_OUT,
+    note="the authorized operations",
+)
+AUTHORIZATION = (ALTER_CLUSTER, DESCRIBE_CLUSTER)
 BROKER, CONTROLLER = 1, 2
 _TYPE_NAMES = {BROKER: "BROKER", CONTROLLER: "CONTROLLER"}
 
@@ -31,15 +36,15 @@ def handle(
     context: RequestContext, request: m.DescribeClusterRequest
 ) -> Answer[m.DescribeClusterResponse]:
     """See the module."""
-    if context.listener_name in context.node.config.controller_listener_names():
+    if context.listener_name in context.parts.config.controller_listener_names():
         return _controllers(context, request)
     check_endpoint_type(context, request, BROKER)
-    node = context.node
+    parts = context.parts
     answer = m.DescribeClusterResponse
     brokers = []
     alive = []
-    for broker_id in sorted(node.image.brokers):
-        broker = node.image.brokers[broker_id]
+    for broker_id in sorted(parts.metadata.image.brokers):
+        broker = parts.metadata.image.brokers[broker_id]
         endpoint = broker.endpoint(context.listener_name)
         if endpoint is None or (broker.fenced and not request.include_fenced_brokers):
             continue
@@ -57,8 +62,8 @@ def handle(
     response = answer(
         error_message=None,
         endpoint_type=BROKER,
-        cluster_id=node.cluster_id,
-        controller_id=alive[node.random.below(len(alive))] if alive else -1,
+        cluster_id=parts.metadata.cluster_id,
+        controller_id=alive[parts.random.below(len(alive))] if alive else -1,
         brokers=brokers,
     )
     if request.include_cluster_authorized_operations:
@@ -69,30 +74,30 @@ def handle(
 def _controllers(
     context: RequestContext, request: m.DescribeClusterRequest
 ) -> m.DescribeClusterResponse:
-    node = context.node
-    if not node.image.features.metadata_version.controller_registration:
+    parts = context.parts
+    if not parts.metadata.image.features.metadata_version.controller_registration:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION,
             "Direct-to-controller communication is not supported with the current MetadataVersion.",
         )
-    if not context.authorize(ALTER, CLUSTER, CLUSTER_NAME):
+    if not context.allows(ALTER_CLUSTER):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     check_endpoint_type(context, request, CONTROLLER)
     answer = m.DescribeClusterResponse
     nodes = []
-    for controller_id in sorted(node.image.controllers):
-        endpoint = node.image.controllers[controller_id].endpoint(context.listener_name)
+    for controller_id in sorted(parts.metadata.image.controllers):
+        endpoint = parts.metadata.image.controllers[controller_id].endpoint(context.listener_name)
         if endpoint is not None:
             nodes.append(
                 answer.DescribeClusterBroker(
                     broker_id=controller_id, host=endpoint.host, port=endpoint.port, rack=None
                 )
             )
-    leader_id = node.metadata.leader_id
+    leader_id = parts.quorum.leader_id
     is_known = any(found.broker_id == leader_id for found in nodes)
     response = answer(
         error_message=None,
-        cluster_id=node.cluster_id,
+        cluster_id=parts.metadata.cluster_id,
         controller_id=leader_id if leader_id is not None and is_known else -1,
         brokers=nodes,
     )
@@ -105,9 +110,9 @@ def _controllers(
 
 def cluster_operations(context: RequestContext) -> int:
     """The operations on the cluster that the principal may do; 0 without DESCRIBE."""
-    if not context.authorize(DESCRIBE, CLUSTER, CLUSTER_NAME):
+    if not context.allows(DESCRIBE_CLUSTER):
         return 0
-    return authorized_operations(context, CLUSTER_OPERATIONS, CLUSTER, CLUSTER_NAME)
+    return authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def check_endpoint_type(

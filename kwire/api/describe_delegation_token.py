@@ -6,16 +6,29 @@ on; no owners named means all. Source: KIP-48, KIP-373; measured on Apache Kafka
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.kraft.controller.tokens import split_principal, token_hmac
+from kwire.kraft.images.security import DelegationTokenImage
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import DESCRIBE
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (1, 3)
+DESCRIBE_OWNER = Requires(
+    Operation.DESCRIBE_TOKENS,
+    ResourceType.USER,
+    denied=Denied.LEFT_OUT,
+    note="tokens of other owners",
+)
+DESCRIBE_TOKEN = Requires(
+    Operation.DESCRIBE,
+    ResourceType.DELEGATION_TOKEN,
+    denied=Denied.LEFT_OUT,
+    note="instead of the right on the owner",
+)
+AUTHORIZATION = (DESCRIBE_OWNER, DESCRIBE_TOKEN)
 DESCRIBE_TOKENS = 14
 DELEGATION_TOKEN, USER = 6, 7
 
@@ -24,7 +37,7 @@ def handle(
     context: RequestContext, request: m.DescribeDelegationTokenRequest
 ) -> Answer[m.DescribeDelegationTokenResponse]:
     """See the module."""
-    secret = context.node.config["delegation.token.secret.key"]
+    secret = context.parts.config["delegation.token.secret.key"]
     if not may_ask(context):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     if secret is None:
@@ -35,7 +48,7 @@ def handle(
     owners = None
     if request.owners is not None:
         owners = [f"{owner.principal_type}:{owner.principal_name}" for owner in request.owners]
-    tokens = context.node.image.delegation_tokens
+    tokens = context.parts.metadata.image.delegation_tokens
     return answer(
         tokens=[
             _described(context, tokens[token_id], secret)
@@ -49,24 +62,25 @@ def handle(
 def may_ask(context: RequestContext) -> bool:
     """Not on a connection that a token or nothing authenticated."""
     connection = context.connection
-    if getattr(connection, "token_authenticated", False):
+    if connection is None or connection.token_authenticated:
         return False
-    protocol = getattr(connection, "security_protocol", "PLAINTEXT")
-    if protocol == "SSL":
+    if connection.security_protocol == "SSL":
         return context.principal != "User:ANONYMOUS"
-    return str(protocol) != "PLAINTEXT"
+    return connection.security_protocol != "PLAINTEXT"
 
 
-def _may_see(context: RequestContext, token: Any) -> bool:
+def _may_see(context: RequestContext, token: DelegationTokenImage) -> bool:
     principal = context.principal
     if principal in (token.owner, token.requester) or principal in token.renewers:
         return True
-    return context.authorize(DESCRIBE_TOKENS, USER, token.owner) or context.authorize(
-        DESCRIBE, DELEGATION_TOKEN, token.token_id
+    return context.allows(DESCRIBE_OWNER, token.owner) or context.allows(
+        DESCRIBE_TOKEN, token.token_id
     )
 
 
-def _described(context: RequestContext, token: Any, secret: str) -> Any:
+def _described(
+    context: RequestContext, token: DelegationTokenImage, secret: str
+) -> m.DescribeDelegationTokenResponse.DescribedDelegationToken:
     answer = m.DescribeDelegationTokenResponse
     owner_type, owner_name = split_principal(token.owner)
     described = answer.DescribedDelegationToken(

@@ -5,13 +5,30 @@ DescribeQuorum, AddRaftVoter, RemoveRaftVoter and the like, at every version. So
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from kwire.api.shared.forwarding import forward
 from kwire.pending import Answer
-from kwire.protocol import messages as m
+from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.structs import Message, Request
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Authorization, Checked, Requires
 from kwire.server.context import RequestContext
 
 
-def handle(context: RequestContext, request: Request[Message]) -> Answer[Message]:
+def _of_cluster(operation: Operation) -> Authorization:
+    return (Requires(operation, ResourceType.CLUSTER, checked=Checked.CONTROLLER),)
+
+
+AUTHORIZATIONS: dict[int, Authorization] = {
+    ApiKey.DESCRIBE_QUORUM: _of_cluster(Operation.DESCRIBE),
+    ApiKey.ADD_RAFT_VOTER: _of_cluster(Operation.ALTER),
+    ApiKey.REMOVE_RAFT_VOTER: _of_cluster(Operation.ALTER),
+}
+
+ResponseT = TypeVar("ResponseT", bound=Message)
+
+
+def handle(context: RequestContext, request: Request[ResponseT]) -> Answer[ResponseT]:
     """Let the controller execute it."""
-    return forward(context, request, m.response_class(context.api_key))
+    return forward(context, request)

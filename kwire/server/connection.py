@@ -15,20 +15,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from kwire.log.types import FileSlice
 from kwire.network.buffers import BufferPool
-from kwire.network.frames import FrameConnection
+from kwire.network.frames import Buffer, FrameConnection
 from kwire.pending import Pending
 from kwire.protocol.errors import EncodeError, KafkaError, MalformedError
 from kwire.protocol.frame import encode_response, parse_request_header
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
-from kwire.server.dispatch import Dispatcher, Route
+from kwire.server.dispatch import Dispatcher, Response, Route
+from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps, plain_allowed
-from kwire.server.watched_requests import WatchedRequests
+from kwire.server.watched_requests import Buffers, WatchedRequests
 
 logger = logging.getLogger(__name__)
 
@@ -42,8 +42,6 @@ CLOSE_S = 10.0
 UNREPLIED_WRITES_KEPT = 32
 PRODUCE_KEY = 0
 ANONYMOUS = "User:ANONYMOUS"
-
-Parts = Sequence[Any]  # buffers and, until a reply is sent, FileSlices
 
 
 class ConnectionSetup:
@@ -69,7 +67,7 @@ class ConnectionSetup:
         *,
         loop: asyncio.AbstractEventLoop,
         pool: BufferPool,
-        parts: Any,
+        parts: Parts,
         listener_name: str,
         dispatcher: Dispatcher,
         steps: RequestSteps,
@@ -88,7 +86,7 @@ class ConnectionSetup:
         self.closed = closed
 
 
-def hands_to_kernel(transport: Any) -> bool:
+def hands_to_kernel(transport: asyncio.BaseTransport) -> bool:
     """Whether a transport never looks into what it sends: uvloop's, without TLS."""
     is_uvloop = type(transport).__module__.startswith("uvloop")
     return is_uvloop and transport.get_extra_info("sslcontext") is None
@@ -101,8 +99,8 @@ class _Slot:
 
     def __init__(self, context: RequestContext | None) -> None:
         self.context = context
-        self.pending: Pending[Any] | None = None
-        self.parts: Parts | None = None
+        self.pending: Pending[Response] | None = None
+        self.parts: Buffers | None = None
         self.done = False
         self.disconnect: str | None = None
 
@@ -124,6 +122,8 @@ class BrokerConnection(FrameConnection):
         self.client_port = 0
         self.listener_name = setup.listener_name
         self.principal = ANONYMOUS
+        self.token_authenticated = False
+        self.security_protocol = "PLAINTEXT"
         self.is_authenticated = True
         self.violates_quota = False
         self.plain_allowed = plain_allowed(setup.steps.inputs, True, False)
@@ -139,7 +139,7 @@ class BrokerConnection(FrameConnection):
         self.unreplied_writes: list[Pending[None]] = []
         """Of requests without a reply, as long as they are under way and somewhat longer."""
         self._awaited_writes = 0
-        self._output: list[Any] = []
+        self._output: list[Buffer] = []
         self._output_bytes = 0
         self.sends_files = False
         self._in_batch = False
@@ -358,16 +358,18 @@ class BrokerConnection(FrameConnection):
             self._answer(slot, route.failed(context, KafkaError(refusal.code, refusal.reason)))
         return False
 
-    def _responds(self, context: RequestContext, outcome: Any, parts: Parts | None) -> Parts | None:
+    def _responds(
+        self, context: RequestContext, outcome: Response, parts: Buffers | None
+    ) -> Buffers | None:
         """The response step; what is sent."""
         parts, wait_ms = self._watched.responds(context, outcome, parts)
         if wait_ms > 0:
             self._throttle(wait_ms)
         return parts
 
-    def _encoded(self, context: RequestContext, outcome: Any) -> Parts | None:
+    def _encoded(self, context: RequestContext, outcome: Response) -> Buffers | None:
         """The framed response; None, with a line in the log, for one that cannot be sent."""
-        parts: Parts | None
+        parts: Buffers | None
         try:
             parts = encode_response(
                 context.api_key, context.api_version, context.correlation_id, outcome
@@ -377,7 +379,7 @@ class BrokerConnection(FrameConnection):
             parts = None
         return self._responds(context, outcome, parts) if self._watched.open else parts
 
-    def _wait_for(self, context: RequestContext, pending: Pending[Any]) -> None:
+    def _wait_for(self, context: RequestContext, pending: Pending[Response]) -> None:
         if self._watched.open:
             self._watched.executed(context)
         slot = _Slot(context)
@@ -387,7 +389,7 @@ class BrokerConnection(FrameConnection):
             self._blocking = slot
         pending.add_done_callback(partial(self._pending_done, slot))
 
-    def _pending_done(self, slot: _Slot, pending: Pending[Any]) -> None:
+    def _pending_done(self, slot: _Slot, pending: Pending[Response]) -> None:
         if self._closed:
             return
         assert slot.context is not None
@@ -460,7 +462,7 @@ class BrokerConnection(FrameConnection):
 
     # -- answering
 
-    def _answer(self, slot: _Slot, outcome: Any) -> None:
+    def _answer(self, slot: _Slot, outcome: Response) -> None:
         context = slot.context
         assert context is not None
         slot.done = True
@@ -479,7 +481,7 @@ class BrokerConnection(FrameConnection):
                 self._queue.clear()
         self._flush_slots()
 
-    def _held(self, parts: Parts | None) -> Parts | None:
+    def _held(self, parts: Buffers | None) -> Buffers | None:
         """A reply that others are in front of; None when it cannot be read from its file."""
         if parts is None or len(parts) == 1:
             return parts
@@ -503,7 +505,7 @@ class BrokerConnection(FrameConnection):
             if slot.parts is not None:
                 self._emit(slot.parts)
 
-    def _emit(self, parts: Parts) -> None:
+    def _emit(self, parts: Buffers) -> None:
         """Send a reply; small ones of one read leave together."""
         if len(parts) > 1 and self.sends_files:
             try:

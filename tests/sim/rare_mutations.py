@@ -136,7 +136,7 @@ def end_of_the_log_is_listed(replace: Any) -> None:
     def look_up(context: Any, request: Any, topic: str, asked: Any) -> Any:
         found = original(context, request, topic, asked)
         if asked.timestamp == list_offsets.LATEST and isinstance(found, tuple):
-            partition = context.node.replicas.partition(topic, asked.partition_index)
+            partition = context.parts.replicas.partition(topic, asked.partition_index)
             return (found[0], partition.log.log_end_offset, found[2])
         return found
 
