@@ -61,7 +61,7 @@ async def measure(options: argparse.Namespace, directory: str) -> float:
     await node.start()
     topic = m.CreateTopicsRequest.CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=1)
     request = m.CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
-    await _answer(node.forward(request, None))
+    await _answer(node.controller_channel.forward(request, None))
     frame = one_record_request(
         pathlib.Path(directory) / "frame", TOPIC, options.acks, options.size
     ).read_bytes()

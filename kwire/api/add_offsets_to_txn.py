@@ -28,12 +28,12 @@ def handle(
         return _response(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not context.authorize(READ, GROUP, request.group_id):
         return _response(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    node = context.node
-    offsets = node.image.topics.by_name.get(OFFSETS_TOPIC)
+    parts = context.parts
+    offsets = parts.metadata.image.topics.by_name.get(OFFSETS_TOPIC)
     count = (
-        node.config["offsets.topic.num.partitions"] if offsets is None else len(offsets.partitions)
+        parts.config["offsets.topic.num.partitions"] if offsets is None else len(offsets.partitions)
     )
-    pending = node.transactions.add_partitions(
+    pending = parts.coordinators.transactions.add_partitions(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,

@@ -77,7 +77,7 @@ def _one(
     if refused:
         others = dict.fromkeys(asked, int(ErrorCode.OPERATION_NOT_ATTEMPTED))
         return respond(others | refused)
-    pending = context.node.transactions.add_partitions(
+    pending = context.parts.coordinators.transactions.add_partitions(
         transactional_id,
         request.v3_and_below_producer_id,
         request.v3_and_below_producer_epoch,
@@ -91,7 +91,7 @@ def _one(
 
 def _batched(context: RequestContext, transaction: Transaction) -> Pending[Codes]:
     asked = _partitions(transaction.topics)
-    transactions = context.node.transactions
+    transactions = context.parts.coordinators.transactions
     refused = _refused(context, asked, ())
     if refused:
         others = dict.fromkeys(asked, int(ErrorCode.OPERATION_NOT_ATTEMPTED))
@@ -125,7 +125,7 @@ def _verified(asked: list[Partition], done: Pending[dict[Partition, ErrorCode]])
 def _refused(context: RequestContext, asked: list[Partition], forbidden: Container[str]) -> Codes:
     """The partitions that cannot be part of a transaction, with the reason."""
     refused: Codes = {}
-    topics = context.node.image.topics.by_name
+    topics = context.parts.metadata.image.topics.by_name
     for topic, index in asked:
         if topic in forbidden or not context.authorize(WRITE, TOPIC, topic):
             refused[topic, index] = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)

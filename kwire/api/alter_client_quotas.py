@@ -17,4 +17,4 @@ def handle(
     context: RequestContext, request: m.AlterClientQuotasRequest
 ) -> Answer[m.AlterClientQuotasResponse]:
     """See the module."""
-    return forward(context, request, m.AlterClientQuotasResponse)
+    return forward(context, request)

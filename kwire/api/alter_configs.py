@@ -17,4 +17,10 @@ def handle(
     context: RequestContext, request: m.AlterConfigsRequest
 ) -> Answer[m.AlterConfigsResponse]:
     """See the module."""
-    return alter(context, request, m.AlterConfigsResponse, check_replacing)
+    return alter(
+        context,
+        request,
+        request.resources,
+        lambda resource: check_replacing(context, resource),
+        m.AlterConfigsResponse,
+    )

@@ -17,4 +17,4 @@ def handle(
     context: RequestContext, request: m.AlterPartitionReassignmentsRequest
 ) -> Answer[m.AlterPartitionReassignmentsResponse]:
     """See the module."""
-    return forward(context, request, m.AlterPartitionReassignmentsResponse)
+    return forward(context, request)

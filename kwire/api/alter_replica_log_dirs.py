@@ -49,8 +49,8 @@ def handle(
 
 
 def _move(context: RequestContext, path: str, topic: str, index: int) -> ErrorCode:
-    node = context.node
-    manager = node.log_manager
+    parts = context.parts
+    manager = parts.log_manager
     if len(f"{topic}-{index}") + FUTURE_SUFFIX_CHARS > DIRECTORY_NAME_CHARS_MAX:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     directory = next((d for d in manager.directories if d.path == path), None)
@@ -60,9 +60,9 @@ def _move(context: RequestContext, path: str, topic: str, index: int) -> ErrorCo
         return ErrorCode.KAFKA_STORAGE_ERROR
     if directory in manager.cordoned:
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT
-    hosted = node.replicas.partition(topic, index)
+    hosted = parts.replicas.partition(topic, index)
     if hosted is None:
-        known = node.image.topics.by_name.get(topic)
+        known = parts.metadata.image.topics.by_name.get(topic)
         is_known = known is not None and index in known.partitions
         return ErrorCode.REPLICA_NOT_AVAILABLE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:

@@ -17,4 +17,4 @@ def handle(
     context: RequestContext, request: m.AlterUserScramCredentialsRequest
 ) -> Answer[m.AlterUserScramCredentialsResponse]:
     """See the module."""
-    return forward(context, request, m.AlterUserScramCredentialsResponse)
+    return forward(context, request)

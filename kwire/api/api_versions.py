@@ -23,9 +23,10 @@ WAITS_FOR_WRITES = False
 
 def handle(context: RequestContext, request: m.ApiVersionsRequest) -> Answer[m.ApiVersionsResponse]:
     """See the module."""
-    version, node = context.api_version, context.node
-    listener = node.listener_type(context.listener_name)
-    code = api_versions.fault(request, version, listener, node.cluster_id, node.broker_id)
+    version, parts = context.api_version, context.parts
+    metadata = parts.metadata
+    listener = metadata.listener_type(context.listener_name)
+    code = api_versions.fault(request, version, listener, metadata.cluster_id, parts.broker_id)
     if code != ErrorCode.NONE:
         return api_versions.refusal(code)
     if version >= api_versions.SOFTWARE_FROM and context.connection is not None:
@@ -33,8 +34,8 @@ def handle(context: RequestContext, request: m.ApiVersionsRequest) -> Answer[m.A
         context.connection.client_software_version = request.client_software_version
     return api_versions.answer(
         version,
-        node.advertised_apis(context.listener_name),
+        metadata.advertised_apis(context.listener_name),
         SUPPORTED_FEATURES,
-        node.finalized_features(),
-        node.image.offset,
+        metadata.finalized_features(),
+        metadata.image.offset,
     )

@@ -7,6 +7,7 @@ GROUP_ID_NOT_FOUND. Source: KIP-848, KIP-1099; measured on Apache Kafka 4.4.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 from kwire.pending import Answer, Pending, as_pending
@@ -39,7 +40,7 @@ def handle(
         if not context.authorize(DESCRIBE, GROUP, group_id)
     ]
     allowed = [group_id for group_id in request.group_ids if group_id not in denied]
-    answer = context.node.groups.describe_consumer_groups(allowed)
+    answer = context.parts.coordinators.groups.describe_consumer_groups(allowed)
     pending = as_pending(answer)
     if pending.done and not _is_large(pending.result()):
         return _response(context, request, denied, pending.result())
@@ -58,7 +59,7 @@ def _in_turns(
     """The response to what is described; a large one in a turn of the loop of its own, and another
     one for its encoding: a thousand members with their partitions take milliseconds of each."""
     outcome: Pending[Response] = Pending(pending.cancel)
-    loop = context.node.loop
+    loop = context.parts.loop
 
     def answer(described: list[Group]) -> None:
         try:
@@ -67,7 +68,7 @@ def _in_turns(
             outcome.fail(error)
             return
         if _is_large(described):
-            loop.call_soon(outcome.complete, response)
+            loop.call_soon(partial(_complete, outcome, response))
         else:
             outcome.complete(response)
 
@@ -76,12 +77,16 @@ def _in_turns(
         if error is not None:
             outcome.fail(error)
         elif _is_large(done.result()):
-            loop.call_soon(answer, done.result())
+            loop.call_soon(partial(answer, done.result()))
         else:
             answer(done.result())
 
     pending.add_done_callback(settle)
     return outcome
+
+
+def _complete(outcome: Pending[Response], response: Response) -> None:
+    outcome.complete(response)
 
 
 def error_response(context: RequestContext, error: KafkaError) -> m.ConsumerGroupDescribeResponse:

@@ -23,8 +23,8 @@ def handle(
     context: RequestContext, request: m.ConsumerGroupHeartbeatRequest
 ) -> Answer[m.ConsumerGroupHeartbeatResponse]:
     """See the module."""
-    node = context.node
-    if "consumer" not in node.config["group.coordinator.rebalance.protocols"]:
+    parts = context.parts
+    if "consumer" not in parts.config["group.coordinator.rebalance.protocols"]:
         return error_response(context, KafkaError(ErrorCode.UNSUPPORTED_VERSION))
     if not context.authorize(READ, GROUP, request.group_id):
         return error_response(context, KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED))
@@ -32,7 +32,7 @@ def handle(
         if not context.authorize(DESCRIBE, TOPIC, name):
             return error_response(context, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     caller = Caller(context.api_version, context.client_id or "", context.client_host)
-    return node.groups.consumer_heartbeat(request, caller)
+    return parts.coordinators.groups.consumer_heartbeat(request, caller)
 
 
 def error_response(context: RequestContext, error: KafkaError) -> m.ConsumerGroupHeartbeatResponse:

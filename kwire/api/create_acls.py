@@ -24,4 +24,4 @@ def handle(
         kinds = (acl.resource_type, acl.resource_pattern_type, acl.operation, acl.permission_type)
         if UNKNOWN in kinds:
             return DISCONNECT
-    return forward(context, request, m.CreateAclsResponse)
+    return forward(context, request)

@@ -17,4 +17,4 @@ def handle(
     context: RequestContext, request: m.CreatePartitionsRequest
 ) -> Answer[m.CreatePartitionsResponse]:
     """See the module."""
-    return forward(context, request, m.CreatePartitionsResponse)
+    return forward(context, request)

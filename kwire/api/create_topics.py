@@ -19,4 +19,4 @@ def handle(
     context: RequestContext, request: m.CreateTopicsRequest
 ) -> Answer[m.CreateTopicsResponse]:
     """See the module."""
-    return forward(context, request, m.CreateTopicsResponse)
+    return forward(context, request)

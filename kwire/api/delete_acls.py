@@ -24,4 +24,4 @@ def handle(
         kinds = (wanted.resource_type_filter, wanted.pattern_type_filter)
         if UNKNOWN in (*kinds, wanted.operation, wanted.permission_type):
             return DISCONNECT
-    return forward(context, request, m.DeleteAclsResponse)
+    return forward(context, request)

@@ -28,7 +28,7 @@ def handle(
         else:
             code = ErrorCode.GROUP_AUTHORIZATION_FAILED
             refused.append(deletable_group_error(group_id, code))
-    answer = context.node.groups.delete_groups(allowed)
+    answer = context.parts.coordinators.groups.delete_groups(allowed)
     pending = as_pending(answer)
     return convert_all(
         pending, lambda done: m.DeleteGroupsResponse(results=done.result() + refused)

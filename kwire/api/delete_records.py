@@ -9,7 +9,7 @@ there, where up to a minute passes, the new log start is durable on the leader b
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 from kwire.api.shared.leader_hints import missing_partition_error
 from kwire.pending import Answer, Pending, after, as_pending, gather
@@ -18,8 +18,13 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.partition import Partition
 from kwire.server.authorization import DELETE, INTERNAL_TOPICS, TOPIC
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
+from kwire.server.deadlines import Deadline
 
 VERSIONS = (0, 2)
+
+Asked: TypeAlias = "m.DeleteRecordsRequest.DeleteRecordsPartition"
+Result: TypeAlias = "m.DeleteRecordsResponse.DeleteRecordsPartitionResult"
+
 HIGH_WATERMARK = -1
 
 
@@ -49,15 +54,15 @@ def handle(
     if not waiting.moved:
         return outcome
     settled = as_pending(outcome)
-    saved = context.node.log_manager.checkpoint_log_starts(waiting.moved)
+    saved = context.parts.log_manager.checkpoint_log_starts(waiting.moved)
     return after(
         gather([after(settled, lambda _: None), saved]), lambda _: _durable(response, saved.error())
     )
 
 
-def _asked(request: Any) -> dict[str, dict[int, Any]]:
+def _asked(request: m.DeleteRecordsRequest) -> dict[str, dict[int, Asked]]:
     """The partitions by topic and index: the last of those named twice, topics without none."""
-    asked: dict[str, dict[int, Any]] = {}
+    asked: dict[str, dict[int, Asked]] = {}
     for topic in request.topics:
         for partition in topic.partitions:
             asked.setdefault(topic.name, {})[partition.partition_index] = partition
@@ -81,12 +86,12 @@ class _Waiting:
     def __init__(self, context: RequestContext, response: m.DeleteRecordsResponse) -> None:
         self._context = context
         self._response = response
-        self._open: list[tuple[Any, Partition, int]] = []
+        self._open: list[tuple[Result, Partition, int]] = []
         self._pending: Pending[m.DeleteRecordsResponse] = Pending()
-        self._deadline: Any = None
+        self._deadline: Deadline | None = None
         self.moved: list[tuple[str, int]] = []  # partitions
 
-    def add(self, answer: Any, partition: Partition, offset: int) -> None:
+    def add(self, answer: Result, partition: Partition, offset: int) -> None:
         self.moved.append((partition.topic, partition.index))
         if not self._settled(answer, partition, offset):
             self._open.append((answer, partition, offset))
@@ -100,12 +105,12 @@ class _Waiting:
             partition.on_low_watermark[self._look] = None
             partition.positions_changed()
         if self._open:
-            deadlines = self._context.node.deadlines
+            deadlines = self._context.parts.deadlines
             self._deadline = deadlines.add(max(0, timeout_ms), self._timed_out)
         return self._pending
 
     @staticmethod
-    def _settled(answer: Any, partition: Partition, offset: int) -> bool:
+    def _settled(answer: Result, partition: Partition, offset: int) -> bool:
         """Whether there is nothing to wait for; fills the answer then."""
         if not partition.is_leader or partition.log is None:
             answer.low_watermark = -1
@@ -132,7 +137,7 @@ class _Waiting:
         self._pending.complete(self._response)
 
     def _forget(self) -> None:
-        for partition in self._context.node.replicas:
+        for partition in self._context.parts.replicas:
             partition.on_low_watermark.pop(self._look, None)
         if self._deadline is not None:
             self._deadline.cancel()
@@ -144,17 +149,19 @@ def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
     return DISCONNECT
 
 
-def _delete(context: RequestContext, topic: str, asked: Any) -> tuple[Partition, int]:
-    node = context.node
+def _delete(context: RequestContext, topic: str, asked: Asked) -> tuple[Partition, int]:
+    parts = context.parts
     if not context.authorize(DELETE, TOPIC, topic):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    if node.image.topics.partition(topic, asked.partition_index) is None:
+    if parts.metadata.image.topics.partition(topic, asked.partition_index) is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if topic in INTERNAL_TOPICS:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    partition: Partition | None = node.replicas.partition(topic, asked.partition_index)
+    partition: Partition | None = parts.replicas.partition(topic, asked.partition_index)
     if partition is None:
-        raise KafkaError(missing_partition_error(node, topic, asked.partition_index))
+        raise KafkaError(
+            missing_partition_error(parts.metadata.image.topics, topic, asked.partition_index)
+        )
     log = partition.leader_log()
     if log.config.compacts and not log.config.deletes:
         raise KafkaError(ErrorCode.POLICY_VIOLATION)

@@ -17,4 +17,4 @@ def handle(
     context: RequestContext, request: m.DeleteTopicsRequest
 ) -> Answer[m.DeleteTopicsResponse]:
     """See the module."""
-    return forward(context, request, m.DeleteTopicsResponse)
+    return forward(context, request)

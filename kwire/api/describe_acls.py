@@ -7,8 +7,6 @@ A request that names anything UNKNOWN (0) loses its connection (measured on Apac
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.kraft.controller.acls import UNKNOWN, check_filter, matches_filter
 from kwire.pending import Answer
 from kwire.protocol import messages as m
@@ -28,12 +26,12 @@ def handle(
         return DISCONNECT
     if not context.authorize(DESCRIBE, CLUSTER, CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
-    if context.node.authorizer is None and not context.node.image.acls:
+    if context.parts.authorizer is None and not context.parts.metadata.image.acls:
         raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
     check_filter(request)
     answer = m.DescribeAclsResponse
-    resources: dict[tuple[int, str, int], list[Any]] = {}
-    for _, acl in sorted(context.node.image.acls.items()):
+    resources: dict[tuple[int, str, int], list[m.DescribeAclsResponse.AclDescription]] = {}
+    for _, acl in sorted(context.parts.metadata.image.acls.items()):
         if matches_filter(request, acl):
             key = (acl.resource_type, acl.resource_name, acl.pattern_type)
             resources.setdefault(key, []).append(

@@ -5,8 +5,6 @@ Not strict: entities may have more types than the filter names. Source: KIP-546,
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -28,7 +26,7 @@ def handle(
     exact, any_of = _read(request)
     answer = m.DescribeClientQuotasResponse
     entries = []
-    for entity, quotas in context.node.image.client_quotas.items():
+    for entity, quotas in context.parts.metadata.image.client_quotas.items():
         kinds = dict(entity)
         if request.strict and len(kinds) != len(exact) + len(any_of):
             continue
@@ -58,7 +56,7 @@ def _invalid(message: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
-def _read(request: Any) -> tuple[dict[str, str | None], list[str]]:
+def _read(request: m.DescribeClientQuotasRequest) -> tuple[dict[str, str | None], list[str]]:
     """(types with the name they must have, types that must be there)."""
     exact: dict[str, str | None] = {}
     any_of: list[str] = []

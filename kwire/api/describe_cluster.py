@@ -31,15 +31,15 @@ def handle(
     context: RequestContext, request: m.DescribeClusterRequest
 ) -> Answer[m.DescribeClusterResponse]:
     """See the module."""
-    if context.listener_name in context.node.config.controller_listener_names():
+    if context.listener_name in context.parts.config.controller_listener_names():
         return _controllers(context, request)
     check_endpoint_type(context, request, BROKER)
-    node = context.node
+    parts = context.parts
     answer = m.DescribeClusterResponse
     brokers = []
     alive = []
-    for broker_id in sorted(node.image.brokers):
-        broker = node.image.brokers[broker_id]
+    for broker_id in sorted(parts.metadata.image.brokers):
+        broker = parts.metadata.image.brokers[broker_id]
         endpoint = broker.endpoint(context.listener_name)
         if endpoint is None or (broker.fenced and not request.include_fenced_brokers):
             continue
@@ -57,8 +57,8 @@ def handle(
     response = answer(
         error_message=None,
         endpoint_type=BROKER,
-        cluster_id=node.cluster_id,
-        controller_id=alive[node.random.below(len(alive))] if alive else -1,
+        cluster_id=parts.metadata.cluster_id,
+        controller_id=alive[parts.random.below(len(alive))] if alive else -1,
         brokers=brokers,
     )
     if request.include_cluster_authorized_operations:
@@ -69,8 +69,8 @@ def handle(
 def _controllers(
     context: RequestContext, request: m.DescribeClusterRequest
 ) -> m.DescribeClusterResponse:
-    node = context.node
-    if not node.image.features.metadata_version.controller_registration:
+    parts = context.parts
+    if not parts.metadata.image.features.metadata_version.controller_registration:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION,
             "Direct-to-controller communication is not supported with the current MetadataVersion.",
@@ -80,19 +80,19 @@ def _controllers(
     check_endpoint_type(context, request, CONTROLLER)
     answer = m.DescribeClusterResponse
     nodes = []
-    for controller_id in sorted(node.image.controllers):
-        endpoint = node.image.controllers[controller_id].endpoint(context.listener_name)
+    for controller_id in sorted(parts.metadata.image.controllers):
+        endpoint = parts.metadata.image.controllers[controller_id].endpoint(context.listener_name)
         if endpoint is not None:
             nodes.append(
                 answer.DescribeClusterBroker(
                     broker_id=controller_id, host=endpoint.host, port=endpoint.port, rack=None
                 )
             )
-    leader_id = node.metadata.leader_id
+    leader_id = parts.quorum.leader_id
     is_known = any(found.broker_id == leader_id for found in nodes)
     response = answer(
         error_message=None,
-        cluster_id=node.cluster_id,
+        cluster_id=parts.metadata.cluster_id,
         controller_id=leader_id if leader_id is not None and is_known else -1,
         brokers=nodes,
     )

@@ -12,7 +12,7 @@ names, values, sources and synonyms measured on Apache Kafka 4.4.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from kwire.config import describe
 from kwire.config.checks import is_number
@@ -31,6 +31,7 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import CLUSTER, CLUSTER_NAME, DESCRIBE_CONFIGS, GROUP, TOPIC
 from kwire.server.context import RequestContext
+from kwire.server.parts import Parts
 
 VERSIONS = (1, 4)
 
@@ -125,56 +126,58 @@ def _refusal(context: RequestContext, resource: Resource) -> ErrorCode | None:
 
 def _describe(context: RequestContext, resource: Resource) -> list[describe.Entry]:
     name, keys = resource.resource_name, resource.configuration_keys
-    return _DESCRIBERS[resource.resource_type](context.node, name, keys)
+    return _DESCRIBERS[resource.resource_type](context.parts, name, keys)
 
 
-def _broker(node: Any, name: str, keys: Sequence[str] | None) -> list[describe.Entry]:
-    dynamic = node.dynamic_config
+def _broker(parts: Parts, name: str, keys: Sequence[str] | None) -> list[describe.Entry]:
+    dynamic = parts.dynamic_config
     if not name:
         return describe.describe_cluster_default(dynamic, keys)
-    _check_own_id(node, name, f"Unexpected broker id, expected {node.broker_id} or empty string, ")
+    _check_own_id(
+        parts, name, f"Unexpected broker id, expected {parts.broker_id} or empty string, "
+    )
     return describe.describe_broker(dynamic, keys)
 
 
-def _check_own_id(node: Any, name: str, expected: str) -> None:
+def _check_own_id(parts: Parts, name: str, expected: str) -> None:
     digits = name[1:] if name[:1] in ("+", "-") else name
     if not is_number(digits) or not -(1 << 31) <= int(name) < 1 << 31:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}"
         )
-    if int(name) != node.broker_id:
+    if int(name) != parts.broker_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{expected}but received {name}")
 
 
-def _topic(node: Any, name: str, keys: Sequence[str] | None) -> list[describe.Entry]:
+def _topic(parts: Parts, name: str, keys: Sequence[str] | None) -> list[describe.Entry]:
     check_name(name)
-    if name not in node.image.topics.by_name:
+    if name not in parts.metadata.image.topics.by_name:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    overrides = node.dynamic_config.configs.get((RESOURCE_TOPIC, name), {})
-    return describe.describe_topic(node.dynamic_config, overrides, keys)
+    overrides = parts.dynamic_config.configs.get((RESOURCE_TOPIC, name), {})
+    return describe.describe_topic(parts.dynamic_config, overrides, keys)
 
 
-def _group(node: Any, name: str, keys: Sequence[str] | None) -> list[describe.Entry]:
+def _group(parts: Parts, name: str, keys: Sequence[str] | None) -> list[describe.Entry]:
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
-    return describe.describe_group(node.dynamic_config, name, keys)
+    return describe.describe_group(parts.dynamic_config, name, keys)
 
 
-def _client_metrics(node: Any, name: str, keys: Sequence[str] | None) -> list[describe.Entry]:
+def _client_metrics(parts: Parts, name: str, keys: Sequence[str] | None) -> list[describe.Entry]:
     if not name:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty"
         )
-    overrides = node.dynamic_config.configs.get((RESOURCE_CLIENT_METRICS, name), {})
+    overrides = parts.dynamic_config.configs.get((RESOURCE_CLIENT_METRICS, name), {})
     return describe.describe_client_metrics(overrides, keys)
 
 
-def _loggers(node: Any, name: str, keys: Sequence[str] | None) -> list[describe.Entry]:
+def _loggers(parts: Parts, name: str, keys: Sequence[str] | None) -> list[describe.Entry]:
     from kwire.config.loggers import levels
 
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
-    _check_own_id(node, name, f"Unexpected broker id, expected {node.broker_id} ")
+    _check_own_id(parts, name, f"Unexpected broker id, expected {parts.broker_id} ")
     return describe.describe_loggers(levels(), keys)
 
 

@@ -6,9 +6,8 @@ on; no owners named means all. Source: KIP-48, KIP-373; measured on Apache Kafka
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.kraft.controller.tokens import split_principal, token_hmac
+from kwire.kraft.images.security import DelegationTokenImage
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -24,7 +23,7 @@ def handle(
     context: RequestContext, request: m.DescribeDelegationTokenRequest
 ) -> Answer[m.DescribeDelegationTokenResponse]:
     """See the module."""
-    secret = context.node.config["delegation.token.secret.key"]
+    secret = context.parts.config["delegation.token.secret.key"]
     if not may_ask(context):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     if secret is None:
@@ -35,7 +34,7 @@ def handle(
     owners = None
     if request.owners is not None:
         owners = [f"{owner.principal_type}:{owner.principal_name}" for owner in request.owners]
-    tokens = context.node.image.delegation_tokens
+    tokens = context.parts.metadata.image.delegation_tokens
     return answer(
         tokens=[
             _described(context, tokens[token_id], secret)
@@ -49,15 +48,14 @@ def handle(
 def may_ask(context: RequestContext) -> bool:
     """Not on a connection that a token or nothing authenticated."""
     connection = context.connection
-    if getattr(connection, "token_authenticated", False):
+    if connection is None or connection.token_authenticated:
         return False
-    protocol = getattr(connection, "security_protocol", "PLAINTEXT")
-    if protocol == "SSL":
+    if connection.security_protocol == "SSL":
         return context.principal != "User:ANONYMOUS"
-    return str(protocol) != "PLAINTEXT"
+    return connection.security_protocol != "PLAINTEXT"
 
 
-def _may_see(context: RequestContext, token: Any) -> bool:
+def _may_see(context: RequestContext, token: DelegationTokenImage) -> bool:
     principal = context.principal
     if principal in (token.owner, token.requester) or principal in token.renewers:
         return True
@@ -66,7 +64,9 @@ def _may_see(context: RequestContext, token: Any) -> bool:
     )
 
 
-def _described(context: RequestContext, token: Any, secret: str) -> Any:
+def _described(
+    context: RequestContext, token: DelegationTokenImage, secret: str
+) -> m.DescribeDelegationTokenResponse.DescribedDelegationToken:
     answer = m.DescribeDelegationTokenResponse
     owner_type, owner_name = split_principal(token.owner)
     described = answer.DescribedDelegationToken(

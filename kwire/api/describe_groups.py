@@ -47,7 +47,7 @@ def handle(
                 )
         return m.DescribeGroupsResponse(groups=refused + groups)
 
-    found = context.node.groups.describe_groups(allowed)
+    found = context.parts.coordinators.groups.describe_groups(allowed)
     return convert_all(as_pending(found), answer)
 
 

@@ -11,7 +11,7 @@ have, and that other clients pass over: `REFUSALS_TAG`, lines of text `partition
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TypeAlias
 
 from kwire.log.directories.refusals import refusals
 from kwire.pending import Answer
@@ -21,6 +21,9 @@ from kwire.server.authorization import CLUSTER, CLUSTER_NAME, DESCRIBE
 from kwire.server.context import RequestContext
 
 VERSIONS = (1, 5)
+
+Topic: TypeAlias = "m.DescribeLogDirsResponse.DescribeLogDirsTopic"
+
 VERSION_WITH_TAGS = 2
 REFUSALS_TAG = 10_000
 REFUSALS_MAX = 1000
@@ -40,8 +43,8 @@ def handle(
         wanted = {
             (topic.topic, index): None for topic in request.topics for index in topic.partitions
         }
-    manager = context.node.log_manager
-    refused = refusals(manager, context.node.metadata.waits_for)
+    manager = context.parts.log_manager
+    refused = refusals(manager, context.parts.quorum.waits_for)
     if refused and context.api_version >= VERSION_WITH_TAGS:
         lines = [f"{partition}\t{reason}" for partition, reason in refused[:REFUSALS_MAX]]
         response.unknown_tags = [(REFUSALS_TAG, "\n".join(lines).encode())]
@@ -52,8 +55,8 @@ def handle(
             result.error_code = int(ErrorCode.KAFKA_STORAGE_ERROR)
             continue
         result.total_bytes, result.usable_bytes = _volume(directory.path)
-        result.is_cordoned = context.node.cordoning.shows(directory.path)
-        topics: dict[str, Any] = {}
+        result.is_cordoned = context.parts.cordoning.shows(directory.path)
+        topics: dict[str, Topic] = {}
         for log in manager.logs_in(directory):
             if wanted is not None and (log.topic, log.partition) not in wanted:
                 continue
@@ -67,7 +70,7 @@ def handle(
 
 
 def _add(
-    topics: dict[str, Any],
+    topics: dict[str, Topic],
     key: tuple[str, int],
     size_bytes: int,
     lag: int,

@@ -5,7 +5,7 @@ Source: KIP-664; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 from kwire.api.shared.leader_hints import missing_partition_error
 from kwire.kraft.controller.results import text_of
@@ -17,6 +17,8 @@ from kwire.server.authorization import READ, TOPIC
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (0, 0)
+
+Producer: TypeAlias = "m.DescribeProducersResponse.ProducerState"
 
 
 def handle(
@@ -37,7 +39,7 @@ def handle(
             except KafkaError as error:
                 answer.error_code = int(error.code)
                 answer.error_message = error.message
-                if topic.name not in context.node.image.topics.by_name:
+                if topic.name not in context.parts.metadata.image.topics.by_name:
                     answer.error_message = text_of(error)
             entry.partitions.append(answer)
         response.topics.append(entry)
@@ -49,14 +51,14 @@ def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
     return DISCONNECT
 
 
-def _producers(context: RequestContext, topic: str, index: int) -> list[Any]:
+def _producers(context: RequestContext, topic: str, index: int) -> list[Producer]:
     if not context.authorize(READ, TOPIC, topic):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    partition = context.node.replicas.partition(topic, index)
+    partition = context.parts.replicas.partition(topic, index)
     if partition is None:
-        if topic not in context.node.image.topics.by_name:
+        if topic not in context.parts.metadata.image.topics.by_name:
             check_name(topic)
-        raise KafkaError(missing_partition_error(context.node, topic, index))
+        raise KafkaError(missing_partition_error(context.parts.metadata.image.topics, topic, index))
     shape = m.DescribeProducersResponse.ProducerState
     return [
         shape(

@@ -12,10 +12,11 @@ Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 from kwire.coordinator.replies import collect
-from kwire.coordinator.share_state import UNKNOWN, ShareState, ShareStates
+from kwire.coordinator.share_state import TOPIC as SHARE_GROUP_STATE
+from kwire.coordinator.share_state import UNKNOWN, Key, ShareState, ShareStates
 from kwire.pending import Answer, Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -25,6 +26,12 @@ from kwire.server.context import RequestContext
 VERSIONS = (0, 1)
 NO_TOPIC_ID = bytes(16)
 
+AskedGroup: TypeAlias = "m.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup"
+AskedTopic: TypeAlias = "m.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestTopic"
+Group: TypeAlias = "m.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup"
+Partition: TypeAlias = (
+    "m.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition"
+)
 Topics = list[tuple[str, bytes, list[int]]]
 
 
@@ -38,8 +45,8 @@ def handle(
     )
 
 
-def _group(context: RequestContext, group: Any) -> Pending[Any]:
-    outcome: Pending[Any] = Pending()
+def _group(context: RequestContext, group: AskedGroup) -> Pending[Group]:
+    outcome: Pending[Group] = Pending()
     group_id = group.group_id
     if not context.authorize(DESCRIBE, GROUP, group_id):
         outcome.complete(_failed(group_id, KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)))
@@ -51,20 +58,20 @@ def _group(context: RequestContext, group: Any) -> Pending[Any]:
         _describe(context, group_id, [], outcome)
         return outcome
 
-    def known(done: Pending[Any]) -> None:
+    def known(done: Pending[Topics]) -> None:
         error = done.error()
         if error is not None:
             outcome.complete(_failed(group_id, error))
         else:
             _describe(context, group_id, done.result(), outcome)
 
-    context.node.groups.share_topics(group_id).add_done_callback(known)
+    context.parts.coordinators.groups.share_topics(group_id).add_done_callback(known)
     return outcome
 
 
-def _named(context: RequestContext, topics: Any) -> Topics:
+def _named(context: RequestContext, topics: list[AskedTopic]) -> Topics:
     """The topics that a request names, with a zero id where there is none."""
-    by_name = context.node.image.topics.by_name
+    by_name = context.parts.metadata.image.topics.by_name
     return [
         (
             topic.topic_name,
@@ -76,7 +83,7 @@ def _named(context: RequestContext, topics: Any) -> Topics:
 
 
 def _describe(
-    context: RequestContext, group_id: str, topics: Topics, outcome: Pending[Any]
+    context: RequestContext, group_id: str, topics: Topics, outcome: Pending[Group]
 ) -> None:
     refused: Topics = []
     missing: Topics = []
@@ -93,7 +100,7 @@ def _describe(
         return
     keys = [(group_id, topic_id, index) for _, topic_id, indexes in allowed for index in indexes]
 
-    def answer(done: Pending[Any]) -> Any:
+    def answer(done: Pending[dict[Key, ShareState | KafkaError]]) -> Group:
         error = done.error()
         if error is not None:
             return _failed(group_id, error)
@@ -129,17 +136,21 @@ def _describe(
         ]
         return shape.DescribeShareGroupOffsetsResponseGroup(group_id=group_id, topics=described)
 
-    found = after(ShareStates(context.node).of(keys), answer)
+    parts = context.parts
+    topic = parts.metadata.image.topics.by_name.get(SHARE_GROUP_STATE)
+    count = None if topic is None else len(topic.partitions)
+    states = ShareStates(count, parts.replicas, parts.loop)
+    found = after(states.of(keys), answer)
     found.add_done_callback(lambda done: outcome.complete(done.result()))
 
 
 def _partition(
     context: RequestContext, topic: str, index: int, state: ShareState | KafkaError
-) -> Any:
+) -> Partition:
     if isinstance(state, KafkaError):
         return _refused(index, state)
     lag = -1
-    hosted = context.node.replicas.partition(topic, index)
+    hosted = context.parts.replicas.partition(topic, index)
     is_known = state.start_offset >= 0 and state.delivery_complete_count >= 0
     if is_known and hosted is not None and hosted.log is not None:
         behind = hosted.log.high_watermark - state.start_offset
@@ -152,7 +163,7 @@ def _partition(
     )
 
 
-def _refused(index: int, error: KafkaError) -> Any:
+def _refused(index: int, error: KafkaError) -> Partition:
     return m.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition(
         partition_index=index,
         start_offset=-1,
@@ -161,7 +172,7 @@ def _refused(index: int, error: KafkaError) -> Any:
     )
 
 
-def _failed(group_id: str, error: Exception) -> Any:
+def _failed(group_id: str, error: Exception) -> Group:
     code = error.code if isinstance(error, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
     message = error.message if isinstance(error, KafkaError) else None
     return m.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup(

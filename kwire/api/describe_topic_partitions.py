@@ -8,9 +8,10 @@ Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 from kwire.api.shared.topic_names import is_valid
+from kwire.kraft.images.topics import PartitionImage, TopicImage
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
@@ -25,6 +26,9 @@ from kwire.server.authorization import (
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 0)
+
+Topic: TypeAlias = "m.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic"
+Partition: TypeAlias = "m.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition"
 
 
 def handle(
@@ -43,7 +47,7 @@ def handle(
             shown.append(name)
         elif request.topics:
             hidden.append(_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, False))
-    limit = context.node.config["max.request.partition.size.limit"]
+    limit = context.parts.config["max.request.partition.size.limit"]
     remaining = max(min(limit, request.response_partition_limit), 1)
     response = m.DescribeTopicPartitionsResponse(topics=[])
     for name in shown:
@@ -51,7 +55,7 @@ def handle(
         if remaining == 0:
             response.next_cursor = _cursor(name, 0)
             break
-        topic = context.node.image.topics.by_name.get(name)
+        topic = context.parts.metadata.image.topics.by_name.get(name)
         if topic is None:
             if request.topics:
                 response.topics.append(_missing(name))
@@ -89,7 +93,7 @@ def _names(context: RequestContext, request: m.DescribeTopicPartitionsRequest) -
     cursor = request.cursor
     first = "" if cursor is None else cursor.topic_name
     if not request.topics:
-        names = list(context.node.image.topics.by_name)
+        names = list(context.parts.metadata.image.topics.by_name)
     else:
         names = list(dict.fromkeys(topic.name for topic in request.topics))
     names = sorted(name for name in names if name >= first)
@@ -108,18 +112,18 @@ def _names(context: RequestContext, request: m.DescribeTopicPartitionsRequest) -
     return names
 
 
-def _cursor(name: str, index: int) -> Any:
+def _cursor(name: str, index: int) -> m.DescribeTopicPartitionsResponse.Cursor:
     return m.DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=index)
 
 
-def _error(code: ErrorCode, name: str, internal: bool) -> Any:
+def _error(code: ErrorCode, name: str, internal: bool) -> Topic:
     shape = m.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
     return shape(
         error_code=int(code), name=name, topic_id=uuids.ZERO, is_internal=internal, partitions=[]
     )
 
 
-def _missing(name: str) -> Any:
+def _missing(name: str) -> Topic:
     code = (
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if is_valid(name)
@@ -128,7 +132,7 @@ def _missing(name: str) -> Any:
     return _error(code, name, name in INTERNAL_TOPICS)
 
 
-def _topic(context: RequestContext, topic: Any, start: int, end: int) -> Any:
+def _topic(context: RequestContext, topic: TopicImage, start: int, end: int) -> Topic:
     shape = m.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
     return shape(
         name=topic.name,
@@ -142,7 +146,7 @@ def _topic(context: RequestContext, topic: Any, start: int, end: int) -> Any:
     )
 
 
-def _partition(context: RequestContext, index: int, partition: Any) -> Any:
+def _partition(context: RequestContext, index: int, partition: PartitionImage) -> Partition:
     shape = m.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
     leader = partition.leader if _is_alive(context, partition.leader) else -1
     return shape(
@@ -160,7 +164,7 @@ def _partition(context: RequestContext, index: int, partition: Any) -> Any:
 
 
 def _is_alive(context: RequestContext, broker_id: int) -> bool:
-    broker = context.node.image.brokers.get(broker_id)
+    broker = context.parts.metadata.image.brokers.get(broker_id)
     return (
         broker is not None
         and not broker.fenced
@@ -168,8 +172,8 @@ def _is_alive(context: RequestContext, broker_id: int) -> bool:
     )
 
 
-def _is_offline(context: RequestContext, broker_id: int, partition: Any) -> bool:
+def _is_offline(context: RequestContext, broker_id: int, partition: PartitionImage) -> bool:
     if not _is_alive(context, broker_id):
         return True
-    broker = context.node.image.brokers[broker_id]
+    broker = context.parts.metadata.image.brokers[broker_id]
     return not broker.has_online_directory(partition.directory(broker_id))

@@ -44,7 +44,7 @@ def _one(context: RequestContext, transactional_id: str) -> Pending[State]:
         return Pending.completed(_failed(transactional_id, code))
     if not transactional_id:
         return Pending.completed(_failed(transactional_id, ErrorCode.INVALID_REQUEST))
-    pending = context.node.transactions.describe(transactional_id)
+    pending = context.parts.coordinators.transactions.describe(transactional_id)
     return after(pending, lambda done: _described(context, transactional_id, done))
 
 

@@ -20,7 +20,7 @@ def handle(
     """See the module."""
     if not context.authorize(DESCRIBE, CLUSTER, CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
-    scram = context.node.image.scram
+    scram = context.parts.metadata.image.scram
     counts: dict[str, int] = {}
     if request.users:
         for asked in request.users:

@@ -17,4 +17,4 @@ def handle(
     context: RequestContext, request: m.ElectLeadersRequest
 ) -> Answer[m.ElectLeadersResponse]:
     """See the module."""
-    return forward(context, request, m.ElectLeadersResponse)
+    return forward(context, request)

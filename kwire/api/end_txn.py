@@ -24,7 +24,7 @@ def handle(context: RequestContext, request: m.EndTxnRequest) -> Answer[m.EndTxn
     """See the module."""
     if not context.authorize(WRITE, TRANSACTIONAL_ID, request.transactional_id):
         return _error(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    pending = context.node.transactions.end_transaction(
+    pending = context.parts.coordinators.transactions.end_transaction(
         EndRequest(
             request.transactional_id,
             request.producer_id,

@@ -12,13 +12,13 @@ measured on Apache Kafka 4.4.
 from __future__ import annotations
 
 import socket
-from typing import Any
 
 from kwire.pending import Answer, Pending, after
 from kwire.protocol import frame
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
+from kwire.protocol.structs import Message, Request
 from kwire.server.authorization import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME
 from kwire.server.context import DISCONNECT, RequestContext
 
@@ -37,10 +37,14 @@ class ForwardedContext(RequestContext):
     )
 
     def __init__(
-        self, outer: RequestContext, header: frame.RequestHeader, principal: Any, host: str
+        self,
+        outer: RequestContext,
+        header: frame.RequestHeader,
+        principal: m.DefaultPrincipalData,
+        host: str,
     ) -> None:
         super().__init__(
-            outer.node,
+            outer.parts,
             None,
             header.api_key,
             header.api_version,
@@ -73,24 +77,24 @@ def handle(context: RequestContext, request: m.EnvelopeRequest) -> Answer[m.Enve
     """See the module."""
     if not context.authorize(CLUSTER_ACTION, CLUSTER, CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    node = context.node
+    parts = context.parts
     principal = _principal(request.request_principal)
     host = _host(request.client_host_address)
     header, inner = _inner(memoryview(bytes(request.request_data)))
     inner_context = ForwardedContext(context, header, principal, host)
-    if not node.is_active_controller:
+    if not parts.quorum.is_active:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
 
-    def wrap(done: Pending[Any]) -> Any:
+    def wrap(done: Pending[Message]) -> m.EnvelopeResponse:
         parts = frame.encode_response(
             header.api_key, header.api_version, header.correlation_id, done.result()
         )
         return m.EnvelopeResponse(response_data=b"".join(bytes(part) for part in parts)[4:])
 
-    return after(node.to_controller(inner, inner_context, header.api_version), wrap)
+    return after(parts.ask_controller(inner, inner_context, header.api_version), wrap)
 
 
-def _inner(data: memoryview) -> tuple[frame.RequestHeader, Any]:
+def _inner(data: memoryview) -> tuple[frame.RequestHeader, Request[Message]]:
     """The forwarded request with its header."""
     try:
         header = frame.parse_request_header(data)
@@ -100,7 +104,8 @@ def _inner(data: memoryview) -> tuple[frame.RequestHeader, Any]:
         if not info.forwardable:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         body = data[header.body_offset :]
-        return header, m.request_class(header.api_key).decode(body, header.api_version)
+        request: Request[Message] = m.request_class(header.api_key).decode(body, header.api_version)
+        return header, request
     except MalformedError:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION) from None
 
@@ -110,7 +115,7 @@ def error_response(context: RequestContext, error: KafkaError) -> m.EnvelopeResp
     return m.EnvelopeResponse(response_data=None, error_code=int(error.code))
 
 
-def _principal(data: Any) -> Any:
+def _principal(data: bytes | None) -> m.DefaultPrincipalData:
     """The DefaultPrincipalData behind its version."""
     try:
         if data is None or len(data) < 2:
@@ -123,9 +128,9 @@ def _principal(data: Any) -> Any:
         raise KafkaError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE) from None
 
 
-def _host(address: Any) -> str:
+def _host(address: bytes) -> str:
     """The client's address as Kafka writes it."""
-    data = bytes(address or b"")
+    data = bytes(address)
     if len(data) not in (4, 16):
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     family = socket.AF_INET if len(data) == 4 else socket.AF_INET6

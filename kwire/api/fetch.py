@@ -18,14 +18,6 @@ from __future__ import annotations
 from typing import Any
 
 from kwire.api.shared.delayed_fetch import DelayedFetch, FetchLimits, FetchTarget
-from kwire.api.shared.fetch_sessions import (
-    FINAL_EPOCH,
-    INITIAL_EPOCH,
-    NO_SESSION,
-    FetchSession,
-    SessionPartition,
-    partitions_of,
-)
 from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints, missing_partition_error
 from kwire.log.types import ISOLATION_LEVELS, READ_COMMITTED, Isolation
 from kwire.pending import Answer
@@ -33,6 +25,14 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.authorization import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME, READ, TOPIC
 from kwire.server.context import RequestContext
+from kwire.server.fetch_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    FetchSession,
+    SessionPartition,
+    partitions_of,
+)
 
 VERSIONS = (4, 18)
 SESSIONS_FROM = 7
@@ -93,7 +93,7 @@ class _Fetch:
         """The partitions in the order of reading, or the error of the session."""
         request = self._request
         epoch = request.session_epoch if self._context.api_version >= SESSIONS_FROM else FINAL_EPOCH
-        cache = self._context.node.fetch_sessions
+        cache = self._context.parts.fetch_sessions
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if request.session_id != NO_SESSION:
                 cache.remove(request.session_id)
@@ -118,7 +118,7 @@ class _Fetch:
         }
         partitions = list(listed.values())
         if open_session:
-            self._session = self._context.node.fetch_sessions.create(
+            self._session = self._context.parts.fetch_sessions.create(
                 partitions,
                 privileged=self._replica_id() >= 0,
                 uses_topic_ids=self._topic_ids,
@@ -145,10 +145,10 @@ class _Fetch:
         return int(self._request.replica_id)
 
     def _limits(self) -> FetchLimits:
-        request, node = self._request, self._context.node
+        request, parts = self._request, self._context.parts
         connection = self._context.connection
         has_state = self._context.api_version >= REPLICA_STATE_FROM
-        bytes_max = min(request.max_bytes, node.fetch_bytes_max)
+        bytes_max = min(request.max_bytes, parts.fetch_bytes_max)
         replica_id = self._replica_id()
         if replica_id >= 0:
             isolation = Isolation.LOG_END
@@ -176,31 +176,31 @@ class _Fetch:
         return None
 
     def _add_target(self, asked: SessionPartition, refused: ErrorCode | None) -> None:
-        node = self._context.node
+        parts = self._context.parts
         name: str | None
         if isinstance(asked.topic, bytes):
-            known = node.image.topics.by_id.get(asked.topic)
+            known = parts.metadata.image.topics.by_id.get(asked.topic)
             if known is not None:
                 asked.name = known.name
             name = asked.name
-            partition = node.replicas.partition_by_id(asked.topic, asked.index)
+            partition = parts.replicas.partition_by_id(asked.topic, asked.index)
         else:
             name = asked.topic
-            partition = node.replicas.partition(name, asked.index)
+            partition = parts.replicas.partition(name, asked.index)
         target = FetchTarget((asked.topic, asked.index), name, asked)
         self._targets.append(target)
         if partition is None and name is not None and self._topic_ids:
             # The session's topic is gone; one that was made anew in its place is another.
-            partition = node.replicas.partition(name, asked.index)
+            partition = parts.replicas.partition(name, asked.index)
             target.is_other_topic = partition is not None
         if refused is not None:
             target.refuse(refused)
         elif name is None:
             target.refuse(ErrorCode.UNKNOWN_TOPIC_ID)
-        elif node.authorizer is not None and not self._context.authorize(READ, TOPIC, name):
+        elif parts.authorizer is not None and not self._context.authorize(READ, TOPIC, name):
             target.refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         elif partition is None:
-            target.refuse(missing_partition_error(node, name, asked.index))
+            target.refuse(missing_partition_error(parts.metadata.image.topics, name, asked.index))
         else:
             target.partition = partition
             self._readable.append(target)
@@ -257,7 +257,9 @@ class _Fetch:
         """KIP-951: who leads a partition that we do not."""
         if target.answer.error_code not in HINTED_ERRORS or target.name is None:
             return hints
-        hints = hints or LeaderHints(self._context)
+        hints = hints or LeaderHints(
+            self._context.parts.metadata.image, self._context.listener_name
+        )
         leader_id, epoch = hints.leader_of(target.name, target.asked.index)
         target.answer.current_leader = m.FetchResponse.LeaderIdAndEpoch(
             leader_id=leader_id, leader_epoch=epoch

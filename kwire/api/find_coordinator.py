@@ -95,10 +95,10 @@ def _find(context: RequestContext, key_type: int, key: str) -> _Found:
     if refused is not None:
         return _Found(refused)
     topic = TOPICS[key_type]
-    image = context.node.image
+    image = context.parts.metadata.image
     known = image.topics.by_name.get(topic)
     if known is None or not known.partitions:
-        context.node.auto_topics.create([topic], context)
+        context.parts.auto_topics.create([topic], context)
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     hashed = key.replace(":", "-") if key_type == SHARE_KEY else key
     partition = known.partitions.get(partition_for(hashed, len(known.partitions)))

@@ -5,13 +5,16 @@ DescribeQuorum, AddRaftVoter, RemoveRaftVoter and the like, at every version. So
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from kwire.api.shared.forwarding import forward
 from kwire.pending import Answer
-from kwire.protocol import messages as m
 from kwire.protocol.structs import Message, Request
 from kwire.server.context import RequestContext
 
+ResponseT = TypeVar("ResponseT", bound=Message)
 
-def handle(context: RequestContext, request: Request[Message]) -> Answer[Message]:
+
+def handle(context: RequestContext, request: Request[ResponseT]) -> Answer[ResponseT]:
     """Let the controller execute it."""
-    return forward(context, request, m.response_class(context.api_key))
+    return forward(context, request)

@@ -21,7 +21,7 @@ def handle(context: RequestContext, request: m.HeartbeatRequest) -> Answer[m.Hea
     """See the module."""
     if not context.authorize(READ, GROUP, request.group_id):
         return m.HeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    return context.node.groups.heartbeat(request)
+    return context.parts.coordinators.groups.heartbeat(request)
 
 
 def error_response(context: RequestContext, error: KafkaError) -> m.HeartbeatResponse:

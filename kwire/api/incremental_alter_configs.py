@@ -18,4 +18,10 @@ def handle(
     context: RequestContext, request: m.IncrementalAlterConfigsRequest
 ) -> Answer[m.IncrementalAlterConfigsResponse]:
     """See the module."""
-    return alter(context, request, m.IncrementalAlterConfigsResponse, check_incremental)
+    return alter(
+        context,
+        request,
+        request.resources,
+        lambda resource: check_incremental(context, resource, request.validate_only),
+        m.IncrementalAlterConfigsResponse,
+    )

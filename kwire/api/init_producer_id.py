@@ -40,9 +40,9 @@ def handle(
         return _error(ErrorCode.INVALID_REQUEST)
     if transactional_id is None:
         answer: Pending[m.InitProducerIdResponse] = Pending()
-        context.node.producer_ids.take().add_done_callback(lambda taken: _answer(answer, taken))
+        context.parts.producer_ids.take().add_done_callback(lambda taken: _answer(answer, taken))
         return answer.result() if answer.done else answer
-    pending = context.node.transactions.init_producer_id(
+    pending = context.parts.coordinators.transactions.init_producer_id(
         InitRequest(
             transactional_id,
             request.transaction_timeout_ms,

@@ -25,7 +25,7 @@ def handle(context: RequestContext, request: m.JoinGroupRequest) -> Answer[m.Joi
     if not context.authorize(READ, GROUP, request.group_id):
         return _refusal(context, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     caller = Caller(context.api_version, str(context.client_id), context.client_host)
-    answer = context.node.groups.join(request, caller)
+    answer = context.parts.coordinators.groups.join(request, caller)
     if isinstance(answer, Pending):
         return after(answer, lambda done: _for_version(context, done.result()))
     return _for_version(context, answer)

@@ -22,9 +22,9 @@ def handle(context: RequestContext, request: m.LeaveGroupRequest) -> Answer[m.Le
     if not context.authorize(READ, GROUP, request.group_id):
         return _error(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if context.api_version >= MEMBERS_FROM:
-        return context.node.groups.leave(request)
+        return context.parts.coordinators.groups.leave(request)
     identity = m.LeaveGroupRequest.MemberIdentity(member_id=request.member_id)
-    answer = context.node.groups.leave(
+    answer = context.parts.coordinators.groups.leave(
         m.LeaveGroupRequest(group_id=request.group_id, members=[identity])
     )
     if isinstance(answer, Pending):

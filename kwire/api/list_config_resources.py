@@ -53,7 +53,7 @@ def handle(
 
 
 def _names(context: RequestContext, kind: int) -> list[str]:
-    image = context.node.image
+    image = context.parts.metadata.image
     if kind == RESOURCE_TOPIC:
         return sorted(image.topics.by_name)
     if kind in (RESOURCE_BROKER, RESOURCE_BROKER_LOGGER):

@@ -29,7 +29,9 @@ def handle(context: RequestContext, request: m.ListGroupsRequest) -> Answer[m.Li
             ]
         return response
 
-    found = context.node.groups.list_groups(request.states_filter, request.types_filter)
+    found = context.parts.coordinators.groups.list_groups(
+        request.states_filter, request.types_filter
+    )
     return convert_all(as_pending(found), answer)
 
 

@@ -141,10 +141,12 @@ def _look_up(
     timestamp = asked.timestamp
     if timestamp < 0 and context.api_version < FIRST_VERSION.get(timestamp, 1 << 15):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    node = context.node
-    partition = node.replicas.partition(topic, asked.partition_index)
+    parts = context.parts
+    partition = parts.replicas.partition(topic, asked.partition_index)
     if partition is None:
-        raise KafkaError(missing_partition_error(node, topic, asked.partition_index))
+        raise KafkaError(
+            missing_partition_error(parts.metadata.image.topics, topic, asked.partition_index)
+        )
     if request.replica_id == DEBUGGING_REPLICA_ID:
         partition.check_epoch(asked.current_leader_epoch)
         log = partition.log

@@ -17,4 +17,4 @@ def handle(
     context: RequestContext, request: m.ListPartitionReassignmentsRequest
 ) -> Answer[m.ListPartitionReassignmentsResponse]:
     """See the module."""
-    return forward(context, request, m.ListPartitionReassignmentsResponse)
+    return forward(context, request)

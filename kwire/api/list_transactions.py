@@ -40,7 +40,7 @@ def handle(
     wanted = ListFilter(
         states, tuple(request.producer_id_filters), request.duration_filter, matches
     )
-    pendings = context.node.transactions.list_transactions(wanted)
+    pendings = context.parts.coordinators.transactions.list_transactions(wanted)
     return after(gather(pendings), lambda done: _answer(context, response, done.result()))
 
 

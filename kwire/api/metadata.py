@@ -9,9 +9,11 @@ LEADER_NOT_AVAILABLE. Source: KIP-4, KIP-430, KIP-516; measured on Apache Kafka 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 from kwire.api.shared.topic_names import is_valid
+from kwire.kraft.images.cluster import BrokerImage, Endpoint
+from kwire.kraft.images.topics import PartitionImage, TopicImage
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
@@ -36,6 +38,12 @@ TOPIC_IDS_FROM = 12
 NO_OPERATIONS = -(2**31)
 LISTENER_ERRORS_FROM = 6
 
+AskedTopic: TypeAlias = "m.MetadataRequest.MetadataRequestTopic"
+Topic: TypeAlias = "m.MetadataResponse.MetadataResponseTopic"
+Partition: TypeAlias = "m.MetadataResponse.MetadataResponsePartition"
+Reached = tuple[BrokerImage, Endpoint]
+"""A broker, and where this client reaches it."""
+
 
 def handle(context: RequestContext, request: m.MetadataRequest) -> Answer[m.MetadataResponse]:
     """See the module."""
@@ -50,7 +58,7 @@ def handle(context: RequestContext, request: m.MetadataRequest) -> Answer[m.Meta
     response = m.MetadataResponse()
     reader = _MetadataReader(context, request)
     response.brokers = reader.brokers()
-    response.cluster_id = context.node.cluster_id
+    response.cluster_id = context.parts.metadata.cluster_id
     response.controller_id = reader.controller_id()
     if topics is None or (not topics and context.api_version < ALL_FROM_NULL):
         response.topics = reader.all_topics()
@@ -88,15 +96,17 @@ def _refused(request: m.MetadataRequest, code: ErrorCode) -> m.MetadataResponse:
 class _MetadataReader:
     """The image as one client sees it: its listener, its rights."""
 
-    def __init__(self, context: RequestContext, request: Any) -> None:
+    def __init__(self, context: RequestContext, request: m.MetadataRequest) -> None:
         self._context = context
         self._request = request
-        self._node = context.node
-        self._image = context.node.image
+        self._parts = context.parts
+        self._image = context.parts.metadata.image
         listener_name = context.listener_name
-        lost_brokers = self._node.lost_brokers
-        self._alive: dict[int, Any] = {}  # broker id -> (broker, endpoint), ascending
-        self._named: list[tuple[Any, Any]] = []  # these, and who has just died
+        lost_brokers = self._parts.lost_brokers
+        self._alive: dict[
+            int, tuple[BrokerImage, Endpoint]
+        ] = {}  # broker id -> (broker, endpoint), ascending
+        self._named: list[tuple[BrokerImage, Endpoint]] = []  # these, and who has just died
         for broker_id in sorted(self._image.brokers):
             broker = self._image.brokers[broker_id]
             endpoint = broker.endpoint(listener_name)
@@ -108,7 +118,7 @@ class _MetadataReader:
                 continue
             self._named.append((broker, endpoint))
 
-    def brokers(self) -> list[Any]:
+    def brokers(self) -> list[m.MetadataResponse.MetadataResponseBroker]:
         """The brokers that this listener reaches, and for a moment one that has just died."""
         shape = m.MetadataResponse.MetadataResponseBroker
         return [
@@ -123,26 +133,25 @@ class _MetadataReader:
         ids = list(self._alive)
         if not ids:
             return -1
-        if self._node.broker_id in self._alive and len(ids) == 1:
+        if self._parts.broker_id in self._alive and len(ids) == 1:
             return ids[0]
-        at: int = self._node.random.below(len(ids))
-        return ids[at]
+        return ids[self._parts.random.below(len(ids))]
 
-    def all_topics(self) -> list[Any]:
+    def all_topics(self) -> list[Topic]:
         return [
             self._topic(topic)
             for topic in self._image.topics
             if self._context.authorize(DESCRIBE, TOPIC, topic.name)
         ]
 
-    def asked_topics(self) -> list[Any]:
-        by_id = [t for t in self._request.topics if t.topic_id != uuids.ZERO]
+    def asked_topics(self) -> list[Topic]:
+        by_id = [t for t in self._request.topics or () if t.topic_id != uuids.ZERO]
         if by_id:
             return self._topics_by_id(by_id)
-        found: list[Any] = []
+        found: list[Topic] = []
         missing: list[str] = []
-        forbidden: list[Any] = []
-        for name in dict.fromkeys(topic.name for topic in self._request.topics):
+        forbidden: list[Topic] = []
+        for name in dict.fromkeys(topic.name for topic in self._request.topics or ()):
             if name is None:
                 continue
             if not self._context.authorize(DESCRIBE, TOPIC, name):
@@ -153,8 +162,8 @@ class _MetadataReader:
                 missing.append(name)
         return found + self._missing(missing) + forbidden
 
-    def _topics_by_id(self, asked: list[Any]) -> list[Any]:
-        answers: list[Any] = []
+    def _topics_by_id(self, asked: list[AskedTopic]) -> list[Topic]:
+        answers: list[Topic] = []
         for topic_id in dict.fromkeys(topic.topic_id for topic in asked):
             topic = self._image.topics.by_id.get(topic_id)
             if topic is None:
@@ -166,8 +175,8 @@ class _MetadataReader:
                 answers.append(self._topic(topic))
         return answers
 
-    def _missing(self, names: list[str]) -> list[Any]:
-        config = self._node.config
+    def _missing(self, names: list[str]) -> list[Topic]:
+        config = self._parts.config
         if not (self._request.allow_auto_topic_creation and config["auto.create.topics.enable"]):
             return [
                 self._error(
@@ -185,10 +194,10 @@ class _MetadataReader:
                 creatable.append(name)
             else:
                 answers.append(self._error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name))
-        told = self._node.auto_topics.create(creatable, self._context)
+        told = self._parts.auto_topics.create(creatable, self._context)
         return [self._error(code, name) for name, code in told.items()] + answers
 
-    def _error(self, code: ErrorCode, name: str | None, topic_id: bytes = uuids.ZERO) -> Any:
+    def _error(self, code: ErrorCode, name: str | None, topic_id: bytes = uuids.ZERO) -> Topic:
         topic = m.MetadataResponse.MetadataResponseTopic()
         topic.error_code = int(code)
         if name is None:
@@ -202,13 +211,13 @@ class _MetadataReader:
         topic.partitions = []
         return topic
 
-    def _tell_operations(self, answer: Any) -> None:
+    def _tell_operations(self, answer: Topic) -> None:
         if self._request.include_topic_authorized_operations:
             answer.topic_authorized_operations = authorized_operations(
-                self._context, TOPIC_OPERATIONS, TOPIC, answer.name
+                self._context, TOPIC_OPERATIONS, TOPIC, answer.name or ""
             )
 
-    def _topic(self, topic: Any) -> Any:
+    def _topic(self, topic: TopicImage) -> Topic:
         answer = m.MetadataResponse.MetadataResponseTopic()
         answer.name = topic.name
         answer.topic_id = topic.topic_id
@@ -219,7 +228,9 @@ class _MetadataReader:
         self._tell_operations(answer)
         return answer
 
-    def _partition(self, index: int, partition: Any) -> Any:
+    def _partition(
+        self, index: int, partition: PartitionImage
+    ) -> m.MetadataResponse.MetadataResponsePartition:
         alive = self._alive
         answer = m.MetadataResponse.MetadataResponsePartition()
         answer.partition_index = index
@@ -244,9 +255,8 @@ class _MetadataReader:
             answer.error_code = int(ErrorCode.REPLICA_NOT_AVAILABLE)
         return answer
 
-    def _is_offline(self, replica: int, partition: Any) -> bool:
+    def _is_offline(self, replica: int, partition: PartitionImage) -> bool:
         alive = self._alive.get(replica)
         if alive is None:
             return True
-        broker: Any = alive[0]
-        return not broker.has_online_directory(partition.directory(replica))
+        return not alive[0].has_online_directory(partition.directory(replica))

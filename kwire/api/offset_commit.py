@@ -9,6 +9,8 @@ KIP-345, KIP-848; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from kwire.api.shared.committed_topics import TopicSorter
 from kwire.coordinator.group.refusals import offset_commit_error
 from kwire.coordinator.replies import convert_all
@@ -22,6 +24,10 @@ VERSIONS = (2, 10)
 WAITS_FOR_WRITES = False
 TOPIC_IDS_FROM = 10
 
+Asked: TypeAlias = "m.OffsetCommitRequest.OffsetCommitRequestTopic"
+Refused: TypeAlias = "m.OffsetCommitResponse.OffsetCommitResponseTopic"
+Sorter: TypeAlias = "TopicSorter[Asked, Refused]"
+
 
 def handle(
     context: RequestContext, request: m.OffsetCommitRequest
@@ -29,16 +35,11 @@ def handle(
     """See the module."""
     if not context.authorize(READ, GROUP, request.group_id):
         return offset_commit_error(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    sorter = TopicSorter(
-        context,
-        m.OffsetCommitResponse.OffsetCommitResponseTopic,
-        m.OffsetCommitResponse.OffsetCommitResponsePartition,
-        by_id=context.api_version >= TOPIC_IDS_FROM,
-    )
+    sorter = TopicSorter(context, _refusal, by_id=context.api_version >= TOPIC_IDS_FROM)
     request.topics = sorter.pass_topics(request.topics)
     if not request.topics:
         return m.OffsetCommitResponse(topics=sorter.merge([]))
-    answer = context.node.groups.commit_offsets(request, context.api_version)
+    answer = context.parts.coordinators.groups.commit_offsets(request, context.api_version)
     # What the commit does is done: the connection's next request, if it has sent one, sees it.
     context.let_next_start()
     if not sorter.refused_any:
@@ -46,7 +47,17 @@ def handle(
     return convert_all(as_pending(answer), lambda done: _merged(sorter, done.result()))
 
 
-def _merged(sorter: TopicSorter, response: m.OffsetCommitResponse) -> m.OffsetCommitResponse:
+def _refusal(topic: Asked, indexes: list[int], code: ErrorCode) -> Refused:
+    """The topic of the response that refuses these partitions."""
+    shape = m.OffsetCommitResponse.OffsetCommitResponsePartition
+    return m.OffsetCommitResponse.OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[shape(partition_index=index, error_code=code) for index in indexes],
+    )
+
+
+def _merged(sorter: Sorter, response: m.OffsetCommitResponse) -> m.OffsetCommitResponse:
     response.topics = sorter.merge(response.topics)
     return response
 

@@ -7,6 +7,8 @@ measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from kwire.api.shared.committed_topics import TopicSorter
 from kwire.coordinator.replies import convert_all
 from kwire.pending import Answer, as_pending
@@ -17,6 +19,10 @@ from kwire.server.context import RequestContext
 
 VERSIONS = (0, 0)
 
+Asked: TypeAlias = "m.OffsetDeleteRequest.OffsetDeleteRequestTopic"
+Refused: TypeAlias = "m.OffsetDeleteResponse.OffsetDeleteResponseTopic"
+Sorter: TypeAlias = "TopicSorter[Asked, Refused]"
+
 
 def handle(
     context: RequestContext, request: m.OffsetDeleteRequest
@@ -24,18 +30,23 @@ def handle(
     """See the module."""
     if not context.authorize(DELETE, GROUP, request.group_id):
         return m.OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    sorter = TopicSorter(
-        context,
-        m.OffsetDeleteResponse.OffsetDeleteResponseTopic,
-        m.OffsetDeleteResponse.OffsetDeleteResponsePartition,
-    )
+    sorter = TopicSorter(context, _refusal)
     request.topics = sorter.pass_topics(request.topics)
-    answer = context.node.groups.delete_offsets(request)
+    answer = context.parts.coordinators.groups.delete_offsets(request)
     pending = as_pending(answer)
     return convert_all(pending, lambda done: _merged(sorter, done.result()))
 
 
-def _merged(sorter: TopicSorter, response: m.OffsetDeleteResponse) -> m.OffsetDeleteResponse:
+def _refusal(topic: Asked, indexes: list[int], code: ErrorCode) -> Refused:
+    """The topic of the response that refuses these partitions."""
+    shape = m.OffsetDeleteResponse.OffsetDeleteResponsePartition
+    return m.OffsetDeleteResponse.OffsetDeleteResponseTopic(
+        name=topic.name,
+        partitions=[shape(partition_index=index, error_code=code) for index in indexes],
+    )
+
+
+def _merged(sorter: Sorter, response: m.OffsetDeleteResponse) -> m.OffsetDeleteResponse:
     if response.error_code == ErrorCode.NONE:
         response.topics = sorter.merge(response.topics)
     return response

@@ -61,7 +61,7 @@ def _fetch(context: RequestContext, group: Group, require_stable: bool) -> Answe
     everything = group.topics is None
     if group.topics is not None:
         group.topics = _readable(context, group.topics, refused)
-    answer = context.node.groups.fetch_offsets(group, require_stable)
+    answer = context.parts.coordinators.groups.fetch_offsets(group, require_stable)
     pending = as_pending(answer)
 
     def finish(done: Pending[FoundGroup]) -> FoundGroup:
@@ -84,7 +84,7 @@ def _readable(
     by_id = context.api_version >= TOPIC_IDS_FROM
     for topic in topics:
         if by_id:
-            known = context.node.image.topics.by_id.get(topic.topic_id)
+            known = context.parts.metadata.image.topics.by_id.get(topic.topic_id)
             if known is None:
                 refused.append(_refusal(topic, ErrorCode.UNKNOWN_TOPIC_ID))
                 continue
@@ -101,7 +101,7 @@ def _visible(context: RequestContext, topics: list[FoundTopic]) -> list[FoundTop
     visible = [x for x in topics if context.authorize(DESCRIBE, TOPIC, x.name)]
     if context.api_version < TOPIC_IDS_FROM:
         return visible
-    known = context.node.image.topics.by_name
+    known = context.parts.metadata.image.topics.by_name
     visible = [x for x in visible if x.name in known]
     for topic in visible:
         topic.topic_id = known[topic.name].topic_id

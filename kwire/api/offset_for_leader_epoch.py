@@ -7,7 +7,7 @@ KIP-101, KIP-320; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 from kwire.api.shared.leader_hints import missing_partition_error
 from kwire.pending import Answer
@@ -17,6 +17,8 @@ from kwire.server.authorization import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME, DE
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (2, 4)
+
+Asked: TypeAlias = "m.OffsetForLeaderEpochRequest.OffsetForLeaderPartition"
 
 
 def handle(
@@ -50,11 +52,13 @@ def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
     return DISCONNECT
 
 
-def _look_up(context: RequestContext, topic: str, asked: Any) -> tuple[int, int]:
-    node = context.node
-    partition = node.replicas.partition(topic, asked.partition)
+def _look_up(context: RequestContext, topic: str, asked: Asked) -> tuple[int, int]:
+    parts = context.parts
+    partition = parts.replicas.partition(topic, asked.partition)
     if partition is None:
-        raise KafkaError(missing_partition_error(node, topic, asked.partition))
+        raise KafkaError(
+            missing_partition_error(parts.metadata.image.topics, topic, asked.partition)
+        )
     log = partition.leader_log(asked.current_leader_epoch)
     found: tuple[int, int] = log.end_offset_for_epoch(asked.leader_epoch)
     return found

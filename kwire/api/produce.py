@@ -135,9 +135,9 @@ class _Verified(Pending[Outcome]):
         self._transactional_id = transactional_id
         self._work = work
         self._appending: Pending[Outcome] | None = None
-        node = context.node
-        retried_ms = node.config["add.partitions.to.txn.retry.backoff.max.ms"]
-        self._until_s = node.loop.time() + retried_ms / 1000
+        parts = context.parts
+        retried_ms = parts.config["add.partitions.to.txn.retry.backoff.max.ms"]
+        self._until_s = parts.loop.time() + retried_ms / 1000
 
     def ask(self, questions: list[Question]) -> _Verified:
         """Ask, and go on when it is answered."""
@@ -149,7 +149,7 @@ class _Verified(Pending[Outcome]):
         elif self._context.api_version >= ABORTABLE_ERROR_FROM:
             support = Support.ABORTABLE_ERROR
         first = questions[0]
-        self._context.node.transaction_verifier.ask(
+        self._context.parts.coordinators.verifier.ask(
             self._transactional_id,
             first.producer_id,
             first.producer_epoch,
@@ -169,11 +169,11 @@ class _Verified(Pending[Outcome]):
     def _answered(self, done: Pending[Any]) -> None:
         codes = done.result()
         if ErrorCode.CONCURRENT_TRANSACTIONS in codes.values():
-            node = self._context.node
-            backoff_ms = node.config["add.partitions.to.txn.retry.backoff.ms"]
-            retry_s = node.loop.time() + backoff_ms / 1000
+            parts = self._context.parts
+            backoff_ms = parts.config["add.partitions.to.txn.retry.backoff.ms"]
+            retry_s = parts.loop.time() + backoff_ms / 1000
             if retry_s < self._until_s:
-                node.loop.call_at(retry_s, self._again)
+                parts.loop.call_at(retry_s, self._again)
                 return
         self._work.verdicts |= {k: code for k, code in codes.items() if code != ErrorCode.NONE}
         self._append()
@@ -238,7 +238,7 @@ class _Produce(Pending[Outcome]):
         self._acks: int = request.acks
         self._timeout_ms: int = request.timeout_ms
         self._response = m.ProduceResponse()
-        self._wall_ms: int = context.node.clock.wall_ms()
+        self._wall_ms: int = context.parts.clock.wall_ms()
         self._failed = False
         self._is_under_way = False
         self._checking = 0  # partitions whose batch is being checked, and not appended yet
@@ -272,7 +272,7 @@ class _Produce(Pending[Outcome]):
                     data.records = memoryview(bytearray(data.records))
 
     def _question(self, topic: str, data: Any) -> Question | None:
-        partition = self._context.node.replicas.partition(topic, data.index)
+        partition = self._context.parts.replicas.partition(topic, data.index)
         if partition is None or not partition.is_leader or partition.log is None:
             return None
         try:
@@ -299,7 +299,7 @@ class _Produce(Pending[Outcome]):
     def _name(self, topic: Any) -> str | None:
         if self._context.api_version < TOPIC_IDS_FROM:
             return str(topic.name)
-        known = self._context.node.image.topics.by_id.get(topic.topic_id)
+        known = self._context.parts.metadata.image.topics.by_id.get(topic.topic_id)
         return None if known is None else str(known.name)
 
     def run(self) -> None:
@@ -347,16 +347,16 @@ class _Produce(Pending[Outcome]):
             raise anew(self._denied)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
-        node = self._context.node
-        if node.authorizer is not None and not self._context.authorize(WRITE, TOPIC, topic):
+        parts = self._context.parts
+        if parts.authorizer is not None and not self._context.authorize(WRITE, TOPIC, topic):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if topic_id is None:
-            partition = node.replicas.partition(topic, index)
+            partition = parts.replicas.partition(topic, index)
         else:
-            partition = node.replicas.partition_by_id(topic_id, index)
+            partition = parts.replicas.partition_by_id(topic_id, index)
         missing = ErrorCode.NONE
         if partition is None:
-            missing = missing_partition_error(node, topic, index)
+            missing = missing_partition_error(parts.metadata.image.topics, topic, index)
             if missing == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise KafkaError(missing)
         header = check_produced(data.records, self._context.api_version)
@@ -406,7 +406,7 @@ class _Produce(Pending[Outcome]):
         known: Partition = partition
         self._checking += 1
         self._context.is_promised = True
-        checked = self._context.node.checks.run(later)
+        checked = self._context.parts.check_later(later)
         checked.add_done_callback(lambda done: self._checked(answer, known, data, done))
 
     def _checked(
@@ -535,15 +535,15 @@ class _Produce(Pending[Outcome]):
         self.set_on_cancel(self._forget)
         if self._acks == ACKS_ALL:
             timeout_ms = max(0, self._timeout_ms)
-            self._deadline = self._context.node.deadlines.add(timeout_ms, self._timed_out)
+            self._deadline = self._context.parts.deadlines.add(timeout_ms, self._timed_out)
         return self
 
     def _hint_leaders(self) -> None:
         """KIP-951: who leads the partitions that we do not."""
         if self._context.api_version < LEADER_HINTS_FROM or not self._failed:
             return
-        hints = LeaderHints(self._context)
-        topics = self._context.node.image.topics
+        hints = LeaderHints(self._context.parts.metadata.image, self._context.listener_name)
+        topics = self._context.parts.metadata.image.topics
         for topic in self._response.responses:
             for answer in topic.partition_responses:
                 if answer.error_code in HINTED_ERRORS:

@@ -27,4 +27,4 @@ def handle(
             request, error, context.api_version, principal=context.principal
         )
         return refused
-    return forward(context, request, m.RenewDelegationTokenResponse)
+    return forward(context, request)

@@ -25,7 +25,7 @@ def handle(context: RequestContext, request: m.SyncGroupRequest) -> Answer[m.Syn
         return m.SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if not context.authorize(READ, GROUP, request.group_id):
         return m.SyncGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    return context.node.groups.sync(request)
+    return context.parts.coordinators.groups.sync(request)
 
 
 def error_response(context: RequestContext, error: KafkaError) -> m.SyncGroupResponse:

@@ -9,6 +9,8 @@ Apache Kafka 4.4.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from kwire.api.shared.committed_topics import TopicSorter
 from kwire.coordinator.group.coordinator import TOPIC as OFFSETS_TOPIC
 from kwire.coordinator.group.refusals import txn_offset_commit_error
@@ -25,6 +27,10 @@ ABORTABLE_ERROR_FROM = 4
 ADDS_PARTITIONS_FROM = 5
 TOPIC_IDS_FROM = 6
 
+Asked: TypeAlias = "m.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic"
+Refused: TypeAlias = "m.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic"
+Sorter: TypeAlias = "TopicSorter[Asked, Refused]"
+
 
 def handle(
     context: RequestContext, request: m.TxnOffsetCommitRequest
@@ -35,12 +41,7 @@ def handle(
         return txn_offset_commit_error(request, code)
     if not context.authorize(READ, GROUP, request.group_id):
         return txn_offset_commit_error(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    sorter = TopicSorter(
-        context,
-        m.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic,
-        m.TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition,
-        by_id=context.api_version >= TOPIC_IDS_FROM,
-    )
+    sorter = TopicSorter(context, _refusal, by_id=context.api_version >= TOPIC_IDS_FROM)
     request.topics = sorter.pass_topics(request.topics)
     if not request.topics:
         return m.TxnOffsetCommitResponse(topics=sorter.merge([]))
@@ -55,7 +56,17 @@ def error_response(context: RequestContext, error: KafkaError) -> m.TxnOffsetCom
     return m.TxnOffsetCommitResponse(topics=[])
 
 
-def _merged(sorter: TopicSorter, response: m.TxnOffsetCommitResponse) -> m.TxnOffsetCommitResponse:
+def _refusal(topic: Asked, indexes: list[int], code: ErrorCode) -> Refused:
+    """The topic of the response that refuses these partitions."""
+    shape = m.TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition
+    return m.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[shape(partition_index=index, error_code=code) for index in indexes],
+    )
+
+
+def _merged(sorter: Sorter, response: m.TxnOffsetCommitResponse) -> m.TxnOffsetCommitResponse:
     response.topics = sorter.merge(response.topics)
     return response
 
@@ -64,8 +75,8 @@ def _committed(
     context: RequestContext, request: m.TxnOffsetCommitRequest
 ) -> Pending[m.TxnOffsetCommitResponse]:
     """Verify with the transaction's coordinator where that is due, then commit."""
-    groups = context.node.groups
-    partition = context.node.replicas.partition(
+    groups = context.parts.coordinators.groups
+    partition = context.parts.replicas.partition(
         OFFSETS_TOPIC, groups.partition_for(request.group_id)
     )
     if partition is None or not partition.is_leader or partition.log is None:
@@ -94,7 +105,7 @@ def _committed(
         answer.set_on_cancel(committing.cancel)
         committing.add_done_callback(lambda settled: answer.complete(settled.result()))
 
-    context.node.transaction_verifier.ask(
+    context.parts.coordinators.verifier.ask(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,

@@ -17,4 +17,4 @@ def handle(
     context: RequestContext, request: m.UnregisterBrokerRequest
 ) -> Answer[m.UnregisterBrokerResponse]:
     """See the module."""
-    return forward(context, request, m.UnregisterBrokerResponse)
+    return forward(context, request)

@@ -17,4 +17,4 @@ def handle(
     context: RequestContext, request: m.UnregisterControllerRequest
 ) -> Answer[m.UnregisterControllerResponse]:
     """See the module."""
-    return forward(context, request, m.UnregisterControllerResponse)
+    return forward(context, request)

@@ -17,4 +17,4 @@ def handle(
     context: RequestContext, request: m.UpdateFeaturesRequest
 ) -> Answer[m.UpdateFeaturesResponse]:
     """See the module."""
-    return forward(context, request, m.UpdateFeaturesResponse)
+    return forward(context, request)

@@ -9,7 +9,7 @@ KIP-98, KIP-890; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 from kwire.api.shared.local_transactions import marker_code, write_marker
 from kwire.pending import Answer, Pending, after, gather
@@ -20,6 +20,8 @@ from kwire.server.context import RequestContext
 
 VERSIONS = (1, 2)
 
+Marker: TypeAlias = "m.WriteTxnMarkersRequest.WritableTxnMarker"
+
 
 def handle(
     context: RequestContext, request: m.WriteTxnMarkersRequest
@@ -28,7 +30,7 @@ def handle(
     allowed = context.authorize(ALTER, CLUSTER, CLUSTER_NAME) or context.authorize(
         CLUSTER_ACTION, CLUSTER, CLUSTER_NAME
     )
-    writes: list[Pending[Any]] = []
+    writes: list[Pending[None]] = []
     for marker in request.markers:
         for topic in marker.topics:
             for index in topic.partition_indexes:
@@ -45,9 +47,9 @@ def error_response(context: RequestContext, error: KafkaError) -> m.WriteTxnMark
     return m.WriteTxnMarkersResponse()
 
 
-def _write(context: RequestContext, marker: Any, topic: str, index: int) -> Pending[Any]:
+def _write(context: RequestContext, marker: Marker, topic: str, index: int) -> Pending[None]:
     return write_marker(
-        context.node,
+        context.parts,
         topic,
         index,
         producer_id=marker.producer_id,
@@ -58,7 +60,7 @@ def _write(context: RequestContext, marker: Any, topic: str, index: int) -> Pend
     )
 
 
-def _response(markers: list[Any], writes: list[Pending[Any]]) -> Any:
+def _response(markers: list[Marker], writes: list[Pending[None]]) -> m.WriteTxnMarkersResponse:
     result = m.WriteTxnMarkersResponse
     entries = []
     position = 0

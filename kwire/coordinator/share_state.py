@@ -7,9 +7,11 @@ partition's log is read when somebody asks, in steps with the loop's turn in bet
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 from kwire.coordinator.partitioner import partition_for
+from kwire.coordinator.shard_interface import Loop
 from kwire.log.types import FetchSlices, Isolation
 from kwire.pending import Pending, as_pending
 from kwire.protocol import uuids
@@ -17,12 +19,19 @@ from kwire.protocol.coordinator_records import decode_key, decode_value
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import iterate_headers
 from kwire.protocol.records.reading import iterate_batch
+from kwire.replica.partition import Partition
 
 TOPIC = "__share_group_state"
 MODULE = "share-coordinator"
 STEP_BYTES = 256 * 1024
 
 Key = tuple[str, bytes, int]
+
+
+class Replicas(Protocol):
+    """The partitions that this broker holds."""
+
+    def partition(self, topic: str, index: int) -> Partition | None: ...
 
 
 class ShareState(NamedTuple):
@@ -37,23 +46,28 @@ UNKNOWN = ShareState(-1, 0, -1)
 
 
 class ShareStates:
-    """Looks up states in the partitions of `__share_group_state` that this node leads."""
+    """Looks up states in the partitions of `__share_group_state` that this node leads.
 
-    def __init__(self, node: Any) -> None:
-        self._node = node
+    `partition_count` is that of the topic, None while there is none.
+    """
+
+    def __init__(self, partition_count: int | None, replicas: Replicas, loop: Loop) -> None:
+        self._partition_count = partition_count
+        self._replicas = replicas
+        self._loop = loop
 
     def of(self, keys: Iterable[Key]) -> Pending[dict[Key, ShareState | KafkaError]]:
         """The state of each (group, topic id, partition), or why there is none to be had."""
-        topic = self._node.image.topics.by_name.get(TOPIC)
+        count = self._partition_count
         found: dict[Key, ShareState | KafkaError] = {}
         wanted: dict[int, list[Key]] = {}
         for key in keys:
-            if topic is None:
+            if count is None:
                 found[key] = UNKNOWN
                 continue
             group, topic_id, partition = key
             name = f"{group}:{uuids.to_text(topic_id)}:{partition}"
-            wanted.setdefault(partition_for(name, len(topic.partitions)), []).append(key)
+            wanted.setdefault(partition_for(name, count), []).append(key)
         result: Pending[dict[Key, ShareState | KafkaError]] = Pending()
         self._next(wanted, found, result)
         return result
@@ -70,7 +84,7 @@ class ShareStates:
         index = next(iter(wanted))
         keys = wanted.pop(index)
         try:
-            hosted = self._node.replicas.partition(TOPIC, index)
+            hosted = self._replicas.partition(TOPIC, index)
             if hosted is None:
                 raise KafkaError(ErrorCode.NOT_COORDINATOR)
             log = hosted.leader_log()
@@ -112,7 +126,7 @@ class ShareStates:
             if not slices.buffers:
                 done()
                 return
-            self._node.loop.call_soon(self._scan, log, slices.next_offset, states, done, result)
+            self._loop.call_soon(partial(self._scan, log, slices.next_offset, states, done, result))
 
         pending = as_pending(outcome)
         pending.add_done_callback(read)

@@ -70,7 +70,7 @@ class Coordinators:
         if self._local_transactions is None:
             from kwire.api.shared.local_transactions import LocalTransactions
 
-            self._local_transactions = LocalTransactions(self._node)
+            self._local_transactions = LocalTransactions(self._node.broker_id, self._node.parts)
         return self._local_transactions
 
     def _make_groups(self) -> GroupCoordinator:

@@ -22,7 +22,6 @@ from kwire.membership.dead_processes import DeadProcesses
 from kwire.network.peer import PeerNetwork
 from kwire.pending import Pending
 from kwire.protocol import uuids
-from kwire.server.context import RequestContext
 
 if TYPE_CHECKING:
     from kwire.node.node import Node
@@ -269,7 +268,7 @@ class MetadataQuorum:
         self.publisher.add(watch.published)
         self._dead_processes = watch
 
-    def heard(self, context: RequestContext, request: Any) -> None:
+    def heard(self, context: Any, request: Any) -> None:
         """The active controller has accepted a broker's heartbeat."""
         if self._dead_processes is not None and context.connection is not None:
             self._dead_processes.heard(context.connection, request.broker_id, request.broker_epoch)

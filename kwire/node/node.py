@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kwire.api.shared.auto_create import AutoTopicCreation
-from kwire.api.shared.fetch_sessions import FetchSessionCache
 from kwire.clock import Clock, Random, SystemClock, SystemRandom
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
@@ -45,29 +44,28 @@ from kwire.node.coordinators import Coordinators
 from kwire.node.host_name import reachable_name
 from kwire.node.loading_logs import load_logs, tell_missing
 from kwire.node.metadata_quorum import MetadataQuorum, full_delta
+from kwire.node.published import PublishedMetadata
 from kwire.node.replication import Replication
 from kwire.node.workers import NewExecutor, Workers, one_thread
 from kwire.pending import Pending
-from kwire.protocol import api_versions, uuids
 from kwire.protocol import messages as m
+from kwire.protocol import uuids
 from kwire.protocol.api_keys import API_KEYS, UNBUILT
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.selector import selector
 from kwire.security.allow_all import AllowAll
-from kwire.security.authorizer import Authorizer
 from kwire.server import in_process
 from kwire.server.connection_limits import ConnectionLimits
 from kwire.server.context import RequestContext
 from kwire.server.deadlines import DeadlineHeap
 from kwire.server.dispatch import Dispatcher
+from kwire.server.fetch_sessions import FetchSessionCache
 from kwire.server.listener import Listener, make_room
+from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps
 
 if TYPE_CHECKING:
-    from kwire.coordinator.group.coordinator import GroupCoordinator
-    from kwire.coordinator.transaction.service import TransactionCoordinator
-    from kwire.coordinator.transaction.verifier import TransactionVerifier
     from kwire.membership.controller_registration import ControllerRegistration
 
 logger = logging.getLogger(__name__)
@@ -102,17 +100,12 @@ class Node:
         self.clock: Clock = clock or SystemClock()
         self.random: Random = random or SystemRandom()
         self.broker_id = config.node_id
-        self.cluster_id = ""
         self.incarnation_id = b""
-        self.authorizer: Authorizer | None = AllowAll() if config["authorizer.class.name"] else None
-        self.request_steps = RequestSteps(lambda: self.authorizer is not None)
-        self.image = MetadataImage()
+        self.published = PublishedMetadata(
+            config.controller_listener_names(), lambda: self.metadata.kraft_version
+        )
         self.buffer_pool = BufferPool(_receive_bytes_max(config["queued.max.request.bytes"]))
         self.deadlines = DeadlineHeap(loop)
-        self.fetch_sessions = FetchSessionCache(
-            config["max.incremental.fetch.session.cache.slots"], self.random
-        )
-        self.fetch_bytes_max: int = config["fetch.max.bytes"]
         self.listener_name = config.inter_broker_listener_name()
         self.on_fatal: Callable[[str], None] = lambda reason: None
         self._failed = False
@@ -132,27 +125,65 @@ class Node:
             self.metadata, config.controller_listener_names
         ).execute
         self.controller_channel = self._make_controller_channel()
-        self.forward = self.controller_channel.forward
         self.cordoning = Cordoning(self.dynamic_config, self.log_manager, lambda: self.image)
         self.lifecycle = self._make_lifecycle()
         self.cordoning.on_change = self.lifecycle.directories_changed
         self.replication = Replication(self)
         self.replica_directories = self._make_replica_directories()
-        self.replica_selector = selector(
-            config["replica.selector.class"], lambda: self.image.brokers
-        )
         self.producer_ids = ProducerIds(
             self.broker_id, lambda: self.lifecycle.epoch, self.controller_channel.ask
         )
-        self.auto_topics = AutoTopicCreation(self)
         self.coordinators = Coordinators(self)
         self.lost_brokers = LostBrokers()
         self.listeners: dict[str, Listener] = {}
         self.advertised: list[ListenerConfig] = []
         self._features = dict(features or {})
-        self._apis: dict[str, list[tuple[int, int, int]]] = {}
         self._follows = False
         self.controller_registration: ControllerRegistration | None = None
+        self.parts = self._make_parts()
+        self.request_steps = RequestSteps(lambda: self.parts.authorizer is not None)
+
+    def _make_parts(self) -> Parts:
+        """What API handlers may use."""
+        config = self.config
+        return Parts(
+            broker_id=self.broker_id,
+            listener_name=self.listener_name,
+            config=config,
+            dynamic_config=self.dynamic_config,
+            loop=self.loop,
+            clock=self.clock,
+            random=self.random,
+            deadlines=self.deadlines,
+            metadata=self.published,
+            quorum=self.metadata,
+            forwarder=self.controller_channel,
+            ask_controller=self.to_controller,
+            authorizer=AllowAll() if config["authorizer.class.name"] else None,
+            replicas=self.replicas,
+            coordinators=self.coordinators,
+            auto_topics=AutoTopicCreation(config, self.controller_channel),
+            producer_ids=self.producer_ids,
+            lost_brokers=self.lost_brokers,
+            cordoning=self.cordoning,
+            log_manager=self.log_manager,
+            check_later=lambda later: self.checks.run(later),
+            fetch_sessions=FetchSessionCache(
+                config["max.incremental.fetch.session.cache.slots"], self.random
+            ),
+            fetch_bytes_max=config["fetch.max.bytes"],
+            replica_selector=selector(config["replica.selector.class"], lambda: self.image.brokers),
+            read_quota=self.replication,
+        )
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest metadata that was published."""
+        return self.published.image
+
+    @property
+    def cluster_id(self) -> str:
+        return self.published.cluster_id
 
     def _make_log_manager(self, files: Any) -> LogManager:
         config = self.config
@@ -238,21 +269,6 @@ class Node:
         )
 
     @property
-    def groups(self) -> GroupCoordinator:
-        """The group coordinator."""
-        return self.coordinators.groups
-
-    @property
-    def transactions(self) -> TransactionCoordinator:
-        """The transaction coordinator."""
-        return self.coordinators.transactions
-
-    @property
-    def transaction_verifier(self) -> TransactionVerifier:
-        """Asks coordinators about transactional writes."""
-        return self.coordinators.verifier
-
-    @property
     def checks(self) -> Checks:
         """Checks batches that would hold up the loop."""
         return self.workers.checks
@@ -284,7 +300,7 @@ class Node:
             where = error.filename or self.metadata.directory
             raise StartError(f"{where}: {error.strerror or error}") from None
         self._tell_offline()
-        self.cluster_id = self.metadata.cluster_id
+        self.published.cluster_id = self.metadata.cluster_id
         self.incarnation_id = uuids.random_uuid(self.random)
         self.peers.bind_local(self.broker_id, self._local_request)
         if self.config.is_broker:
@@ -387,11 +403,6 @@ class Node:
         """The port of a listener of this node."""
         return self.listeners[listener_name].port
 
-    def listener_type(self, listener_name: str) -> str:
-        """`broker` or `controller`."""
-        is_controller = listener_name in self.config.controller_listener_names()
-        return "controller" if is_controller else "broker"
-
     async def _bind(self) -> None:
         names = {key: info.name for key, info in API_KEYS.items() if "broker" in info.listeners}
         for key in UNBUILT:
@@ -414,7 +425,7 @@ class Node:
         bound = Listener(
             listener.name,
             dispatcher,
-            loop=self.loop, pool=self.buffer_pool, parts=self, steps=self.request_steps,
+            loop=self.loop, pool=self.buffer_pool, parts=self.parts, steps=self.request_steps,
             request_bytes_max=config["socket.request.max.bytes"],
             limits=limits,
             connections_max_idle_ms=config["connections.max.idle.ms"],
@@ -443,7 +454,7 @@ class Node:
 
     def _publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Committed metadata, in the order in which the parts depend on each other."""
-        self.image = image
+        self.published.image = image
         self.request_steps.image_published()
         if delta.configs:
             self.dynamic_config.update(image.configs, delta.configs)
@@ -467,17 +478,6 @@ class Node:
         """The resolved configs of a topic's logs."""
         return LogConfig.from_values(self.dynamic_config.topic_values_of(topic))
 
-    def finalized_features(self) -> dict[str, int]:
-        """Feature levels of the cluster, kraft.version among them."""
-        return {**self.image.features.finalized, "kraft.version": self.metadata.kraft_version}
-
-    def advertised_apis(self, listener_name: str) -> list[tuple[int, int, int]]:
-        """(API key, lowest, highest version) of what ApiVersions lists, ascending."""
-        kind = self.listener_type(listener_name)
-        if kind not in self._apis:
-            self._apis[kind] = api_versions.advertised(kind)
-        return self._apis[kind]
-
     # -- other nodes
 
     @property
@@ -490,7 +490,7 @@ class Node:
         if type(request).NAME in HANDLED_REQUESTS:
             return self.to_controller(request, None, version)
         listener = self.listeners[self.config.broker_listeners()[0].name]
-        context = RequestContext(self, None, api_key, version, 0, None)
+        context = RequestContext(self.parts, None, api_key, version, 0, None)
         steps, loop = self.request_steps, self.loop
         return in_process.execute(listener.dispatcher, steps, loop, context, request)
 
@@ -553,7 +553,7 @@ class Node:
             self.controller_registration.close()
         self.coordinators.close()
         for listener in self.listeners.values():
-            if self.listener_type(listener.name) == "broker":
+            if self.published.listener_type(listener.name) == "broker":
                 listener.stop_accepting()
                 listener.close_connections()
         self.replication.close()

@@ -27,6 +27,7 @@ from kwire.protocol.errors import EncodeError, KafkaError, MalformedError
 from kwire.protocol.frame import encode_response, parse_request_header
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.server.dispatch import Dispatcher, Route
+from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps, plain_allowed
 from kwire.server.watched_requests import WatchedRequests
 
@@ -43,7 +44,7 @@ UNREPLIED_WRITES_KEPT = 32
 PRODUCE_KEY = 0
 ANONYMOUS = "User:ANONYMOUS"
 
-Parts = Sequence[Any]  # buffers and, until a reply is sent, FileSlices
+Buffers = Sequence[Any]  # buffers and, until a reply is sent, FileSlices
 
 
 class ConnectionSetup:
@@ -69,7 +70,7 @@ class ConnectionSetup:
         *,
         loop: asyncio.AbstractEventLoop,
         pool: BufferPool,
-        parts: Any,
+        parts: Parts,
         listener_name: str,
         dispatcher: Dispatcher,
         steps: RequestSteps,
@@ -102,7 +103,7 @@ class _Slot:
     def __init__(self, context: RequestContext | None) -> None:
         self.context = context
         self.pending: Pending[Any] | None = None
-        self.parts: Parts | None = None
+        self.parts: Buffers | None = None
         self.done = False
         self.disconnect: str | None = None
 
@@ -124,6 +125,8 @@ class BrokerConnection(FrameConnection):
         self.client_port = 0
         self.listener_name = setup.listener_name
         self.principal = ANONYMOUS
+        self.token_authenticated = False
+        self.security_protocol = "PLAINTEXT"
         self.is_authenticated = True
         self.violates_quota = False
         self.plain_allowed = plain_allowed(setup.steps.inputs, True, False)
@@ -358,16 +361,18 @@ class BrokerConnection(FrameConnection):
             self._answer(slot, route.failed(context, KafkaError(refusal.code, refusal.reason)))
         return False
 
-    def _responds(self, context: RequestContext, outcome: Any, parts: Parts | None) -> Parts | None:
+    def _responds(
+        self, context: RequestContext, outcome: Any, parts: Buffers | None
+    ) -> Buffers | None:
         """The response step; what is sent."""
         parts, wait_ms = self._watched.responds(context, outcome, parts)
         if wait_ms > 0:
             self._throttle(wait_ms)
         return parts
 
-    def _encoded(self, context: RequestContext, outcome: Any) -> Parts | None:
+    def _encoded(self, context: RequestContext, outcome: Any) -> Buffers | None:
         """The framed response; None, with a line in the log, for one that cannot be sent."""
-        parts: Parts | None
+        parts: Buffers | None
         try:
             parts = encode_response(
                 context.api_key, context.api_version, context.correlation_id, outcome
@@ -479,7 +484,7 @@ class BrokerConnection(FrameConnection):
                 self._queue.clear()
         self._flush_slots()
 
-    def _held(self, parts: Parts | None) -> Parts | None:
+    def _held(self, parts: Buffers | None) -> Buffers | None:
         """A reply that others are in front of; None when it cannot be read from its file."""
         if parts is None or len(parts) == 1:
             return parts
@@ -503,7 +508,7 @@ class BrokerConnection(FrameConnection):
             if slot.parts is not None:
                 self._emit(slot.parts)
 
-    def _emit(self, parts: Parts) -> None:
+    def _emit(self, parts: Buffers) -> None:
         """Send a reply; small ones of one read leave together."""
         if len(parts) > 1 and self.sends_files:
             try:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from kwire.pending import Answer
+from kwire.pending import Answer, Pending
 from kwire.protocol.structs import Message
 
 if TYPE_CHECKING:
-    from kwire.node.node import Node
-    from kwire.server.connection import BrokerConnection
+    from kwire.server.parts import Parts
 
 
 class NoReply:
@@ -36,10 +35,45 @@ Outcome: TypeAlias = Answer[Message | NoReply | Disconnect]
 """What a handler gives: a response or what stands for one, or a Pending of that."""
 
 
+class Connection(Protocol):
+    """What a handler sees of the connection that a request came by.
+
+    `unreplied_writes` are those of requests that are never answered, `sends_files` says whether
+    parts of files may be sent as they are.
+    """
+
+    client_software_name: str
+    client_software_version: str
+    unreplied_writes: list[Pending[None]]
+
+    @property
+    def client_host(self) -> str: ...
+
+    @property
+    def listener_name(self) -> str: ...
+
+    @property
+    def principal(self) -> str: ...
+
+    @property
+    def token_authenticated(self) -> bool: ...
+
+    @property
+    def security_protocol(self) -> str: ...
+
+    @property
+    def sends_files(self) -> bool: ...
+
+    def effects_done(self, context: RequestContext, /) -> None:
+        """The next request may start; see `RequestContext.let_next_start`."""
+        ...
+
+
 class RequestContext:
     """One request: where it came from and at which version.
 
-    `node` is the composition root, `connection` is None for requests from within this process;
+    `parts` is what a handler may use of the node; `connection` is None for requests from within
+    this process;
     `is_internal` says that the node itself asks.
     `is_promised` says that it will be executed although its connection may have gone.
     `let_next_start()` tells the connection that the effects of this request are in place and only
@@ -55,19 +89,19 @@ class RequestContext:
         "effects_done",
         "is_internal",
         "is_promised",
-        "node",
+        "parts",
     )
 
     def __init__(
         self,
-        node: Node,
-        connection: BrokerConnection | None,
+        parts: Parts,
+        connection: Connection | None,
         api_key: int,
         api_version: int,
         correlation_id: int,
         client_id: str | None,
     ) -> None:
-        self.node = node
+        self.parts = parts
         self.connection = connection
         self.api_key = api_key
         self.api_version = api_version
@@ -85,7 +119,7 @@ class RequestContext:
     @property
     def listener_name(self) -> str:
         if self.connection is None:
-            return str(self.node.listener_name)
+            return self.parts.listener_name
         return self.connection.listener_name
 
     @property
@@ -94,29 +128,28 @@ class RequestContext:
 
     @property
     def token_authenticated(self) -> bool:
-        """Whether a delegation token proved who the client is."""
-        return False
+        """Whether a delegation token proved who it is."""
+        return self.connection is not None and self.connection.token_authenticated
 
     @property
     def is_connected(self) -> bool:
-        """Whether the client is connected to this node: not one whose broker forwards for it."""
+        """Whether its client is connected to this node, not to a broker that forwards for it."""
         return self.connection is not None
 
     @property
     def now_ms(self) -> int:
         """The loop's clock in milliseconds, for deadlines."""
-        return int(self.node.loop.time() * 1000)
+        return int(self.parts.loop.time() * 1000)
 
     def authorize(self, operation: int, resource_type: int, resource_name: str) -> bool:
         """Whether the principal may do `operation` (Kafka's ACL codes) on the resource.
 
         What comes from within this process is the node's own and may do everything.
         """
-        authorizer = self.node.authorizer
+        authorizer = self.parts.authorizer
         if authorizer is None or self.is_internal:
             return True
-        allowed: bool = authorizer.authorize(self, operation, resource_type, resource_name)
-        return allowed
+        return authorizer.authorize(self, operation, resource_type, resource_name)
 
     def let_next_start(self) -> None:
         """Let the connection's next request start although the reply of this one is pending."""

@@ -6,7 +6,6 @@ import asyncio
 import errno
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from kwire.config.listeners import is_wildcard
 from kwire.network.buffers import BufferPool
@@ -14,6 +13,7 @@ from kwire.server.connection import BrokerConnection, ConnectionSetup
 from kwire.server.connection_limits import ConnectionLimits
 from kwire.server.descriptors import DescriptorReserve, descriptor_of
 from kwire.server.dispatch import Dispatcher
+from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps
 
 logger = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class Listener:
         *,
         loop: asyncio.AbstractEventLoop,
         pool: BufferPool,
-        parts: Any,
+        parts: Parts,
         steps: RequestSteps,
         request_bytes_max: int,
         limits: ConnectionLimits | None = None,

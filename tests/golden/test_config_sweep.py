@@ -22,6 +22,7 @@ from kwire.protocol.errors import ErrorCode
 from tests.support import config_sweep as sweep
 from tests.support.config_scenario import peer_properties
 from tests.support.controllers import CLUSTER_ID, ControllerBench
+from tests.support.parts import made_parts
 
 PORTS = sweep.Ports(32100, 32101)
 PROPERTIES = peer_properties(PORTS.broker, {})
@@ -48,9 +49,9 @@ class Node:
             )
         ]
         assert self.bench.call(m.CreateTopicsRequest(topics=topics)).topics[0].error_code == 0
-        self.broker_id = 1
-        self.authorizer = None
-        self.image = self.bench.image
+        self.parts = made_parts(
+            dynamic_config=self.dynamic_config, image=self.bench.image, forwarder=self
+        )
 
     def forward(self, request: Any, *_: Any, version: int, **__: Any) -> Pending[Any]:
         return Pending.completed(self.bench.handle(request, version)[1])
@@ -60,7 +61,7 @@ class Node:
         if handler is None:
             return self.bench.handle(request)[1]
         context: Any = SimpleNamespace(
-            node=self,
+            parts=self.parts,
             api_key=request.API_KEY,
             api_version=request.MAX_VERSION,
             authorize=lambda *_: True,

@@ -96,7 +96,7 @@ class SimulatedBroker:
 
     def bump(self, transactional_id: str, times: int) -> None:
         """Take an idle producer `times` epochs on at once, as so many InitProducerId would."""
-        transactions = self.node.transactions
+        transactions = self.node.coordinators.transactions
 
         def operation(shard: Any, moment: Any) -> Any:
             current = shard.transactions[transactional_id]

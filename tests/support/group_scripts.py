@@ -22,6 +22,7 @@ import re
 import socket
 import struct
 import time
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 from kwire.clock import SeededRandom
@@ -37,6 +38,7 @@ from kwire.protocol.records import iterate_headers, read_batch
 from kwire.server.context import RequestContext
 from kwire.server.dispatch import Dispatcher
 from tests.support.coordinators import ManualClock, ManualLoop, MemoryLog
+from tests.support.parts import made_parts
 
 CLIENT_ID = "checks"
 #: Of the brokers that are probed; how long they may take; who has no consumer groups.
@@ -204,17 +206,6 @@ class _Image:
         self.brokers: dict[int, Any] = {}
 
 
-class _Node:
-    """As much of a node as the handlers of groups look at."""
-
-    def __init__(self, groups: GroupCoordinator, loop: ManualLoop) -> None:
-        self.groups = groups
-        self.loop = loop
-        self.image = _Image()
-        self.authorizer = None
-        self.listener_name = "PLAINTEXT"
-
-
 class InProcess:
     """The handlers over a group coordinator with a log in memory."""
 
@@ -233,24 +224,26 @@ class InProcess:
         for partition in range(4):
             self.groups.runtime.load(partition, 0)
         self.loop.run()
-        self.node = _Node(self.groups, self.loop)
+        self.image: Any = _Image()
+        self.parts = made_parts(
+            coordinators=SimpleNamespace(groups=self.groups), loop=self.loop, image=self.image
+        )
         self._dispatcher = Dispatcher({key: info.name for key, info in API_KEYS.items()})
         self._answers: dict[str, tuple[str, int, Any]] = {}
 
     def create_topic(self, name: str, partitions: int) -> bytes:
-        topic_id = uuids.random_uuid(SeededRandom(len(self.node.image.topics.by_name) + 1))
+        topic_id = uuids.random_uuid(SeededRandom(len(self.image.topics.by_name) + 1))
         topic = TopicImage(name, topic_id)
         topic.partitions = dict.fromkeys(range(partitions), PARTITION)
-        self.node.image.topics.by_name[name] = topic
-        self.node.image.topics.by_id[topic_id] = topic
+        self.image.topics.by_name[name] = topic
+        self.image.topics.by_id[topic_id] = topic
         return topic_id
 
     def post(self, connection: str, api: str, version: int, request: Any) -> None:
         key = _KEYS[api]
         decoded = m.request_class(key).decode(request.encode(version), version)
         route = self._dispatcher.route(key, version)
-        stand_in: Any = self.node  # a handler of groups asks for no more of the node
-        context = RequestContext(stand_in, None, key, version, 1, CLIENT_ID)
+        context = RequestContext(self.parts, None, key, version, 1, CLIENT_ID)
         self._answers[connection] = (api, version, route.execute(context, decoded))
         self.loop.run()
 

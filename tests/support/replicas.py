@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from kwire.api.shared.delayed_fetch import FetchLimits, FetchRead, FetchTarget
-from kwire.api.shared.fetch_sessions import FetchSession, FetchSessionCache, partitions_of
 from kwire.clock import SeededRandom, SystemClock
 from kwire.log.directories.manager import LogManager
 from kwire.log.partition.config import LogConfig
@@ -33,6 +32,7 @@ from kwire.replica.fetchers import Fetchers
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.partition import Partition
 from kwire.replica.state import AlterIsr, Assigned, BecomeFollower, BecomeLeader, ReplicaState
+from kwire.server.fetch_sessions import FetchSession, FetchSessionCache, partitions_of
 
 TOPIC, TOPIC_ID = "t", bytes(range(16))
 EXCHANGES_MAX = 1000
@@ -128,7 +128,7 @@ class Broker:
         response = m.FetchResponse()
         session: FetchSession | ErrorCode | None
         if request.session_epoch == 0:
-            from kwire.api.shared.fetch_sessions import SessionPartition
+            from kwire.server.fetch_sessions import SessionPartition
 
             listed = [SessionPartition(k[0], p) for k, p in partitions_of(request.topics, True)]
             session = self.sessions.create(

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import Any
 
 from kwire.api.shared.topic_names import is_valid
+from kwire.config.broker_config import BrokerConfig
+from kwire.membership.requester import Requester
 from kwire.pending import Pending
 from kwire.protocol import messages as m
-from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode
 from kwire.server.authorization import INTERNAL_TOPICS
-from kwire.server.context import RequestContext
+from kwire.server.parts import Forwarder
 
 logger = logging.getLogger(__name__)
 
@@ -30,11 +30,12 @@ CREATE_TOPICS_VERSION = 7
 class AutoTopicCreation:
     """Sends CreateTopics for missing topics, each once at a time."""
 
-    def __init__(self, node: Any) -> None:
-        self._node = node
+    def __init__(self, config: BrokerConfig, forwarder: Forwarder) -> None:
+        self._config = config
+        self._forwarder = forwarder
         self._in_flight: dict[str, None] = {}
 
-    def create(self, names: Iterable[str], context: RequestContext | None) -> dict[str, ErrorCode]:
+    def create(self, names: Iterable[str], requester: Requester | None) -> dict[str, ErrorCode]:
         """Start to create topics; what a client is told of each meanwhile."""
         answers: dict[str, ErrorCode] = {}
         wanted: list[str] = []
@@ -48,22 +49,20 @@ class AutoTopicCreation:
                 self._in_flight[name] = None
                 (internal if name in INTERNAL_TOPICS else wanted).append(name)
         if wanted:
-            self._send(wanted, context)
+            self._send(wanted, requester)
         if internal:
             self._send(internal, None)  # the broker's own, whoever the client is
         return answers
 
-    def _send(self, names: list[str], context: RequestContext | None) -> None:
+    def _send(self, names: list[str], requester: Requester | None) -> None:
         request = m.CreateTopicsRequest(
             topics=[self._creatable(name) for name in names],
-            timeout_ms=int(self._node.config["request.timeout.ms"]),
+            timeout_ms=int(self._config["request.timeout.ms"]),
         )
-        pending = self._node.forward(
-            request, context, api_key=int(ApiKey.CREATE_TOPICS), version=CREATE_TOPICS_VERSION
-        )
+        pending = self._forwarder.forward(request, requester, version=CREATE_TOPICS_VERSION)
         pending.add_done_callback(lambda done: self._done(names, done))
 
-    def _done(self, names: list[str], done: Pending[Any]) -> None:
+    def _done(self, names: list[str], done: Pending[m.CreateTopicsResponse]) -> None:
         for name in names:
             self._in_flight.pop(name, None)
         error = done.error()
@@ -79,8 +78,8 @@ class AutoTopicCreation:
                     topic.error_message or "",
                 )
 
-    def _creatable(self, name: str) -> Any:
-        config = self._node.config
+    def _creatable(self, name: str) -> m.CreateTopicsRequest.CreatableTopic:
+        config = self._config
         partitions, replication = config["num.partitions"], config["default.replication.factor"]
         configs: dict[str, str] = {}
         if name == CONSUMER_OFFSETS:

@@ -7,26 +7,46 @@ refused topics come first in the response, a topic with refused and passed parti
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Generic, TypeVar
 
+from kwire.kraft.images.topics import TopicImage
+from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.server.authorization import READ, TOPIC
 from kwire.server.context import RequestContext
 
+AskedT = TypeVar(
+    "AskedT",
+    "m.OffsetCommitRequest.OffsetCommitRequestTopic",
+    "m.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic",
+    "m.OffsetDeleteRequest.OffsetDeleteRequestTopic",
+)
+AnswerT = TypeVar(
+    "AnswerT",
+    "m.OffsetCommitResponse.OffsetCommitResponseTopic",
+    "m.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic",
+    "m.OffsetDeleteResponse.OffsetDeleteResponseTopic",
+)
 
-class TopicSorter:
-    """Collects refusals. `topic_class` and `partition_class` are the structs of the response."""
+
+class TopicSorter(Generic[AskedT, AnswerT]):
+    """Collects refusals. `refusal(topic, indexes, code)` makes the topic of a response that refuses
+    these partitions; `by_id` says that topics are named by id."""
 
     def __init__(
-        self, context: RequestContext, topic_class: Any, partition_class: Any, by_id: bool = False
+        self,
+        context: RequestContext,
+        refusal: Callable[[AskedT, list[int], ErrorCode], AnswerT],
+        by_id: bool = False,
     ) -> None:
-        self._context = context
-        self._topic_class = topic_class
-        self._partition_class = partition_class
-        self._by_id = by_id
-        self._refused: dict[str | bytes, Any] = {}
+        self._context: RequestContext = context
+        self._refusal: Callable[[AskedT, list[int], ErrorCode], AnswerT] = refusal
+        self._key: Callable[[AskedT | AnswerT], str | bytes] = _TOPIC_ID if by_id else _NAME
+        self._refused: dict[str | bytes, AnswerT] = {}
 
-    def pass_topics(self, topics: list[Any]) -> list[Any]:
+    def pass_topics(self, topics: list[AskedT]) -> list[AskedT]:
         """The topics that exist and may be read, with name and id, and with those of their
         partitions that exist. Everything else is refused: TOPIC_AUTHORIZATION_FAILED,
         UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID."""
@@ -34,7 +54,7 @@ class TopicSorter:
         for topic in topics:
             known = self._known(topic)
             if known is not None:
-                topic = self._pass_partitions(topic, known)
+                self._pass_partitions(topic, known)
                 if topic.partitions:
                     passed.append(topic)
         return passed
@@ -43,56 +63,56 @@ class TopicSorter:
     def refused_any(self) -> bool:
         return bool(self._refused)
 
-    def merge(self, topics: list[Any]) -> list[Any]:
+    def merge(self, topics: list[AnswerT]) -> list[AnswerT]:
         """The topics of the coordinator's response behind the refused ones."""
         merged = dict(self._refused)
         for topic in topics:
-            key = topic.topic_id if self._by_id else topic.name
+            key = self._key(topic)
             if key in self._refused:
                 merged[key].partitions += topic.partitions
             else:
                 merged[key] = topic
         return list(merged.values())
 
-    def _known(self, topic: Any) -> Any:
+    def _known(self, topic: AskedT) -> TopicImage | None:
         """The topic in the metadata, None when it was refused."""
-        image = self._context.node.image.topics
-        if self._by_id:
-            known = image.by_id.get(topic.topic_id)
+        image = self._context.parts.metadata.image.topics
+        key = self._key(topic)
+        if isinstance(key, bytes):
+            known = image.by_id.get(key)
             if known is None:
-                self._refuse(topic, topic.partitions, ErrorCode.UNKNOWN_TOPIC_ID)
+                self._refuse_all(topic, ErrorCode.UNKNOWN_TOPIC_ID)
                 return None
             name = known.name
         else:
-            name = topic.name
+            name = key
             known = image.by_name.get(name)
         if not self._context.authorize(READ, TOPIC, name):
-            self._refuse(topic, topic.partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            self._refuse_all(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             return None
         if known is None:
-            self._refuse(topic, topic.partitions, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            self._refuse_all(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return known
 
-    def _pass_partitions(self, topic: Any, known: Any) -> Any:
-        kept: list[Any] = []
-        missing: list[Any] = []
-        for x in topic.partitions:
-            (kept if x.partition_index in known.partitions else missing).append(x)
+    def _pass_partitions(self, topic: AskedT, known: TopicImage) -> None:
+        there = known.partitions
+        missing = [x.partition_index for x in topic.partitions if x.partition_index not in there]
         if missing:
             self._refuse(topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            topic.partitions = [x for x in topic.partitions if x.partition_index in there]
         topic.name = known.name
         if hasattr(topic, "topic_id"):
             topic.topic_id = known.topic_id
-        topic.partitions = kept
-        return topic
 
-    def _refuse(self, topic: Any, partitions: list[Any], code: ErrorCode) -> None:
-        key = topic.topic_id if self._by_id else topic.name
-        refused = self._refused.get(key)
-        if refused is None:
-            named = {"topic_id": topic.topic_id} if self._by_id else {"name": topic.name}
-            refused = self._refused[key] = self._topic_class(**named, partitions=[])
-        refused.partitions += [
-            self._partition_class(partition_index=x.partition_index, error_code=code)
-            for x in partitions
-        ]
+    def _refuse_all(self, topic: AskedT, code: ErrorCode) -> None:
+        self._refuse(topic, [x.partition_index for x in topic.partitions], code)
+
+    def _refuse(self, topic: AskedT, indexes: list[int], code: ErrorCode) -> None:
+        key = self._key(topic)
+        refusal = self._refusal(topic, indexes, code)
+        refused = self._refused.setdefault(key, refusal)
+        if refused is not refusal:
+            refused.partitions += refusal.partitions
+
+
+_NAME, _TOPIC_ID = attrgetter("name"), attrgetter("topic_id")

@@ -9,7 +9,7 @@ Measured on Apache Kafka 4.4.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from kwire.api.shared.forwarding import forward
 from kwire.config.broker_config import definition_of
@@ -34,123 +34,131 @@ from kwire.kraft.controller.results import put_error
 from kwire.pending import Answer, Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.structs import Request
 from kwire.server.authorization import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME
 from kwire.server.context import RequestContext
 
 _OPERATIONS = (SET, DELETE, APPEND, SUBTRACT)
 _FORWARDED = (RESOURCE_TOPIC, RESOURCE_CLIENT_METRICS, RESOURCE_GROUP, RESOURCE_BROKER)
 
-Request: TypeAlias = "m.AlterConfigsRequest | m.IncrementalAlterConfigsRequest"
-Resource: TypeAlias = (
-    "m.AlterConfigsRequest.AlterConfigsResource"
-    " | m.IncrementalAlterConfigsRequest.AlterConfigsResource"
-)
-Result: TypeAlias = Any
+
+class Resource(Protocol):
+    """A resource of a request of either API."""
+
+    @property
+    def resource_type(self) -> int: ...
+
+    @property
+    def resource_name(self) -> str: ...
+
+
+ResourceT = TypeVar("ResourceT", bound=Resource)
 ResponseT = TypeVar("ResponseT", "m.AlterConfigsResponse", "m.IncrementalAlterConfigsResponse")
-Check = Callable[[RequestContext, Any, bool], bool]
-"""(context, resource, validate only) -> whether the controller is to see the resource."""
+IncrementalResource: TypeAlias = "m.IncrementalAlterConfigsRequest.AlterConfigsResource"
+ReplacingResource: TypeAlias = "m.AlterConfigsRequest.AlterConfigsResource"
 
 
 def alter(
-    context: RequestContext, request: Request, answer: type[ResponseT], check: Check
+    context: RequestContext,
+    request: Request[ResponseT],
+    resources: Sequence[ResourceT],
+    check: Callable[[ResourceT], bool],
+    answer: type[ResponseT],
 ) -> Answer[ResponseT]:
-    """Answer `request` (either API), whose resources `check` looks at first."""
-    local: dict[int, Result] = {}
-    counts: dict[tuple[int, str], int] = {}
-    resources: Sequence[Resource] = request.resources
-    for resource in resources:
-        key = (resource.resource_type, resource.resource_name)
-        counts[key] = counts.get(key, 0) + 1
-    remaining = []
-    for position, resource in enumerate(resources):
-        result = answer.AlterConfigsResourceResponse(
+    """Answer `request`, which names `resources`. `check` says whether the controller is to see one
+    of them, and raises the KafkaError of one that is refused."""
+    results = [
+        answer.AlterConfigsResourceResponse(
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
             error_message=None,
         )
+        for resource in resources
+    ]
+    counts: dict[tuple[int, str], int] = {}
+    for resource in resources:
+        key = (resource.resource_type, resource.resource_name)
+        counts[key] = counts.get(key, 0) + 1
+    remaining: dict[int, ResourceT] = {}
+    for position, resource in enumerate(resources):
         try:
             if counts[resource.resource_type, resource.resource_name] > 1:
                 raise _invalid("Each resource must appear at most once.")
-            if check(context, resource, request.validate_only):
-                remaining.append(resource)
-                continue
+            if check(resource):
+                remaining[position] = resource
         except KafkaError as error:
-            put_error(result, error)
-        local[position] = result
+            put_error(results[position], error)
     if not remaining:
-        return answer(responses=[local[i] for i in range(len(resources))])
-    sent: Pending[ResponseT] = forward(context, request.copy(resources=remaining), answer)  # type: ignore[arg-type]
-    return after(sent, lambda done: _joined(request, answer, local, done.result()))
+        return answer(responses=results)
 
+    def join(done: Pending[ResponseT]) -> ResponseT:
+        forwarded = done.result()
+        answered = {(each.resource_type, each.resource_name): each for each in forwarded.responses}
+        for position, resource in remaining.items():
+            found = answered.get((resource.resource_type, resource.resource_name))
+            if found is None:
+                found = answer.AlterConfigsResourceResponse(
+                    resource_type=resource.resource_type,
+                    resource_name=resource.resource_name,
+                    error_code=int(ErrorCode.UNKNOWN_SERVER_ERROR),
+                )
+            results[position] = found
+        return answer(responses=results, throttle_time_ms=forwarded.throttle_time_ms)
 
-def _joined(
-    request: Request, answer: type[ResponseT], local: dict[int, Result], forwarded: ResponseT
-) -> ResponseT:
-    answered = {
-        (result.resource_type, result.resource_name): result for result in forwarded.responses
-    }
-    responses = []
-    resources: Sequence[Resource] = request.resources
-    for position, resource in enumerate(resources):
-        result = local.get(position)
-        if result is None:
-            result = answered.get((resource.resource_type, resource.resource_name))
-        if result is None:
-            result = answer.AlterConfigsResourceResponse(
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-                error_code=int(ErrorCode.UNKNOWN_SERVER_ERROR),
-            )
-        responses.append(result)
-    return answer(responses=responses, throttle_time_ms=forwarded.throttle_time_ms)
+    sent = forward(context, request.copy(resources=list(remaining.values())))
+    return after(sent, join)
 
 
 def _invalid(message: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
-def _check_shape(resource: Any, names_only: bool) -> None:
-    names = [config.name for config in resource.configs]
+def _check_shape(names: Sequence[str], nulls: Sequence[str]) -> None:
+    """`nulls` are the names of those configs that have no value and need one."""
     if len(set(names)) != len(names):
         raise _invalid("Error due to duplicate config keys")
-    nulls = [
-        config.name
-        for config in resource.configs
-        if config.value is None and (names_only or config.config_operation != DELETE)
-    ]
     if nulls:
         raise _invalid(f"Null value not supported for : {', '.join(nulls)}")
 
 
-def check_incremental(context: RequestContext, resource: Any, validate_only: bool) -> bool:
-    """`Check` of IncrementalAlterConfigs."""
-    _check_shape(resource, names_only=False)
-    kind = resource.resource_type
-    if kind == RESOURCE_BROKER_LOGGER:
+def _check_kind(resource: Resource) -> None:
+    if resource.resource_type not in _FORWARDED:
+        raise _invalid(f"Unknown resource type {resource.resource_type}")
+
+
+def check_incremental(
+    context: RequestContext, resource: IncrementalResource, validate_only: bool
+) -> bool:
+    """What `alter` checks for IncrementalAlterConfigs."""
+    configs = resource.configs
+    _check_shape(
+        [config.name for config in configs],
+        [x.name for x in configs if x.value is None and x.config_operation != DELETE],
+    )
+    name = resource.resource_name
+    if resource.resource_type == RESOURCE_BROKER_LOGGER:
         authorized = context.authorize(CLUSTER_ACTION, CLUSTER, CLUSTER_NAME)
-        alter_loggers(context.node.broker_id, resource, authorized, validate_only)
+        alter_loggers(context.parts.broker_id, resource, authorized, validate_only)
         return False
-    if kind not in _FORWARDED:
-        raise _invalid(f"Unknown resource type {kind}")
-    if kind == RESOURCE_BROKER:
-        _check_broker_name(context, resource.resource_name)
-        _check_broker(context, resource.resource_name, _incremental_values(context, resource))
+    _check_kind(resource)
+    if resource.resource_type == RESOURCE_BROKER:
+        _check_broker_name(context, name)
+        _check_broker(context, name, _incremental_values(context, resource))
     return True
 
 
-def check_replacing(context: RequestContext, resource: Any, validate_only: bool) -> bool:
-    """`Check` of AlterConfigs."""
-    _check_shape(resource, names_only=True)
-    kind = resource.resource_type
-    if kind not in _FORWARDED:
-        raise _invalid(f"Unknown resource type {kind}")
-    if kind == RESOURCE_BROKER:
+def check_replacing(context: RequestContext, resource: ReplacingResource) -> bool:
+    """What `alter` checks for AlterConfigs."""
+    configs = resource.configs
+    _check_shape(
+        [config.name for config in configs],
+        [config.name for config in configs if config.value is None],
+    )
+    _check_kind(resource)
+    if resource.resource_type == RESOURCE_BROKER:
         _check_broker_name(context, resource.resource_name)
-        _check_broker(
-            context,
-            resource.resource_name,
-            {config.name: config.value for config in resource.configs},
-        )
+        values = {config.name: config.value for config in configs if config.value is not None}
+        _check_broker(context, resource.resource_name, values)
     return True
 
 
@@ -161,18 +169,18 @@ def _check_broker_name(context: RequestContext, name: str) -> None:
         broker_id = int(name)
     except ValueError:
         raise _invalid(f"Node id must be an integer, but it is: {name}") from None
-    if broker_id != context.node.broker_id:
+    if broker_id != context.parts.broker_id:
         raise _invalid(
-            f"Unexpected broker id, expected {context.node.broker_id}, but received {name}"
+            f"Unexpected broker id, expected {context.parts.broker_id}, but received {name}"
         )
 
 
-def _incremental_values(context: RequestContext, resource: Any) -> dict[str, str]:
+def _incremental_values(context: RequestContext, resource: IncrementalResource) -> dict[str, str]:
     """The broker's settings of this level as they would be afterwards.
 
     Without those that count as not set: they would stand in the way of every change.
     """
-    values = context.node.dynamic_config.usable(per_broker=bool(resource.resource_name))
+    values = context.parts.dynamic_config.usable(per_broker=bool(resource.resource_name))
     for config in resource.configs:
         operation = config.config_operation
         if operation not in _OPERATIONS:
@@ -190,4 +198,4 @@ def _incremental_values(context: RequestContext, resource: Any) -> dict[str, str
 
 
 def _check_broker(context: RequestContext, name: str, values: dict[str, str]) -> None:
-    validate_broker_configs(values, context.node.dynamic_config, per_broker=bool(name))
+    validate_broker_configs(values, context.parts.dynamic_config, per_broker=bool(name))

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kwire.api.shared.fetch_sessions import Key, SessionPartition
 from kwire.log.types import FetchSlices, FileSlice, Isolation
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.partition import Partition
 from kwire.server.context import RequestContext
+from kwire.server.fetch_sessions import Key, SessionPartition
 
 NO_RECORDS: tuple[Any, ...] = ()
 
@@ -426,8 +426,8 @@ class DelayedFetch:
         return self._pending
 
     def _new_read(self, done: Callable[[FetchRead], None]) -> FetchRead:
-        select = self._context.node.replica_selector if self._limits.rack else None
-        quota = self._context.node.replication if self._limits.replica_id >= 0 else None
+        select = self._context.parts.replica_selector if self._limits.rack else None
+        quota = self._context.parts.read_quota if self._limits.replica_id >= 0 else None
         return FetchRead(self._targets, self._limits, done, select, quota)
 
     def _first_read(self, read: FetchRead) -> None:
@@ -450,7 +450,7 @@ class DelayedFetch:
                 assert target.found is not None
                 self._unstable[target.partition] = target.found.last_stable_offset, 0
             target.take(None)
-        self._deadline = self._context.node.deadlines.add(limits.wait_ms, self._read_again)
+        self._deadline = self._context.parts.deadlines.add(limits.wait_ms, self._read_again)
 
     # -- woken by a partition
 
@@ -523,9 +523,9 @@ class DelayedFetch:
 
     def _tell_why_gone(self, target: FetchTarget) -> None:
         """A partition that has been deleted meanwhile does not exist: nobody else leads it."""
-        node, partition = self._context.node, target.partition
+        parts, partition = self._context.parts, target.partition
         assert partition is not None
-        if node.image.topics.partition(partition.topic, partition.index) is None:
+        if parts.metadata.image.topics.partition(partition.topic, partition.index) is None:
             target.refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, was_read=True)
 
     def _finish(self) -> None:

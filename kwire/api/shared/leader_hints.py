@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
+from kwire.kraft.images.metadata_image import MetadataImage
+from kwire.kraft.images.topics import TopicsImage
+from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
-from kwire.server.context import RequestContext
+
+EndpointT = TypeVar("EndpointT", "m.FetchResponse.NodeEndpoint", "m.ProduceResponse.NodeEndpoint")
 
 HINTED_ERRORS = (
     int(ErrorCode.NOT_LEADER_OR_FOLLOWER),
@@ -13,9 +17,9 @@ HINTED_ERRORS = (
 )
 
 
-def missing_partition_error(node: Any, topic: str, index: int) -> ErrorCode:
+def missing_partition_error(topics: TopicsImage, topic: str, index: int) -> ErrorCode:
     """Why a partition is not hosted here: it is led elsewhere, or does not exist."""
-    if node.image.topics.partition(topic, index) is None:
+    if topics.partition(topic, index) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
@@ -23,25 +27,25 @@ def missing_partition_error(node: Any, topic: str, index: int) -> ErrorCode:
 class LeaderHints:
     """Collects the current leaders that a response names, and their endpoints."""
 
-    def __init__(self, context: RequestContext) -> None:
-        self._node = context.node
-        self._listener_name = context.listener_name
+    def __init__(self, image: MetadataImage, listener_name: str) -> None:
+        self._image = image
+        self._listener_name = listener_name
         self._leaders: dict[int, None] = {}
 
     def leader_of(self, topic: str, index: int) -> tuple[int, int]:
         """(leader id, leader epoch) as the metadata has it; (-1, -1) when there is none."""
-        partition = self._node.image.topics.partition(topic, index)
+        partition = self._image.topics.partition(topic, index)
         if partition is None:
             return -1, -1
         if partition.leader >= 0:
             self._leaders[partition.leader] = None
         return partition.leader, partition.leader_epoch
 
-    def endpoints(self, endpoint_class: Any) -> list[Any]:
+    def endpoints(self, endpoint_class: type[EndpointT]) -> list[EndpointT]:
         """NodeEndpoints of the leaders named so far, by this request's listener."""
-        found = []
+        found: list[EndpointT] = []
         for node_id in self._leaders:
-            broker = self._node.image.brokers.get(node_id)
+            broker = self._image.brokers.get(node_id)
             endpoint = None if broker is None else broker.endpoint(self._listener_name)
             if broker is not None and endpoint is not None:
                 found.append(

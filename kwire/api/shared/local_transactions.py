@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol
 
 from kwire.api.shared.leader_hints import missing_partition_error
+from kwire.clock import Clock
 from kwire.coordinator.coordinator_log import ACKS_ALL
 from kwire.coordinator.group.coordinator import TOPIC as OFFSETS_TOPIC
 from kwire.coordinator.transaction.markers import MarkersToWrite
@@ -16,26 +17,40 @@ from kwire.log.types import Origin
 from kwire.pending import Pending, after
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.control import end_transaction_marker
+from kwire.server.parts import Coordinators, Metadata, Replicas
 
 CLIENT_VERSION_OF_BROKER = 2
 
 Partition = tuple[str, int]
 
 
+class MarkerParts(Protocol):
+    """What markers are written with; `Parts` has it."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def coordinators(self) -> Coordinators: ...
+
+    @property
+    def metadata(self) -> Metadata: ...
+
+    @property
+    def replicas(self) -> Replicas: ...
+
+
 class LocalTransactions:
     """`LocalPartitions` of transaction/markers.py and `LocalCoordinator` of verifier.py."""
 
-    def __init__(self, node: Any) -> None:
-        self._node = node
-
-    @property
-    def node_id(self) -> int:
-        return int(self._node.broker_id)
+    def __init__(self, node_id: int, parts: MarkerParts) -> None:
+        self.node_id = node_id
+        self._parts = parts
 
     def write(self, owed: list[MarkersToWrite]) -> list[list[Pending[int]]]:
         """Append every marker, then write what was appended: nothing else of this turn is worth
         waiting for, and the producers' next transactions wait for it."""
-        node = self._node
+        parts = self._parts
         written: list[list[Pending[int]]] = []
         touched: dict[Partition, None] = {}
         for prepared, coordinator_epoch, partitions in owed:
@@ -44,7 +59,7 @@ class LocalTransactions:
                 [
                     after(
                         write_marker(
-                            node,
+                            parts,
                             topic,
                             index,
                             producer_id=prepared.producer_id,
@@ -59,7 +74,7 @@ class LocalTransactions:
                 ]
             )
         for topic, index in touched:
-            partition = node.replicas.partition(topic, index)
+            partition = parts.replicas.partition(topic, index)
             if partition is not None and partition.log is not None:
                 try:
                     partition.log.write_tail()
@@ -76,28 +91,31 @@ class LocalTransactions:
         add: bool,
     ) -> Pending[dict[Partition, ErrorCode]]:
         """Ask the coordinator; the codes are those of AddPartitionsToTxn."""
-        transactions = self._node.transactions
+        transactions = self._parts.coordinators.transactions
         owner = (transactional_id, producer_id, producer_epoch, partitions)
-        pending: Pending[Any]
         if add:
-            pending = transactions.add_partitions(*owner, CLIENT_VERSION_OF_BROKER)
-        else:
-            pending = transactions.verify_partitions(*owner)
+            return after(
+                transactions.add_partitions(*owner, CLIENT_VERSION_OF_BROKER),
+                lambda done: dict.fromkeys(partitions, _code(done.error())),
+            )
 
-        def codes(done: Pending[Any]) -> dict[Partition, ErrorCode]:
+        def codes(done: Pending[dict[Partition, ErrorCode]]) -> dict[Partition, ErrorCode]:
             error = done.error()
-            if error is None:
-                found = done.result()
-                return dict.fromkeys(partitions, ErrorCode.NONE) if found is None else found
-            if not isinstance(error, KafkaError):
-                raise anew(error)
-            return dict.fromkeys(partitions, ErrorCode(error.code))
+            return done.result() if error is None else dict.fromkeys(partitions, _code(error))
 
-        return after(pending, codes)
+        return after(transactions.verify_partitions(*owner), codes)
+
+
+def _code(error: Exception | None) -> ErrorCode:
+    if error is None:
+        return ErrorCode.NONE
+    if not isinstance(error, KafkaError):
+        raise anew(error)
+    return ErrorCode(error.code)
 
 
 def write_marker(
-    node: Any,
+    parts: MarkerParts,
     topic: str,
     index: int,
     *,
@@ -106,20 +124,19 @@ def write_marker(
     commit: bool,
     coordinator_epoch: int,
     transaction_version: int,
-) -> Pending[Any]:
+) -> Pending[None]:
     """Append the marker that ends a transaction to a partition that this broker leads; done when
     it is committed. In `__consumer_offsets` it also decides the offsets of the transaction."""
-    wall_ms = node.clock.wall_ms()
+    wall_ms = parts.clock.wall_ms()
     batch = end_transaction_marker(producer_id, producer_epoch, commit, coordinator_epoch, wall_ms)
     if topic == OFFSETS_TOPIC:
-        written: Pending[Any] = node.groups.complete_transaction(
+        return parts.coordinators.groups.complete_transaction(
             index, batch, producer_id, producer_epoch, commit, transaction_version
         )
-        return written
     try:
-        partition = node.replicas.partition(topic, index)
+        partition = parts.replicas.partition(topic, index)
         if partition is None:
-            raise KafkaError(missing_partition_error(node, topic, index))
+            raise KafkaError(missing_partition_error(parts.metadata.image.topics, topic, index))
         info = partition.append(
             batch,
             acks=ACKS_ALL,
@@ -129,7 +146,7 @@ def write_marker(
         )
     except KafkaError as error:
         return Pending.failed(error)
-    committed: Pending[Any] = Pending()
+    committed: Pending[None] = Pending()
     waiter = partition.wait_for_commit(
         info.last_offset + 1, lambda code: _settle(committed, ErrorCode(code))
     )
@@ -140,7 +157,7 @@ def write_marker(
     return committed
 
 
-def marker_code(write: Pending[Any]) -> int:
+def marker_code(write: Pending[None]) -> int:
     """What WriteTxnMarkers answers for a marker."""
     error = write.error()
     if error is None:
@@ -152,7 +169,7 @@ def marker_code(write: Pending[Any]) -> int:
     return int(error.code)
 
 
-def _settle(committed: Pending[Any], code: ErrorCode) -> None:
+def _settle(committed: Pending[None], code: ErrorCode) -> None:
     if code == ErrorCode.NONE:
         committed.complete(None)
     else:

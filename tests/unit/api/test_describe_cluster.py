@@ -12,6 +12,7 @@ from kwire.clock import SeededRandom
 from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
+from tests.support.parts import made_parts
 
 
 def _image(level: int = 33) -> MetadataImage:
@@ -36,15 +37,15 @@ def _image(level: int = 33) -> MetadataImage:
 
 
 def _context(listener: str, version: int = 2, allowed: bool = True, **changes: Any) -> Any:
-    node = SimpleNamespace(
+    parts = made_parts(
         config=SimpleNamespace(controller_listener_names=lambda: ["CTL"]),
         image=changes.get("image", _image()),
         cluster_id="cluster",
         random=SeededRandom(1),
-        metadata=SimpleNamespace(leader_id=changes.get("leader_id", 2)),
+        quorum=SimpleNamespace(leader_id=changes.get("leader_id", 2)),
     )
     return SimpleNamespace(
-        node=node, listener_name=listener, api_version=version, authorize=lambda *_: allowed
+        parts=parts, listener_name=listener, api_version=version, authorize=lambda *_: allowed
     )
 
 

@@ -17,16 +17,18 @@ from kwire.protocol.api_keys import API_KEYS, ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.context import RequestContext
 from kwire.server.controller_dispatch import ControllerDispatcher
+from tests.support.parts import made_parts
 
 
 class FakeNode:
     """An active controller that remembers what it was asked, in whose name."""
 
-    authorizer: Any = None
-    is_active_controller = True
-    listener_name = "CONTROLLER"
+    is_active = True
 
     def __init__(self) -> None:
+        self.parts = made_parts(
+            listener_name="CONTROLLER", quorum=self, ask_controller=self.to_controller
+        )
         self.asked: list[tuple[Any, Any, int]] = []
         self.answer: Pending[Any] = Pending.completed(m.CreateTopicsResponse())
 
@@ -57,11 +59,11 @@ def node() -> FakeNode:
 
 
 def broker_context(node: FakeNode) -> RequestContext:
-    return RequestContext(node, None, ApiKey.ENVELOPE, 0, 1, "broker")
+    return RequestContext(node.parts, None, ApiKey.ENVELOPE, 0, 1, "broker")
 
 
 def wrapped(api_key: int = ApiKey.CREATE_TOPICS, version: int = 7, **changes: Any) -> Any:
-    client = Client(None, None, api_key, version, 99, "app")
+    client = Client(made_parts(), None, api_key, version, 99, "app")
     made = envelope(m.request_class(api_key)(), client, api_key, version)
     for name, value in changes.items():
         setattr(made, name, value)
@@ -107,12 +109,12 @@ def test_only_brokers_may(node: FakeNode) -> None:
         def authorize(self, *_: Any) -> bool:
             return False
 
-    node.authorizer = Denies()
+    node.parts.authorizer = Denies()
     assert refused(node, wrapped()) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def test_who_does_not_lead_says_so(node: FakeNode) -> None:
-    node.is_active_controller = False
+    node.is_active = False
     assert refused(node, wrapped()) == ErrorCode.NOT_CONTROLLER
 
 

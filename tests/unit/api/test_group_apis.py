@@ -64,7 +64,7 @@ def target() -> InProcess:
 
 
 def test_members_need_read_on_the_group(target: InProcess) -> None:
-    target.node.authorizer = Denying((READ, GROUP, "g"))  # type: ignore[assignment]
+    target.parts.authorizer = Denying((READ, GROUP, "g"))  # type: ignore[assignment]
     for version in (3, 9):
         joined = send(target, "JoinGroup", version, group_id="g", session_timeout_ms=10_000)
         assert (joined.error_code, joined.member_id) == (GROUP_REFUSED, "")
@@ -76,7 +76,7 @@ def test_members_need_read_on_the_group(target: InProcess) -> None:
 
 
 def test_commits_need_read_on_each_topic(target: InProcess) -> None:
-    target.node.authorizer = Denying((READ, TOPIC, "t"), (READ, TOPIC, "none"))  # type: ignore[assignment]
+    target.parts.authorizer = Denying((READ, TOPIC, "t"), (READ, TOPIC, "none"))  # type: ignore[assignment]
     told = commit(target, "t", "none", "gone", "u")
     assert told == {
         "t": TOPIC_REFUSED,
@@ -91,7 +91,7 @@ def test_commits_need_read_on_each_topic(target: InProcess) -> None:
 
 def test_fetches_need_describe(target: InProcess) -> None:
     assert commit(target, "t", "u") == {"t": 0, "u": 0}
-    target.node.authorizer = Denying((DESCRIBE, TOPIC, "t"))  # type: ignore[assignment]
+    target.parts.authorizer = Denying((DESCRIBE, TOPIC, "t"))  # type: ignore[assignment]
     everything = send(target, "OffsetFetch", 7, group_id="g", topics=None)
     assert [x.name for x in everything.topics] == ["u"]
     asked = [{"name": name, "partition_indexes": [0]} for name in "tu"]
@@ -100,7 +100,7 @@ def test_fetches_need_describe(target: InProcess) -> None:
         x.name: (x.partitions[0].error_code, x.partitions[0].committed_offset) for x in named.topics
     }
     assert told == {"t": (TOPIC_REFUSED, -1), "u": (0, 1)}
-    target.node.authorizer = Denying((DESCRIBE, GROUP, "g"))  # type: ignore[assignment]
+    target.parts.authorizer = Denying((DESCRIBE, GROUP, "g"))  # type: ignore[assignment]
     for version in range(2, 8):
         refused = send(target, "OffsetFetch", version, group_id="g", topics=asked)
         assert (refused.error_code, refused.topics) == (GROUP_REFUSED, [])
@@ -120,7 +120,7 @@ def test_administration_needs_its_operations(target: InProcess) -> None:
         (DESCRIBE, GROUP, "g"),
         *[(6, kind, name) for name, kind in everyone[:1]],
     )
-    target.node.authorizer = denied  # type: ignore[assignment]
+    target.parts.authorizer = denied  # type: ignore[assignment]
     assert [x.group_id for x in send(target, "ListGroups", 4).groups] == ["h"]
     described = send(
         target, "DescribeGroups", 4, groups=["h", "g"], include_authorized_operations=True
@@ -170,13 +170,12 @@ class Wanted:
 @pytest.fixture
 def lookup(target: InProcess) -> InProcess:
     """Coordinators: partition i of each internal topic is led by broker i, up to broker 2."""
-    node: Any = target.node
-    node.auto_topics = Wanted()
+    target.parts.auto_topics = Wanted()  # type: ignore[assignment]
     for name in ("__consumer_offsets", "__transaction_state", "__share_group_state"):
         topic = TopicImage(name, name.encode()[:16])
         topic.partitions = {i: Leader(i) for i in range(4)}  # type: ignore[misc]
-        node.image.topics.by_name[name] = topic
-    node.image.brokers = {i: Broker(9000 + i) for i in range(3)}
+        target.image.topics.by_name[name] = topic
+    target.image.brokers = {i: Broker(9000 + i) for i in range(3)}
     return target
 
 
@@ -234,16 +233,16 @@ def test_keys(
 
 
 def test_the_internal_topic_is_made_when_somebody_asks_for_a_coordinator(lookup: InProcess) -> None:
-    node: Any = lookup.node
-    node.image.topics.by_name.clear()
+    auto_topics: Any = lookup.parts.auto_topics
+    lookup.image.topics.by_name.clear()
     for key_type in (0, 1):
         response = send(lookup, "FindCoordinator", 4, key_type=key_type, coordinator_keys=["a"])
         assert response.coordinators[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert node.auto_topics.created == ["__consumer_offsets", "__transaction_state"]
+    assert auto_topics.created == ["__consumer_offsets", "__transaction_state"]
 
 
 def test_looking_up_needs_describe(lookup: InProcess) -> None:
-    lookup.node.authorizer = Denying(  # type: ignore[assignment]
+    lookup.parts.authorizer = Denying(  # type: ignore[assignment]
         (DESCRIBE, GROUP, "g1"), (DESCRIBE, TRANSACTIONAL_ID, "g1"), (9, CLUSTER, "kafka-cluster")
     )
     for key_type, expected in (
@@ -254,7 +253,7 @@ def test_looking_up_needs_describe(lookup: InProcess) -> None:
         assert found.coordinators[0].error_code == expected
         old = send(lookup, "FindCoordinator", 2, key_type=key_type, key="g1")
         assert (old.error_code, old.node_id) == (expected, -1)
-    context = RequestContext(lookup.node, None, 10, 6, 1, "c")
+    context = RequestContext(lookup.parts, None, 10, 6, 1, "c")
     request = m.FindCoordinatorRequest(key_type=2, coordinator_keys=[SHARE_KEY])
     with pytest.raises(KafkaError) as refused:
         find_coordinator.handle(context, request)

@@ -16,6 +16,7 @@ from kwire.config.definitions import BROKER
 from kwire.config.documentation import FILE, texts
 from kwire.config.dynamic import DynamicConfig
 from kwire.protocol import messages as m
+from tests.support.parts import made_parts
 
 BROKERS, TOPIC, LOGGER, METRICS, GROUP = 4, 2, 8, 16, 32
 TEXT_LENGTH_MAX = 260
@@ -53,12 +54,11 @@ def described(kind: int, name: str, documentation: bool) -> dict[str, str | None
     """Config -> its text, of one resource."""
     config = BrokerConfig.load(OWN)
     configs = {(BROKERS, "1"): DYNAMIC, (BROKERS, ""): {"my.own": "1", "log.retention.ms": "5"}}
-    node = SimpleNamespace(
-        broker_id=1,
+    parts = made_parts(
         dynamic_config=DynamicConfig(config, configs),
         image=SimpleNamespace(topics=SimpleNamespace(by_name={"t": None})),
     )
-    context: Any = SimpleNamespace(node=node, authorize=lambda *_: True)
+    context: Any = SimpleNamespace(parts=parts, authorize=lambda *_: True)
     shape = m.DescribeConfigsRequest
     resource = shape.DescribeConfigsResource(
         resource_type=kind, resource_name=name, configuration_keys=None

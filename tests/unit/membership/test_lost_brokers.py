@@ -13,6 +13,7 @@ from kwire.kraft.images.cluster import ENTER_CONTROLLED_SHUTDOWN, FENCE, UNFENCE
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.membership.lost_brokers import NAMED_FOR_MS, LostBrokers
 from kwire.protocol import messages as m
+from tests.support.parts import made_parts
 
 TOPIC_ID = b"t" * 16
 VICTIM = 2
@@ -57,12 +58,12 @@ class _Broker:
 
     def answer(self, topics: tuple[str, ...] | None = ("t",)) -> Any:
         """To a request for these topics, None: for all."""
-        node = SimpleNamespace(
+        parts = made_parts(
             image=self.image, cluster_id="c", random=SeededRandom(1), broker_id=1,
             lost_brokers=self.lost, config={"auto.create.topics.enable": False},
         )  # fmt: skip
         context: Any = SimpleNamespace(
-            node=node, listener_name="PLAINTEXT", api_version=12, now_ms=self.now_ms,
+            parts=parts, listener_name="PLAINTEXT", api_version=12, now_ms=self.now_ms,
             authorize=lambda *_: True,
         )  # fmt: skip
         shape = m.MetadataRequest.MetadataRequestTopic

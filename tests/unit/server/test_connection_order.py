@@ -18,6 +18,7 @@ from tests.support.connections import (
     produce_request,
     produce_response,
 )
+from tests.support.parts import made_parts
 
 
 @pytest.fixture
@@ -322,11 +323,9 @@ def test_a_request_of_the_node_itself_may_do_everything() -> None:
         def authorize(self, *_: object) -> bool:
             return False
 
-    class Node:
-        authorizer = DenyAll()
-
-    own = RequestContext(Node(), None, 3, 9, 1, None)
+    parts = made_parts(authorizer=DenyAll())
+    own = RequestContext(parts, None, 3, 9, 1, None)
     own.is_internal = True
-    clients = RequestContext(Node(), None, 3, 9, 1, None)
+    clients = RequestContext(parts, None, 3, 9, 1, None)
     assert own.authorize(3, 2, "t")
     assert not clients.authorize(3, 2, "t")

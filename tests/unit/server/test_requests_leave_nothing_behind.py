@@ -175,7 +175,7 @@ def test_recorded_requests_of_every_api(tmp_path: Path, authorizer: Any) -> None
 
     async def play(served: Served) -> None:
         await served.warm_up()
-        served.node.authorizer = authorizer
+        served.node.parts.authorizer = authorizer
         left, count = {}, 0
         for name, requests in requests_of_every_api():
             for request, version in requests:

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from kwire.api.shared.fetch_sessions import (
+from kwire.clock import SeededRandom
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode
+from kwire.server.fetch_sessions import (
     EPOCH_MAX,
     EVICTION_MS,
     FetchSession,
@@ -15,9 +18,6 @@ from kwire.api.shared.fetch_sessions import (
     SessionPartition,
     next_epoch,
 )
-from kwire.clock import SeededRandom
-from kwire.protocol import messages as m
-from kwire.protocol.errors import ErrorCode
 
 
 def asked(index: int, offset: int = 0) -> Any:
