@@ -166,11 +166,8 @@ class Cluster:
     def _format(self, known: dict[str, str]) -> None:
         """Format the nodes' directories, those that an interrupted start has left out at least."""
         from kwire.clock import SystemClock, SystemRandom
-        from kwire.kraft.formatting.log_directories import (
-            FormatError,
-            FormatOptions,
-            format_directories,
-        )
+        from kwire.kraft.formatting.errors import FormatError
+        from kwire.kraft.formatting.log_directories import FormatOptions, format_directories
 
         directory_ids = known[UNFORMATTED].split(",")
         initial = ",".join(

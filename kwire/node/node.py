@@ -53,6 +53,7 @@ from kwire.node.stopping import StopSequence
 from kwire.node.workers import NewExecutor, Workers, one_thread
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
+from kwire.replica.delayed_read import ReadContext
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.selector import selector
 from kwire.security.allow_all import AllowAll
@@ -392,8 +393,15 @@ class Node:
                 config["max.incremental.fetch.session.cache.slots"], self.random
             ),
             fetch_bytes_max=config["fetch.max.bytes"],
-            replica_selector=selector(config["replica.selector.class"], lambda: self.image.brokers),
-            read_quota=self.replication,
+            read_context=self._make_read_context(),
+        )
+
+    def _make_read_context(self) -> ReadContext:
+        return ReadContext(
+            self.deadlines,
+            lambda topic, index: self.image.topics.partition(topic, index) is not None,
+            selector(self.config["replica.selector.class"], lambda: self.image.brokers),
+            self.replication,
         )
 
     def _make_local_requests(self) -> LocalRequests:
