@@ -199,8 +199,10 @@ def _end_of(partition: Fetched, offset: int) -> int:
 
 
 def _one_buffer(records: Records) -> Buffer:
-    """The batches of a response; decoded, they are one buffer already."""
-    return b"".join(records) if isinstance(records, list) else records
+    """The batches of a response: decoded, they are one buffer."""
+    if isinstance(records, list):
+        raise AssertionError("records of a response in pieces")
+    return records
 
 
 def _visible(partition: Fetched, committed_only: bool) -> Iterator[Record]:
