@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kwire.kept_errors import anew
+from kwire.log.partition.producers import VerificationGuard
 from kwire.log.types import Isolation, Origin
 from kwire.pending import Pending, after
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -33,7 +34,7 @@ class PartitionCoordinatorLog:
         partition: int,
         batch: bytearray,
         leader_epoch: int,
-        guard: object = None,
+        guard: VerificationGuard | None = None,
         transaction_version: int = 0,
         at_once: bool = False,
     ) -> Any:
@@ -48,7 +49,7 @@ class PartitionCoordinatorLog:
             transaction_version=transaction_version,
             leader_epoch=leader_epoch,
         )
-        if at_once:
+        if at_once and found.log is not None:
             found.log.write_tail()
         return info
 
