@@ -62,7 +62,7 @@ demo: setup-test
 	  && jars="$(KWIRE_CACHE)/spark-kafka"; fi; KWIRE_SPARK_JARS="$$jars" $(BIN)/python tools/demo.py $(ARGS)
 
 lint: setup-test
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy --strict kwire/
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy --strict kwire/ tests/support/
 
 format: setup-test
 	$(BIN)/ruff check --fix -q . ; $(BIN)/ruff format .

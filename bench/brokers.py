@@ -10,21 +10,10 @@ import subprocess
 import tempfile
 import time
 
+from kwire.testing.cluster import free_adjacent_ports
+
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 START_TIMEOUT_S = 120.0
-
-
-def free_port() -> int:
-    """A port that is free together with the next one (a controller's)."""
-    while True:
-        with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            port = int(first.getsockname()[1])
-            try:
-                second.bind(("127.0.0.1", port + 1))
-            except (OSError, OverflowError):
-                continue
-            return port
 
 
 def with_bytecode(environment: dict[str, str]) -> dict[str, str]:
@@ -50,7 +39,7 @@ class Broker:
 
     def __init__(self, name: str, command: str, keep_log: pathlib.Path) -> None:
         self.name = name
-        self.port = free_port()
+        self.port = free_adjacent_ports()
         self.directory = tempfile.mkdtemp(prefix=f"bench-{name}-")
         self._log = open(keep_log, "ab")  # noqa: SIM115 - open as long as the broker runs
         started = time.monotonic()

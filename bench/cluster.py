@@ -28,9 +28,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from bench import report  # noqa: E402
-from bench.brokers import TICKS_PER_S, descendants, free_port, with_bytecode  # noqa: E402
+from bench.brokers import TICKS_PER_S, descendants  # noqa: E402
 from bench.build import build  # noqa: E402
 from bench.side_by_side import Figures, Rows, run, summarise  # noqa: E402
+from kwire.testing.cluster import BrokersCommand, free_adjacent_ports  # noqa: E402
 
 KAFKA, KWIRE = "kafka", "kwire"
 NODES = (1, 2, 3)
@@ -52,17 +53,17 @@ SHARED_SETTINGS = {
 
 
 class Nodes:
-    """The processes of one side. `address` is where clients begin."""
+    """The processes of one side, by their ids. `address` is where clients begin."""
 
-    def __init__(self, processes: list[subprocess.Popen[str]], address: str) -> None:
-        self._processes = processes
+    def __init__(self, pids: list[int], address: str) -> None:
+        self._pids = pids
         self.address = address
 
     def cpu_s(self) -> float:
         """User and system time of all processes so far."""
         total = 0
-        for process in self._processes:
-            for pid in descendants(process.pid):
+        for above in self._pids:
+            for pid in descendants(above):
                 with contextlib.suppress(OSError):
                     stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
                     fields = stat.rsplit(")", 1)[1].split()
@@ -72,53 +73,49 @@ class Nodes:
     def rss_mb(self) -> float:
         """Resident memory of all processes."""
         total_kb = 0
-        for process in self._processes:
-            for pid in descendants(process.pid):
+        for above in self._pids:
+            for pid in descendants(above):
                 with contextlib.suppress(OSError):
                     lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
                     total_kb += sum(int(x.split()[1]) for x in lines if x.startswith("VmRSS"))
         return total_kb / 1024
 
-    def stop(self) -> None:
-        for process in self._processes:
-            process.send_signal(signal.SIGTERM)
-        for process in self._processes:
-            try:
-                process.wait(60)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+
+def stop_all(processes: list[subprocess.Popen[str]]) -> None:
+    for process in processes:
+        process.send_signal(signal.SIGTERM)
+    for process in processes:
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 @contextlib.contextmanager
 def kwire_nodes(directory: pathlib.Path, log: pathlib.Path) -> Iterator[Nodes]:
     """`kwire serve --brokers 3`."""
-    options = [part for name, text in SHARED_SETTINGS.items() for part in ("-o", f"{name}={text}")]
-    with log.open("ab") as errors:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "kwire", "serve", "--brokers", "3", "--listen", "127.0.0.1:0"]
-            + ["--data-dir", str(directory), *options],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            env=with_bytecode(dict(os.environ)),
-        )
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    if not line:
-        raise SystemExit(f"bench: kwire did not start, see {log}")
-    nodes = Nodes([process], line.split()[-1])
+    # Modules may be compiled to files, as where pip has installed them.
+    command = BrokersCommand(
+        len(NODES),
+        data_dir=directory,
+        log_path=log,
+        options=SHARED_SETTINGS,
+        environment={"PYTHONDONTWRITEBYTECODE": ""},
+    )
+    command.start()
+    command.wait_ready()
+    nodes = Nodes([command.process.pid], command.bootstrap)
     try:
         yield nodes
     finally:
-        nodes.stop()
+        command.stop()
 
 
 @contextlib.contextmanager
 def kafka_nodes(libs: pathlib.Path, directory: pathlib.Path, log: pathlib.Path) -> Iterator[Nodes]:
     """Three Apache Kafka nodes, formatted and started."""
-    ports = {node: free_port() for node in NODES}
+    ports = {node: free_adjacent_ports() for node in NODES}
     controllers = ",".join(f"127.0.0.1:{port + 1}" for port in ports.values())
     initial = ",".join(
         f"{node}@127.0.0.1:{port + 1}:a3dpcmUtYmVuY2gtZGl{node}AA" for node, port in ports.items()
@@ -158,11 +155,11 @@ def kafka_nodes(libs: pathlib.Path, directory: pathlib.Path, log: pathlib.Path) 
                     text=True,
                 )
             )
-    nodes = Nodes(processes, ",".join(f"127.0.0.1:{port}" for port in ports.values()))
+    addresses = ",".join(f"127.0.0.1:{port}" for port in ports.values())
     try:
-        yield nodes
+        yield Nodes([process.pid for process in processes], addresses)
     finally:
-        nodes.stop()
+        stop_all(processes)
 
 
 def wait_ready(nodes: Nodes, tools: pathlib.Path) -> None:

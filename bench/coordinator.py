@@ -19,8 +19,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from kwire.coordinator import batches
-from kwire.coordinator.group import records
-from kwire.coordinator.group.storage import GroupStorage, StoredOffset
+from kwire.coordinator.group.offset_records import offset_commit
+from kwire.coordinator.group.storage import GroupStorage
+from kwire.coordinator.group.stored_offsets import StoredOffset
 from kwire.coordinator.reduction import LogReduction
 from kwire.protocol.records import row_kernel
 from tests.support.groups import GroupWorld
@@ -90,7 +91,7 @@ def loading(keys: int, megabytes: int) -> dict[str, float]:
     made = []
     for i in range(keys):
         stored = StoredOffset(i, 3, "", 1_700_000_000_000 + i, None, b"\7" * 16, -1)
-        record = records.offset_commit(f"group-{i // 50:06}", "some-topic", i % 50, stored)
+        record = offset_commit(f"group-{i // 50:06}", "some-topic", i % 50, stored)
         made.append(bytes(batches.build([batches.encode(record)], 1_700_000_000_000, None)))
     block = b"".join(made)
     repeats = max(1, round(megabytes * 1e6 / len(block)))

@@ -26,10 +26,11 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from bench.brokers import TICKS_PER_S, free_port, with_bytecode  # noqa: E402
+from bench.brokers import TICKS_PER_S, with_bytecode  # noqa: E402
 from bench.build import build  # noqa: E402
 from bench.frames import one_record_request  # noqa: E402
 from bench.side_by_side import run  # noqa: E402
+from kwire.testing.cluster import free_adjacent_ports  # noqa: E402
 
 KINDS = ("start", "restart", "one", "p100", "p1024", "c1024", "p10240", "latency")
 ONE_RECORD_REQUESTS = 100_000
@@ -44,7 +45,7 @@ class Serving:
     """One `kwire serve` of a tree, on a directory."""
 
     def __init__(self, tree: pathlib.Path, python: str, directory: str) -> None:
-        self.port = free_port()
+        self.port = free_adjacent_ports()
         started = time.monotonic()
         self._process = subprocess.Popen(
             [python, "-m", "kwire", "serve", "--listen", f"127.0.0.1:{self.port}"]

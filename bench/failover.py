@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import os
 import pathlib
-import re
 import signal
 import socket
 import statistics
@@ -35,9 +34,11 @@ from bench.failover_clients import CLIENTS  # noqa: E402
 from kwire.protocol import frame  # noqa: E402
 from kwire.protocol import messages as m  # noqa: E402
 from kwire.protocol.records import Record, build_batch  # noqa: E402
+from kwire.testing.cluster import BrokersCommand, ServeProcess, free_ports  # noqa: E402
 
 TOPIC = "failover"
 PARTITIONS = 3
+NODES = (1, 2, 3)
 METADATA_VERSION, PRODUCE_VERSION, QUORUM_VERSION, ELECTION_VERSION = 12, 9, 1, 2
 TIMEOUT_S = 60.0
 POLL_S = 0.005
@@ -134,27 +135,17 @@ class Supervised(Cluster):
     def __init__(self, scratch: pathlib.Path, overrides: list[str]) -> None:
         self.log = scratch / "log"
         options = [part for text in overrides for part in ("-o", text)]
-        self._process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "kwire", "serve", "--brokers", "3", "--ephemeral"),
-                *("--listen", "127.0.0.1:0", *options),
-            ],
-            stdout=subprocess.PIPE,
-            stderr=self.log.open("wb"),
-            text=True,
+        self._command = BrokersCommand(
+            len(NODES), log_path=self.log, arguments=["--ephemeral", *options]
         )
-        assert self._process.stdout is not None
-        ready = self._process.stdout.readline().split()
-        if not ready:
-            raise SystemExit(self.log.read_text())
-        self.addresses = dict(enumerate(ready[-1].split(","), 1))
+        self._command.start()
+        self.addresses = dict(enumerate(self._command.wait_ready(), 1))
 
     def pid(self, broker_id: int) -> int:
-        return int(re.findall(rf"broker {broker_id} is process (\d+)", self.log.read_text())[-1])
+        return self._command.pids()[broker_id - 1]
 
     def stop(self) -> None:
-        self._process.terminate()
-        self._process.wait(60)
+        self._command.stop()
 
 
 class Configured(Cluster):
@@ -164,9 +155,9 @@ class Configured(Cluster):
         self.log = scratch / "log"
         self._scratch = scratch
         ports = free_ports(6)
-        self.addresses = {i: f"127.0.0.1:{ports[i - 1]}" for i in (1, 2, 3)}
-        voters = ",".join(f"{i}@127.0.0.1:{ports[i + 2]}" for i in (1, 2, 3))
-        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        self.addresses = {i: f"127.0.0.1:{ports[i - 1]}" for i in NODES}
+        voters = ",".join(f"{i}@127.0.0.1:{ports[i + 2]}" for i in NODES)
+        self._processes = {i: ServeProcess(f"node {i}", log_path=self.log) for i in NODES}
         for i, address in self.addresses.items():
             lines = [
                 "process.roles=broker,controller",
@@ -190,33 +181,17 @@ class Configured(Cluster):
         return self._processes[broker_id].pid
 
     def start_again(self, broker_id: int) -> None:
-        if broker_id in self._processes:
-            self._processes[broker_id].wait()
-        with self.log.open("ab") as log:
-            self._processes[broker_id] = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "kwire", "serve"),
-                    *("--config", self._properties(broker_id)),
-                ],
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-            )
+        process = self._processes[broker_id]
+        if process.is_running:
+            process.wait()
+        properties = str(self._properties(broker_id))
+        process.start([sys.executable, "-m", "kwire", "serve", "--config", properties])
 
     def stop(self) -> None:
         for process in self._processes.values():
-            process.terminate()
+            process.send_signal(signal.SIGTERM)
         for process in self._processes.values():
-            process.wait(60)
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [int(one.getsockname()[1]) for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+            process.stop()
 
 
 def wait(condition: Any, what: str) -> None:

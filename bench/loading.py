@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.groups import Connection, cpu_s
 from kwire.clock import SystemClock
 from kwire.coordinator import batches
-from kwire.coordinator.group import records
-from kwire.coordinator.group.storage import StoredOffset
+from kwire.coordinator.group.offset_records import offset_commit
+from kwire.coordinator.group.stored_offsets import StoredOffset
 from kwire.log.partition.config import LogConfig
 from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.types import Origin
@@ -78,7 +78,7 @@ def fill(directory: Path, megabytes: int, keys: int) -> float:
         for _ in range(500):
             key = number % keys
             stored = StoredOffset(number, 3, "", 1_700_000_000_000 + number, None, b"\7" * 16, -1)
-            record = records.offset_commit(
+            record = offset_commit(
                 f"group-{key // GROUP_KEYS:06}", "some-topic", key % GROUP_KEYS, stored
             )
             made.append(batches.build([batches.encode(record)], 1_700_000_000_000, None))

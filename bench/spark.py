@@ -30,7 +30,7 @@ from collections.abc import Callable
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.support.broker import BrokerProcess  # noqa: E402
+from kwire.testing.cluster import Broker  # noqa: E402
 
 RECORD_BYTES = 1000
 PARTITIONS = 4
@@ -143,7 +143,7 @@ class Bench:
             options.folder or tempfile.mkdtemp(prefix="kwire-bench-")
         ).resolve()
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.broker = BrokerProcess(data_dir=self.folder / "data")
+        self.broker = Broker(data_dir=self.folder / "data")
         self.known: set[tuple[str, float]] = set()
         if options.out and pathlib.Path(options.out).exists():
             rows = map(json.loads, pathlib.Path(options.out).read_text().splitlines())
@@ -161,7 +161,7 @@ class Bench:
 
     def measure(self, gb: float) -> None:
         """All jobs at this size."""
-        jobs: dict[str, Callable[[], tuple[list[str], list[BrokerProcess]]]] = {
+        jobs: dict[str, Callable[[], tuple[list[str], list[Broker]]]] = {
             "archive": self.archive,
             "segments": self.segments,
             "audit": self.audit,
@@ -191,7 +191,7 @@ class Bench:
         shutil.rmtree(self.lake, ignore_errors=True)
 
     def measure_job(
-        self, name: str, gb: float, prepare: Callable[[], tuple[list[str], list[BrokerProcess]]]
+        self, name: str, gb: float, prepare: Callable[[], tuple[list[str], list[Broker]]]
     ) -> None:
         command, brokers = prepare()
         try:
@@ -231,32 +231,32 @@ class Bench:
         line += ["--master", self.options.master]
         return line + (["--jars", self.options.jars] if self.options.jars else [])
 
-    def west(self) -> BrokerProcess:
+    def west(self) -> Broker:
         shutil.rmtree(self.folder / "west", ignore_errors=True)
-        return BrokerProcess(data_dir=self.folder / "west").start()
+        return Broker(data_dir=self.folder / "west").start()
 
-    def archive(self) -> tuple[list[str], list[BrokerProcess]]:
+    def archive(self) -> tuple[list[str], list[Broker]]:
         shutil.rmtree(self.lake, ignore_errors=True)
         arguments = ("--topics", TOPIC, "--lake", str(self.lake), "--once")
         return self.job("archive", *self.at, *arguments), [self.broker]
 
-    def segments(self) -> tuple[list[str], list[BrokerProcess]]:
+    def segments(self) -> tuple[list[str], list[Broker]]:
         data = str(self.folder / "data")
         return [sys.executable, __file__, "--read", data, "--master", self.options.master], []
 
-    def audit(self) -> tuple[list[str], list[BrokerProcess]]:
+    def audit(self) -> tuple[list[str], list[Broker]]:
         sides = ("--left", f"topic:{TOPIC}", "--right", f"archive:{self.lake}")
         return self.job("audit", *self.at, *sides), [self.broker]
 
-    def replay(self) -> tuple[list[str], list[BrokerProcess]]:
+    def replay(self) -> tuple[list[str], list[Broker]]:
         west = self.west()
         arguments = ("-b", west.bootstrap, "--lake", str(self.lake), "--create")
         return self.job("replay", *arguments), [west]
 
-    def profile(self) -> tuple[list[str], list[BrokerProcess]]:
+    def profile(self) -> tuple[list[str], list[Broker]]:
         return self.job("profile", "--source", f"archive:{self.lake}"), []
 
-    def mirror(self) -> tuple[list[str], list[BrokerProcess]]:
+    def mirror(self) -> tuple[list[str], list[Broker]]:
         west = self.west()
         shutil.rmtree(self.folder / "state", ignore_errors=True)
         arguments = (

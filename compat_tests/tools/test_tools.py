@@ -16,7 +16,7 @@ from types import ModuleType
 import pytest
 
 from kwire.protocol.api_keys import UNBUILT
-from tests.support.broker import running_broker
+from kwire.testing.cluster import Broker
 from tests.support.kafka import kafka_libs
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -44,7 +44,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     if shutil.which("javac") is None:
         pytest.skip("needs a JDK")
     data = tmp_path_factory.mktemp("tools") / "data"
-    with running_broker(data_dir=data, options={"offsets.topic.num.partitions": 5}) as broker:
+    with Broker(data_dir=data, options={"offsets.topic.num.partitions": 5}) as broker:
         ran = transcript.run(broker.bootstrap, libs, STEPS)
         return {step.name: outcome for step, outcome in ran}
 

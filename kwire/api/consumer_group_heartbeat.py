@@ -8,7 +8,7 @@ describe are TOPIC_AUTHORIZATION_FAILED. Source: KIP-848; measured on Apache Kaf
 
 from __future__ import annotations
 
-from kwire.coordinator.group.classic.join import Caller
+from kwire.coordinator.group.caller import Caller
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError

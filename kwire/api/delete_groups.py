@@ -6,7 +6,7 @@ message (KIP-1071). Source: KIP-229; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from kwire.coordinator.group.coordinator import deletable_group_error
+from kwire.coordinator.group.refusals import deletable_group_error
 from kwire.coordinator.replies import convert_all
 from kwire.pending import Answer, as_pending
 from kwire.protocol import messages as m

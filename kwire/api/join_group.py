@@ -9,7 +9,7 @@ measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from kwire.coordinator.group.classic.join import Caller
+from kwire.coordinator.group.caller import Caller
 from kwire.pending import Answer, Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from kwire.api.shared.committed_topics import TopicSorter
-from kwire.coordinator.group.coordinator import offset_commit_error
+from kwire.coordinator.group.refusals import offset_commit_error
 from kwire.coordinator.replies import convert_all
 from kwire.pending import Answer, as_pending
 from kwire.protocol import messages as m

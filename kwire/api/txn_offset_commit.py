@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from kwire.api.shared.committed_topics import TopicSorter
 from kwire.coordinator.group.coordinator import TOPIC as OFFSETS_TOPIC
-from kwire.coordinator.group.coordinator import txn_offset_commit_error
+from kwire.coordinator.group.refusals import txn_offset_commit_error
 from kwire.coordinator.replies import convert_all
 from kwire.coordinator.transaction.verifier import Support
 from kwire.pending import Answer, Pending, as_pending

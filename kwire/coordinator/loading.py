@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kwire.coordinator import batches
 from kwire.coordinator.reduction import LogReduction
-from kwire.coordinator.shard_interface import CoordinatorLog, Loop, Shard
+from kwire.coordinator.shard_interface import Buffer, CoordinatorLog, Loop, Shard
 from kwire.pending import Pending
 from kwire.protocol.records.compaction_kernel import COMPILED, OffsetMap
 
@@ -124,7 +124,7 @@ class Loading:
         else:
             self._take(answer, offset)
 
-    def _take(self, buffers: list[Any], offset: int) -> None:
+    def _take(self, buffers: list[Buffer], offset: int) -> None:
         if not buffers and self._damaged:
             self._read(self._log.end_offset(self._partition))  # the last batch is damaged
             return
@@ -201,7 +201,7 @@ class Loading:
 
 
 def _go_through_undamaged(
-    buffers: list[Any], offset: int, go_through: Callable[[bytes, int], int]
+    buffers: list[Buffer], offset: int, go_through: Callable[[bytes, int], int]
 ) -> GoneThrough:
     """The job of the thread. What is damaged is told by the loop: a thread keeps no state."""
     found = batches.undamaged(b"".join(buffers), offset)

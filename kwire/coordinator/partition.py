@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from kwire.coordinator.loading import Loading
 from kwire.coordinator.open_batch import OpenBatch
-from kwire.coordinator.shard_interface import Shard, TimerHandle
+from kwire.coordinator.shard_interface import AnyReply, AnyResponse, Shard, TimerHandle
 from kwire.kept_errors import kept
-from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 S = TypeVar("S", bound=Shard)
@@ -38,8 +37,8 @@ class Held:
         self,
         offset: int,
         deadline_ms: int,
-        pending: Pending[Any],
-        response: Any,
+        pending: AnyReply,
+        response: AnyResponse,
         error: Exception | None,
     ) -> None:
         self.offset = offset
@@ -96,14 +95,6 @@ class PartitionShard(Generic[S]):
         # An operation is running: a high watermark that moves now releases nothing yet.
         self.busy = False
 
-    def unavailable(self) -> KafkaError | None:
-        """Why requests cannot be served, None when they can."""
-        if self.state is ShardState.ACTIVE:
-            return None
-        if self.state is ShardState.LOADING:
-            return KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return KafkaError(ErrorCode.NOT_COORDINATOR)
-
     def release_committed(self) -> None:
         """Give out the replies whose offset is committed, in order. Those of the open batch wait
         for its append, whoever else moves the high watermark."""
@@ -131,7 +122,7 @@ class PartitionShard(Generic[S]):
         self.state = ShardState.FAILED
         self.cancel_timers()
 
-    def give_up(self) -> list[Pending[Any]]:
+    def give_up(self) -> list[AnyReply]:
         """Detach everything that waits for this shard, oldest first; it is no longer used."""
         self.generation = -1
         if self.loading is not None:
@@ -143,3 +134,10 @@ class PartitionShard(Generic[S]):
         self.held.clear()
         waiting += self.shard.discard()
         return waiting
+
+
+def unavailable(shard: PartitionShard[S] | None) -> KafkaError:
+    """Why a shard that is not active serves no requests."""
+    if shard is not None and shard.state is ShardState.LOADING:
+        return KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    return KafkaError(ErrorCode.NOT_COORDINATOR)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from kwire.log.files import passes
 from kwire.pending import Pending
@@ -25,7 +24,7 @@ class Reloads:
         return min(PAUSE_MS << min(failures, 10), PAUSE_MS_MAX) if failures else 0
 
     def watch(
-        self, partition: int, written: Pending[Any] | None, failed: Callable[[], None]
+        self, partition: int, written: Pending[None] | None, failed: Callable[[], None]
     ) -> None:
         """Once what was decided after a load is written, the next failure is a first one again;
         `failed` is called if it cannot be."""
@@ -33,7 +32,7 @@ class Reloads:
             self._failures.pop(partition, None)
             return
 
-        def done(written: Pending[Any]) -> None:
+        def done(written: Pending[None]) -> None:
             if written.error() is None:
                 self._failures.pop(partition, None)
             else:

@@ -16,23 +16,33 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from kwire.clock import Clock
 from kwire.coordinator import batches
 from kwire.coordinator.loading import Loading, Worker
 from kwire.coordinator.open_batch import Encoded, OpenBatch, size_of
-from kwire.coordinator.partition import Held, PartitionShard, ShardState
+from kwire.coordinator.partition import Held, PartitionShard, ShardState, unavailable
 from kwire.coordinator.reloading import PAUSE_MS, Reloads, may_pass
-from kwire.coordinator.shard_interface import CoordinatorLog, Loop, Moment, Result, Shard
+from kwire.coordinator.shard_interface import (
+    AnyReply,
+    AnyResponse,
+    CoordinatorLog,
+    Loop,
+    Moment,
+    Result,
+    Shard,
+)
 from kwire.kept_errors import kept
+from kwire.log.partition.producers import VerificationGuard
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
 
 S = TypeVar("S", bound=Shard)
-Operation = Callable[[S, Moment], Result]
+R = TypeVar("R")
+Operation = Callable[[S, Moment], Result[R]]
 
 # A turn of timers that fire ends after this long or this many of them (time does not pass within
 # a callback of a simulated loop).
@@ -109,9 +119,7 @@ class CoordinatorRuntime(Generic[S]):
         """This broker no longer leads `partition` (or was told so at `leader_epoch`, which is
         ignored when it is older than the one we lead at)."""
         current = self._partitions.get(partition)
-        if current is None:
-            return
-        if leader_epoch is not None and leader_epoch < current.leader_epoch:
+        if current is None or (leader_epoch is not None and leader_epoch < current.leader_epoch):
             return
         self._discard(current)
 
@@ -139,35 +147,32 @@ class CoordinatorRuntime(Generic[S]):
     # ------------------------------------------------------------------ operations
 
     def write(
-        self, partition: int, operation: Operation[S], reply: Pending[Any] | None = None
-    ) -> Pending[Any]:
+        self, partition: int, operation: Operation[S, R], reply: Pending[R] | None = None
+    ) -> Pending[R]:
         """Run `operation` on the newest state; the reply comes once everything pending is
         committed, also when it wrote nothing. `reply` is the Pending to use, of a kind of its
         own; what the operation parks has one already."""
         pending = Pending() if reply is None else reply
         current = self._partitions.get(partition)
-        if current is None:
-            pending.fail(KafkaError(ErrorCode.NOT_COORDINATOR))
-        elif current.state is not ShardState.ACTIVE:
-            pending.fail(current.unavailable() or KafkaError(ErrorCode.NOT_COORDINATOR))
-        else:
+        if current is not None and current.state is ShardState.ACTIVE:
             return self._run(current, operation, pending)
+        pending.fail(unavailable(current))
         return pending
 
     def read(
         self,
         partition: int,
-        query: Callable[[S, Moment], Any],
-        reply: Pending[Any] | None = None,
-    ) -> Pending[Any]:
+        query: Callable[[S, Moment], R],
+        reply: Pending[R] | None = None,
+    ) -> Pending[R]:
         """Ask the newest state; the answer comes once what it rests on is committed."""
         return self.write(partition, lambda shard, moment: Result((), query(shard, moment)), reply)
 
-    def write_all(self, operation: Operation[S]) -> list[Pending[Any]]:
+    def write_all(self, operation: Operation[S, R]) -> list[Pending[R]]:
         """`write` to every partition led here, ascending."""
         return [self.write(partition, operation) for partition in self.partitions()]
 
-    def read_all(self, query: Callable[[S, Moment], Any]) -> list[Pending[Any]]:
+    def read_all(self, query: Callable[[S, Moment], R]) -> list[Pending[R]]:
         """`read` from every partition led here, ascending."""
         return [self.read(partition, query) for partition in self.partitions()]
 
@@ -179,16 +184,13 @@ class CoordinatorRuntime(Generic[S]):
         producer_epoch: int,
         commit: bool,
         transaction_version: int = 0,
-    ) -> Pending[Any]:
+    ) -> Pending[None]:
         """Append the marker that ends a producer's transaction and apply it; the reply (None)
         comes when it is committed."""
         current = self._partitions.get(partition)
-        unavailable = (
-            KafkaError(ErrorCode.NOT_COORDINATOR) if current is None else current.unavailable()
-        )
-        if unavailable is not None or current is None:
-            return Pending.failed(unavailable or KafkaError(ErrorCode.NOT_COORDINATOR))
-        pending: Pending[Any] = Pending()
+        if current is None or current.state is not ShardState.ACTIVE:
+            return Pending.failed(unavailable(current))
+        pending: Pending[None] = Pending()
         if not self._close_batch(current):
             return Pending.failed(KafkaError(ErrorCode.NOT_COORDINATOR))
         self._moment(current)
@@ -224,8 +226,8 @@ class CoordinatorRuntime(Generic[S]):
         return Moment(now_ms, self._clock.wall_ms())
 
     def _run(
-        self, current: PartitionShard[S], operation: Operation[S], pending: Pending[Any]
-    ) -> Pending[Any]:
+        self, current: PartitionShard[S], operation: Operation[S, R], pending: Pending[R]
+    ) -> Pending[R]:
         moment = self._moment(current)
         current.busy = True
         try:
@@ -245,10 +247,10 @@ class CoordinatorRuntime(Generic[S]):
         return pending
 
     def _apply(
-        self, current: PartitionShard[S], result: Result, moment: Moment, pending: Pending[Any]
-    ) -> Pending[Any]:
+        self, current: PartitionShard[S], result: Result[R], moment: Moment, pending: Pending[R]
+    ) -> Pending[R]:
         """Append and replay the records of `result`, then answer with its response."""
-        response: Any = result.response
+        response = result.response
         error: KafkaError | None = None
         if result.records:
             error = self._append_records(current, result, moment)
@@ -263,19 +265,18 @@ class CoordinatorRuntime(Generic[S]):
             response = result.refused(error)
             if response is not None:
                 error = None
-        if isinstance(response, Pending) and error is None:
-            pending = response
-        elif isinstance(response, Pending):
-            self._hold(current, response, None, error)
-            pending = response
-        else:
+        if not isinstance(response, Pending):
             self._hold(current, pending, response, error)
+        else:
+            pending = response
+            if error is not None:
+                self._hold(current, pending, None, error)
         for parked, answer in current.shard.take_replies():
             self._hold(current, parked, answer, None)
         return pending
 
     def _append_records(
-        self, current: PartitionShard[S], result: Result, moment: Moment
+        self, current: PartitionShard[S], result: Result[R], moment: Moment
     ) -> KafkaError | None:
         """Replay and append; the error with which the log refused all, or the rest, of it."""
         try:
@@ -296,7 +297,7 @@ class CoordinatorRuntime(Generic[S]):
     def _append_alone(
         self,
         current: PartitionShard[S],
-        result: Result,
+        result: Result[R],
         encoded: list[Encoded],
         moment: Moment,
     ) -> None:
@@ -344,7 +345,7 @@ class CoordinatorRuntime(Generic[S]):
         self,
         current: PartitionShard[S],
         batch: OpenBatch,
-        result: Result,
+        result: Result[R],
         encoded: list[Encoded],
         size_bytes: int,
         moment: Moment,
@@ -412,7 +413,7 @@ class CoordinatorRuntime(Generic[S]):
         self,
         current: PartitionShard[S],
         batch: bytearray,
-        guard: object = None,
+        guard: VerificationGuard | None = None,
         transaction_version: int = 0,
         at_once: bool = False,
     ) -> int:
@@ -427,13 +428,13 @@ class CoordinatorRuntime(Generic[S]):
             info.written,
             lambda: self._restart(current) if current.generation == generation else None,
         )
-        return int(info.base_offset)
+        return info.base_offset
 
     def _hold(
         self,
         current: PartitionShard[S],
-        pending: Pending[Any],
-        response: Any,
+        pending: AnyReply,
+        response: AnyResponse,
         error: Exception | None,
     ) -> None:
         deadline_ms = current.now_ms + self._write_timeout_ms
@@ -494,7 +495,7 @@ class CoordinatorRuntime(Generic[S]):
         self._settle(current)
 
     def _expire_one(self, current: PartitionShard[S], moment: Moment) -> bool:
-        unheard: Pending[Any] = Pending()
+        unheard: Pending[None] = Pending()
         current.busy = True
         try:
             result = current.shard.expire(moment)
@@ -563,7 +564,7 @@ class CoordinatorRuntime(Generic[S]):
 
     # ------------------------------------------------------------------ giving up
 
-    def _broken(self, current: PartitionShard[S], pending: Pending[Any], error: Exception) -> None:
+    def _broken(self, current: PartitionShard[S], pending: AnyReply, error: Exception) -> None:
         """An operation failed in a way that no Kafka error describes: a bug of ours. Its caller
         is told so, the shard is built anew from what the log says."""
         logger.error(

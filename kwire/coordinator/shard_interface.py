@@ -9,13 +9,23 @@ join to complete, session deadlines) is soft state: it is gone with the shard.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from kwire.pending import Pending
+from kwire.log.partition.producers import VerificationGuard
+from kwire.pending import Answer, Pending
 from kwire.protocol.errors import KafkaError
+from kwire.protocol.structs import Message
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
+
+R = TypeVar("R")
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+# A reply that waits and the response that it is to have, of whatever request: those of a shard
+# are in one queue.
+AnyResponse: TypeAlias = Any
+AnyReply: TypeAlias = Pending[AnyResponse]
 
 
 class Moment(NamedTuple):
@@ -29,8 +39,8 @@ class CoordinatorRecord(NamedTuple):
     """A record to append: the key message, and the value message with the version to write it
     in; a value of None is a tombstone."""
 
-    key: Any
-    value: Any
+    key: Message
+    value: Message | None
     value_version: int = 0
 
 
@@ -39,10 +49,10 @@ class Producer(NamedTuple):
 
     producer_id: int
     producer_epoch: int
-    guard: object = None
+    guard: VerificationGuard | None = None
 
 
-class Result(NamedTuple):
+class Result(NamedTuple, Generic[R]):
     """What an operation decided.
 
     `response` is the reply, given to the caller once everything pending is committed; or a
@@ -55,9 +65,9 @@ class Result(NamedTuple):
     """
 
     records: Sequence[CoordinatorRecord] = ()
-    response: Any = None
-    appended: Callable[[], None] | None = None
-    refused: Callable[[KafkaError], Any] | None = None
+    response: Answer[R] | None = None
+    appended: Callable[[], object] | None = None
+    refused: Callable[[KafkaError], Answer[R] | None] | None = None
     atomic: bool = True
     producer: Producer | None = None
     encoded: list[tuple[bytes, bytes | None]] | None = None
@@ -67,7 +77,12 @@ class Shard(Protocol):
     """The state of one partition of a coordinator's topic."""
 
     def replay(
-        self, key: Any, value: Any, offset: int, producer_id: int, producer_epoch: int
+        self,
+        key: Message,
+        value: Message | None,
+        offset: int,
+        producer_id: int,
+        producer_epoch: int,
     ) -> None:
         """Apply one record; the only mutator of hard state. `value` None is a tombstone;
         `producer_id` is -1 outside of a transaction."""
@@ -77,7 +92,7 @@ class Shard(Protocol):
         """Apply the end of a producer's transaction."""
         ...
 
-    def loaded(self, moment: Moment) -> Result:
+    def loaded(self, moment: Moment) -> Result[None]:
         """The log was replayed and requests are about to come: set up soft state."""
         ...
 
@@ -85,17 +100,31 @@ class Shard(Protocol):
         """`now_ms` of the next deadline, None when there is none."""
         ...
 
-    def expire(self, moment: Moment) -> Result | None:
+    def expire(self, moment: Moment) -> Result[None] | None:
         """Act on one deadline that has passed, None when none has."""
         ...
 
-    def take_replies(self) -> list[tuple[Pending[Any], Any]]:
+    def take_replies(self) -> list[tuple[AnyReply, AnyResponse]]:
         """The parked replies that the last operation answered, in order; forgets them."""
         ...
 
-    def discard(self) -> list[Pending[Any]]:
+    def discard(self) -> list[AnyReply]:
         """The shard is given up: every reply that is still parked."""
         ...
+
+
+class AppendInfo(Protocol):
+    """What an append did: the offsets that its batch got, and `written`, which completes when it
+    is in the file and fails when it cannot be."""
+
+    @property
+    def base_offset(self) -> int: ...
+
+    @property
+    def last_offset(self) -> int: ...
+
+    @property
+    def written(self) -> Pending[None]: ...
 
 
 class CoordinatorLog(Protocol):
@@ -106,11 +135,11 @@ class CoordinatorLog(Protocol):
         partition: int,
         batch: bytearray,
         leader_epoch: int,
-        guard: object = None,
+        guard: VerificationGuard | None = None,
         transaction_version: int = 0,
         at_once: bool = False,
-    ) -> Any:
-        """Append one batch; returns the log's AppendInfo. Raises KafkaError before any offset
+    ) -> AppendInfo:
+        """Append one batch. Raises KafkaError before any offset
         was assigned; a failure after that comes by `AppendInfo.written`. `transaction_version`
         counts for the marker of a transaction (KIP-890). With `at_once` nothing else is about to
         be appended in this turn: there is no use in waiting for its end to write."""
@@ -121,7 +150,7 @@ class CoordinatorLog(Protocol):
         this moment, whatever its batch."""
         ...
 
-    def read(self, partition: int, offset: int, bytes_max: int) -> Any:
+    def read(self, partition: int, offset: int, bytes_max: int) -> Answer[list[Buffer]]:
         """Whole batches from `offset` to the log end as a list of buffers, or a Pending of it;
         at least one batch when there is one."""
         ...

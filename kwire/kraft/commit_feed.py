@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from kwire.kraft.metadata_log import MetadataBatch, MetadataLog, decode_batches
 from kwire.kraft.raft.types import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
-from kwire.kraft.snapshots.files import parse_snapshot
+from kwire.kraft.snapshots.content import parse_snapshot
 
 UNCOMMITTED_BYTES_MAX = 64 << 20
 

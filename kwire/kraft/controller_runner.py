@@ -18,7 +18,7 @@ from kwire.kraft.raft import effects as fx
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.roles.base import FOREVER_MS
 from kwire.kraft.raft.types import BOOTSTRAP_SNAPSHOT
-from kwire.kraft.snapshots.files import encode_batch, parse_snapshot
+from kwire.kraft.snapshots.content import encode_batch, parse_snapshot
 from kwire.pending import Pending
 from kwire.protocol.errors import KafkaError
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kwire.clock import Clock
-from kwire.kraft.raft.control_records import ControlType, build_control_batch, decode_control
+from kwire.kraft.raft.control_records import ControlRecord, build_control_batch, decode_control
 from kwire.kraft.raft.election import ElectionState, QuorumStateError
 from kwire.kraft.raft.log_state import LogState
 from kwire.kraft.raft.types import (
@@ -31,13 +31,8 @@ from kwire.kraft.raft.types import (
     check,
 )
 from kwire.kraft.raft.voters import VoterHistory, VoterSet
-from kwire.kraft.snapshots.files import (
-    SnapshotError,
-    SnapshotFiles,
-    parse_snapshot,
-    read_header,
-    snapshot_fault,
-)
+from kwire.kraft.snapshots.content import SnapshotError, parse_snapshot, read_header, snapshot_fault
+from kwire.kraft.snapshots.files import SnapshotFiles
 from kwire.log.files import Files, SystemFiles, UnfitFileError, write_atomically
 from kwire.log.partition.config import LogConfig
 from kwire.log.partition.partition_log import PartitionLog
@@ -46,8 +41,9 @@ from kwire.log.recovery.repair import LostRecordsError
 from kwire.log.scheduling import ImmediateScheduler, Scheduler
 from kwire.log.types import FetchSlices, Isolation, Origin
 from kwire.pending import Pending
+from kwire.protocol import messages as m
 from kwire.protocol import records
-from kwire.protocol.metadata_records import decode_record
+from kwire.protocol.metadata_records import MetadataRecord, VersionedRecord, decode_record
 
 QUORUM_STATE_FILE = "quorum-state"
 END_FILE = "kwire.end"
@@ -67,7 +63,7 @@ class MetadataBatch(NamedTuple):
     epoch: int
     timestamp_ms: int
     size_bytes: int
-    records: list[Any]
+    records: list[MetadataRecord]
 
 
 def metadata_log_config(
@@ -233,11 +229,11 @@ class MetadataLog:
                 if not header.is_control or header.base_offset < start:
                     continue
                 for record in records.read_batch(data, position):
-                    entry = decode_control(record.offset, record.key, record.value)
-                    if entry.type == ControlType.KRAFT_VERSION:
-                        history.add_level(entry.offset, entry.message.kraft_version)
-                    elif entry.type == ControlType.VOTERS:
-                        history.add_voters(entry.offset, VoterSet.from_record(entry.message))
+                    message = decode_control(record.offset, record.key, record.value).message
+                    if isinstance(message, m.KRaftVersionRecord):
+                        history.add_level(record.offset, message.kraft_version)
+                    elif isinstance(message, m.VotersRecord):
+                        history.add_voters(record.offset, VoterSet.from_record(message))
         return history
 
     def read_election(self) -> ElectionState | None:
@@ -256,11 +252,11 @@ class MetadataLog:
         content = election.encode(kraft_version)
         return self._scheduler.run(lambda: write_atomically(self._files, path, content))
 
-    def bootstrap_records(self) -> list[tuple[Any, int]] | None:
+    def bootstrap_records(self) -> list[VersionedRecord] | None:
         """The (record, version) of the formatted checkpoint, None without one."""
         if not self._files.exists(self.snapshots.path(BOOTSTRAP_SNAPSHOT)):
             return None
-        found: list[tuple[Any, int]] = []
+        found: list[VersionedRecord] = []
         content = self.snapshots.read(BOOTSTRAP_SNAPSHOT)
         parse_snapshot(content)
         for position, header in records.iterate_headers(content):
@@ -294,7 +290,7 @@ class MetadataLog:
     # ---- writing
 
     def append_control(
-        self, base_offset: int, epoch: int, entries: tuple[tuple[int, Any], ...], wall_ms: int
+        self, base_offset: int, epoch: int, entries: tuple[ControlRecord, ...], wall_ms: int
     ) -> int:
         """Build and append a control batch; its size in bytes."""
         batch = build_control_batch(

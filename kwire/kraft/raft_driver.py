@@ -21,13 +21,13 @@ from kwire.kept_errors import kept
 from kwire.kraft.commit_feed import CommitFeed, LeaderListener, Listener
 from kwire.kraft.controller_runner import ControllerRunner
 from kwire.kraft.metadata_log import MetadataBatch, MetadataLog
-from kwire.kraft.raft import RaftConfig, RaftState
+from kwire.kraft.raft import RaftConfig, RaftState, machine
 from kwire.kraft.raft import effects as fx
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.roles.base import FOREVER_MS
 from kwire.kraft.raft.roles.resigned import Resigned
 from kwire.kraft.raft.types import Node, OffsetAndEpoch
-from kwire.kraft.snapshots.files import parse_snapshot, read_header
+from kwire.kraft.snapshots.content import parse_snapshot, read_header
 from kwire.kraft.snapshots.policy import SnapshotPolicy
 from kwire.kraft.snapshots.taker import Snapshotter
 from kwire.log.directories.shortages import error_text
@@ -195,7 +195,7 @@ class RaftDriver:
             if self._first_snapshot is not None:
                 self.feed.load_snapshot(self._first_snapshot)
                 self.snapshotter.loaded(self.now_ms)
-            effects = self.raft.start(self.now_ms)
+            effects = machine.start(self.raft, self.now_ms)
         except Exception as error:
             self.fail(error)
             return
@@ -208,7 +208,7 @@ class RaftDriver:
         if self._closed:
             return
         try:
-            effects = self.raft.step(message, self.now_ms)
+            effects = machine.step(self.raft, message, self.now_ms)
         except KafkaError:
             raise
         except Exception as error:

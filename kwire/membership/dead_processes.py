@@ -122,7 +122,7 @@ class DeadProcesses:
                 break
             if await dial(self._loop, address) is Outcome.ACCEPTED:
                 self._accepted[broker.broker_id] = broker.epoch
-                logger.debug("the listener of broker %d accepts connections", broker.broker_id)
+                logger.info("the listener of broker %d accepts connections", broker.broker_id)
                 break
         del self._probes[broker.broker_id]
 

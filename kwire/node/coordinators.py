@@ -11,6 +11,7 @@ from kwire.api.shared.auto_create import CONSUMER_OFFSETS, TRANSACTION_STATE
 from kwire.coordinator.coordinator_log import PartitionCoordinatorLog
 from kwire.coordinator.partitioner import partition_for
 from kwire.pending import Pending
+from kwire.protocol.api_keys import ApiKey
 from kwire.replica.partition import Partition
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Coordinators:
         self._transactions: TransactionCoordinator | None = None
         self._verifier: TransactionVerifier | None = None
         self._group_configs: Any = None
-        self._here: LocalTransactions | None = None
+        self._local_transactions: LocalTransactions | None = None
         self._loader: Any = None
         node.replicas.add_listener(self._leadership)
 
@@ -57,21 +58,23 @@ class Coordinators:
             self._verifier = TransactionVerifier(
                 loop=self._node.loop,
                 coordinator_of=self._transaction_coordinator,
-                send=self._send,
-                here=self._local,
+                send=lambda node_id, request: self._send(
+                    node_id, ApiKey.ADD_PARTITIONS_TO_TXN, request
+                ),
+                local=self._local,
             )
         return self._verifier
 
     @property
     def _local(self) -> LocalTransactions:
-        if self._here is None:
+        if self._local_transactions is None:
             from kwire.api.shared.local_transactions import LocalTransactions
 
-            self._here = LocalTransactions(self._node.broker_id, self._node.parts)
-        return self._here
+            self._local_transactions = LocalTransactions(self._node.broker_id, self._node.parts)
+        return self._local_transactions
 
     def _make_groups(self) -> GroupCoordinator:
-        from kwire.coordinator.group.consumer.groups import ConsumerGroupSettings
+        from kwire.coordinator.group.consumer.settings import ConsumerGroupSettings
         from kwire.coordinator.group.coordinator import GroupCoordinator
         from kwire.coordinator.group.settings import GroupSettings
         from kwire.node.group_metadata import GroupConfigs, PublishedTopics
@@ -94,7 +97,7 @@ class Coordinators:
             ),
             topics=PublishedTopics(node),
             worker=self._worker(),
-            group_value=self._group_configs.value,
+            group_config=self._group_configs.value,
         )
 
     def _make_transactions(self) -> TransactionCoordinator:
@@ -120,11 +123,13 @@ class Coordinators:
             ),
             partition_log=PartitionCoordinatorLog(TRANSACTION_STATE, node.replicas, node.clock),
             leaders=_MetadataLeaders(node),
-            send=self._send,
+            send_markers=lambda node_id, request: self._send(
+                node_id, ApiKey.WRITE_TXN_MARKERS, request
+            ),
             allocate_producer_id=node.producer_ids.take,
             loop=node.loop,
             clock=node.clock,
-            here=self._local,
+            local=self._local,
             worker=self._worker(),
         )
 

@@ -280,7 +280,7 @@ class Node:
         from kwire.kraft.formatting.log_directories import FeatureError, FormatError
         from kwire.kraft.raft.election import QuorumStateError
         from kwire.kraft.raft.types import RaftInvariantError
-        from kwire.kraft.snapshots.files import SnapshotError
+        from kwire.kraft.snapshots.content import SnapshotError
 
         try:
             self.log_manager.open_directories()

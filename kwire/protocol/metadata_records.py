@@ -12,26 +12,34 @@ Measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 from kwire.protocol import messages
 from kwire.protocol.errors import MalformedError, UnsupportedRecordError
+from kwire.protocol.structs import Message
 from kwire.protocol.varint import encode_uvarint, read_uvarint
 
-__all__ = ["decode_record", "encode_record"]
+__all__ = ["MetadataRecord", "VersionedRecord", "decode_record", "encode_record"]
 
 Buffer = bytes | bytearray | memoryview
+
+MetadataRecord: TypeAlias = Message
+"""A message of `messages/records/metadata.py` (or `storage.py`)."""
+VersionedRecord: TypeAlias = tuple[MetadataRecord, int]
+"""A record and the version it is written in."""
 
 _FRAME_VERSION = 1
 
 
-def encode_record(message: Any, version: int) -> bytes:
+def encode_record(message: MetadataRecord, version: int) -> bytes:
     """The value of the record that carries `message`; EncodeError as `Message.encode`."""
-    prefix = b"\x01" + encode_uvarint(message.API_KEY) + encode_uvarint(version)
+    record_type = message.API_KEY
+    assert record_type is not None, f"{message.NAME} is no record"
+    prefix = b"\x01" + encode_uvarint(record_type) + encode_uvarint(version)
     return prefix + b"".join(message.encode_parts(version))
 
 
-def decode_record(buffer: Buffer, module: str = "metadata") -> tuple[Any, int]:
+def decode_record(buffer: Buffer, module: str = "metadata") -> VersionedRecord:
     """(message, its version); `module` is `metadata`, or `storage` for the remote-log metadata.
 
     Raises UnsupportedRecordError for a frame, a type or a version of a later Kafka: whoever
@@ -46,7 +54,7 @@ def decode_record(buffer: Buffer, module: str = "metadata") -> tuple[Any, int]:
     if frame_version != _FRAME_VERSION:
         raise UnsupportedRecordError(f"metadata record with frame version {frame_version}")
     try:
-        cls = messages.metadata_record_class(record_type, module)
+        cls: type[Message] = messages.metadata_record_class(record_type, module)
     except KeyError:
         raise UnsupportedRecordError(
             f"metadata record of unknown type {record_type} (version {version})"

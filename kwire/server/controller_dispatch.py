@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from kwire.kraft.controller.controller import HANDLED_REQUESTS
 from kwire.kraft.controller.errors import error_response
-from kwire.kraft.raft.handlers.dispatch import REQUESTS
+from kwire.kraft.raft.machine import REQUESTS
 from kwire.pending import Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS, UNBUILT, ApiKey

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kwire.kraft.metadata_log import END_FILE, MetadataLog, metadata_log_config
-from kwire.kraft.snapshots.files import SnapshotError
+from kwire.kraft.snapshots.content import SnapshotError
 from tests.support.driver_cluster import IDS, Cluster
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from kwire.kraft.metadata_log import MetadataLog, metadata_log_config
 from kwire.kraft.raft import messages as msg
-from kwire.kraft.snapshots.files import SnapshotError
+from kwire.kraft.snapshots.content import SnapshotError
 from tests.support.driver_cluster import IDS, Cluster
 
 

@@ -9,22 +9,26 @@ from __future__ import annotations
 from typing import Any
 
 from kwire.protocol import messages as m
-from tests.support.broker import running_broker
+from kwire.testing.cluster import Broker, wait_for
 from tests.support.wire import WireClient
 
 
 def _until_answered(client: WireClient, request: Any, version: int) -> Any:
     """The response once the coordinator is there."""
-    while True:
+
+    def answered() -> Any:
         response = client.call(request, version)
         first = response.coordinators[0] if hasattr(response, "coordinators") else response
-        if first.error_code not in (14, 15, 16):
-            assert first.error_code == 0, first
-            return response
+        if first.error_code in (14, 15, 16):
+            return None
+        assert first.error_code == 0, first
+        return response
+
+    return wait_for(answered, "a coordinator")
 
 
 def test_offsets_are_added_before_their_topic_exists() -> None:
-    with running_broker() as broker, WireClient(broker.bootstrap) as client:
+    with Broker() as broker, WireClient(broker.bootstrap) as client:
         find = m.FindCoordinatorRequest(key_type=1, coordinator_keys=["copier"])
         _until_answered(client, find, 4)
         init = m.InitProducerIdRequest(transactional_id="copier", transaction_timeout_ms=60_000)

@@ -10,7 +10,7 @@ import pytest
 from kwire.cli import serve
 from kwire.cli.main import parse_serve
 from kwire.log.files import SystemFiles
-from tests.support.broker import running_broker
+from kwire.testing.cluster import Broker
 from tests.support.wire import WireClient, produce_values
 
 
@@ -20,7 +20,7 @@ def test_a_disk_that_is_full_when_the_logs_are_loaded(
     capfd: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with running_broker(data_dir=tmp_path) as broker, WireClient(broker.bootstrap) as client:
+    with Broker(data_dir=tmp_path) as broker, WireClient(broker.bootstrap) as client:
         client.create_topic("t")
         produce_values(client, "t", 0, [b"x"])
     healthy = SystemFiles.listing

@@ -12,15 +12,15 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
-from tests.support.cluster import Cluster, all_in_sync, create_topics, wait_for
+from kwire.testing.cluster import Cluster, wait_for
 from tests.support.history import QUICK, TransactionalWriter, Writer, check, check_transactions
 from tests.support.namespaces import HUB, Network, missing
+from tests.support.topics import create_topics
 
 NODES = ("1", "2", "3")
 FAULTS = 6
@@ -64,16 +64,15 @@ class Faults:
         self.told.append(f"{kind} {victim} ({other}) {seconds:.1f} s")
         print(self.told[-1], flush=True)
         node = self._cluster[int(victim)]
-        assert node.process is not None
         if kind == "kill":
             node.kill()
             threading.Event().wait(seconds)
             node.start()
             node.wait_ready()
         elif kind == "freeze":
-            node.process.send_signal(signal.SIGSTOP)
+            node.pause()
             threading.Event().wait(seconds)
-            node.process.send_signal(signal.SIGCONT)
+            node.resume()
         else:
             for source, target in self.cuts(kind, victim, other):
                 self._network.cut(source, target)
@@ -92,7 +91,7 @@ def run(seed: int, network: Network, cluster: Cluster) -> None:
     kinds = draw.sample(KINDS, FAULTS)
 
     def in_sync() -> bool:
-        return all_in_sync(cluster, list(TOPICS))
+        return cluster.in_sync(list(TOPICS))
 
     with (
         Writer(cluster.bootstrap, "t", 3, {"delivery.timeout.ms": 180_000}) as writer,

@@ -8,14 +8,13 @@ failure repeats often, not always.
 from __future__ import annotations
 
 import random
-import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import Cluster, NodeProcess, all_in_sync, create_topics, wait_for
+from kwire.testing.cluster import Cluster, Node, wait_for
 from tests.support.effort import seeds
 from tests.support.history import (
     QUICK,
@@ -24,6 +23,7 @@ from tests.support.history import (
     check,
     check_transactions,
 )
+from tests.support.topics import create_topics
 
 pytest.importorskip("confluent_kafka")
 
@@ -31,12 +31,11 @@ NODES = (1, 2, 3)
 FAULTS = 5
 
 
-def stop_for_a_while(node: NodeProcess, seconds: float) -> None:
+def stop_for_a_while(node: Node, seconds: float) -> None:
     """SIGSTOP; the others may take over meanwhile."""
-    assert node.process is not None
-    node.process.send_signal(signal.SIGSTOP)
+    node.pause()
     threading.Event().wait(seconds)
-    node.process.send_signal(signal.SIGCONT)
+    node.resume()
 
 
 @pytest.fixture
@@ -56,7 +55,7 @@ def test_promises_hold_while_processes_die(cluster: Cluster, seed: int) -> None:
     draw = random.Random(seed)
 
     def in_sync() -> bool:
-        return all_in_sync(cluster, ("t", "x"))
+        return cluster.in_sync(("t", "x"))
 
     with (
         Writer(cluster.bootstrap, "t", 3) as writer,

@@ -21,8 +21,9 @@ from typing import Any
 
 import pytest
 
+from kwire.testing.cluster import free_adjacent_ports
 from tests.support import data_directories as golden
-from tests.support.kafka import ROOT, free_ports, kafka_libs
+from tests.support.kafka import ROOT, kafka_libs
 
 PEERS = ROOT / "compat_tests" / "peers"
 # No clock may change what is looked at: the settings that Kafka read the directories with.
@@ -59,7 +60,7 @@ def _peer_tool() -> Any:
 @contextmanager
 def served(data: pathlib.Path) -> Iterator[str]:
     """kwire on a data directory, stopped in order at the end; yields its address."""
-    address = f"127.0.0.1:{free_ports()}"
+    address = f"127.0.0.1:{free_adjacent_ports()}"
     command = [sys.executable, "-m", "kwire", "serve", "--data-dir", str(data), "--listen", address]
     for name, value in KEEP.items():
         command += ["-o", f"{name}={value}"]

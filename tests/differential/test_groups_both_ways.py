@@ -12,11 +12,11 @@ import pathlib
 import shutil
 from typing import Any
 
+from kwire.testing.cluster import Broker
 from tests.golden.coordinator import consumer_scripts as consumers
 from tests.golden.coordinator import migration_scripts as migration
 from tests.golden.coordinator import transaction_steps as transactions
 from tests.golden.coordinator.transaction_scripts import SETTINGS as TRANSACTION_SETTINGS
-from tests.support.broker import running_broker
 from tests.support.coordinator_scripts import CoordinatorRun, wait_until_ready
 from tests.support.group_scripts import OverTcp
 from tests.support.kafka import kafka_libs, running_kafka
@@ -147,7 +147,7 @@ def differences(found: Shown, expected: Shown) -> list[Any]:
 def test_kafka_shows_what_kwire_showed(tmp_path: pathlib.Path) -> None:
     kafka_libs()
     data = tmp_path / "kwire"
-    with running_broker(data_dir=data, options=SETTINGS) as broker:
+    with Broker(data_dir=data, options=SETTINGS) as broker:
         runs, shown = work(broker.bootstrap)
         broker.kill()
     copy = tmp_path / "kafka" / "node-1" / "data"
@@ -164,5 +164,5 @@ def test_kwire_shows_what_kafka_showed(tmp_path: pathlib.Path) -> None:
     with running_kafka(tmp_path / "kafka", properties) as address:
         runs, shown = work(address)
     data = tmp_path / "kafka" / "node-1" / "data"
-    with running_broker(data_dir=data, options=SETTINGS) as broker:
+    with Broker(data_dir=data, options=SETTINGS) as broker:
         assert differences(look_again(runs, broker.bootstrap), shown) == []

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.support.broker import BrokerProcess, running_broker
+from kwire.testing.cluster import Broker
 from tests.support.kafka import ROOT, kafka_libs
 from tests.support.wire import WireClient
 
@@ -22,7 +22,7 @@ PARTITIONS = 3
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
-def _produce(broker: BrokerProcess, topic: str, count: int, codec: str, **options: Any) -> Producer:
+def _produce(broker: Broker, topic: str, count: int, codec: str, **options: Any) -> Producer:
     """Records 0 .. count-1 over all partitions, acknowledged unless in a transaction."""
     settings = {"bootstrap.servers": broker.bootstrap, "compression.type": codec, "linger.ms": 5}
     producer = Producer({**settings, **options}, logger=None)
@@ -36,7 +36,7 @@ def _produce(broker: BrokerProcess, topic: str, count: int, codec: str, **option
     return producer
 
 
-def _work(broker: BrokerProcess) -> list[Any]:
+def _work(broker: Broker) -> list[Any]:
     """Topics of every kind, transactions that end in every way, a group; returns what is open."""
     with WireClient(broker.bootstrap) as client:
         small = {"segment.bytes": "1048576", "index.interval.bytes": "500"}
@@ -77,7 +77,7 @@ def _read(directory: pathlib.Path, *options: str) -> dict[str, Any]:
 def test_kafka_finds_no_fault_with_our_directory(tmp_path: pathlib.Path, ending: str) -> None:
     kafka_libs()
     directory = tmp_path / "data"
-    with running_broker(data_dir=directory) as broker:
+    with Broker(data_dir=directory) as broker:
         opened = _work(broker)
         if ending == "killed":
             broker.kill()

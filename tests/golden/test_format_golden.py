@@ -15,7 +15,7 @@ import pytest
 from kwire.clock import SeededRandom
 from kwire.kraft.formatting.log_directories import FormatOptions, format_directories
 from kwire.kraft.raft.types import Endpoint
-from kwire.kraft.snapshots.files import parse_snapshot
+from kwire.kraft.snapshots.content import parse_snapshot
 from kwire.protocol import records, uuids
 
 VECTORS = [

@@ -24,7 +24,7 @@ from kwire.kraft.metadata_log import MetadataLog, metadata_log_config
 from kwire.kraft.raft import RaftConfig
 from kwire.kraft.raft.types import Endpoint
 from kwire.kraft.raft_driver import RaftDriver
-from kwire.kraft.snapshots.files import parse_snapshot
+from kwire.kraft.snapshots.content import parse_snapshot
 from kwire.log.directories.identity_files import parse_properties
 from kwire.log.scheduling import ImmediateScheduler
 from kwire.pending import Pending

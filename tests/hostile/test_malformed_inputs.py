@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from kwire.protocol import messages as m
-from tests.support.broker import BrokerProcess, running_broker
+from kwire.testing.cluster import Broker
 from tests.support.malformed import ANSWERED, AWAITED, CLOSED, CORPUS
 from tests.support.wire import WireClient, fetch_values, produce_values
 
@@ -24,8 +24,8 @@ GROWTH_BOMB_KB_MAX = 200 * 1024  # decompressed up to a bound, then given back
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[BrokerProcess]:
-    with running_broker() as broker:
+def broker() -> Iterator[Broker]:
+    with Broker() as broker:
         with WireClient(broker.bootstrap) as client:
             client.create_topic("corpus")
             client.create_topic("bystander")
@@ -37,13 +37,13 @@ def broker() -> Iterator[BrokerProcess]:
 
 
 @pytest.fixture(scope="module")
-def bystander(broker: BrokerProcess) -> Iterator[WireClient]:
+def bystander(broker: Broker) -> Iterator[WireClient]:
     """A client that was there before and is never to notice anything."""
     with WireClient(broker.bootstrap) as client:
         yield client
 
 
-def _connect(broker: BrokerProcess) -> socket.socket:
+def _connect(broker: Broker) -> socket.socket:
     return socket.create_connection((broker.host, broker.port), TIMEOUT_S)
 
 
@@ -61,7 +61,7 @@ def _receive(receiver: socket.socket) -> bytes:
         return b""
 
 
-def _check(broker: BrokerProcess, data: bytes, verdict: str) -> None:
+def _check(broker: Broker, data: bytes, verdict: str) -> None:
     with _connect(broker) as connection:
         _send(connection, data)
         if verdict == AWAITED:
@@ -82,20 +82,20 @@ _API_VERSIONS = b"\0\0\0\x0a" + b"\0\x12\0\0" + b"\0\0\0\x08" + b"\xff\xff"
 
 
 @pytest.mark.parametrize("name", CORPUS)
-def test_malformed_input(broker: BrokerProcess, bystander: WireClient, name: str) -> None:
+def test_malformed_input(broker: Broker, bystander: WireClient, name: str) -> None:
     data, verdict = CORPUS[name]
     _check(broker, data, verdict)  # the first time builds codecs and loads handlers
-    before_kb, before_log = broker.rss_kb(), len(broker.stderr_text())
+    before_kb, before_log = broker.rss_kb(), len(broker.log_text())
     _check(broker, data, verdict)
     assert fetch_values(bystander, "bystander", 0) == [b"before"]
     growth_kb = broker.rss_kb() - before_kb
     assert growth_kb < (GROWTH_BOMB_KB_MAX if "300 MB" in name else GROWTH_KB_MAX)
-    logged = broker.stderr_text()[before_log:].splitlines()
+    logged = broker.log_text()[before_log:].splitlines()
     assert len(logged) <= 1, logged
     assert not [line for line in logged if "Traceback" in line or " ERROR " in line]
 
 
-def test_the_corpus_is_large_enough_and_stored_nothing(broker: BrokerProcess) -> None:
+def test_the_corpus_is_large_enough_and_stored_nothing(broker: Broker) -> None:
     assert len(CORPUS) >= 40
     assert {verdict for _, verdict in CORPUS.values()} == {CLOSED, ANSWERED, AWAITED}
     with WireClient(broker.bootstrap) as client:
@@ -105,14 +105,14 @@ def test_the_corpus_is_large_enough_and_stored_nothing(broker: BrokerProcess) ->
 
 @pytest.mark.parametrize("keep", [0.1, 0.5, 0.9])
 def test_every_input_cut_off_and_hung_up(
-    broker: BrokerProcess, bystander: WireClient, keep: float
+    broker: Broker, bystander: WireClient, keep: float
 ) -> None:
     """The client goes away in the middle: nothing is executed, nothing is logged as an error."""
-    before_log = len(broker.stderr_text())
+    before_log = len(broker.log_text())
     for data, _ in CORPUS.values():
         with _connect(broker) as connection:
             _send(connection, data[: int(len(data) * keep)])
     assert fetch_values(bystander, "bystander", 0) == [b"before"]
-    logged = broker.stderr_text()[before_log:]
+    logged = broker.log_text()[before_log:]
     assert "Traceback" not in logged
     assert " ERROR " not in logged

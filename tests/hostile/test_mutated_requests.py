@@ -14,7 +14,7 @@ import pytest
 
 from kwire.protocol import messages
 from kwire.protocol.api_keys import API_KEYS
-from tests.support.broker import BrokerProcess, running_broker
+from kwire.testing.cluster import Broker
 from tests.support.effort import seeds
 from tests.support.vectors import message_of, rows
 from tests.support.wire import WireClient, fetch_values, produce_values
@@ -47,8 +47,8 @@ def requests() -> list[bytes]:
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[BrokerProcess]:
-    with running_broker() as broker:
+def broker() -> Iterator[Broker]:
+    with Broker() as broker:
         yield broker
 
 
@@ -70,14 +70,14 @@ def _mutated(draw: random.Random, frame: bytes) -> bytes:
     return bytes(data)
 
 
-def _send_one(broker: BrokerProcess, data: bytes) -> None:
+def _send_one(broker: Broker, data: bytes) -> None:
     with socket.create_connection((broker.host, broker.port), 30) as connection:
         connection.sendall(struct.pack(">i", len(data)) + data)
         select.select([connection], [], [], ANSWER_S)
 
 
 @pytest.mark.parametrize("seed", seeds(3))
-def test_mutated_requests(broker: BrokerProcess, requests: list[bytes], seed: int) -> None:
+def test_mutated_requests(broker: Broker, requests: list[bytes], seed: int) -> None:
     draw = random.Random(seed)
     with WireClient(broker.bootstrap) as bystander:
         topic = f"bystander-{seed}"
@@ -86,7 +86,7 @@ def test_mutated_requests(broker: BrokerProcess, requests: list[bytes], seed: in
             _send_one(broker, _mutated(draw, draw.choice(requests)))
         produce_values(bystander, topic, 0, [b"still here"])
         assert fetch_values(bystander, topic, 0) == [b"still here"]
-    log = broker.stderr_text()
+    log = broker.log_text()
     assert "Traceback" not in log, log[log.index("Traceback") - 300 :][:3000]
     assert " ERROR " not in log, log[log.index(" ERROR ") - 100 :][:1000]
     assert broker.rss_kb() < RSS_KB_MAX

@@ -15,7 +15,7 @@ import pytest
 from kwire.protocol import frame
 from kwire.protocol import messages as m
 from kwire.protocol.records import read_records
-from tests.support.broker import BrokerProcess, running_broker
+from kwire.testing.cluster import Broker
 from tests.support.wire import WireClient, batch_of, produce_request, produce_values
 
 READERS = 40
@@ -40,7 +40,7 @@ def _fetch_request() -> m.FetchRequest:  # type: ignore[valid-type]
 
 @pytest.mark.skipif(sys.platform != "linux", reason="large replies are handed over as mapped files")
 def test_replies_that_nobody_reads_do_not_fill_the_memory() -> None:
-    with running_broker() as broker, WireClient(broker.bootstrap) as client:
+    with Broker() as broker, WireClient(broker.bootstrap) as client:
         client.create_topic("large")
         batch = batch_of(VALUES)
         for _ in range(ASKED_BYTES // len(batch)):
@@ -59,10 +59,10 @@ def test_replies_that_nobody_reads_do_not_fill_the_memory() -> None:
             reader.close()
         assert _values(readers[0])[: len(VALUES)] == VALUES
         readers[0].close()
-        assert "Traceback" not in broker.stderr_text()
+        assert "Traceback" not in broker.log_text()
 
 
-def _own_memory_kb(broker: BrokerProcess) -> int:
+def _own_memory_kb(broker: Broker) -> int:
     """Without what is mapped of files, which is the page cache's."""
     status = Path(f"/proc/{broker.pid}/status").read_text()
     return int(status.split("RssAnon:")[1].split()[0])

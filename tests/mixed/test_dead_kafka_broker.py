@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.cluster import Cluster, all_in_sync, create_topics, wait_for
+from kwire.testing.cluster import Cluster, wait_for
+from tests.support.kafka_node import KafkaNode
+from tests.support.topics import create_topics
 
 pytest.importorskip("confluent_kafka")
 
@@ -33,13 +35,14 @@ def produced(cluster: Cluster, partitions: int) -> list[Any]:
 
 
 def test_a_kafka_broker_that_is_killed_is_fenced_at_once_and_comes_back(tmp_path: Path) -> None:
-    with Cluster(tmp_path, kwire=(1,), kafka_brokers=(4,), settings=SETTINGS) as cluster:
+    kinds = {4: KafkaNode}
+    with Cluster(tmp_path, combined=(1,), brokers=(4,), kinds=kinds, settings=SETTINGS) as cluster:
         from confluent_kafka.admin import AdminClient
 
         cluster.start()
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
         create_topics(admin, {"t": 2}, replicas=2)
-        wait_for(lambda: all_in_sync(cluster, ["t"]), "everything in sync")
+        wait_for(lambda: cluster.in_sync(["t"]), "everything in sync")
         told = "the listener of broker 4 accepts"
         wait_for(lambda: told in cluster[1].log_text(), "its listener was seen")
         cluster[4].kill()
@@ -47,4 +50,4 @@ def test_a_kafka_broker_that_is_killed_is_fenced_at_once_and_comes_back(tmp_path
         assert "broker 4 is gone: it refuses connections" in cluster[1].log_text()
         cluster[4].start()
         cluster[4].wait_ready()
-        wait_for(lambda: all_in_sync(cluster, ["t"]), "everything in sync again")
+        wait_for(lambda: cluster.in_sync(["t"]), "everything in sync again")

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from kwire.protocol import messages as m
-from tests.support.cluster import Cluster, wait_for
+from kwire.testing.cluster import Cluster, wait_for
 from tests.support.history import QUICK, Writer, check
 from tests.support.kafka import kafka_libs
+from tests.support.kafka_node import KafkaNode
 from tests.support.wire import WireClient
 
 pytest.importorskip("confluent_kafka")
@@ -28,13 +29,13 @@ PARTITIONS = 4
 def cluster(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Node 1 is broker and controller, node 2 a broker of the other kind."""
     kafka_libs()
-    kinds: dict[str, Any] = {"kwire": (1,), "kafka_brokers": (2,)}
-    if request.param == "Kafka controls":
-        kinds = {"kwire": (), "kafka": (1,), "kwire_brokers": (2,)}
+    kafka = 1 if request.param == "Kafka controls" else 2
     root = tmp_path_factory.mktemp("mixed")
     # A JVM that starts takes its time: no session ends meanwhile.
     settings = {"min.insync.replicas": 1, "broker.session.timeout.ms": 9000}
-    with Cluster(root, settings=settings, **kinds) as cluster:
+    with Cluster(
+        root, combined=(1,), brokers=(2,), kinds={kafka: KafkaNode}, settings=settings
+    ) as cluster:
         cluster.start()
         yield cluster
 

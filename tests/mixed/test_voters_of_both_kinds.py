@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from kwire.protocol import messages as m
-from tests.support.cluster import Cluster, wait_for
+from kwire.testing.cluster import Cluster, wait_for
 from tests.support.kafka import kafka_libs
+from tests.support.kafka_node import KafkaNode
 from tests.support.wire import WireClient
 
 KWIRE, KAFKA = (1, 2), 3
@@ -24,7 +25,11 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     kafka_libs()
     settings = {"broker.session.timeout.ms": 9000, "min.insync.replicas": 1}
     with Cluster(
-        tmp_path, kwire=KWIRE, kafka=(KAFKA,), settings=settings, static_voters=True
+        tmp_path,
+        combined=NODES,
+        kinds={KAFKA: KafkaNode},
+        settings=settings,
+        static_voters=True,
     ) as cluster:
         cluster.start()
         yield cluster

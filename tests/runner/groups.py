@@ -122,7 +122,7 @@ def lint(context: Context) -> Result:
 
 
 def types(context: Context) -> Result:
-    return _module(context, "mypy", "--strict", "kwire/")
+    return _module(context, "mypy", "--strict", "kwire/", "tests/support/")
 
 
 def pytest_group(

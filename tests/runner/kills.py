@@ -19,9 +19,7 @@ import dataclasses
 import os
 import pathlib
 import random
-import re
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -30,9 +28,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from kwire.protocol import messages as m
+from kwire.testing.cluster import BrokersCommand, Cluster, wait_for
 from tests.runner.groups import AGAIN_MAX, GATE, TEST, Context, Group, second_verdict
 from tests.runner.model import ROOT, Paths, Result
-from tests.support.cluster import READY, Cluster, wait_for
+from tests.support.kafka_node import KafkaNode
 from tests.support.wire import WireClient
 
 CLIENTS = (
@@ -121,52 +120,35 @@ class KwireBrokers:
     """`kwire serve --brokers 3`, which starts a killed node again itself."""
 
     def __init__(self, directory: pathlib.Path, log: pathlib.Path) -> None:
-        self._log = log
-        with log.open("wb") as errors:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "kwire", "serve", "--brokers", "3"]
-                + ["--data-dir", str(directory / "data"), "--listen", "127.0.0.1:0"],
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                start_new_session=True,
-            )
-        assert self._process.stdout is not None
+        self._command = BrokersCommand(data_dir=directory / "data", log_path=log)
         try:
-            line = self._process.stdout.readline().decode()
+            self._command.start()
+            self._command.wait_ready()
         except BaseException:
             self.close()
             raise
-        if not line.startswith(READY):
-            raise SystemExit(f"kills: not ready: {log.read_text()}")
-        self.bootstrap = line.removeprefix(READY).strip()
-
-    def _pids(self, node_id: int) -> list[str]:
-        return re.findall(rf"broker {node_id} is process (\d+)", self._log.read_text())
+        self.bootstrap = self._command.bootstrap
 
     def kill(self, node_id: int) -> None:
-        self._lives = len(self._pids(node_id))
-        os.kill(int(self._pids(node_id)[-1]), signal.SIGKILL)
+        self._killed = self._command.pids()[node_id - 1]
+        os.kill(self._killed, signal.SIGKILL)
 
     def revive(self, node_id: int) -> None:
-        wait_for(lambda: len(self._pids(node_id)) > self._lives, f"broker {node_id} again", 60)
+        wait_for(
+            lambda: self._command.pids()[node_id - 1] != self._killed, f"broker {node_id} again"
+        )
 
     def close(self) -> None:
-        self._process.terminate()
-        try:
-            self._process.wait(60)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait(30)
-            raise
+        if self._command.process.is_running:
+            self._command.stop()
+        self._command.close()
 
 
 class KafkaBrokers:
     """Three Apache Kafka nodes, with times as short as those of `kwire serve --brokers 3`."""
 
     def __init__(self, directory: pathlib.Path) -> None:
-        self._cluster = Cluster(directory, kwire=(), kafka=NODES, settings=SETTINGS)
+        self._cluster = Cluster(directory, kinds=dict.fromkeys(NODES, KafkaNode), settings=SETTINGS)
         self._cluster.start()
         self.bootstrap = self._cluster.bootstrap
 

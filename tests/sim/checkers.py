@@ -33,7 +33,8 @@ from zlib import crc32
 from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.kraft.images.topics import NO_LEADER_CHANGE
 from kwire.kraft.metadata_log import MetadataBatch
-from kwire.kraft.snapshots.files import SnapshotFiles, parse_snapshot
+from kwire.kraft.snapshots.content import parse_snapshot
+from kwire.kraft.snapshots.files import SnapshotFiles
 from kwire.log.types import FetchSlices, Isolation
 from kwire.node.node import Node
 from kwire.protocol.records import iterate_headers

@@ -168,17 +168,16 @@ def coordinator_reads_uncommitted(replace: Any) -> None:
 
 def old_generation_commits(replace: Any) -> None:
     """A member of an earlier generation commits offsets."""
-    from kwire.coordinator.group.offsets import OffsetOperations
+    from kwire.coordinator.group.classic import offsets
 
-    original = OffsetOperations._check_commit
+    original = offsets.check_commit
 
-    def check(self: Any, request: Any, generation: int, not_found: Any, **options: Any) -> Any:
-        group = self._groups.find(request.group_id)
-        if group is not None and generation >= 0:
-            generation = group.generation
-        return original(self, request, generation, not_found, **options)
+    def check(group: Any, request: Any, **options: Any) -> None:
+        if request.generation_id_or_member_epoch >= 0:
+            request = request.copy(generation_id_or_member_epoch=group.generation)
+        original(group, request, **options)
 
-    replace(OffsetOperations, "_check_commit", check)
+    replace(offsets, "check_commit", check)
 
 
 def init_producer_id_does_not_fence(replace: Any) -> None:

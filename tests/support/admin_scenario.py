@@ -284,7 +284,7 @@ def acls() -> Dialogue:
     )  # fmt: skip
     yield 3, create(creations=[one])
     delete = m.DeleteAclsRequest
-    every = {
+    every: dict[str, Any] = {
         "resource_type_filter": 1, "resource_name_filter": None, "pattern_type_filter": 1,
         "principal_filter": None, "host_filter": None, "operation": 1, "permission_type": 1,
     }  # fmt: skip

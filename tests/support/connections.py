@@ -14,6 +14,7 @@ from kwire.server.connection import BrokerConnection, ConnectionSetup
 from kwire.server.context import RequestContext
 from kwire.server.dispatch import Route
 from kwire.server.request_steps import RequestSteps
+from tests.support.parts import made_parts
 
 
 class RecordingTransport:
@@ -115,7 +116,7 @@ class FakeListener:
         self.setup = ConnectionSetup(
             loop=self.loop,  # type: ignore[arg-type]
             pool=BufferPool(),
-            parts=None,
+            parts=made_parts(),
             listener_name="PLAINTEXT",
             dispatcher=self.dispatcher,  # type: ignore[arg-type]
             steps=steps,

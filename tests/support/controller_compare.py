@@ -50,7 +50,7 @@ class Side:
             self.names["epochs"][response.broker_epoch] = life
 
     def learn_record(self, record: Any) -> None:
-        name = type(record).NAME
+        name: str = type(record).NAME
         if name == "TopicRecord":
             self.names["topics"][record.topic_id] = record.name
         elif name == "RegisterBrokerRecord":
@@ -76,7 +76,6 @@ def record_runs(records: list[Any], side: Side) -> list[Any]:
 
 def is_kafkas_own(record: Any) -> bool:
     """A sign of life, or the registration of the controller itself."""
-    name = type(record).NAME
-    return name == "NoOpRecord" or (
-        name == "RegisterControllerRecord" and record.controller_id == 1
-    )
+    name: str = type(record).NAME
+    is_registration = name == "RegisterControllerRecord" and record.controller_id == 1
+    return name == "NoOpRecord" or bool(is_registration)

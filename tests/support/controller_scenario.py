@@ -8,7 +8,7 @@ here, none exists; where Kafka would choose at random, the requests leave it no 
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from kwire.kraft.features import SUPPORTED_FEATURES
@@ -620,7 +620,7 @@ def quotas(cluster: Cluster) -> Dialogue:
     """AlterClientQuotas."""
     shape = m.AlterClientQuotasRequest
 
-    def entry(entity: list[tuple[str, str | None]], **ops: float | None) -> Any:
+    def entry(entity: Sequence[tuple[str, str | None]], **ops: float | None) -> Any:
         return shape.EntryData(
             entity=[shape.EntityData(entity_type=k, entity_name=n) for k, n in entity],
             ops=[

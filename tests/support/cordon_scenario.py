@@ -13,7 +13,7 @@ from typing import Any
 
 from kwire.cli.client import Client
 from kwire.protocol import messages as m
-from tests.support.cluster import wait_for
+from kwire.testing.cluster import wait_for
 from tests.support.config_scenario import APPEND, BROKER, DATA, DELETE, SET, SUBTRACT
 from tests.support.config_scenario import _change as change
 from tests.support.config_scenario import _describe as describe

@@ -163,13 +163,13 @@ class Node:
         data = request.encode(version)
         self.cluster.sent += 1
 
+        def lose() -> None:
+            reply.fail(KafkaError(ErrorCode.NETWORK_EXCEPTION, "lost"))
+
         def arrive() -> None:
             target = self.cluster.nodes.get(target_id)
             if target is None or (self.id, target_id) in self.cluster.cut:
-                self.cluster.loop.call_later(
-                    LATENCY_MS,
-                    lambda: reply.fail(KafkaError(ErrorCode.NETWORK_EXCEPTION, "lost")),
-                )
+                self.cluster.loop.call_later(LATENCY_MS, lose)
                 return
             if api_key == m.ApiVersionsRequest.API_KEY:
                 answer = Pending.completed(_api_versions())

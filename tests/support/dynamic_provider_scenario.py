@@ -15,7 +15,7 @@ from typing import Any
 
 from kwire.cli.client import Client
 from kwire.cli.operations import create_topic
-from tests.support.cluster import wait_for
+from kwire.testing.cluster import wait_for
 from tests.support.config_scenario import APPEND, BROKER, DATA, DELETE, SET, TOPIC
 from tests.support.config_scenario import _change as change
 from tests.support.config_scenario import _describe as describe

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from kwire.protocol import messages as m
+from kwire.testing.cluster import Cluster, wait_for
 from kwire.testing.simulation.client import batch_of
-from tests.support.cluster import Cluster, wait_for
 from tests.support.wire import WireClient
 
 TOPIC = "read"

@@ -29,7 +29,7 @@ from kwire.clock import SeededRandom
 from kwire.coordinator.group.coordinator import GroupCoordinator
 from kwire.coordinator.group.settings import GroupSettings
 from kwire.coordinator.partitioner import partition_for
-from kwire.kraft.images.topics import TopicImage, TopicsImage
+from kwire.kraft.images.topics import PartitionImage, TopicImage, TopicsImage
 from kwire.pending import Pending
 from kwire.protocol import coordinator_records, frame, uuids
 from kwire.protocol import messages as m
@@ -185,6 +185,21 @@ class OverTcp:
         self._connections.clear()
 
 
+PARTITION = PartitionImage(
+    replicas=(1,),
+    directories=(bytes(16),),
+    isr=(1,),
+    removing=(),
+    adding=(),
+    elr=(),
+    last_known_elr=(),
+    leader=1,
+    leader_epoch=0,
+    partition_epoch=0,
+    leader_recovery_state=0,
+)
+
+
 class _Image:
     def __init__(self) -> None:
         self.topics = TopicsImage()
@@ -219,7 +234,7 @@ class InProcess:
     def create_topic(self, name: str, partitions: int) -> bytes:
         topic_id = uuids.random_uuid(SeededRandom(len(self.image.topics.by_name) + 1))
         topic = TopicImage(name, topic_id)
-        topic.partitions = dict.fromkeys(range(partitions))  # type: ignore[arg-type]
+        topic.partitions = dict.fromkeys(range(partitions), PARTITION)
         self.image.topics.by_name[name] = topic
         self.image.topics.by_id[topic_id] = topic
         return topic_id
@@ -304,7 +319,7 @@ class ScriptRun:
                 for record in [] if header.is_control else read_batch(data, position):
                     assert record.key is not None
                     key = coordinator_records.decode_key("group-coordinator", record.key)
-                    group = getattr(key, "group", None) or getattr(key, "group_id", "")
+                    group: str = getattr(key, "group", None) or getattr(key, "group_id", None) or ""
                     if not group.startswith(self._unique):
                         continue
                     plain: list[Any] = [int(key.API_KEY), self._plain(key), None, None]

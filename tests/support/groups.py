@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kwire.clock import SeededRandom
-from kwire.coordinator.group.classic.join import Caller
+from kwire.coordinator.group.caller import Caller
 from kwire.coordinator.group.coordinator import GroupCoordinator
 from kwire.coordinator.group.settings import GroupSettings
 from kwire.coordinator.group.shard import GroupShard

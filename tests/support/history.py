@@ -12,7 +12,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from tests.support.cluster import wait_for
+from kwire.testing.cluster import wait_for
 
 QUICK = {
     "log_level": 0,
@@ -240,5 +240,10 @@ def check_transactions(bootstrap: str, topic: str, writer: TransactionalWriter) 
     assert any(writer.outcomes.values()), "nothing was committed"
     for number, outcome in writer.outcomes.items():
         partitions = sorted(seen.get(number, []))
-        expected = {True: [[0, 1, 2]], False: [[]], None: [[], [0, 1, 2]]}[outcome]
+        by_outcome: dict[bool | None, list[list[int]]] = {
+            True: [[0, 1, 2]],
+            False: [[]],
+            None: [[], [0, 1, 2]],
+        }
+        expected = by_outcome[outcome]
         assert partitions in expected, f"transaction {number} ({outcome}) is seen in {partitions}"

@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import pytest
+
+from kwire.testing.cluster import free_adjacent_ports
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUN = ROOT / "compat_tests" / "peers" / "run-kafka.sh"
@@ -29,19 +30,6 @@ def kafka_libs() -> pathlib.Path:
     return libs
 
 
-def free_ports() -> int:
-    """A port that is free together with the next one."""
-    while True:
-        with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            port = int(first.getsockname()[1])
-            try:
-                second.bind(("127.0.0.1", port + 1))
-            except (OSError, OverflowError):
-                continue
-            return port
-
-
 @contextmanager
 def running_kafka(
     directory: pathlib.Path,
@@ -51,8 +39,9 @@ def running_kafka(
 ) -> Iterator[str]:
     """A started Kafka 4.4; yields its bootstrap address. The controller listens a port higher."""
     libs = kafka_libs()
-    port = free_ports()
-    command = [RUN, "start", "--libs", libs, "--dir", directory, "--port", str(port)]
+    port = free_adjacent_ports()
+    command = [str(RUN), "start", "--libs", str(libs), "--dir", str(directory)]
+    command += ["--port", str(port)]
     if format_arguments:
         command += ["--format", format_arguments]
     settings = dict(properties or {})

@@ -60,12 +60,12 @@ def interpreted() -> ModuleType:
     kept = {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith(PREFIX)}
     finder = _FromSource()
     without_cython = {name: sys.modules.get(name) for name in ("cython", "Cython")}
-    sys.meta_path.insert(0, finder)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, finder)
     sys.modules["cython"] = sys.modules["Cython"] = None  # type: ignore[assignment]
     try:
         package = _import_all()
     finally:
-        sys.meta_path.remove(finder)  # type: ignore[arg-type]
+        sys.meta_path.remove(finder)
         for name in [name for name in sys.modules if name.startswith(PREFIX)]:
             del sys.modules[name]
         for name, module in without_cython.items():
@@ -74,7 +74,7 @@ def interpreted() -> ModuleType:
             else:
                 sys.modules[name] = module
         sys.modules.update(kept)
-        kwire.protocol.records = kept[PREFIX]  # type: ignore[misc]
+        kwire.protocol.records = kept[PREFIX]
     return package
 
 

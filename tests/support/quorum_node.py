@@ -22,7 +22,7 @@ from kwire.kraft.controller.controller import HANDLED_REQUESTS, Controller
 from kwire.kraft.controller.rules import controller_config
 from kwire.kraft.images.image_publisher import ImagePublisher
 from kwire.kraft.metadata_log import MetadataLog
-from kwire.kraft.raft.handlers.dispatch import REQUESTS
+from kwire.kraft.raft.machine import REQUESTS
 from kwire.kraft.raft.types import Endpoint
 from kwire.kraft.raft_driver import RaftDriver
 from kwire.log.directories.identity_files import parse_properties

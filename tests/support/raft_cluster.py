@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kwire.clock import Random, SeededRandom
-from kwire.kraft.raft import RaftConfig, RaftState
+from kwire.kraft.raft import RaftConfig, RaftState, machine
 from kwire.kraft.raft import effects as fx
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.control_records import ControlType, batch_shapes, build_control_batch
@@ -172,7 +172,7 @@ class RaftNode:
             self.applied = latest.offset
             log.high_watermark = max(log.high_watermark, latest.offset)
         self.leads_since = None
-        self._perform(self.raft.start(now_ms), now_ms)
+        self._perform(machine.start(self.raft, now_ms), now_ms)
 
     def crash(self) -> None:
         self.raft = None
@@ -184,7 +184,7 @@ class RaftNode:
 
     def step(self, message: msg.Message, now_ms: int) -> None:
         assert self.raft is not None
-        self._perform(self.raft.step(message, now_ms), now_ms)
+        self._perform(machine.step(self.raft, message, now_ms), now_ms)
 
     def flush(self, now_ms: int) -> None:
         """Finish the flush that has been running longest."""

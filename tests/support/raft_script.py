@@ -378,7 +378,7 @@ class Script:
 
 
 def _describe_request(request: Any) -> str | None:
-    name = type(request).NAME.removesuffix("Request")
+    name: str = type(request).NAME.removesuffix("Request")
     if name == "ApiVersions":
         return name
     if name in ("AddRaftVoter", "RemoveRaftVoter", "UpdateRaftVoter"):

@@ -96,6 +96,7 @@ def lost_jvm() -> str | None:
     if why is None:
         return None
     gateway = SparkContext._gateway
+    assert gateway is not None
     process = gateway.proc
     if process.poll() is None:
         process.kill()

@@ -11,7 +11,7 @@ import pytest
 
 from kwire.cli.client import Client
 from kwire.cli.cluster import free_ports
-from tests.support.broker import BrokerProcess, running_broker
+from kwire.testing.cluster import Broker
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 
@@ -42,7 +42,7 @@ def test_a_wildcard_is_reached_over_both_families(host: str) -> None:
         "listeners": f"PLAINTEXT://{host}:{port}",
         "advertised.listeners": f"PLAINTEXT://localhost:{port}",
     }
-    with running_broker(options=options, pass_listen=False):
+    with Broker(options=options, pass_listen=False):
         for address in (f"127.0.0.1:{port}", f"[::1]:{port}"):
             (broker,) = metadata(address).brokers
             assert (broker.host, broker.port) == ("localhost", port)
@@ -58,7 +58,7 @@ def test_two_wildcards_on_one_port_have_a_family_each() -> None:
         "listener.security.protocol.map": "FOUR:PLAINTEXT,SIX:PLAINTEXT",
         "inter.broker.listener.name": "FOUR",
     }
-    with running_broker(options=options, pass_listen=False):
+    with Broker(options=options, pass_listen=False):
         assert metadata(f"127.0.0.1:{port}").brokers[0].host == "127.0.0.1"
         assert metadata(f"[::1]:{port}").brokers[0].host == "::1"
 
@@ -71,7 +71,7 @@ def test_a_wildcard_whose_other_family_is_taken_does_not_start() -> None:
         taken.bind(("::", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        broker = BrokerProcess(host="0.0.0.0", port=port)
+        broker = Broker(host="0.0.0.0", port=port)
         try:
             with pytest.raises(AssertionError, match=f"cannot listen on 0.0.0.0:{port}"):
                 broker.start()
@@ -98,32 +98,30 @@ def test_three_containers_form_the_cluster_of_their_environment(tmp_path: Path) 
                 "CLUSTER_ID": CLUSTER_ID,
             }
             # Not waited for: a node is ready when there is a quorum.
-            node = BrokerProcess(
-                data_dir=tmp_path / str(i), environment=environment, pass_listen=False
-            )
+            node = Broker(data_dir=tmp_path / str(i), environment=environment, pass_listen=False)
             stack.callback(node.close)
             nodes.append(node)
         _start_together(nodes)
         assert metadata(f"127.0.0.1:{ports[0]}").cluster_id == CLUSTER_ID
-        assert "KAFKA_ORDERS_TOPIC is no setting" in nodes[0].stderr_text()
+        assert "KAFKA_ORDERS_TOPIC is no setting" in nodes[0].log_text()
         nodes[0].stop()
         nodes[0].environment["CLUSTER_ID"] = "AAAAAAAAAAAAAAAAAAAAAA"
         nodes[0].start()
         assert metadata(f"127.0.0.1:{ports[0]}").cluster_id == CLUSTER_ID
-        assert "CLUSTER_ID is AAAAAAAAAAAAAAAAAAAAAA, but" in nodes[0].stderr_text()
+        assert "CLUSTER_ID is AAAAAAAAAAAAAAAAAAAAAA, but" in nodes[0].log_text()
 
 
-def _start_together(nodes: list[BrokerProcess]) -> None:
+def _start_together(nodes: list[Broker]) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(len(nodes)) as pool:
-        list(pool.map(BrokerProcess.start, nodes))
+        list(pool.map(Broker.start, nodes))
 
 
 def test_in_a_container_the_environment_wins_over_the_images_command(tmp_path: Path) -> None:
     """`docker run -e KAFKA_LISTENERS=... -e CLUSTER_ID=...`, the command line being the image's."""
     (port,) = free_ports(1)
-    broker = BrokerProcess(
+    broker = Broker(
         data_dir=tmp_path / "image",
         environment={
             "KAFKA_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}",
@@ -147,7 +145,7 @@ def test_an_empty_volume_may_hold_what_systems_leave_there(tmp_path: Path, name:
     """`.Trash-1000` was taken for a partition whose meta.properties is lost."""
     (tmp_path / name / "files").mkdir(parents=True)
     (tmp_path / name / "files" / "00000000000000000000.log").write_bytes(b"")
-    with running_broker(data_dir=tmp_path) as broker:
+    with Broker(data_dir=tmp_path) as broker:
         broker.restart()
     assert (tmp_path / name / "files").is_dir()
 
@@ -155,7 +153,7 @@ def test_an_empty_volume_may_hold_what_systems_leave_there(tmp_path: Path, name:
 def test_a_partition_without_meta_properties_is_still_refused(tmp_path: Path) -> None:
     (tmp_path / "topic-0").mkdir()
     (tmp_path / "topic-0" / "00000000000000000000.log").write_bytes(b"")
-    broker = BrokerProcess(data_dir=tmp_path)
+    broker = Broker(data_dir=tmp_path)
     try:
         with pytest.raises(AssertionError, match="there are partitions"):
             broker.start()

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from kwire.testing.cluster import Broker
 from tests.support.admin_scenario import DATA, play
-from tests.support.broker import BrokerProcess
 
 RECORDED: list[Any] = json.loads(gzip.decompress(DATA.read_bytes()))
 
@@ -24,7 +24,7 @@ RECORDED: list[Any] = json.loads(gzip.decompress(DATA.read_bytes()))
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Any]]:
     directory: pathlib.Path = tmp_path_factory.mktemp("admin")
     options = {"node.id": 1, "num.partitions": 1}
-    with BrokerProcess(data_dir=directory, options=options) as broker:
+    with Broker(data_dir=directory, options=options) as broker:
         yield json.loads(json.dumps(play(broker.bootstrap)))
 
 

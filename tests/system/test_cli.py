@@ -18,14 +18,14 @@ from kwire import __version__
 from kwire.cli import app, client
 from kwire.protocol import uuids
 from kwire.spark.murmur2 import partition_of
-from tests.support.broker import BrokerProcess
+from kwire.testing.cluster import Broker
 
 TIMEOUT_S = 60
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[BrokerProcess]:
-    with BrokerProcess() as running:
+def broker() -> Iterator[Broker]:
+    with Broker() as running:
         yield running
 
 
@@ -62,7 +62,7 @@ class Command:
 
 
 @pytest.fixture
-def kwire(broker: BrokerProcess) -> Command:
+def kwire(broker: Broker) -> Command:
     return Command(broker.bootstrap)
 
 
@@ -170,7 +170,7 @@ def test_group_goes_on_where_it_stopped_until_it_is_reset(kwire: Command) -> Non
     assert "not found" in kwire.error("group", "describe", "readers")
 
 
-def test_kafkas_spellings_are_taken_beside_ours(broker: BrokerProcess, kwire: Command) -> None:
+def test_kafkas_spellings_are_taken_beside_ours(broker: Broker, kwire: Command) -> None:
     def run(*arguments: str, stdin: str = "") -> str:
         line = [sys.executable, "-m", "kwire", *arguments]
         line += ["--bootstrap-server", broker.bootstrap]
@@ -318,7 +318,7 @@ def test_where_to_start(kwire: Command) -> None:
     assert "soon" in kwire.error("consume", "starts", "-o", "soon")
 
 
-def test_ctrl_c_says_how_many_records_are_kept(broker: BrokerProcess, kwire: Command) -> None:
+def test_ctrl_c_says_how_many_records_are_kept(broker: Broker, kwire: Command) -> None:
     """A line in a pipe is sent when it is there (it waited for 499 others), and Ctrl-C ended
     `produce` without a word."""
     process = subprocess.Popen(

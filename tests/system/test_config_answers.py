@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.broker import BrokerProcess
+from kwire.testing.cluster import Broker, free_adjacent_ports
 from tests.support.config_scenario import comparable, peer_properties, play
-from tests.support.kafka import free_ports
 
 DATA = pathlib.Path(__file__).resolve().parents[1] / "golden" / "data"
 RECORDED: dict[str, Any] = json.loads(
@@ -26,8 +25,8 @@ RECORDED: dict[str, Any] = json.loads(
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    port = free_ports()
-    broker = BrokerProcess(
+    port = free_adjacent_ports()
+    broker = Broker(
         data_dir=tmp_path_factory.mktemp("configs"),
         port=port,
         properties=peer_properties(port),

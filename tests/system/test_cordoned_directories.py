@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.broker import BrokerProcess
+from kwire.testing.cluster import Broker, free_adjacent_ports
 from tests.support.config_scenario import peer_properties
 from tests.support.cordon_scenario import LOG_DIRS, RECORDED, play
-from tests.support.kafka import free_ports
 
 ANSWERS: dict[str, Any] = json.loads(gzip.decompress(RECORDED.read_bytes()))
 
@@ -23,9 +22,9 @@ ANSWERS: dict[str, Any] = json.loads(gzip.decompress(RECORDED.read_bytes()))
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     base = tmp_path_factory.mktemp("cordoned").resolve()
-    port = free_ports()
+    port = free_adjacent_ports()
     properties = peer_properties(port) | {"log.dirs": LOG_DIRS.replace("@NODE@", str(base))}
-    broker = BrokerProcess(port=port, properties=properties, pass_listen=False)
+    broker = Broker(port=port, properties=properties, pass_listen=False)
     try:
         return play(broker.start().bootstrap, str(base))
     finally:

@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.broker import BrokerProcess
+from kwire.testing.cluster import Broker, free_adjacent_ports
 from tests.support.config_scenario import peer_properties
 from tests.support.dynamic_provider_scenario import RECORDED, STATIC, play, write_values
-from tests.support.kafka import free_ports
 
 ANSWERS: dict[str, Any] = json.loads(gzip.decompress(RECORDED.read_bytes()))
 
@@ -24,13 +23,13 @@ ANSWERS: dict[str, Any] = json.loads(gzip.decompress(RECORDED.read_bytes()))
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     directory = tmp_path_factory.mktemp("providers").resolve()
     write_values(directory)
-    port = free_ports()
+    port = free_adjacent_ports()
     static = {name: text.replace("@", str(directory)) for name, text in STATIC.items()}
     properties = peer_properties(port, static) | {"log.dirs": str(directory / "data")}
-    broker = BrokerProcess(port=port, properties=properties, pass_listen=False)
+    broker = Broker(port=port, properties=properties, pass_listen=False)
     try:
         answers = play(broker.start().bootstrap, directory)
-        assert "hush" not in broker.stderr_text()
+        assert "hush" not in broker.log_text()
         return answers
     finally:
         broker.close()

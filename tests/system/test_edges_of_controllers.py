@@ -13,7 +13,8 @@ from kwire.kraft.features import SUPPORTED_FEATURES
 from kwire.protocol import frame
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
-from tests.support.cluster import CLUSTER_ID, Cluster
+from kwire.testing.cluster import Cluster
+from kwire.testing.cluster.cluster import CLUSTER_ID
 from tests.support.wire import WireClient
 
 UNSUPPORTED = ErrorCode.UNSUPPORTED_VERSION
@@ -28,7 +29,9 @@ LOCALHOST = bytes([127, 0, 0, 1])
 @pytest.fixture(scope="module")
 def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WireClient]:
     folder: Path = tmp_path_factory.mktemp("controller")
-    with Cluster(folder, kwire=(1,), settings={"delegation.token.secret.key": "secret"}) as cluster:
+    with Cluster(
+        folder, combined=(1,), settings={"delegation.token.secret.key": "secret"}
+    ) as cluster:
         cluster.start()
         with WireClient(f"127.0.0.1:{cluster[1].controller_port}") as client:
             yield client

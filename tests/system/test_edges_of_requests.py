@@ -10,7 +10,7 @@ import pytest
 
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
-from tests.support.broker import running_broker
+from kwire.testing.cluster import Broker, wait_for
 from tests.support.wire import ConnectionClosed, WireClient, batch_of, produce_request
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -23,7 +23,7 @@ NO_OPERATIONS = -(1 << 31)
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[WireClient]:
-    with running_broker() as broker, WireClient(broker.bootstrap) as client:
+    with Broker() as broker, WireClient(broker.bootstrap) as client:
         for name in ("a", "b"):
             client.create_topic(name)
         yield client
@@ -32,11 +32,9 @@ def client() -> Iterator[WireClient]:
 def wait_until_ready(client: WireClient) -> None:
     """The coordinator of the groups is there and loaded."""
     find = m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
-    while client.call(find, 6).coordinators[0].error_code:
-        pass
+    wait_for(lambda: client.call(find, 6).coordinators[0].error_code == 0, "a coordinator")
     describe = m.DescribeGroupsRequest(groups=["g"])
-    while client.call(describe, 4).groups[0].error_code:
-        pass
+    wait_for(lambda: client.call(describe, 4).groups[0].error_code == 0, "its groups")
 
 
 def test_topics_without_partitions_are_left_out(client: WireClient) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.broker import running_broker
+from kwire.testing.cluster import Broker
 from tests.support.wire import WireClient, fetch_values
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
@@ -29,7 +29,7 @@ def test_an_idempotent_producer_over_kills(tmp_path: Path) -> None:
             acknowledged[message.partition()].append((message.offset(), message.value()))
 
     options = {"num.partitions": PARTITIONS, "log.segment.bytes": 1 << 20}
-    with running_broker(data_dir=tmp_path, options=options) as broker:
+    with Broker(data_dir=tmp_path, options=options) as broker:
         producer = confluent_kafka.Producer(
             {
                 "bootstrap.servers": broker.bootstrap,
@@ -68,7 +68,7 @@ def test_deleted_records_stay_deleted_over_a_kill_at_the_answer(tmp_path: Path) 
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import AdminClient
 
-    with running_broker(data_dir=tmp_path, options={"num.partitions": 3}) as broker:
+    with Broker(data_dir=tmp_path, options={"num.partitions": 3}) as broker:
         producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
         for number in range(30):
             producer.produce("t", b"%d" % number, partition=number % 3)

@@ -9,8 +9,8 @@ from typing import Any
 from kwire.protocol import messages as m
 from kwire.protocol.frame import decode_response, encode_request
 from kwire.protocol.records import read_records
+from kwire.testing.cluster import Broker
 from tests.support import kafka_client
-from tests.support.broker import BrokerProcess
 
 FETCH, VERSION = 1, 12
 COUNT, VALUE_BYTES = 4000, 1500
@@ -43,7 +43,7 @@ def _value(number: int) -> bytes:
 
 
 def test_large_fetches_in_order_behind_one_that_waits(tmp_path: Any) -> None:
-    with BrokerProcess(data_dir=tmp_path) as broker:
+    with Broker(data_dir=tmp_path) as broker:
         topic = kafka_client.create(broker.bootstrap)
         sent = [kafka_client.Sent(0, None, _value(n)) for n in range(COUNT)]
         kafka_client.send(broker.bootstrap, topic, sent, **{"linger.ms": 20})

@@ -18,7 +18,8 @@ from kwire.kraft.formatting.log_directories import FormatOptions, format_directo
 from kwire.kraft.metadata_log import MetadataLog, metadata_log_config
 from kwire.protocol import frame, records, uuids
 from kwire.protocol import messages as m
-from tests.support.kafka import ROOT, RUN, free_ports, kafka_libs
+from kwire.testing.cluster import free_adjacent_ports
+from tests.support.kafka import ROOT, RUN, kafka_libs
 
 CLUSTER_ID = "a3dpcmUtcGVlci1rYWZrYQ"
 KAFKA, KWIRE = 1, (2, 3)
@@ -31,8 +32,8 @@ class Quorum:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.libs = kafka_libs()
-        self.kafka_port = free_ports()
-        self.ports = {KAFKA: self.kafka_port + 1, **{node: free_ports() for node in KWIRE}}
+        self.kafka_port = free_adjacent_ports()
+        self.ports = {KAFKA: self.kafka_port + 1, **{node: free_adjacent_ports() for node in KWIRE}}
         self.servers = ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
         self.committed = 0

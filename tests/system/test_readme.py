@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.support.broker import BrokerProcess
+from kwire.testing.cluster import Broker
 
 README = pathlib.Path(__file__).resolve().parents[2] / "README.md"
 
@@ -18,7 +18,7 @@ def test_kafka_python_program_prints_what_it_sent() -> None:
     pytest.importorskip("kafka")
     program = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)[0]
     assert "KafkaConsumer" in program
-    with BrokerProcess() as broker:
+    with Broker() as broker:
         finished = subprocess.run(
             [sys.executable, "-c", program.replace("localhost:9092", broker.bootstrap)],
             capture_output=True,

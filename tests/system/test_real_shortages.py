@@ -16,8 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.broker import BrokerProcess
-from tests.support.cluster import wait_for
+from kwire.testing.cluster import Broker, wait_for
 from tests.support.wire import WireClient, fetch_values
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
@@ -40,7 +39,7 @@ def volume(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(tmp_path)], check=True)
 
 
-def info(broker: BrokerProcess, *options: str) -> subprocess.CompletedProcess[str]:
+def info(broker: Broker, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "kwire", "info", "-b", broker.bootstrap, *options],
         capture_output=True,
@@ -53,7 +52,7 @@ def info(broker: BrokerProcess, *options: str) -> subprocess.CompletedProcess[st
 class Client:
     """Sends one record at a time, and says what became of each."""
 
-    def __init__(self, broker: BrokerProcess) -> None:
+    def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.acknowledged: list[bytes] = []
 
@@ -89,7 +88,7 @@ def fill(path: Path) -> None:
 
 
 def test_a_volume_that_others_filled_for_a_while(volume: Path) -> None:
-    with BrokerProcess(data_dir=volume / "data") as broker:
+    with Broker(data_dir=volume / "data") as broker:
         with WireClient(broker.bootstrap) as wire:
             for topic in ("busy", "quiet"):
                 wire.create_topic(topic)
@@ -125,13 +124,13 @@ def test_a_volume_that_others_filled_for_a_while(volume: Path) -> None:
         broker.start()
         with WireClient(broker.bootstrap) as wire:
             assert fetch_values(wire, "busy", 0) == kept
-        told_of = broker.stderr_text()
+        told_of = broker.log_text()
         assert "takes no appends until that is over" in told_of
         assert "takes appends again" in told_of
         assert "Traceback" not in told_of
 
 
-class LimitedBroker(BrokerProcess):
+class LimitedBroker(Broker):
     """A broker that may have 256 files open."""
 
     def command(self) -> list[str]:
@@ -181,4 +180,4 @@ def test_connections_give_way_to_files(tmp_path: Path) -> None:
         for one in held:
             one.close()
         assert written() == 40
-        assert "Traceback" not in broker.stderr_text()
+        assert "Traceback" not in broker.log_text()

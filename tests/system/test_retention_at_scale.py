@@ -9,13 +9,13 @@ import os
 import pathlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from tests.support.broker import BrokerProcess, running_broker
+from kwire.testing.cluster import Broker, wait_for
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
@@ -34,20 +34,13 @@ OPTIONS = {
 HOUR_MS = 3_600_000
 
 
-def until(condition: Callable[[], bool], what: str) -> None:
-    limit = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < limit, what
-        time.sleep(0.05)
-
-
 @pytest.fixture
-def broker(tmp_path: pathlib.Path) -> Iterator[BrokerProcess]:
-    with running_broker(data_dir=tmp_path / "data", options=OPTIONS) as running:
+def broker(tmp_path: pathlib.Path) -> Iterator[Broker]:
+    with Broker(data_dir=tmp_path / "data", options=OPTIONS) as running:
         yield running
 
 
-def create(broker: BrokerProcess, topic: str, partitions: int, **config: str) -> None:
+def create(broker: Broker, topic: str, partitions: int, **config: str) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
     new = NewTopic(topic, partitions, 1, config=config)
@@ -56,7 +49,7 @@ def create(broker: BrokerProcess, topic: str, partitions: int, **config: str) ->
         done.result(LIMIT_S)
 
 
-def delete(broker: BrokerProcess, topic: str) -> None:
+def delete(broker: Broker, topic: str) -> None:
     from confluent_kafka.admin import AdminClient
 
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
@@ -64,7 +57,7 @@ def delete(broker: BrokerProcess, topic: str) -> None:
         done.result(LIMIT_S)
 
 
-def fill(broker: BrokerProcess, topic: str, partitions: int, **message: Any) -> None:
+def fill(broker: Broker, topic: str, partitions: int, **message: Any) -> None:
     producer = confluent_kafka.Producer(
         {"bootstrap.servers": broker.bootstrap, "linger.ms": 20}, logger=None
     )
@@ -74,7 +67,7 @@ def fill(broker: BrokerProcess, topic: str, partitions: int, **message: Any) -> 
 
 
 @contextmanager
-def produced_to(broker: BrokerProcess, topic: str) -> Iterator[list[int]]:
+def produced_to(broker: Broker, topic: str) -> Iterator[list[int]]:
     """A producer at work meanwhile; at the end everything that it sent must be there."""
     create(broker, topic, 1)
     acknowledged: list[int] = []
@@ -112,7 +105,7 @@ def produced_to(broker: BrokerProcess, topic: str) -> Iterator[list[int]]:
     consumer.close()
 
 
-def low_watermarks(broker: BrokerProcess, topic: str, partitions: int) -> list[int]:
+def low_watermarks(broker: Broker, topic: str, partitions: int) -> list[int]:
     from confluent_kafka.admin import AdminClient, OffsetSpec
 
     asked = {
@@ -131,7 +124,7 @@ def low_watermarks(broker: BrokerProcess, topic: str, partitions: int) -> list[i
                 raise
 
 
-def test_old_segments_go_from_many_partitions(broker: BrokerProcess) -> None:
+def test_old_segments_go_from_many_partitions(broker: Broker) -> None:
     data = broker.data_dir
     assert data is not None
     create(broker, "old", RETAINED, **{"retention.ms": str(HOUR_MS)})
@@ -140,8 +133,12 @@ def test_old_segments_go_from_many_partitions(broker: BrokerProcess) -> None:
     with produced_to(broker, "live"):
         fill(broker, "kept", 1, timestamp=old_ms)
         fill(broker, "old", RETAINED, timestamp=old_ms)
-        until(lambda: set(low_watermarks(broker, "old", RETAINED)) == {1}, "not all were given up")
-    until(lambda: not list(data.glob("old-*/*.deleted")), "files are left")
+        wait_for(
+            lambda: set(low_watermarks(broker, "old", RETAINED)) == {1},
+            "all were given up",
+            LIMIT_S,
+        )
+    wait_for(lambda: not list(data.glob("old-*/*.deleted")), "no files are left", LIMIT_S)
     for folder in data.glob("old-*"):
         assert [p.name for p in folder.glob("*.log")] == [f"{1:020d}.log"]
     assert low_watermarks(broker, "kept", 1) == [0]
@@ -151,7 +148,7 @@ def test_old_segments_go_from_many_partitions(broker: BrokerProcess) -> None:
     assert set(low_watermarks(broker, "old", RETAINED)) == {1}
 
 
-def test_a_large_topic_is_deleted_and_made_again_at_once(broker: BrokerProcess) -> None:
+def test_a_large_topic_is_deleted_and_made_again_at_once(broker: Broker) -> None:
     data = broker.data_dir
     assert data is not None
     with produced_to(broker, "live"):
@@ -168,10 +165,10 @@ def test_a_large_topic_is_deleted_and_made_again_at_once(broker: BrokerProcess) 
                 there = confluent_kafka.TopicPartition("doomed", index)
                 assert consumer.get_watermark_offsets(there, timeout=30) == (0, 0)
             consumer.close()
-    until(lambda: not list(data.glob("*-delete")), "directories are left")
+    wait_for(lambda: not list(data.glob("*-delete")), "no directories are left", LIMIT_S)
     assert len(list(data.glob("doomed-*"))) == DELETED
     delete(broker, "doomed")
-    until(lambda: not list(data.glob("doomed-*")), "directories are left")
+    wait_for(lambda: not list(data.glob("doomed-*")), "no directories are left", LIMIT_S)
     broker.kill()
     broker.start()
     assert not list(data.glob("doomed-*"))

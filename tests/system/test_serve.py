@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.broker import BrokerFailed, BrokerProcess, running_broker
+from kwire.testing.cluster import Broker, NodeFailed
 from tests.support.wire import WireClient, fetch_values, produce_values
 
 READY_LINE_S = 5.0  # generous: the goal of 0.3 s is measured by bench/
@@ -32,7 +32,7 @@ def serve(*arguments: str, environment: dict[str, str] | None = None) -> tuple[i
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_stop_it_cleanly(tmp_path: Path, number: int) -> None:
-    with running_broker(data_dir=tmp_path) as broker, WireClient(broker.bootstrap) as client:
+    with Broker(data_dir=tmp_path) as broker, WireClient(broker.bootstrap) as client:
         client.create_topic("t")
         assert broker.stop(number) == 0
         client.expect_closed()
@@ -42,7 +42,7 @@ def test_signals_stop_it_cleanly(tmp_path: Path, number: int) -> None:
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
 def test_topics_and_records_are_there_after_a_restart(tmp_path: Path, how: str) -> None:
-    with running_broker(data_dir=tmp_path) as broker:
+    with Broker(data_dir=tmp_path) as broker:
         with WireClient(broker.bootstrap) as client:
             client.create_topic("kept", partitions=2)
             topic_id = client.topic_id("kept")
@@ -62,7 +62,7 @@ def test_topics_and_records_are_there_after_a_restart(tmp_path: Path, how: str) 
 
 def test_a_kept_cluster_keeps_its_identity(tmp_path: Path) -> None:
     ids = []
-    with running_broker(data_dir=tmp_path) as broker:
+    with Broker(data_dir=tmp_path) as broker:
         for _ in range(2):
             with WireClient(broker.bootstrap) as client:
                 ids.append(client.cluster_id())
@@ -72,7 +72,7 @@ def test_a_kept_cluster_keeps_its_identity(tmp_path: Path) -> None:
 
 
 def test_an_ephemeral_broker_leaves_nothing(tmp_path: Path) -> None:
-    with running_broker(environment={"TMPDIR": str(tmp_path)}) as broker:
+    with Broker(environment={"TMPDIR": str(tmp_path)}) as broker:
         assert len(list(tmp_path.iterdir())) == 1
         broker.stop()
     assert list(tmp_path.iterdir()) == []
@@ -80,7 +80,7 @@ def test_an_ephemeral_broker_leaves_nothing(tmp_path: Path) -> None:
 
 def test_without_a_data_directory_it_is_the_users(tmp_path: Path) -> None:
     environment = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}
-    broker = BrokerProcess(environment=environment)
+    broker = Broker(environment=environment)
     broker.command = lambda: [  # type: ignore[method-assign]
         sys.executable, "-m", "kwire", "serve", "--listen", broker.bootstrap,
     ]  # fmt: skip
@@ -98,7 +98,7 @@ def test_without_a_data_directory_it_is_the_users(tmp_path: Path) -> None:
 
 
 def test_a_data_directory_in_use_names_the_process(tmp_path: Path) -> None:
-    with running_broker(data_dir=tmp_path) as broker:
+    with Broker(data_dir=tmp_path) as broker:
         status, text = serve("--data-dir", str(tmp_path), "--listen", "127.0.0.1:0")
         assert status == 1
         assert str(broker.pid) in text
@@ -146,7 +146,7 @@ def test_a_misspelt_environment_setting_is_refused() -> None:
 
 def test_settings_come_from_every_source(tmp_path: Path) -> None:
     with (
-        running_broker(
+        Broker(
             data_dir=tmp_path,
             options={"num.partitions": 4},
             environment={"KAFKA_NUM_PARTITIONS": "3", "KAFKA_MESSAGE_MAX_BYTES": "5000"},
@@ -170,7 +170,7 @@ def test_it_serves_a_kafka_configuration_file(tmp_path: Path) -> None:
         "offsets.topic.replication.factor": 1,
     }
     with (
-        running_broker(properties=properties, pass_listen=False) as broker,
+        Broker(properties=properties, pass_listen=False) as broker,
         WireClient(broker.bootstrap) as client,
     ):
         assert client.brokers() == {7: ("127.0.0.1", 19092)}
@@ -193,7 +193,7 @@ def test_what_clients_are_told_to_connect_to(
     if "::1" in listen and not _has_ipv6_loopback():
         pytest.skip("no IPv6 loopback on this machine")
     arguments = ["--listen", listen] + (["--advertise", advertise] if advertise else [])
-    with running_broker(arguments=arguments, pass_listen=False) as broker:
+    with Broker(arguments=arguments, pass_listen=False) as broker:
         broker.host = listen.rpartition(":")[0]
         with WireClient(broker.bootstrap) as client:
             host, port = client.brokers()[1]
@@ -205,7 +205,7 @@ def test_what_clients_are_told_to_connect_to(
 def test_localhost_and_every_address_answer_on_both_families(host: str) -> None:
     if not socket.has_ipv6:
         pytest.skip("no IPv6 on this machine")
-    with running_broker(host=host) as broker:
+    with Broker(host=host) as broker:
         for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
             with socket.socket(family) as connection:
                 try:
@@ -226,7 +226,7 @@ def _has_ipv6_loopback() -> bool:
 
 
 def test_idle_memory_is_bounded_with_a_thousand_connections() -> None:
-    with running_broker() as broker:
+    with Broker() as broker:
         host, port = broker.host, broker.port
         connections = [socket.create_connection((host, port)) for _ in range(1000)]
         with WireClient(broker.bootstrap) as client:
@@ -238,12 +238,12 @@ def test_idle_memory_is_bounded_with_a_thousand_connections() -> None:
 
 
 def test_a_failed_start_says_why() -> None:
-    broker = BrokerProcess(options={"log.dirs": "/proc/kwire"}, arguments=[])
+    broker = Broker(options={"log.dirs": "/proc/kwire"}, arguments=[])
     broker.command = lambda: [  # type: ignore[method-assign]
         sys.executable, "-m", "kwire", "serve", "--data-dir", "/proc/kwire",
     ]  # fmt: skip
     try:
-        with pytest.raises(BrokerFailed, match="/proc/kwire"):
+        with pytest.raises(NodeFailed, match="/proc/kwire"):
             broker.start()
     finally:
         broker.close()

@@ -29,8 +29,8 @@ from kwire.config.definitions import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kwire.config.values import INTEGER_RANGES
 from kwire.protocol import messages as m
 from kwire.protocol.records import Codec
+from kwire.testing.cluster import Broker
 from tests.support import config_sweep as sweep
-from tests.support.broker import BrokerProcess
 
 UNCHECKED = """
 import kwire.api.shared.config_changes as altering
@@ -76,7 +76,7 @@ OPTIONS = {
 ELSEWHERE = ("listeners", "listener.security.protocol.map", "cordoned.log.dirs", "config.providers")
 
 
-class UncheckedBroker(BrokerProcess):
+class UncheckedBroker(Broker):
     """`kwire serve` that takes any config value while `checks` is off."""
 
     checks = False
@@ -149,7 +149,7 @@ def test_values_that_cannot_be_used_are_named_and_the_broker_serves(
     with Client(broker.bootstrap) as client:
         serves(client, "after", create=True)
         serves(client, sweep.TOPIC_NAME, create=False)
-    told = broker.stderr_text()
+    told = broker.log_text()
     assert "Traceback" not in told
     for (_, resource), table in TABLES.items():
         for name, definition in table.items():
@@ -204,4 +204,4 @@ def test_the_extreme_values_that_kafka_takes_are_served_with(
     with Client(broker.bootstrap) as client:
         serves(client, "after", create=True)
         serves(client, sweep.TOPIC_NAME, create=False)
-    assert "Traceback" not in broker.stderr_text()
+    assert "Traceback" not in broker.log_text()

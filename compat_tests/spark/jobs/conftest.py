@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from kwire.testing.cluster import Broker
 from tests.support import spark as support
-from tests.support.broker import BrokerProcess
 
 
 @pytest.fixture(scope="session")
@@ -22,8 +22,8 @@ def jars() -> str:
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[BrokerProcess]:
-    with BrokerProcess() as running:
+def broker() -> Iterator[Broker]:
+    with Broker() as running:
         yield running
 
 

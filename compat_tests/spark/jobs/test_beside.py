@@ -15,8 +15,8 @@ from kwire.spark.job import Progress, parser_of
 from kwire.spark.lake_files import LocalLakeFiles
 from kwire.spark.lake_log import LakeLog
 from kwire.spark.maintenance import maintain
+from kwire.testing.cluster import Broker
 from tests.support import kafka_client as client
-from tests.support.broker import BrokerProcess
 from tests.support.kafka_client import Sent
 from tests.support.spark import Outcome
 
@@ -32,7 +32,7 @@ def options_of(*arguments: str) -> argparse.Namespace:
 
 
 def test_upkeep_beside_an_archive_and_readers(
-    broker: BrokerProcess, run: Run, spark: Any, tmp_path: pathlib.Path
+    broker: Broker, run: Run, spark: Any, tmp_path: pathlib.Path
 ) -> None:
     """Small files are joined and old ones go while batches are written and the lake is read."""
     at, place = broker.bootstrap, str(tmp_path / "lake")

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from kwire.testing.cluster import Broker
 from tests.support import kafka_client as client
-from tests.support.broker import BrokerProcess
 from tests.support.kafka_client import Sent
 
 WAIT_S = 120
@@ -21,8 +21,8 @@ BASE_MS = 1_760_000_000_000
 
 
 @pytest.fixture(scope="module")
-def durable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    with BrokerProcess(data_dir=tmp_path_factory.mktemp("data")) as running:
+def durable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with Broker(data_dir=tmp_path_factory.mktemp("data")) as running:
         yield running
 
 
@@ -111,7 +111,7 @@ def both(first: range, second: range) -> list[str]:
     ],
 )
 def test_every_form_of_offsets_in_a_batch(
-    broker: BrokerProcess, spark: Any, options: dict[str, Any], first: range, second: range
+    broker: Broker, spark: Any, options: dict[str, Any], first: range, second: range
 ) -> None:
     topic = fill(broker.bootstrap)
     texts = {
@@ -124,7 +124,7 @@ def test_every_form_of_offsets_in_a_batch(
 
 @pytest.mark.parametrize("form", ["earliest", "latest", "json", "timestamp", "by partition"])
 def test_every_form_of_offsets_in_a_stream(
-    broker: BrokerProcess, spark: Any, form: str, tmp_path: pathlib.Path
+    broker: Broker, spark: Any, form: str, tmp_path: pathlib.Path
 ) -> None:
     topic = fill(broker.bootstrap)
     options: dict[str, Any] = {
@@ -165,7 +165,7 @@ def test_every_form_of_offsets_in_a_stream(
     assert sorted(found) == sorted([*old, "0-new", "1-new"])
 
 
-def test_groups_of_the_connector(broker: BrokerProcess, spark: Any) -> None:
+def test_groups_of_the_connector(broker: Broker, spark: Any) -> None:
     """Its consumers join a group only where it asks them, not an admin client, for offsets."""
     from kwire.spark.cluster import Cluster
 
@@ -188,7 +188,7 @@ def test_groups_of_the_connector(broker: BrokerProcess, spark: Any) -> None:
 
 
 def test_pattern_and_assignment_in_a_stream(
-    broker: BrokerProcess, spark: Any, tmp_path: pathlib.Path
+    broker: Broker, spark: Any, tmp_path: pathlib.Path
 ) -> None:
     """A topic that is made while the stream runs belongs to it; an assignment stays as it is."""
     at = broker.bootstrap
@@ -228,7 +228,7 @@ def test_pattern_and_assignment_in_a_stream(
     assert found["assign"] == [f"1-{i}" for i in range(11)]
 
 
-def test_tasks_by_partitions(broker: BrokerProcess, spark: Any) -> None:
+def test_tasks_by_partitions(broker: Broker, spark: Any) -> None:
     topic = fill(broker.bootstrap, partitions=2, count=100)
     for options, tasks in (
         ({}, 2),
@@ -241,7 +241,7 @@ def test_tasks_by_partitions(broker: BrokerProcess, spark: Any) -> None:
         assert values(frame) == both(range(100), range(100))
 
 
-def test_headers_are_there_when_they_are_asked_for(broker: BrokerProcess, spark: Any) -> None:
+def test_headers_are_there_when_they_are_asked_for(broker: Broker, spark: Any) -> None:
     topic = client.create(broker.bootstrap)
     headers = (("a", b"1"), ("a", None), ("é", b""))
     client.send(broker.bootstrap, topic, [Sent(0, b"k", b"v", headers), Sent(0, None, None)])
@@ -259,7 +259,7 @@ def test_records_that_retention_deleted_meanwhile(spark: Any, tmp_path: pathlib.
 
     found: list[str] = []
     options = {"log.retention.check.interval.ms": 100, "log.initial.task.delay.ms": 100}
-    with BrokerProcess(options=options) as broker:
+    with Broker(options=options) as broker:
         at = broker.bootstrap
         topic = fill(at, partitions=1)
         cluster = Cluster(at)
@@ -298,7 +298,7 @@ def test_records_that_retention_deleted_meanwhile(spark: Any, tmp_path: pathlib.
         assert len(values(reader(spark.read, at, failOnDataLoss="false", **batch).load())) == 3
 
 
-def test_writes_choose_topic_partition_and_headers(broker: BrokerProcess, spark: Any) -> None:
+def test_writes_choose_topic_partition_and_headers(broker: Broker, spark: Any) -> None:
     first = client.create(broker.bootstrap, partitions=3)
     second = client.create(broker.bootstrap, partitions=3)
     frame = spark.range(30).selectExpr(
@@ -319,7 +319,7 @@ def test_writes_choose_topic_partition_and_headers(broker: BrokerProcess, spark:
             assert all(r.headers == (("h", b"1"), ("h", None)) for r in records)
 
 
-def test_a_write_to_a_partition_that_is_not_there_fails(broker: BrokerProcess, spark: Any) -> None:
+def test_a_write_to_a_partition_that_is_not_there_fails(broker: Broker, spark: Any) -> None:
     topic = client.create(broker.bootstrap)
     frame = spark.range(1).selectExpr("5 partition", "cast(id as string) value")
     writer = frame.write.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
@@ -328,7 +328,7 @@ def test_a_write_to_a_partition_that_is_not_there_fails(broker: BrokerProcess, s
 
 
 def test_a_topic_that_is_deleted_and_created_again(
-    broker: BrokerProcess, spark: Any, tmp_path: pathlib.Path
+    broker: Broker, spark: Any, tmp_path: pathlib.Path
 ) -> None:
     from confluent_kafka.admin import AdminClient
 
@@ -370,7 +370,7 @@ def test_a_topic_that_is_deleted_and_created_again(
 
 
 def test_a_topic_that_is_created_again_under_a_running_stream(
-    broker: BrokerProcess, spark: Any, tmp_path: pathlib.Path
+    broker: Broker, spark: Any, tmp_path: pathlib.Path
 ) -> None:
     """With failOnDataLoss the stream ends, without it it goes on with what the new topic gets."""
     from confluent_kafka.admin import AdminClient
@@ -423,7 +423,7 @@ def test_a_topic_that_is_created_again_under_a_running_stream(
 
 
 def test_a_checkpoint_goes_on_across_broker_restarts(
-    durable: BrokerProcess, spark: Any, tmp_path: pathlib.Path
+    durable: Broker, spark: Any, tmp_path: pathlib.Path
 ) -> None:
     topic = fill(durable.bootstrap, partitions=1)
     out = tmp_path / "out"
@@ -461,7 +461,7 @@ def test_a_checkpoint_goes_on_across_broker_restarts(
     assert written() == sorted(wanted)
 
 
-def test_continuous_processing(broker: BrokerProcess, spark: Any, tmp_path: pathlib.Path) -> None:
+def test_continuous_processing(broker: Broker, spark: Any, tmp_path: pathlib.Path) -> None:
     topic = fill(broker.bootstrap, partitions=1)
     target = client.create(broker.bootstrap)
     query = (
@@ -485,7 +485,7 @@ def test_continuous_processing(broker: BrokerProcess, spark: Any, tmp_path: path
 
 
 def test_available_now_takes_what_is_there_in_steps(
-    broker: BrokerProcess, spark: Any, tmp_path: pathlib.Path
+    broker: Broker, spark: Any, tmp_path: pathlib.Path
 ) -> None:
     topic = fill(broker.bootstrap)
     sizes: list[int] = []
@@ -510,7 +510,7 @@ def test_available_now_takes_what_is_there_in_steps(
     assert len(sizes) >= 3
 
 
-def test_segments_by_name_with_and_without_pushdown(durable: BrokerProcess, spark: Any) -> None:
+def test_segments_by_name_with_and_without_pushdown(durable: Broker, spark: Any) -> None:
     """The segments source in Spark itself: found by its name, equal to the connector's reading."""
     topic = fill(durable.bootstrap)
     durable.restart()
@@ -544,7 +544,7 @@ def test_segments_by_name_with_and_without_pushdown(durable: BrokerProcess, spar
         spark.read.format("kwire-segments").load("/nowhere").count()
 
 
-def test_options_and_filters_leave_segments_out(durable: BrokerProcess, spark: Any) -> None:
+def test_options_and_filters_leave_segments_out(durable: Broker, spark: Any) -> None:
     """What the indexes exclude gets no task: by options always, by filters where Spark pushes."""
     at = durable.bootstrap
     topic = client.create(at, partitions=2, segment_bytes=1_048_576, index_interval_bytes=4096)

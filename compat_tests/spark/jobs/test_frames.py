@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from kwire.spark.lake_log import RECORDS
+from kwire.testing.cluster import Broker
 from tests.support import kafka_client as client
 from tests.support import spark as support
-from tests.support.broker import BrokerProcess
 from tests.support.kafka_client import Sent
 from tests.support.spark import Outcome
 from tests.support.spark_kills import WAIT_S, wait_until
@@ -31,13 +31,13 @@ SIDE = (
 
 
 @pytest.fixture(scope="module")
-def durable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    with BrokerProcess(data_dir=tmp_path_factory.mktemp("data")) as running:
+def durable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with Broker(data_dir=tmp_path_factory.mktemp("data")) as running:
         yield running
 
 
 def test_an_archive_goes_on_until_it_is_stopped(
-    broker: BrokerProcess, jars: str, lake: str, spark: Any, tmp_path: pathlib.Path
+    broker: Broker, jars: str, lake: str, spark: Any, tmp_path: pathlib.Path
 ) -> None:
     """Continuous: topics of a pattern as they appear; SIGTERM ends it in order."""
     at = broker.bootstrap
@@ -84,7 +84,7 @@ def test_an_archive_goes_on_until_it_is_stopped(
 
 
 def test_avro_values_are_decoded(
-    broker: BrokerProcess, run: Run, lake: str, spark: Any, tmp_path: pathlib.Path
+    broker: Broker, run: Run, lake: str, spark: Any, tmp_path: pathlib.Path
 ) -> None:
     at = broker.bootstrap
     topic = client.create(at)
@@ -107,7 +107,7 @@ def test_avro_values_are_decoded(
 
 
 def test_what_the_options_choose_of_an_archive(
-    broker: BrokerProcess, run: Run, lake: str, spark: Any
+    broker: Broker, run: Run, lake: str, spark: Any
 ) -> None:
     from kwire.spark.archive_source import archive_frame, chosen_files, load_archive
     from kwire.spark.job import parser_of
@@ -142,7 +142,7 @@ def test_what_the_options_choose_of_an_archive(
         assert archive_frame(spark, log, options, files).count() == count, arguments
 
 
-def test_an_audit_of_segment_files(durable: BrokerProcess, run: Run) -> None:
+def test_an_audit_of_segment_files(durable: Broker, run: Run) -> None:
     at = durable.bootstrap
     topic = client.create(at, partitions=2)
     client.send(
@@ -341,7 +341,7 @@ def test_shares_of_hot_keys_are_of_all_bytes(spark: Any) -> None:
 
 
 def test_no_job_brings_records_to_the_driver(
-    broker: BrokerProcess,
+    broker: Broker,
     run: Run,
     lake: str,
     tmp_path: pathlib.Path,
@@ -395,9 +395,7 @@ def test_no_job_brings_records_to_the_driver(
     assert max(collected) <= 3 * 10
 
 
-def test_plans_scale_with_partitions(
-    broker: BrokerProcess, run: Run, lake: str, spark: Any
-) -> None:
+def test_plans_scale_with_partitions(broker: Broker, run: Run, lake: str, spark: Any) -> None:
     """A task a partition where records are read and sent; nothing is brought to one task."""
     from kwire.spark import audit, profiles
     from kwire.spark.archive_source import archive_frame, chosen_files, load_archive

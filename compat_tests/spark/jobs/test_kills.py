@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from kwire.testing.cluster import Broker
 from tests.support import kafka_client as client
 from tests.support import spark as support
-from tests.support.broker import BrokerProcess
 from tests.support.spark import Outcome
 from tests.support.spark_kills import RECORDS, WAIT_S, ends_of, fill, kill, wait_until
 
@@ -17,13 +17,13 @@ Run = Callable[..., Outcome]
 
 
 @pytest.fixture
-def broker(tmp_path: pathlib.Path) -> Iterator[BrokerProcess]:
-    with BrokerProcess(data_dir=tmp_path / "data") as running:
+def broker(tmp_path: pathlib.Path) -> Iterator[Broker]:
+    with Broker(data_dir=tmp_path / "data") as running:
         yield running
 
 
 def test_archive_survives_kills_of_driver_and_broker(
-    broker: BrokerProcess, run: Run, jars: str, lake: str, tmp_path: pathlib.Path
+    broker: Broker, run: Run, jars: str, lake: str, tmp_path: pathlib.Path
 ) -> None:
     at = broker.bootstrap
     topic = fill(at)
@@ -63,7 +63,7 @@ def test_archive_survives_kills_of_driver_and_broker(
 
 
 def test_replay_survives_kills_of_driver_and_broker(
-    broker: BrokerProcess, run: Run, jars: str, lake: str, tmp_path: pathlib.Path
+    broker: Broker, run: Run, jars: str, lake: str, tmp_path: pathlib.Path
 ) -> None:
     at = broker.bootstrap
     topic = fill(at)
@@ -96,12 +96,12 @@ def test_replay_survives_kills_of_driver_and_broker(
 
 
 def test_mirror_survives_kills_of_driver_and_target(
-    broker: BrokerProcess, run: Run, jars: str, tmp_path: pathlib.Path
+    broker: Broker, run: Run, jars: str, tmp_path: pathlib.Path
 ) -> None:
     at = broker.bootstrap
     topic = fill(at)
     log = tmp_path / "log"
-    with BrokerProcess(data_dir=tmp_path / "west") as west:
+    with Broker(data_dir=tmp_path / "west") as west:
         arguments = (
             *("-b", at, "--to", west.bootstrap, "--alias", "east", "--to-alias", "west"),
             *("--pattern", topic, "--state", str(tmp_path / "mirror"), "--jars", jars),

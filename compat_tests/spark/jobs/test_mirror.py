@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from kwire.spark.cluster import Cluster
+from kwire.testing.cluster import Broker
 from tests.support import kafka_client as client
 from tests.support import spark as support
-from tests.support.broker import BrokerProcess
 from tests.support.kafka_client import Sent
 from tests.support.spark import Outcome
 from tests.support.spark_kills import WAIT_S, ends_of, wait_until
@@ -22,8 +22,8 @@ Run = Callable[..., Outcome]
 
 
 @pytest.fixture(scope="module")
-def west() -> Iterator[BrokerProcess]:
-    with BrokerProcess() as running:
+def west() -> Iterator[Broker]:
+    with Broker() as running:
         yield running
 
 
@@ -44,9 +44,7 @@ def send_transactions(bootstrap: str, topic: str) -> None:
             producer.abort_transaction(30)
 
 
-def test_there_and_back(
-    broker: BrokerProcess, west: BrokerProcess, run: Run, tmp_path: pathlib.Path
-) -> None:
+def test_there_and_back(broker: Broker, west: Broker, run: Run, tmp_path: pathlib.Path) -> None:
     east_at, west_at = broker.bootstrap, west.bootstrap
     topic = client.create(east_at, partitions=1, cleanup_policy="delete")
     send_transactions(east_at, topic)
@@ -102,7 +100,7 @@ def test_there_and_back(
 
 
 def test_a_mirror_that_lost_its_state_sends_nothing_twice(
-    broker: BrokerProcess, west: BrokerProcess, run: Run, tmp_path: pathlib.Path
+    broker: Broker, west: Broker, run: Run, tmp_path: pathlib.Path
 ) -> None:
     topic = client.create(broker.bootstrap)
     client.send(broker.bootstrap, topic, [Sent(0, None, b"%d" % i) for i in range(50)])
@@ -122,17 +120,17 @@ def test_the_runbook_of_a_failover(run: Run, jars: str, tmp_path: pathlib.Path) 
     everything moves back there. The group gets every record that exists once."""
     topic, group = "orders", "readers"
     log, lag = tmp_path / "log", tmp_path / "lag.json"
-    east = BrokerProcess(data_dir=tmp_path / "east")
-    with east, BrokerProcess() as west:
+    east = Broker(data_dir=tmp_path / "east")
+    with east, Broker() as west:
 
         def values(name: str, count: int) -> list[bytes]:
             return [b"%s %d" % (name.encode(), i) for i in range(count)]
 
-        def send(to: BrokerProcess, name: str, count: int) -> None:
+        def send(to: Broker, name: str, count: int) -> None:
             found = enumerate(values(name, count))
             client.send(to.bootstrap, topic, [Sent(i % 2, b"k%d" % i, value) for i, value in found])
 
-        def mirror(source: BrokerProcess, target: BrokerProcess, *names: str) -> tuple[str, ...]:
+        def mirror(source: Broker, target: Broker, *names: str) -> tuple[str, ...]:
             return (
                 *("-b", source.bootstrap, "--to", target.bootstrap),
                 *("--alias", names[0], "--to-alias", names[1], "--pattern", "orders.*"),
@@ -190,11 +188,11 @@ def test_the_runbook_of_a_failover(run: Run, jars: str, tmp_path: pathlib.Path) 
 
 
 def test_three_clusters_in_a_ring(
-    broker: BrokerProcess, west: BrokerProcess, run: Run, tmp_path: pathlib.Path
+    broker: Broker, west: Broker, run: Run, tmp_path: pathlib.Path
 ) -> None:
     """Each mirrors to the next one: every record is once in each, whatever its way."""
     topic = client.create(broker.bootstrap, partitions=2)
-    with BrokerProcess() as third:
+    with Broker() as third:
         names = ("a", "b", "c")
         clusters = dict(zip(names, (broker, west, third), strict=True))
         ring = list(zip(names, (*names[1:], names[0]), strict=True))

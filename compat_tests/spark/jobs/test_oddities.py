@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from kwire.testing.cluster import Broker
 from tests.support import kafka_client as client
-from tests.support.broker import BrokerProcess
 from tests.support.kafka_client import Sent
 from tests.support.spark import Outcome
 
@@ -17,9 +17,7 @@ Run = Callable[..., Outcome]
 BASE_MS = 1_760_000_000_000
 
 
-def test_a_lake_in_a_folder_with_any_name(
-    broker: BrokerProcess, run: Run, tmp_path: pathlib.Path
-) -> None:
+def test_a_lake_in_a_folder_with_any_name(broker: Broker, run: Run, tmp_path: pathlib.Path) -> None:
     """Spark takes brackets, braces and stars in a path for patterns, and % for an escape."""
     at, lake = broker.bootstrap, str(tmp_path / "a b%20c [x] {y,z} *?" / "topic=t")
     topic = client.create(at, partitions=2)
@@ -36,7 +34,7 @@ def test_a_lake_in_a_folder_with_any_name(
     assert sent.status == 0, sent.stderr
 
 
-def test_records_of_ten_megabytes(broker: BrokerProcess, run: Run, lake: str) -> None:
+def test_records_of_ten_megabytes(broker: Broker, run: Run, lake: str) -> None:
     """20,000 of them were one Arrow batch: a batch ends at 64 MB as well."""
     at, large = broker.bootstrap, 24 << 20
     topic = client.create(at, max_message_bytes=large)
@@ -55,7 +53,7 @@ def test_records_of_ten_megabytes(broker: BrokerProcess, run: Run, lake: str) ->
     assert run("audit", "-b", at, *sides).status == 0
 
 
-def test_an_internal_topic(broker: BrokerProcess, run: Run, lake: str) -> None:
+def test_an_internal_topic(broker: Broker, run: Run, lake: str) -> None:
     """Spark's connector did not find it, and the job tried for minutes."""
     at = broker.bootstrap
     topic = client.create(at)
@@ -70,7 +68,7 @@ def test_an_internal_topic(broker: BrokerProcess, run: Run, lake: str) -> None:
     assert run("audit", "-b", at, *sides).status == 0
 
 
-def test_empty_topics_and_empty_archives(broker: BrokerProcess, run: Run, lake: str) -> None:
+def test_empty_topics_and_empty_archives(broker: Broker, run: Run, lake: str) -> None:
     at = broker.bootstrap
     topic = client.create(at, partitions=3)
     done = run("archive", "-b", at, "--topics", f"{topic},{topic}", "--lake", lake, "--once")
@@ -85,7 +83,7 @@ def test_empty_topics_and_empty_archives(broker: BrokerProcess, run: Run, lake: 
     assert (sent.status, "holds nothing" in sent.stderr) == (2, True)
 
 
-def test_copies_that_have_records_of_others(broker: BrokerProcess, run: Run, lake: str) -> None:
+def test_copies_that_have_records_of_others(broker: Broker, run: Run, lake: str) -> None:
     """What others wrote into a copy, with headers of their own, made the query fail."""
     at = broker.bootstrap
     topic, target = client.create(at), client.create(at)
@@ -107,7 +105,7 @@ def test_copies_that_have_records_of_others(broker: BrokerProcess, run: Run, lak
 
 
 @pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
-def test_times_of_records(broker: BrokerProcess, run: Run, lake: str, kind: str) -> None:
+def test_times_of_records(broker: Broker, run: Run, lake: str, kind: str) -> None:
     """Times long before 1970 and long ago stay; the broker's own are there as a plain time."""
     at = broker.bootstrap
     topic = client.create(at, message_timestamp_type=kind)
@@ -124,7 +122,7 @@ def test_times_of_records(broker: BrokerProcess, run: Run, lake: str, kind: str)
     assert run("audit", "-b", at, *sides).status == (0 if kind == "CreateTime" else 1)
 
 
-def test_replay_into_a_topic_that_was_made_anew(broker: BrokerProcess, run: Run, lake: str) -> None:
+def test_replay_into_a_topic_that_was_made_anew(broker: Broker, run: Run, lake: str) -> None:
     """It went on from where the topic of that name had ended before, and counted wrong."""
     from confluent_kafka.admin import AdminClient
 
@@ -145,7 +143,7 @@ def test_replay_into_a_topic_that_was_made_anew(broker: BrokerProcess, run: Run,
         assert (summary["sent"], summary["already_there"]) == (sent, there)
 
 
-def test_hostile_records(broker: BrokerProcess, run: Run, lake: str) -> None:
+def test_hostile_records(broker: Broker, run: Run, lake: str) -> None:
     """Through archive, replay and mirror byte for byte, in the order and at the times they had."""
     at, large = broker.bootstrap, 16 << 20
     forever = str((1 << 63) - 1)
@@ -203,9 +201,7 @@ def test_hostile_records(broker: BrokerProcess, run: Run, lake: str) -> None:
 
 
 @pytest.mark.parametrize("job", ["archive", "mirror", "audit"])
-def test_a_time_that_spark_cannot_hold(
-    broker: BrokerProcess, run: Run, lake: str, job: str
-) -> None:
+def test_a_time_that_spark_cannot_hold(broker: Broker, run: Run, lake: str, job: str) -> None:
     """It was tried for minutes, and said to be a long overflow."""
     at = broker.bootstrap
     topic = client.create(at, message_timestamp_after_max_ms=(1 << 63) - 1)

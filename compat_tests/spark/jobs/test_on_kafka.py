@@ -10,8 +10,8 @@ import pytest
 import test_mirror as mirror
 import test_pipeline as pipeline
 
+from kwire.testing.cluster import Broker
 from tests.support import kafka_client as client
-from tests.support.broker import BrokerProcess
 from tests.support.kafka import running_kafka
 
 
@@ -28,7 +28,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
 
 
 def test_mirrors_between_kafka_and_kwire(
-    kafka: Any, broker: BrokerProcess, run: pipeline.Run, tmp_path: pathlib.Path
+    kafka: Any, broker: Broker, run: pipeline.Run, tmp_path: pathlib.Path
 ) -> None:
     """The first one: all groups are translated, and there are only its own yet."""
     mirror.test_there_and_back(kafka, broker, run, tmp_path)
@@ -49,7 +49,7 @@ def test_profile(kafka: Any, run: pipeline.Run, tmp_path: pathlib.Path) -> None:
 
 
 def test_from_kafka_by_way_of_a_lake_to_kwire(
-    kafka: Any, broker: BrokerProcess, run: pipeline.Run, lake: str
+    kafka: Any, broker: Broker, run: pipeline.Run, lake: str
 ) -> None:
     topic = client.create(kafka.bootstrap, partitions=3)
     client.send(kafka.bootstrap, topic, pipeline.random_records(42, 500, 3))

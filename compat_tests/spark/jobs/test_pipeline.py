@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from kwire.testing.cluster import Broker
 from tests.support import kafka_client as client
 from tests.support import spark as support
-from tests.support.broker import BrokerProcess
 from tests.support.effort import seeds
 from tests.support.kafka_client import Sent
 from tests.support.spark import Outcome
@@ -58,7 +58,7 @@ def same_content(left: dict[int, list[client.Got]], right: dict[int, list[client
 
 @pytest.mark.parametrize("seed", seeds(1))
 def test_random_records_survive(
-    broker: BrokerProcess, run: Run, lake: str, seed: int, tmp_path: pathlib.Path
+    broker: Broker, run: Run, lake: str, seed: int, tmp_path: pathlib.Path
 ) -> None:
     at = broker.bootstrap
     topic = client.create(at, partitions=3)
@@ -93,7 +93,7 @@ def test_random_records_survive(
 
 
 def test_audit_finds_what_is_wrong(
-    broker: BrokerProcess, run: Run, lake: str, tmp_path: pathlib.Path
+    broker: Broker, run: Run, lake: str, tmp_path: pathlib.Path
 ) -> None:
     at = broker.bootstrap
     topic = client.create(at, partitions=2)
@@ -113,7 +113,7 @@ def test_audit_finds_what_is_wrong(
     assert common.status == 0
 
 
-def test_replay_of_a_range_by_key(broker: BrokerProcess, run: Run, lake: str) -> None:
+def test_replay_of_a_range_by_key(broker: Broker, run: Run, lake: str) -> None:
     at = broker.bootstrap
     topic = client.create(at, partitions=2)
     records = [Sent(i % 2, b"key-%d" % (i % 10), b"%d" % i, (), BASE_MS + i) for i in range(400)]
@@ -143,9 +143,7 @@ def test_replay_of_a_range_by_key(broker: BrokerProcess, run: Run, lake: str) ->
     assert all(where[r.key] == n for n, found in got.items() for r in found)
 
 
-def test_archive_compaction_and_retention(
-    broker: BrokerProcess, run: Run, lake: str, spark: Any
-) -> None:
+def test_archive_compaction_and_retention(broker: Broker, run: Run, lake: str, spark: Any) -> None:
     at = broker.bootstrap
     topic = client.create(at, partitions=2)
     client.send(at, topic, random_records(3, 1000, 2))
@@ -170,7 +168,7 @@ def test_archive_compaction_and_retention(
 
 
 def test_undecodable_values_are_dead_letters(
-    broker: BrokerProcess, run: Run, lake: str, spark: Any
+    broker: Broker, run: Run, lake: str, spark: Any
 ) -> None:
     at = broker.bootstrap
     topic = client.create(at)
@@ -194,7 +192,7 @@ def test_undecodable_values_are_dead_letters(
     assert audited.status == 0, audited.summary
 
 
-def test_profile(broker: BrokerProcess, run: Run, tmp_path: pathlib.Path) -> None:
+def test_profile(broker: Broker, run: Run, tmp_path: pathlib.Path) -> None:
     at = broker.bootstrap
     topic = client.create(at, partitions=2)
     records = [
@@ -224,7 +222,7 @@ def test_profile(broker: BrokerProcess, run: Run, tmp_path: pathlib.Path) -> Non
     assert report.read_text().count("<svg") >= 4
 
 
-def test_wrong_options_are_one_line(broker: BrokerProcess, run: Run, lake: str) -> None:
+def test_wrong_options_are_one_line(broker: Broker, run: Run, lake: str) -> None:
     at = broker.bootstrap
     for job, arguments, words in (
         ("archive", ("-b", at, "--topics", "nosuch", "--lake", lake, "--once"), "nosuch"),
@@ -248,7 +246,7 @@ def test_wrong_options_are_one_line(broker: BrokerProcess, run: Run, lake: str) 
 
 
 def test_a_condition_that_only_spark_can_refuse_is_one_line_too(
-    broker: BrokerProcess, run: Run, lake: str
+    broker: Broker, run: Run, lake: str
 ) -> None:
     at = broker.bootstrap
     topic = client.create(at)
@@ -288,7 +286,7 @@ def test_a_lake_where_hadoop_reaches(spark: Any, tmp_path: pathlib.Path) -> None
 
 
 def test_transactions_and_batches_that_hold_only_markers(
-    broker: BrokerProcess, run: Run, lake: str, spark: Any
+    broker: Broker, run: Run, lake: str, spark: Any
 ) -> None:
     from confluent_kafka import Producer
 
@@ -325,7 +323,7 @@ def test_transactions_and_batches_that_hold_only_markers(
 
 
 def test_a_jvm_that_ended_fails_one_job_in_one_line(
-    broker: BrokerProcess, run: Run, spark: Any, lake: str
+    broker: Broker, run: Run, spark: Any, lake: str
 ) -> None:
     at = broker.bootstrap
     topic = client.create(at)
@@ -345,7 +343,7 @@ def test_a_jvm_that_ended_fails_one_job_in_one_line(
     assert again.summary["records"] == 1
 
 
-def test_a_job_under_spark_submit(broker: BrokerProcess, jars: str, lake: str) -> None:
+def test_a_job_under_spark_submit(broker: Broker, jars: str, lake: str) -> None:
     from kwire.spark.session import jars_in
 
     topic = client.create(broker.bootstrap)

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from kwire.testing.cluster import Broker
 from tests.support import kafka_client as client
 from tests.support import spark as support
-from tests.support.broker import BrokerProcess
 from tests.support.effort import seeds
 from tests.support.spark import Outcome
 from tests.support.spark_kills import RECORDS, WAIT_S, ends_of, fill, kill, wait_until
@@ -23,8 +23,8 @@ KILL_WITHIN_S = 4.0
 
 
 @pytest.fixture
-def broker(tmp_path: pathlib.Path) -> Iterator[BrokerProcess]:
-    with BrokerProcess(data_dir=tmp_path / "data") as running:
+def broker(tmp_path: pathlib.Path) -> Iterator[Broker]:
+    with Broker(data_dir=tmp_path / "data") as running:
         yield running
 
 
@@ -32,7 +32,7 @@ def run_with_random_kills(
     seed: int,
     start: Callable[[], subprocess.Popen[str]],
     progress: Callable[[], int],
-    brokers: list[BrokerProcess],
+    brokers: list[Broker],
     log: pathlib.Path,
 ) -> None:
     """Two to four runs that are cut off at random moments behind their first progress, by kill -9
@@ -63,7 +63,7 @@ def run_with_random_kills(
 
 @pytest.mark.parametrize("seed", seeds(1))
 def test_archive_killed_at_random(
-    broker: BrokerProcess,
+    broker: Broker,
     run: Run,
     spark: Any,
     jars: str,
@@ -96,7 +96,7 @@ def test_archive_killed_at_random(
 
 @pytest.mark.parametrize("seed", seeds(1))
 def test_replay_killed_at_random(
-    broker: BrokerProcess, run: Run, jars: str, lake: str, tmp_path: pathlib.Path, seed: int
+    broker: Broker, run: Run, jars: str, lake: str, tmp_path: pathlib.Path, seed: int
 ) -> None:
     at = broker.bootstrap
     topic = fill(at)
@@ -125,12 +125,12 @@ def test_replay_killed_at_random(
 
 @pytest.mark.parametrize("seed", seeds(1))
 def test_mirror_killed_at_random(
-    broker: BrokerProcess, run: Run, jars: str, tmp_path: pathlib.Path, seed: int
+    broker: Broker, run: Run, jars: str, tmp_path: pathlib.Path, seed: int
 ) -> None:
     at = broker.bootstrap
     topic = fill(at)
     log = tmp_path / "log"
-    with BrokerProcess(data_dir=tmp_path / "west") as west:
+    with Broker(data_dir=tmp_path / "west") as west:
         arguments = (
             *("-b", at, "--to", west.bootstrap, "--alias", "east", "--to-alias", "west"),
             *("--pattern", topic, "--state", str(tmp_path / "mirror"), "--jars", jars),

@@ -7,8 +7,8 @@ import pathlib
 import time
 from typing import Any
 
+from kwire.testing.cluster import Broker
 from tests.support import kafka_client as client
-from tests.support.broker import BrokerProcess
 
 WAIT_S = 120
 
@@ -35,7 +35,7 @@ def write(made: Any, topic: str, values: list[str], commit: bool) -> None:
 
 
 def test_a_stream_reads_what_is_committed(
-    broker: BrokerProcess, spark: Any, tmp_path: pathlib.Path
+    broker: Broker, spark: Any, tmp_path: pathlib.Path
 ) -> None:
     topic = client.create(broker.bootstrap, partitions=2)
     seen: list[str] = []
@@ -93,9 +93,7 @@ def test_a_stream_reads_what_is_committed(
     assert sorted(seen) == sorted(expected)
 
 
-def test_a_batch_reads_over_transactions_that_were_aborted(
-    broker: BrokerProcess, spark: Any
-) -> None:
+def test_a_batch_reads_over_transactions_that_were_aborted(broker: Broker, spark: Any) -> None:
     topic = client.create(broker.bootstrap, partitions=2)
     made = producer(broker.bootstrap, "spark-3")
     expected: list[str] = []

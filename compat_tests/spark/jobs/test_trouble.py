@@ -18,9 +18,9 @@ from kwire.spark import archive, mirror
 from kwire.spark.cluster import Cluster
 from kwire.spark.job import Progress, parser_of
 from kwire.spark.usage import FinalError, JobError
+from kwire.testing.cluster import Broker
 from tests.support import kafka_client as client
 from tests.support import spark as support
-from tests.support.broker import BrokerProcess
 from tests.support.kafka_client import Sent
 from tests.support.registry import running_registry
 from tests.support.spark import Outcome
@@ -31,8 +31,8 @@ BASE_MS = 1_760_000_000_000
 
 
 @pytest.fixture
-def durable(tmp_path: pathlib.Path) -> Iterator[BrokerProcess]:
-    with BrokerProcess(data_dir=tmp_path / "data") as running:
+def durable(tmp_path: pathlib.Path) -> Iterator[Broker]:
+    with Broker(data_dir=tmp_path / "data") as running:
         yield running
 
 
@@ -41,7 +41,7 @@ def numbered(first: int, last: int, partition: int = 0) -> list[Sent]:
 
 
 def test_a_replay_that_is_stopped_while_the_broker_is_gone(
-    durable: BrokerProcess, run: Run, jars: str, lake: str, tmp_path: pathlib.Path
+    durable: Broker, run: Run, jars: str, lake: str, tmp_path: pathlib.Path
 ) -> None:
     """One line, status 130, a summary; the same command goes on where it was."""
     at = durable.bootstrap
@@ -87,7 +87,7 @@ def small_disk(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 
 def test_a_lake_on_a_full_disk(
-    broker: BrokerProcess, run: Run, small_disk: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    broker: Broker, run: Run, small_disk: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What an attempt had written there stayed in the way of the next one."""
     monkeypatch.setattr(archive, "RETRY_PAUSE_S", 0.1)
@@ -131,7 +131,7 @@ def test_a_lake_on_a_full_disk(
 
 
 def test_a_registry_that_goes_away_and_comes_back(
-    broker: BrokerProcess, run: Run, lake: str, spark: Any, monkeypatch: pytest.MonkeyPatch
+    broker: Broker, run: Run, lake: str, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Dead letters are records that nobody can decode, not those that came at a bad time."""
     monkeypatch.setattr(archive, "RETRY_PAUSE_S", 0.01)
@@ -177,7 +177,7 @@ def delete(bootstrap: str, topic: str) -> None:
 
 
 def test_topics_that_come_and_go_under_an_archive(
-    broker: BrokerProcess, lake: str, spark: Any, jars: str, capsys: pytest.CaptureFixture[str]
+    broker: Broker, lake: str, spark: Any, jars: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     at = broker.bootstrap
     topic, other = client.create(at), client.create(at)
@@ -220,7 +220,7 @@ def test_topics_that_come_and_go_under_an_archive(
 
 
 def test_topics_that_come_and_go_under_a_mirror(
-    broker: BrokerProcess,
+    broker: Broker,
     spark: Any,
     jars: str,
     tmp_path: pathlib.Path,
@@ -228,7 +228,7 @@ def test_topics_that_come_and_go_under_a_mirror(
 ) -> None:
     at = broker.bootstrap
     topic, other = client.create(at), client.create(at)
-    with BrokerProcess() as west:
+    with Broker() as west:
         arguments = ("-b", at, "--to", west.bootstrap, "--alias", "e", "--to-alias", "w")
         arguments += ("--pattern", f"{topic}|{other}", "--state", str(tmp_path / "state"))
         options = parser_of(mirror.JOB).parse_args([*arguments, "--jars", jars])
@@ -270,7 +270,7 @@ def test_topics_that_come_and_go_under_a_mirror(
             one.batch()
 
 
-def test_retention_between_two_runs_of_a_replay(broker: BrokerProcess, run: Run, lake: str) -> None:
+def test_retention_between_two_runs_of_a_replay(broker: Broker, run: Run, lake: str) -> None:
     """Records that had arrived and were no longer in the archive made the sum wrong for ever."""
     at = broker.bootstrap
     topic, target = client.create(at), client.create(at)

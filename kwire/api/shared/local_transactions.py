@@ -11,7 +11,7 @@ from kwire.api.shared.leader_hints import missing_partition_error
 from kwire.clock import Clock
 from kwire.coordinator.coordinator_log import ACKS_ALL
 from kwire.coordinator.group.coordinator import TOPIC as OFFSETS_TOPIC
-from kwire.coordinator.transaction.markers import Owed
+from kwire.coordinator.transaction.markers import MarkersToWrite
 from kwire.kept_errors import anew
 from kwire.log.types import Origin
 from kwire.pending import Pending, after
@@ -41,13 +41,13 @@ class MarkerParts(Protocol):
 
 
 class LocalTransactions:
-    """`Here` of `kwire.coordinator.transaction.markers` and of `verifier`."""
+    """`LocalPartitions` of transaction/markers.py and `LocalCoordinator` of verifier.py."""
 
     def __init__(self, node_id: int, parts: MarkerParts) -> None:
         self.node_id = node_id
         self._parts = parts
 
-    def write(self, owed: list[Owed]) -> list[list[Pending[int]]]:
+    def write(self, owed: list[MarkersToWrite]) -> list[list[Pending[int]]]:
         """Append every marker, then write what was appended: nothing else of this turn is worth
         waiting for, and the producers' next transactions wait for it."""
         parts = self._parts

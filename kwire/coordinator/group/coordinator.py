@@ -7,17 +7,28 @@ gives. Topics are resolved and authorised by the API handlers before.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kwire.clock import Clock, Random
 from kwire.coordinator.errors import refusal
-from kwire.coordinator.group.admin import not_described
-from kwire.coordinator.group.classic.join import Caller, join_error
-from kwire.coordinator.group.classic.membership import sync_error
-from kwire.coordinator.group.consumer.describe import describe
-from kwire.coordinator.group.consumer.groups import ConsumerGroupSettings
-from kwire.coordinator.group.consumer.heartbeat import check_request, heartbeat
+from kwire.coordinator.group.caller import Caller
+from kwire.coordinator.group.consumer.heartbeat import check_request
+from kwire.coordinator.group.consumer.settings import (
+    ConsumerGroupSettings,
+    GroupConfig,
+    default_group_config,
+)
 from kwire.coordinator.group.consumer.subscriptions import Topics
+from kwire.coordinator.group.refusals import (
+    consumer_heartbeat_error,
+    deletable_group_error,
+    described_consumer_group_error,
+    described_group_error,
+    join_error,
+    offset_commit_error,
+    sync_error,
+    txn_offset_commit_error,
+)
 from kwire.coordinator.group.settings import GroupSettings
 from kwire.coordinator.group.shard import GroupShard
 from kwire.coordinator.loading import Worker
@@ -37,18 +48,6 @@ TOPIC = "__consumer_offsets"
 MODULE = "group-coordinator"
 
 
-def default_group_value(group_id: str, name: str) -> Any:
-    """Kafka's defaults of the group configs."""
-    return _GROUP_DEFAULTS[name]
-
-
-_GROUP_DEFAULTS = {
-    "consumer.session.timeout.ms": 45_000,
-    "consumer.heartbeat.interval.ms": 5_000,
-    "consumer.assignment.interval.ms": 1_000,
-}
-
-
 class GroupCoordinator:
     """All group shards of this broker. `partition_count` gives the number of partitions of
     `__consumer_offsets`, or the configured one while there is no such topic."""
@@ -64,7 +63,7 @@ class GroupCoordinator:
         partition_count: Callable[[], int] | None = None,
         consumer_settings: ConsumerGroupSettings | None = None,
         topics: Topics | None = None,
-        group_value: Callable[[str, str], Any] = default_group_value,
+        group_config: GroupConfig = default_group_config,
         worker: Worker | None = None,
     ) -> None:
         self.settings = settings
@@ -74,7 +73,7 @@ class GroupCoordinator:
         self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             module=MODULE,
             new_shard=lambda partition: GroupShard(
-                settings, random, self._consumer_settings, topics or NoTopics(), group_value
+                settings, random, self._consumer_settings, topics or NoTopics(), group_config
             ),
             partition_log=partition_log,
             loop=loop,
@@ -101,7 +100,7 @@ class GroupCoordinator:
             return join_error(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
         pending = self.runtime.write(
             self.partition_for(request.group_id),
-            lambda shard, moment: shard.joining.join(request, caller, moment),
+            lambda shard, moment: shard.join(request, caller, moment),
         )
         return convert(pending, on_error=lambda error: join_error(refusal(error)))
 
@@ -111,7 +110,7 @@ class GroupCoordinator:
             return sync_error(ErrorCode.INVALID_GROUP_ID)
         pending = self.runtime.write(
             self.partition_for(request.group_id),
-            lambda shard, moment: shard.membership.sync(request, moment),
+            lambda shard, moment: shard.kinds.of_member(request.group_id).sync(request, moment),
         )
         return convert(pending, on_error=lambda error: sync_error(refusal(error)))
 
@@ -130,7 +129,9 @@ class GroupCoordinator:
         return _now_or_later(
             self.runtime.write(
                 self.partition_for(request.group_id),
-                lambda shard, moment: shard.membership.heartbeat(request, moment),
+                lambda shard, moment: shard.kinds.of_member(request.group_id).heartbeat(
+                    request, moment
+                ),
                 Reply(refused),
             )
         )
@@ -156,7 +157,7 @@ class GroupCoordinator:
 
         pending = self.runtime.write(
             self.partition_for(request.group_id),
-            lambda shard, moment: shard.membership.leave(request, moment),
+            lambda shard, moment: shard.kinds.of_member(request.group_id).leave(request, moment),
         )
         return convert(pending, on_error=refused)
 
@@ -169,14 +170,14 @@ class GroupCoordinator:
         try:
             check_request(request, caller.api_version, self._consumer_settings.assignors)
         except KafkaError as error:
-            return _heartbeat_error(error)
+            return consumer_heartbeat_error(error)
         if not request.member_id:  # version 0 lets the coordinator choose
             request.member_id = uuids.to_text(uuids.random_uuid(self._random))
         pending = self.runtime.write(
             self.partition_for(request.group_id),
-            lambda shard, moment: heartbeat(shard.consumer_groups, request, caller, moment),
+            lambda shard, moment: shard.consumer.consumer_heartbeat(request, caller, moment),
         )
-        return convert(pending, on_error=_heartbeat_error)
+        return convert(pending, on_error=consumer_heartbeat_error)
 
     def describe_consumer_groups(
         self, group_ids: Sequence[str]
@@ -188,27 +189,30 @@ class GroupCoordinator:
                 return Pending.failed(KafkaError(ErrorCode.INVALID_GROUP_ID))
             return self.runtime.read(
                 self.partition_for(group_id),
-                lambda shard, moment: describe(shard.consumer_groups, group_id),
+                lambda shard, moment: shard.consumer.describe_consumer_group(group_id),
             )
 
         def combine(
             results: list[m.ConsumerGroupDescribeResponse.DescribedGroup | KafkaError],
         ) -> list[m.ConsumerGroupDescribeResponse.DescribedGroup]:
             return [
-                _not_described(group_id, result) if isinstance(result, KafkaError) else result
+                described_consumer_group_error(group_id, result)
+                if isinstance(result, KafkaError)
+                else result
                 for group_id, result in zip(group_ids, results)
             ]
 
         return gather([ask(group_id) for group_id in group_ids], combine)
 
     def topics_changed(self) -> None:
-        """The metadata has other topics or partitions: consumer groups look at theirs again."""
+        """The metadata has other topics or partitions: groups that assign compare theirs again."""
 
-        def look(shard: GroupShard, moment: Moment) -> Result:
-            shard.consumer_groups.topics_changed()
+        def changed(shard: GroupShard, moment: Moment) -> Result[None]:
+            for kind in shard.kinds:
+                kind.topics_changed()
             return Result()
 
-        self.runtime.write_all(look)
+        self.runtime.write_all(changed)
 
     # ------------------------------------------------------------------ offsets
 
@@ -286,7 +290,7 @@ class GroupCoordinator:
         producer_epoch: int,
         commit: bool,
         transaction_version: int = 0,
-    ) -> Pending[Any]:
+    ) -> Pending[None]:
         """Append the marker `batch` of a transaction to a partition of `__consumer_offsets` and
         make its offsets visible, or drop them."""
         return self.runtime.write_marker(
@@ -348,7 +352,7 @@ class GroupCoordinator:
         coordinator here."""
         return self.runtime.read(
             self.partition_for(group_id),
-            lambda shard, moment: shard.admin.share_topics(group_id),
+            lambda shard, moment: shard.share.share_topics(group_id),
         )
 
     def delete_groups(
@@ -400,76 +404,3 @@ class NoTopics:
 
     def version(self) -> int:
         return 0
-
-
-def _heartbeat_error(error: KafkaError) -> m.ConsumerGroupHeartbeatResponse:
-    return m.ConsumerGroupHeartbeatResponse(error_code=refusal(error), error_message=error.message)
-
-
-def _not_described(
-    group_id: str, error: KafkaError
-) -> m.ConsumerGroupDescribeResponse.DescribedGroup:
-    return m.ConsumerGroupDescribeResponse.DescribedGroup(
-        group_id=group_id, error_code=refusal(error), error_message=error.message
-    )
-
-
-def described_group_error(
-    group_id: str, error: KafkaError
-) -> m.DescribeGroupsResponse.DescribedGroup:
-    """A DescribedGroup that refuses."""
-    code = refusal(error)
-    if code == ErrorCode.GROUP_ID_NOT_FOUND:
-        return not_described(group_id, error.message or "")
-    return m.DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=code)
-
-
-def deletable_group_error(
-    group_id: str, code: ErrorCode, message: str | None = None
-) -> m.DeleteGroupsResponse.DeletableGroupResult:
-    """A DeletableGroupResult that refuses."""
-    return m.DeleteGroupsResponse.DeletableGroupResult(
-        group_id=group_id, error_code=code, error_message=message
-    )
-
-
-def offset_commit_error(request: m.OffsetCommitRequest, code: ErrorCode) -> m.OffsetCommitResponse:
-    """An OffsetCommitResponse with `code` for every partition of the request."""
-    response = m.OffsetCommitResponse
-    return response(
-        topics=[
-            response.OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    response.OffsetCommitResponsePartition(
-                        partition_index=x.partition_index, error_code=code
-                    )
-                    for x in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
-
-
-def txn_offset_commit_error(
-    request: m.TxnOffsetCommitRequest, code: ErrorCode
-) -> m.TxnOffsetCommitResponse:
-    """A TxnOffsetCommitResponse with `code` for every partition of the request."""
-    response = m.TxnOffsetCommitResponse
-    return response(
-        topics=[
-            response.TxnOffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    response.TxnOffsetCommitResponsePartition(
-                        partition_index=x.partition_index, error_code=code
-                    )
-                    for x in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )

@@ -9,18 +9,46 @@ one behind. Decisions measured on Apache Kafka 4.4; KIP-890.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol, TypeVar
 
 from kwire.coordinator.shard_interface import Moment, Result
 from kwire.coordinator.transaction.metadata import (
     EXHAUSTED_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
+    Prepared,
     TransactionMetadata,
 )
-from kwire.coordinator.transaction.shard import Prepared, TransactionShard
 from kwire.coordinator.transaction.states import COMPLETED_BY, TransactionState
 from kwire.protocol.errors import ErrorCode, KafkaError
+
+R = TypeVar("R")
+
+
+class Transactions(Protocol):
+    """What an end needs of the shard."""
+
+    @property
+    def transactions(self) -> Mapping[str, TransactionMetadata]:
+        """By transactional id."""
+        ...
+
+    @property
+    def transaction_version(self) -> Callable[[], int]:
+        """The finalized level of the feature."""
+        ...
+
+    def change(
+        self,
+        transactional_id: str,
+        after: TransactionMetadata,
+        response: R,
+        *,
+        last_epoch: int | None = None,
+    ) -> Result[R]: ...
+
+    def markers_given_up(self, transactional_id: str) -> None: ...
 
 
 class EndRequest(NamedTuple):
@@ -62,8 +90,8 @@ _ENDED = frozenset(COMPLETED_BY) | frozenset(COMPLETED_BY.values())
 
 
 def end_transaction(
-    shard: TransactionShard, request: EndRequest, new_producer_id: int | None, moment: Moment
-) -> Result:
+    shard: Transactions, request: EndRequest, new_producer_id: int | None, moment: Moment
+) -> Result[EndAnswer]:
     """Decide on EndTxn; the response is an EndAnswer.
 
     `new_producer_id` is needed where the epoch is exhausted (see `needs_producer_id`). Raises
@@ -92,27 +120,31 @@ def end_transaction(
     raise KafkaError(ErrorCode.INVALID_TXN_STATE)
 
 
-def needs_producer_id(shard: TransactionShard, request: EndRequest) -> bool:
+def needs_producer_id(shard: Transactions, request: EndRequest) -> bool:
     """Whether this end will use up the producer id's last epoch."""
     current = shard.transactions.get(request.transactional_id)
     return request.epoch_bump and current is not None and current.is_epoch_exhausted
 
 
 def fence(
-    shard: TransactionShard, transactional_id: str, current: TransactionMetadata, moment: Moment
-) -> Result:
-    """Abort an open transaction under its owner; whoever asked has to come again."""
+    shard: Transactions,
+    transactional_id: str,
+    current: TransactionMetadata,
+    moment: Moment,
+    response: R,
+) -> Result[R]:
+    """Abort an open transaction under its owner; `response` is for whoever asked."""
     return shard.change(
         transactional_id,
         _fenced(shard, current, moment),
-        Refused(ErrorCode.CONCURRENT_TRANSACTIONS),
+        response,
         last_epoch=_last_epoch_of_fenced(shard, current),
     )
 
 
 def abort_timed_out(
-    shard: TransactionShard, transactional_id: str, moment: Moment
-) -> Result | None:
+    shard: Transactions, transactional_id: str, moment: Moment
+) -> Result[None] | None:
     """Abort a transaction that is open for longer than it may; None when it is not."""
     current = shard.transactions.get(transactional_id)
     if current is None or current.state != TransactionState.ONGOING:
@@ -127,7 +159,7 @@ def abort_timed_out(
     )
 
 
-def complete(shard: TransactionShard, prepared: Prepared, moment: Moment) -> Result:
+def complete(shard: Transactions, prepared: Prepared, moment: Moment) -> Result[None]:
     """All markers of `prepared` are written: complete it, unless it is no longer the one."""
     shard.markers_given_up(prepared.transactional_id)
     current = shard.transactions.get(prepared.transactional_id)
@@ -138,8 +170,8 @@ def complete(shard: TransactionShard, prepared: Prepared, moment: Moment) -> Res
         != (prepared.producer_id, prepared.producer_epoch)
     ):
         return Result()
-    after = current.moved(
-        COMPLETED_BY[current.state],
+    after = current._replace(
+        state=COMPLETED_BY[current.state],
         previous_producer_id=current.producer_id,
         partitions=(),
         last_update_ms=moment.wall_ms,
@@ -159,11 +191,6 @@ class Refused(NamedTuple):
     code: ErrorCode
 
 
-def refusal(response: object) -> ErrorCode | None:
-    """The error code of a response that stands for one."""
-    return response.code if isinstance(response, Refused) else None
-
-
 def _is_repeat(request: EndRequest, current: TransactionMetadata) -> bool:
     """Whether this end was decided before: the epoch (or the producer id) has moved on by it, and
     nothing has happened since."""
@@ -179,16 +206,16 @@ def _is_repeat(request: EndRequest, current: TransactionMetadata) -> bool:
 
 
 def _prepare(
-    shard: TransactionShard,
+    shard: Transactions,
     request: EndRequest,
     current: TransactionMetadata,
     new_producer_id: int | None,
     moment: Moment,
-) -> Result:
+) -> Result[EndAnswer]:
     state = TransactionState.PREPARE_COMMIT if request.commit else TransactionState.PREPARE_ABORT
     nothing_begun = current.state != TransactionState.ONGOING
-    after = current.moved(
-        state,
+    after = current._replace(
+        state=state,
         previous_producer_id=current.producer_id,
         producer_epoch=current.producer_epoch + int(request.epoch_bump),
         start_ms=moment.wall_ms if nothing_begun else current.start_ms,
@@ -204,18 +231,18 @@ def _prepare(
     return shard.change(request.transactional_id, after, answer, last_epoch=last_epoch)
 
 
-def _last_epoch_of_fenced(shard: TransactionShard, current: TransactionMetadata) -> int:
+def _last_epoch_of_fenced(shard: Transactions, current: TransactionMetadata) -> int:
     """With version 2 the owner may go on at the epoch that fenced it (InitProducerId that names
     the one it had); before, it may not."""
     return current.producer_epoch if shard.transaction_version() >= 2 else NO_PRODUCER_EPOCH
 
 
 def _fenced(
-    shard: TransactionShard, current: TransactionMetadata, moment: Moment
+    shard: Transactions, current: TransactionMetadata, moment: Moment
 ) -> TransactionMetadata:
     """`current` aborted with an epoch that its owner does not have."""
-    return current.moved(
-        TransactionState.PREPARE_ABORT,
+    return current._replace(
+        state=TransactionState.PREPARE_ABORT,
         previous_producer_id=current.producer_id,
         producer_epoch=current.producer_epoch + 1,
         last_update_ms=moment.wall_ms,

@@ -9,10 +9,10 @@ An exhausted epoch (32766) means a new producer id. Measured on Apache Kafka 4.4
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from kwire.coordinator.shard_interface import Moment, Result
-from kwire.coordinator.transaction.end import fence
+from kwire.coordinator.transaction.end import Refused, fence
 from kwire.coordinator.transaction.metadata import (
     EXHAUSTED_EPOCH,
     NO_PRODUCER_EPOCH,
@@ -39,13 +39,20 @@ class ProducerIdentity(NamedTuple):
     producer_epoch: int
 
 
-class ProducerIdNeededError(Exception):
+InitAnswer: TypeAlias = ProducerIdentity | Refused
+"""Refused: an open transaction was aborted, the caller has to come again."""
+
+
+class ProducerIdNeededError(KafkaError):
     """The operation needs a new producer id: allocate one and run it again with it."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 def init_producer_id(
     shard: TransactionShard, request: InitRequest, new_producer_id: int | None, moment: Moment
-) -> Result:
+) -> Result[InitAnswer]:
     """Decide on `request`; the response is a ProducerIdentity.
 
     Raises ProducerIdNeededError when `new_producer_id` is None and one is needed, KafkaError with
@@ -62,7 +69,8 @@ def init_producer_id(
     if current.state in COMPLETED_BY:
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     if current.state == TransactionState.ONGOING:
-        return fence(shard, request.transactional_id, current, moment)
+        refused = Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+        return fence(shard, request.transactional_id, current, moment, refused)
     return _next_epoch(shard, request, current, new_producer_id, moment)
 
 
@@ -72,11 +80,11 @@ def _next_epoch(
     current: TransactionMetadata,
     new_producer_id: int | None,
     moment: Moment,
-) -> Result:
+) -> Result[InitAnswer]:
     named = request.producer_id != NO_PRODUCER_ID
     expected = request.producer_epoch if named else NO_PRODUCER_EPOCH
-    idle = current.moved(
-        TransactionState.EMPTY,
+    idle = current._replace(
+        state=TransactionState.EMPTY,
         previous_producer_id=current.producer_id,
         next_producer_id=NO_PRODUCER_ID,
         timeout_ms=request.timeout_ms,
@@ -117,6 +125,6 @@ def _needed(new_producer_id: int | None) -> int:
 
 def _answer(
     shard: TransactionShard, transactional_id: str, after: TransactionMetadata, last_epoch: int
-) -> Result:
-    identity = ProducerIdentity(after.producer_id, after.producer_epoch)
+) -> Result[InitAnswer]:
+    identity: InitAnswer = ProducerIdentity(after.producer_id, after.producer_epoch)
     return shard.change(transactional_id, after, identity, last_epoch=last_epoch)

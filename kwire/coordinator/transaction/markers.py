@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from functools import partial
+from typing import NamedTuple, Protocol, TypeAlias
 
 from kwire.coordinator.shard_interface import Loop
-from kwire.coordinator.transaction.shard import Prepared
+from kwire.coordinator.transaction.metadata import Prepared
 from kwire.pending import Pending, gather
 from kwire.protocol import messages as m
-from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode
 
 logger = logging.getLogger(__name__)
@@ -45,21 +45,21 @@ class Leaders(Protocol):
     def exists(self, topic: str, partition: int) -> bool: ...
 
 
-class Owed(NamedTuple):
-    """What one transaction owes to partitions of one leader."""
+class MarkersToWrite(NamedTuple):
+    """The markers of one transaction for partitions of one leader."""
 
     prepared: Prepared
     coordinator_epoch: int
     partitions: list[Partition]
 
 
-class Here(Protocol):
+class LocalPartitions(Protocol):
     """The partitions that this broker leads itself."""
 
     @property
     def node_id(self) -> int: ...
 
-    def write(self, owed: list[Owed]) -> list[list[Pending[int]]]:
+    def write(self, owed: list[MarkersToWrite]) -> list[list[Pending[int]]]:
         """Write the markers; for each of `owed` an error code for each partition, in order."""
         ...
 
@@ -77,27 +77,31 @@ class _Job:
         self.done = False
 
 
+# Markers to partitions of one leader.
+Sending: TypeAlias = list[tuple[_Job, list[Partition]]]
+
+
 class MarkerSender:
-    """Sends what prepared transactions owe. `send(node_id, api_key, request)` reaches a broker,
-    `here` writes what this one leads."""
+    """Sends the markers of prepared transactions. `send(node_id, request)` reaches a broker,
+    `local` writes to what this one leads."""
 
     def __init__(
         self,
         *,
         loop: Loop,
         leaders: Leaders,
-        send: Callable[[int, int, Any], Pending[Any]],
+        send: Callable[[int, m.WriteTxnMarkersRequest], Pending[m.WriteTxnMarkersResponse]],
         on_complete: Callable[[Prepared], None],
         on_fenced: Callable[[Prepared], None],
-        here: Here | None = None,
+        local: LocalPartitions | None = None,
     ) -> None:
         self._loop = loop
-        self._here = here
+        self._local = local
         self._leaders = leaders
         self._send = send
         self._on_complete = on_complete
         self._on_fenced = on_fenced
-        self._outgoing: dict[int, list[tuple[_Job, list[Partition]]]] = {}
+        self._outgoing: dict[int, Sending] = {}
         self._flush_due = False
         self._jobs: dict[str, _Job] = {}
         self._closed = False
@@ -156,23 +160,29 @@ class MarkerSender:
         """Send what has come together, before the end of the turn if nothing more will come."""
         outgoing, self._outgoing = self._outgoing, {}
         for leader, batch in outgoing.items():
-            if self._here is not None and leader == self._here.node_id:
-                self._write_here(self._here, batch)
+            if self._local is not None and leader == self._local.node_id:
+                self._write_local(self._local, batch)
                 continue
             request = m.WriteTxnMarkersRequest(markers=[_marker(job, owed) for job, owed in batch])
-            pending = self._send(leader, int(ApiKey.WRITE_TXN_MARKERS), request)
-            pending.add_done_callback(lambda done, sent=batch: self._answered(done, sent))  # type: ignore[misc]
+            pending = self._send(leader, request)
+            pending.add_done_callback(partial(self._answered, sent=batch))
 
-    def _write_here(self, here: Here, batch: list[tuple[_Job, list[Partition]]]) -> None:
-        owed = [Owed(job.prepared, job.coordinator_epoch, owing) for job, owing in batch]
-        for (job, owing), writes in zip(batch, here.write(owed)):
-            gather(writes).add_done_callback(
-                lambda done, job=job, owing=owing: self._settle(  # type: ignore[misc]
-                    job, [(x, y.result()) for x, y in zip(owing, done.result())]
-                )
-            )
+    def _write_local(
+        self, local: LocalPartitions, batch: list[tuple[_Job, list[Partition]]]
+    ) -> None:
+        owed = [MarkersToWrite(job.prepared, job.coordinator_epoch, owing) for job, owing in batch]
+        for (job, owing), writes in zip(batch, local.write(owed)):
+            gather(writes).add_done_callback(partial(self._written, job=job, partitions=owing))
 
-    def _answered(self, done: Pending[Any], sent: list[tuple[_Job, list[Partition]]]) -> None:
+    def _written(
+        self, done: Pending[list[Pending[int]]], job: _Job, partitions: list[Partition]
+    ) -> None:
+        codes = (write.result() for write in done.result())
+        self._settle(job, list(zip(partitions, codes)))
+
+    def _answered(
+        self, done: Pending[m.WriteTxnMarkersResponse], sent: list[tuple[_Job, list[Partition]]]
+    ) -> None:
         if self._closed:
             return
         error = done.error()
@@ -227,7 +237,7 @@ class MarkerSender:
             self._on_complete(job.prepared)
 
 
-def _marker(job: _Job, owed: list[Partition]) -> Any:
+def _marker(job: _Job, owed: list[Partition]) -> m.WriteTxnMarkersRequest.WritableTxnMarker:
     topics: dict[str, list[int]] = {}
     for topic, partition in owed:
         topics.setdefault(topic, []).append(partition)

@@ -6,9 +6,10 @@ value, turned into a record by `to_record`, and becomes the state only when the 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from kwire.coordinator.transaction.states import TransactionState, may_follow
+from kwire.coordinator.transaction.states import TransactionState
 from kwire.protocol import messages as m
 
 NO_PRODUCER_ID = -1
@@ -38,10 +39,17 @@ class TransactionMetadata(NamedTuple):
     def is_epoch_exhausted(self) -> bool:
         return self.producer_epoch >= EXHAUSTED_EPOCH
 
-    def moved(self, state: TransactionState, **changes: Any) -> TransactionMetadata:
-        """This transaction in another state; checks that the move is legal."""
-        check(may_follow(self.state, state), f"{self.state.name} may not become {state.name}")
-        return self._replace(state=state, **changes)
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An ended transaction whose markers are not written yet, and what they say."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    commit: bool
+    partitions: Partitions
+    transaction_version: int
 
 
 def check(condition: bool, message: str) -> None:
@@ -67,7 +75,7 @@ def fresh(producer_id: int, timeout_ms: int, now_ms: int) -> TransactionMetadata
     )
 
 
-def from_record(value: Any) -> TransactionMetadata:
+def from_record(value: m.TransactionLogValue) -> TransactionMetadata:
     """The value that a TransactionLogValue message says."""
     partitions = tuple(
         (topic.topic, partition)
@@ -89,7 +97,7 @@ def from_record(value: Any) -> TransactionMetadata:
     )
 
 
-def to_record(metadata: TransactionMetadata, version: int = 1) -> Any:
+def to_record(metadata: TransactionMetadata, version: int = 1) -> m.TransactionLogValue:
     """The TransactionLogValue message of a value. An empty transaction has null partitions; what
     came with version 1 (transaction.version 1) is left out of version 0."""
     topics: dict[str, list[int]] = {}

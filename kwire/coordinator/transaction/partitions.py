@@ -24,7 +24,7 @@ def add_partitions(
     partitions: list[Partition],
     client_transaction_version: int,
     moment: Moment,
-) -> Result:
+) -> Result[None]:
     """Make `partitions` part of the transaction; the response is None.
 
     Raises KafkaError with INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED or CONCURRENT_TRANSACTIONS.
@@ -38,8 +38,8 @@ def add_partitions(
     if ongoing and not added:
         return Result()
     known.update(dict.fromkeys(added))
-    after = current.moved(
-        TransactionState.ONGOING,
+    after = current._replace(
+        state=TransactionState.ONGOING,
         previous_producer_id=current.producer_id,
         partitions=tuple(known),
         start_ms=current.start_ms if ongoing else moment.wall_ms,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kwire.coordinator.shard_interface import Moment
 from kwire.coordinator.transaction.shard import TransactionShard
@@ -21,7 +21,9 @@ class ListFilter(NamedTuple):
     matches: Callable[[str], bool] | None = None
 
 
-def describe(shard: TransactionShard, transactional_id: str) -> Any:
+def describe(
+    shard: TransactionShard, transactional_id: str
+) -> m.DescribeTransactionsResponse.TransactionState:
     """A DescribeTransactionsResponse.TransactionState, TRANSACTIONAL_ID_NOT_FOUND if unknown."""
     current = shard.transactions.get(transactional_id)
     if current is None:
@@ -46,7 +48,9 @@ def describe(shard: TransactionShard, transactional_id: str) -> Any:
     )
 
 
-def list_transactions(shard: TransactionShard, wanted: ListFilter, moment: Moment) -> list[Any]:
+def list_transactions(
+    shard: TransactionShard, wanted: ListFilter, moment: Moment
+) -> list[m.ListTransactionsResponse.TransactionState]:
     """ListTransactionsResponse.TransactionState of every transaction that passes the filter."""
     found = []
     for transactional_id, current in shard.transactions.items():

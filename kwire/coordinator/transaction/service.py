@@ -7,7 +7,7 @@ operations, NOT_COORDINATOR and COORDINATOR_LOAD_IN_PROGRESS of the runtime.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias, TypeVar
 
 from kwire.clock import Clock
 from kwire.coordinator.loading import Worker
@@ -15,20 +15,24 @@ from kwire.coordinator.partitioner import partition_for
 from kwire.coordinator.runtime import END_OF_TURN, CoordinatorRuntime
 from kwire.coordinator.shard_interface import CoordinatorLog, Loop, Moment, Result
 from kwire.coordinator.transaction import end, init_producer, partitions, queries
-from kwire.coordinator.transaction.end import EndAnswer, EndRequest
+from kwire.coordinator.transaction.end import EndAnswer, EndRequest, Refused
 from kwire.coordinator.transaction.init_producer import (
     InitRequest,
     ProducerIdentity,
     ProducerIdNeededError,
 )
-from kwire.coordinator.transaction.markers import Here, Leaders, MarkerSender
+from kwire.coordinator.transaction.markers import Leaders, LocalPartitions, MarkerSender
+from kwire.coordinator.transaction.metadata import Prepared
 from kwire.coordinator.transaction.queries import ListFilter
-from kwire.coordinator.transaction.shard import Prepared, TransactionSettings, TransactionShard
-from kwire.pending import Pending
+from kwire.coordinator.transaction.shard import TransactionSettings, TransactionShard
+from kwire.pending import Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
+T = TypeVar("T")
 Partition = tuple[str, int]
+# Given the shard, a new producer id (None until it asks for one) and the time.
+Operation: TypeAlias = Callable[[TransactionShard, int | None, Moment], Result[T]]
 
 
 class TransactionCoordinator:
@@ -42,11 +46,11 @@ class TransactionCoordinator:
         partition_count: Callable[[], int],
         partition_log: CoordinatorLog,
         leaders: Leaders,
-        send: Callable[[int, int, Any], Pending[Any]],
+        send_markers: Callable[[int, m.WriteTxnMarkersRequest], Pending[m.WriteTxnMarkersResponse]],
         allocate_producer_id: Callable[[], Pending[int]],
         loop: Loop,
         clock: Clock,
-        here: Here | None = None,
+        local: LocalPartitions | None = None,
         worker: Worker | None = None,
     ) -> None:
         self._partition_count = partition_count
@@ -56,10 +60,10 @@ class TransactionCoordinator:
         self.markers = MarkerSender(
             loop=loop,
             leaders=leaders,
-            send=send,
+            send=send_markers,
             on_complete=self._markers_written,
             on_fenced=self._markers_fenced,
-            here=here,
+            local=local,
         )
         self.runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
             module="transaction-coordinator",
@@ -102,12 +106,13 @@ class TransactionCoordinator:
         """See `init_producer.init_producer_id`; an empty transactional id is INVALID_REQUEST."""
         if not request.transactional_id:
             return Pending.failed(KafkaError(ErrorCode.INVALID_REQUEST))
-        return self._with_producer_id(
+        pending = self._with_producer_id(
             request.transactional_id,
             lambda shard, new_id, moment: init_producer.init_producer_id(
                 shard, request, new_id, moment
             ),
         )
+        return after(pending, _identity)
 
     def add_partitions(
         self,
@@ -155,7 +160,9 @@ class TransactionCoordinator:
         if not request.transactional_id:
             return Pending.failed(KafkaError(ErrorCode.INVALID_REQUEST))
 
-        def operation(shard: TransactionShard, new_id: int | None, moment: Moment) -> Result:
+        def operation(
+            shard: TransactionShard, new_id: int | None, moment: Moment
+        ) -> Result[EndAnswer]:
             if new_id is None and end.needs_producer_id(shard, request):
                 raise ProducerIdNeededError
             return end.end_transaction(shard, request, new_id, moment)
@@ -181,68 +188,39 @@ class TransactionCoordinator:
 
     # --- producer ids ---
 
-    def _with_producer_id(
-        self,
-        transactional_id: str,
-        operation: Callable[[TransactionShard, int | None, Moment], Result],
-    ) -> Pending[Any]:
+    def _with_producer_id(self, transactional_id: str, operation: Operation[T]) -> Pending[T]:
         """Run an operation that may ask for a producer id, allocating one when it does."""
-        answer: Pending[Any] = Pending()
+        answer: Pending[T] = Pending()
         self._attempt(transactional_id, operation, None, answer)
         return answer
 
     def _attempt(
         self,
         transactional_id: str,
-        operation: Callable[[TransactionShard, int | None, Moment], Result],
+        operation: Operation[T],
         new_producer_id: int | None,
-        answer: Pending[Any],
+        answer: Pending[T],
     ) -> None:
-        def guarded(shard: TransactionShard, moment: Moment) -> Result:
-            try:
-                return operation(shard, new_producer_id, moment)
-            except ProducerIdNeededError:
-                return Result((), ProducerIdNeededError)
+        def attempted(done: Pending[T]) -> None:
+            error = done.error()
+            if error is None:
+                answer.complete(done.result())
+            elif isinstance(error, ProducerIdNeededError):
+                self._allocate_producer_id().add_done_callback(allocated)
+            else:
+                answer.fail(error)
 
-        pending = self.runtime.write(self.partition_of(transactional_id), guarded)
-        pending.add_done_callback(
-            lambda done: self._attempted(transactional_id, operation, done, answer)
+        def allocated(got: Pending[int]) -> None:
+            if got.error() is not None:
+                answer.fail(KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+            else:
+                self._attempt(transactional_id, operation, got.result(), answer)
+
+        pending = self.runtime.write(
+            self.partition_of(transactional_id),
+            lambda shard, moment: operation(shard, new_producer_id, moment),
         )
-
-    def _attempted(
-        self,
-        transactional_id: str,
-        operation: Callable[[TransactionShard, int | None, Moment], Result],
-        done: Pending[Any],
-        answer: Pending[Any],
-    ) -> None:
-        error = done.error()
-        if error is not None:
-            answer.fail(error)
-            return
-        response = done.result()
-        if response is ProducerIdNeededError:
-            self._allocate_producer_id().add_done_callback(
-                lambda got: self._allocated(transactional_id, operation, got, answer)
-            )
-            return
-        refused = end.refusal(response)
-        if refused is not None:
-            answer.fail(KafkaError(refused))
-        else:
-            answer.complete(response)
-
-    def _allocated(
-        self,
-        transactional_id: str,
-        operation: Callable[[TransactionShard, int | None, Moment], Result],
-        got: Pending[int],
-        answer: Pending[Any],
-    ) -> None:
-        if got.error() is not None:
-            answer.fail(KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
-        else:
-            self._attempt(transactional_id, operation, got.result(), answer)
+        pending.add_done_callback(attempted)
 
     # --- markers ---
 
@@ -257,7 +235,7 @@ class TransactionCoordinator:
         )
         pending.add_done_callback(lambda done: self._completed(prepared, done))
 
-    def _completed(self, prepared: Prepared, done: Pending[Any]) -> None:
+    def _completed(self, prepared: Prepared, done: Pending[None]) -> None:
         """A completion that the log did not take is tried again by the shard's next scan."""
         if done.error() is not None:
             self._markers_fenced(prepared)
@@ -266,3 +244,10 @@ class TransactionCoordinator:
         shard = self.runtime.shard(self.partition_of(prepared.transactional_id))
         if shard is not None:
             shard.markers_given_up(prepared.transactional_id)
+
+
+def _identity(done: Pending[ProducerIdentity | Refused]) -> ProducerIdentity:
+    answer = done.result()
+    if isinstance(answer, Refused):
+        raise KafkaError(answer.code)
+    return answer

@@ -15,10 +15,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
-from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Result
+from kwire.coordinator.shard_interface import (
+    AnyReply,
+    AnyResponse,
+    CoordinatorRecord,
+    Moment,
+    Result,
+)
+from kwire.coordinator.transaction import end
 from kwire.coordinator.transaction.metadata import (
+    Prepared,
     TransactionMetadata,
     check,
     from_record,
@@ -32,6 +40,9 @@ from kwire.coordinator.transaction.states import (
 )
 from kwire.pending import Pending
 from kwire.protocol import messages as m
+from kwire.protocol.structs import Message
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +53,6 @@ class TransactionSettings:
     transactional_id_expiration_ms: int = 604_800_000
     abort_timed_out_interval_ms: int = 10_000
     remove_expired_interval_ms: int = 3_600_000
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """Markers are owed: for which transaction, and what they say."""
-
-    transactional_id: str
-    producer_id: int
-    producer_epoch: int
-    commit: bool
-    partitions: tuple[tuple[str, int], ...]
-    transaction_version: int
 
 
 class TransactionShard:
@@ -74,27 +73,34 @@ class TransactionShard:
         self.prepared: dict[str, None] = {}
         # soft state
         self.last_epochs: dict[str, int] = {}
-        self._announced: dict[str, Pending[Any]] = {}
+        self._announced: dict[str, Pending[None]] = {}
         self._in_flight: dict[str, None] = {}
         self._on_prepared = on_prepared
-        self._replies: list[tuple[Pending[Any], Any]] = []
+        self._replies: list[tuple[AnyReply, AnyResponse]] = []
         self._scan_at_ms: int | None = None
         self._expire_at_ms: int | None = None
         self._due: deque[str] = deque()
 
-    # --- the seam ---
+    # --- what the runtime asks ---
 
     def replay(
-        self, key: Any, value: Any, offset: int, producer_id: int, producer_epoch: int
+        self,
+        key: Message,
+        value: Message | None,
+        offset: int,
+        producer_id: int,
+        producer_epoch: int,
     ) -> None:
         """Apply one record of the log."""
-        transactional_id: str = key.transactional_id
+        assert isinstance(key, m.TransactionLogKey)
+        transactional_id = key.transactional_id
         self.ongoing.pop(transactional_id, None)
         self.prepared.pop(transactional_id, None)
         if value is None:
             self.transactions.pop(transactional_id, None)
             self.last_epochs.pop(transactional_id, None)
             return
+        assert isinstance(value, m.TransactionLogValue)
         after = from_record(value)
         self.transactions[transactional_id] = after
         if after.state == TransactionState.ONGOING:
@@ -105,7 +111,7 @@ class TransactionShard:
     def replay_marker(self, producer_id: int, producer_epoch: int, commit: bool) -> None:
         """`__transaction_state` itself is not written in transactions."""
 
-    def loaded(self, moment: Moment) -> Result:
+    def loaded(self, moment: Moment) -> Result[None]:
         """Start the scans, and announce what is owed since before."""
         self._scan_at_ms = moment.now_ms + self.settings.abort_timed_out_interval_ms
         self._expire_at_ms = moment.now_ms + self.settings.remove_expired_interval_ms
@@ -119,10 +125,8 @@ class TransactionShard:
             return 0
         return min(deadlines, default=None)
 
-    def expire(self, moment: Moment) -> Result | None:
+    def expire(self, moment: Moment) -> Result[None] | None:
         """Abort one transaction that ran out of time, or forget ids that were idle too long."""
-        from kwire.coordinator.transaction.end import abort_timed_out
-
         if self._scan_at_ms is not None and moment.now_ms >= self._scan_at_ms:
             self._scan_at_ms = moment.now_ms + self.settings.abort_timed_out_interval_ms
             self._due.extend(self.ongoing)
@@ -131,7 +135,7 @@ class TransactionShard:
             if self._replies:
                 return Result()  # without one nobody would take the announcements
         while self._due:
-            result = abort_timed_out(self, self._due.popleft(), moment)
+            result = end.abort_timed_out(self, self._due.popleft(), moment)
             if result is not None:
                 return result
         if self._expire_at_ms is not None and moment.now_ms >= self._expire_at_ms:
@@ -139,13 +143,13 @@ class TransactionShard:
             return self._forget_idle(moment)
         return None
 
-    def take_replies(self) -> list[tuple[Pending[Any], Any]]:
+    def take_replies(self) -> list[tuple[AnyReply, AnyResponse]]:
         replies, self._replies = self._replies, []
         return replies
 
-    def discard(self) -> list[Pending[Any]]:
+    def discard(self) -> list[AnyReply]:
         """The announcements that were not committed; who holds them is told of the failure."""
-        waiting = list(self._announced.values())
+        waiting: list[AnyReply] = list(self._announced.values())
         self._announced.clear()
         self._in_flight.clear()
         return waiting
@@ -156,10 +160,10 @@ class TransactionShard:
         self,
         transactional_id: str,
         after: TransactionMetadata,
-        response: Any,
+        response: R,
         *,
         last_epoch: int | None = None,
-    ) -> Result:
+    ) -> Result[R]:
         """The result of an operation that moves one transaction to `after`; `last_epoch` is the
         epoch that an InitProducerId may repeat itself with from now on, None for as before."""
         before = self.transactions.get(transactional_id)
@@ -187,7 +191,7 @@ class TransactionShard:
         """Tell `on_prepared` of a prepared transaction once all that was appended is committed."""
         if transactional_id in self._announced or transactional_id in self._in_flight:
             return
-        pending: Pending[Any] = Pending()
+        pending: Pending[None] = Pending()
         self._announced[transactional_id] = pending
         pending.add_done_callback(lambda done: self._committed(transactional_id, done))
         self._replies.append((pending, None))
@@ -196,7 +200,7 @@ class TransactionShard:
         """Nobody works on this transaction's markers any more; the next scan announces it."""
         self._in_flight.pop(transactional_id, None)
 
-    def _committed(self, transactional_id: str, done: Pending[Any]) -> None:
+    def _committed(self, transactional_id: str, done: Pending[None]) -> None:
         if self._announced.get(transactional_id) is not done:
             return
         del self._announced[transactional_id]
@@ -215,7 +219,7 @@ class TransactionShard:
             )
         )
 
-    def _forget_idle(self, moment: Moment) -> Result:
+    def _forget_idle(self, moment: Moment) -> Result[None]:
         limit_ms = moment.wall_ms - self.settings.transactional_id_expiration_ms
         records = [
             CoordinatorRecord(m.TransactionLogKey(transactional_id=transactional_id), None)

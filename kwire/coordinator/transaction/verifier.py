@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, Protocol
+from functools import partial
+from typing import Protocol
 
 from kwire.coordinator.shard_interface import Loop
 from kwire.pending import Pending
 from kwire.protocol import messages as m
-from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 Partition = tuple[str, int]
@@ -65,7 +65,7 @@ class _Question:
         self.answer.complete(dict.fromkeys(self.partitions, code))
 
 
-class Here(Protocol):
+class LocalCoordinator(Protocol):
     """The coordinator of this broker."""
 
     @property
@@ -85,17 +85,17 @@ class Here(Protocol):
 
 class TransactionVerifier:
     """`coordinator_of(transactional_id)` gives the node that leads its partition, or None;
-    `send(node_id, api_key, request)` asks it, `here` the coordinator of this broker."""
+    `send(node_id, request)` asks it, `local` the coordinator of this broker."""
 
     def __init__(
         self,
         *,
         loop: Loop,
         coordinator_of: Callable[[str], int | None],
-        send: Callable[[int, int, Any], Pending[Any]],
-        here: Here | None = None,
+        send: Callable[[int, m.AddPartitionsToTxnRequest], Pending[m.AddPartitionsToTxnResponse]],
+        local: LocalCoordinator | None = None,
     ) -> None:
-        self._here = here
+        self._local = local
         self._loop = loop
         self._coordinator_of = coordinator_of
         self._send = send
@@ -133,9 +133,9 @@ class TransactionVerifier:
         if node is None:
             question.answer_all(ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return
-        here = self._here
-        if here is not None and node == here.node_id:
-            here.ask(
+        local = self._local
+        if local is not None and node == local.node_id:
+            local.ask(
                 question.transactional_id,
                 question.producer_id,
                 question.producer_epoch,
@@ -154,8 +154,8 @@ class TransactionVerifier:
         for node, asked in questions.items():
             for batch in _without_repeats(asked):
                 request = m.AddPartitionsToTxnRequest(transactions=[_entry(q) for q in batch])
-                pending = self._send(node, int(ApiKey.ADD_PARTITIONS_TO_TXN), request)
-                pending.add_done_callback(lambda done, sent=batch: _answered(done, sent))  # type: ignore[misc]
+                pending = self._send(node, request)
+                pending.add_done_callback(partial(_answered, sent=batch))
 
 
 def for_client(code: ErrorCode, support: Support) -> ErrorCode:
@@ -185,7 +185,9 @@ def _without_repeats(asked: list[_Question]) -> list[list[_Question]]:
     return [list(request.values()) for request in requests]
 
 
-def _entry(question: _Question) -> Any:
+def _entry(
+    question: _Question,
+) -> m.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction:
     topics: dict[str, list[int]] = {}
     for topic, partition in question.partitions:
         topics.setdefault(topic, []).append(partition)
@@ -201,7 +203,7 @@ def _entry(question: _Question) -> Any:
     )
 
 
-def _answered(done: Pending[Any], sent: list[_Question]) -> None:
+def _answered(done: Pending[m.AddPartitionsToTxnResponse], sent: list[_Question]) -> None:
     error = done.error()
     if error is not None:
         code = error.code if isinstance(error, KafkaError) else ErrorCode.NETWORK_EXCEPTION

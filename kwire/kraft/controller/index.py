@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from kwire.kraft.images.cluster import BrokerImage
-from kwire.kraft.images.delta import MetadataDelta
+from kwire.kraft.images.cluster import BrokerImage, ControllerImage
+from kwire.kraft.images.security import AclImage, DelegationTokenImage, ScramCredential
+from kwire.kraft.images.settings import QuotaEntity
 from kwire.kraft.images.topics import (
     NO_LEADER,
     PartitionImage,
@@ -23,8 +24,9 @@ PartitionKey = tuple[bytes, int]
 K = TypeVar("K", int, bytes)
 
 
-class PartitionIndex(MetadataDelta):
-    """Where each broker is in sync, eligible or leading, and which partitions need care."""
+class PartitionIndex:
+    """A listener to all changes (`images/delta.py`): where each broker is in sync, eligible or
+    leading, and which partitions need care."""
 
     __slots__ = (
         "_collisions",
@@ -40,7 +42,6 @@ class PartitionIndex(MetadataDelta):
     )
 
     def __init__(self) -> None:
-        super().__init__()
         self._isr: dict[int, dict[PartitionKey, None]] = {}
         self._elr: dict[int, dict[PartitionKey, None]] = {}
         self._leaders: dict[int, dict[PartitionKey, None]] = {}
@@ -117,7 +118,9 @@ class PartitionIndex(MetadataDelta):
         if new is None:
             self.registration_offsets.pop(broker_id, None)
 
-    def controller_changed(self, controller_id: int, old: object, new: object) -> None:
+    def controller_changed(
+        self, controller_id: int, old: ControllerImage | None, new: ControllerImage | None
+    ) -> None:
         """Nothing is derived from controllers."""
 
     def config_changed(self, resource: tuple[int, str], name: str) -> None:
@@ -126,16 +129,23 @@ class PartitionIndex(MetadataDelta):
     def feature_changed(self, name: str, old: int | None, new: int | None) -> None:
         """Nothing is derived from features."""
 
-    def acl_changed(self, acl_id: bytes, old: object, new: object) -> None:
+    def acl_changed(self, acl_id: bytes, old: AclImage | None, new: AclImage | None) -> None:
         """Nothing is derived from ACLs."""
 
-    def scram_changed(self, key: tuple[int, str], old: object, new: object) -> None:
+    def scram_changed(
+        self, key: tuple[int, str], old: ScramCredential | None, new: ScramCredential | None
+    ) -> None:
         """Nothing is derived from credentials."""
 
-    def client_quota_changed(self, entity: object, key: str) -> None:
+    def client_quota_changed(self, entity: QuotaEntity, key: str) -> None:
         """Nothing is derived from quotas."""
 
-    def token_changed(self, token_id: str, old: object, new: object) -> None:
+    def producer_ids_changed(self) -> None:
+        """Nothing is derived from producer ids."""
+
+    def token_changed(
+        self, token_id: str, old: DelegationTokenImage | None, new: DelegationTokenImage | None
+    ) -> None:
         """Nothing is derived from tokens."""
 
 

@@ -28,7 +28,8 @@ from kwire.kraft.metadata_version import (
 from kwire.kraft.raft.config import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN
 from kwire.kraft.raft.types import BOOTSTRAP_SNAPSHOT, Endpoint, ReplicaKey
 from kwire.kraft.raft.voters import VoterNode, VoterSet
-from kwire.kraft.snapshots.files import SnapshotFiles, build_snapshot
+from kwire.kraft.snapshots.content import build_snapshot
+from kwire.kraft.snapshots.files import SnapshotFiles
 from kwire.log.directories.identity_files import META_PROPERTIES, encode_meta_properties
 from kwire.log.files import Files, SystemFiles, write_atomically
 from kwire.protocol import messages as m

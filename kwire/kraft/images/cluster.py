@@ -7,15 +7,14 @@ UnregisterControllerRecord as Kafka 4.4 does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Protocol
 
 from kwire.kraft.images.errors import ImageError
+from kwire.kraft.images.topics import LOST_DIRECTORY, is_reserved_directory
+from kwire.kraft.metadata_version import MetadataVersion
 from kwire.protocol import messages as m
-
-if TYPE_CHECKING:
-    from kwire.kraft.images.delta import MetadataDelta
-    from kwire.kraft.metadata_version import MetadataVersion
+from kwire.protocol.metadata_records import VersionedRecord
 
 FENCE = 1
 UNFENCE = -1
@@ -69,8 +68,6 @@ class BrokerImage(NamedTuple):
 
     def has_online_directory(self, directory: bytes) -> bool:
         """Whether a replica in `directory` can be served: known, or not yet assigned."""
-        from kwire.kraft.images.topics import LOST_DIRECTORY, is_reserved_directory
-
         if not self.directories or is_reserved_directory(directory):
             return directory != LOST_DIRECTORY
         return directory in self.directories
@@ -93,13 +90,42 @@ class ControllerImage(NamedTuple):
         return None
 
 
-def endpoints_of(items: list[Any]) -> tuple[Endpoint, ...]:
+class NamedEndpoint(Protocol):
+    """An entry of the listeners in any registration, request or record."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: int
+
+
+class FeatureRange(Protocol):
+    """An entry of the supported features in any registration, request or record."""
+
+    name: str
+    min_supported_version: int
+    max_supported_version: int
+
+
+class ClusterChanges(Protocol):
+    """Who is told what a replayed record changed; `old` None is new, `new` None is gone."""
+
+    def broker_changed(
+        self, broker_id: int, old: BrokerImage | None, new: BrokerImage | None
+    ) -> None: ...
+
+    def controller_changed(
+        self, controller_id: int, old: ControllerImage | None, new: ControllerImage | None
+    ) -> None: ...
+
+
+def endpoints_of(items: Iterable[NamedEndpoint]) -> tuple[Endpoint, ...]:
     """Endpoints of a registration request or record; of two with one name the last counts."""
     found = {e.name: Endpoint(e.name, e.host, e.port, e.security_protocol) for e in items}
     return tuple(found.values())
 
 
-def features_of(items: list[Any]) -> dict[str, tuple[int, int]]:
+def features_of(items: Iterable[FeatureRange]) -> dict[str, tuple[int, int]]:
     """Supported feature ranges of a registration request or record."""
     return {f.name: (f.min_supported_version, f.max_supported_version) for f in items}
 
@@ -120,9 +146,9 @@ class ClusterImage:
             and self.controllers == other.controllers
         )
 
-    __hash__ = None  # type: ignore[assignment]
-
-    def replay_register_broker(self, record: Any, delta: MetadataDelta | None) -> None:
+    def replay_register_broker(
+        self, record: m.RegisterBrokerRecord, delta: ClusterChanges | None
+    ) -> None:
         cordoned = record.cordoned_log_dirs
         broker = BrokerImage(
             broker_id=record.broker_id,
@@ -139,17 +165,26 @@ class ClusterImage:
         )
         self._put_broker(broker, delta)
 
-    def replay_unregister_broker(self, record: Any, delta: MetadataDelta | None) -> None:
+    def replay_unregister_broker(
+        self, record: m.UnregisterBrokerRecord, delta: ClusterChanges | None
+    ) -> None:
         broker = self._broker(record.broker_id, record.broker_epoch)
         del self.brokers[broker.broker_id]
         if delta is not None:
             delta.broker_changed(broker.broker_id, broker, None)
 
-    def replay_fence(self, record: Any, fenced: bool, delta: MetadataDelta | None) -> None:
+    def replay_fence(
+        self,
+        record: m.FenceBrokerRecord | m.UnfenceBrokerRecord,
+        fenced: bool,
+        delta: ClusterChanges | None,
+    ) -> None:
         broker = self._broker(record.id, record.epoch)
         self._put_broker(broker._replace(fenced=fenced), delta)
 
-    def replay_registration_change(self, record: Any, delta: MetadataDelta | None) -> None:
+    def replay_registration_change(
+        self, record: m.BrokerRegistrationChangeRecord, delta: ClusterChanges | None
+    ) -> None:
         broker = self._broker(record.broker_id, record.broker_epoch)
         if record.fenced not in (0, FENCE, UNFENCE):
             raise ImageError(f"BrokerRegistrationChangeRecord with fenced={record.fenced}")
@@ -168,7 +203,9 @@ class ClusterImage:
             broker = broker._replace(cordoned_directories=tuple(record.cordoned_log_dirs))
         self._put_broker(broker, delta)
 
-    def replay_register_controller(self, record: Any, delta: MetadataDelta | None) -> None:
+    def replay_register_controller(
+        self, record: m.RegisterControllerRecord, delta: ClusterChanges | None
+    ) -> None:
         controller = ControllerImage(
             controller_id=record.controller_id,
             incarnation_id=record.incarnation_id,
@@ -181,14 +218,16 @@ class ClusterImage:
         if delta is not None:
             delta.controller_changed(controller.controller_id, old, controller)
 
-    def replay_unregister_controller(self, record: Any, delta: MetadataDelta | None) -> None:
+    def replay_unregister_controller(
+        self, record: m.UnregisterControllerRecord, delta: ClusterChanges | None
+    ) -> None:
         old = self.controllers.pop(record.controller_id, None)
         if old is None:
             raise ImageError(f"unregistration of unknown controller {record.controller_id}")
         if delta is not None:
             delta.controller_changed(record.controller_id, old, None)
 
-    def to_records(self, gates: MetadataVersion) -> Iterator[tuple[Any, int]]:
+    def to_records(self, gates: MetadataVersion) -> Iterator[VersionedRecord]:
         for broker_id in sorted(self.brokers):
             yield broker_record(self.brokers[broker_id], gates), gates.register_broker_record
         if gates.register_controller_record is not None:
@@ -196,7 +235,7 @@ class ClusterImage:
                 controller = self.controllers[controller_id]
                 yield controller_record(controller), gates.register_controller_record
 
-    def _put_broker(self, broker: BrokerImage, delta: MetadataDelta | None) -> None:
+    def _put_broker(self, broker: BrokerImage, delta: ClusterChanges | None) -> None:
         old = self.brokers.get(broker.broker_id)
         self.brokers[broker.broker_id] = broker
         if delta is not None:
@@ -213,7 +252,7 @@ class ClusterImage:
         return broker
 
 
-def broker_record(broker: BrokerImage, gates: MetadataVersion) -> Any:
+def broker_record(broker: BrokerImage, gates: MetadataVersion) -> m.RegisterBrokerRecord:
     """The RegisterBrokerRecord that recreates a registration at the version of `gates`."""
     record = m.RegisterBrokerRecord(
         broker_id=broker.broker_id,
@@ -244,7 +283,7 @@ def broker_record(broker: BrokerImage, gates: MetadataVersion) -> Any:
     return record
 
 
-def controller_record(controller: ControllerImage) -> Any:
+def controller_record(controller: ControllerImage) -> m.RegisterControllerRecord:
     """The RegisterControllerRecord that recreates a registration."""
     return m.RegisterControllerRecord(
         controller_id=controller.controller_id,

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from kwire.kraft.images.cluster import BrokerImage, ControllerImage
-    from kwire.kraft.images.security import AclImage, DelegationTokenImage, ScramCredential
-    from kwire.kraft.images.settings import QuotaEntity
-    from kwire.kraft.images.topics import PartitionImage, TopicImage
+from kwire.kraft.images.cluster import BrokerImage, ClusterChanges, ControllerImage
+from kwire.kraft.images.security import (
+    AclImage,
+    DelegationTokenImage,
+    ScramCredential,
+    SecurityChanges,
+)
+from kwire.kraft.images.settings import QuotaEntity, SettingsChanges
+from kwire.kraft.images.topics import PartitionImage, TopicChanges, TopicImage
 
 
-class PartitionDelta(NamedTuple):
+class Changes(ClusterChanges, TopicChanges, SettingsChanges, SecurityChanges, Protocol):
+    """Who is told of everything that changes."""
+
+
+@dataclass(slots=True)
+class PartitionDelta:
     """One partition before and after; `old` None is new, `new` None is gone with its topic."""
 
     topic_name: str
     topic_id: bytes
-    index: int  # type: ignore[assignment]
+    index: int
     old: PartitionImage | None
     new: PartitionImage | None
 
@@ -115,6 +125,9 @@ class MetadataDelta:
     ) -> None:
         first = self.scram[key][0] if key in self.scram else old
         self.scram[key] = (first, new)
+
+    def producer_ids_changed(self) -> None:
+        self.producer_ids = True
 
     def client_quota_changed(self, entity: QuotaEntity, key: str) -> None:
         self.client_quotas.setdefault(entity, {})[key] = None

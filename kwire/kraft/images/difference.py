@@ -3,31 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from kwire.kraft.images.delta import MetadataDelta
-    from kwire.kraft.images.metadata_image import MetadataImage
+from kwire.kraft.images.cluster import ClusterImage
+from kwire.kraft.images.delta import Changes
+from kwire.kraft.images.security import SecurityImage
+from kwire.kraft.images.settings import FeaturesImage, SettingsImage
+from kwire.kraft.images.topics import TopicsImage
 
 K = TypeVar("K")
+V = TypeVar("V")
 
 
-def difference(old: MetadataImage, new: MetadataImage, delta: MetadataDelta) -> None:
+class Parts(Protocol):
+    """All of an image (`metadata_image.py`)."""
+
+    topics: TopicsImage
+    cluster: ClusterImage
+    features: FeaturesImage
+    settings: SettingsImage
+    security: SecurityImage
+
+
+def difference(old: Parts, new: Parts, delta: Changes) -> None:
     """Tell `delta` every change that leads from `old` to `new`."""
     _topics(old, new, delta)
-    _values(old.brokers, new.brokers, delta.broker_changed)
-    _values(old.controllers, new.controllers, delta.controller_changed)
+    _values(old.cluster.brokers, new.cluster.brokers, delta.broker_changed)
+    _values(old.cluster.controllers, new.cluster.controllers, delta.controller_changed)
     _values(old.features.finalized, new.features.finalized, delta.feature_changed)
-    _values(old.acls, new.acls, delta.acl_changed)
-    _values(old.scram, new.scram, delta.scram_changed)
-    _values(old.delegation_tokens, new.delegation_tokens, delta.token_changed)
-    _keys(old.configs, new.configs, delta.config_changed)
-    _keys(old.client_quotas, new.client_quotas, delta.client_quota_changed)
-    if old.next_producer_id != new.next_producer_id:
-        delta.producer_ids = True
+    _values(old.security.acls, new.security.acls, delta.acl_changed)
+    _values(old.security.scram, new.security.scram, delta.scram_changed)
+    _values(old.security.delegation_tokens, new.security.delegation_tokens, delta.token_changed)
+    _keys(old.settings.configs, new.settings.configs, delta.config_changed)
+    _keys(old.settings.client_quotas, new.settings.client_quotas, delta.client_quota_changed)
+    if old.settings.next_producer_id != new.settings.next_producer_id:
+        delta.producer_ids_changed()
 
 
-def _topics(old: MetadataImage, new: MetadataImage, delta: MetadataDelta) -> None:
+def _topics(old: Parts, new: Parts, delta: Changes) -> None:
     for topic_id, topic in old.topics.by_id.items():
         if topic_id not in new.topics.by_id:
             delta.topic_deleted(topic)
@@ -42,7 +55,7 @@ def _topics(old: MetadataImage, new: MetadataImage, delta: MetadataDelta) -> Non
 
 
 def _values(
-    old: Mapping[K, Any], new: Mapping[K, Any], tell: Callable[[K, Any, Any], None]
+    old: Mapping[K, V], new: Mapping[K, V], tell: Callable[[K, V | None, V | None], None]
 ) -> None:
     for key, value in old.items():
         if key not in new:
@@ -54,8 +67,8 @@ def _values(
 
 
 def _keys(
-    old: Mapping[K, Mapping[str, Any]],
-    new: Mapping[K, Mapping[str, Any]],
+    old: Mapping[K, Mapping[str, V]],
+    new: Mapping[K, Mapping[str, V]],
     tell: Callable[[K, str], None],
 ) -> None:
     for key in {**old, **new}:

@@ -8,10 +8,10 @@ are held back (KIP-868), and nothing is published.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.kraft.metadata_log import MetadataBatch
+from kwire.protocol.metadata_records import MetadataRecord
 
 Publisher = Callable[[MetadataDelta, MetadataImage], None]
 
@@ -44,7 +44,9 @@ class ImagePublisher:
         if batch.records:
             self._publish(delta)
 
-    def on_snapshot(self, records: list[Any], offset: int, epoch: int, timestamp_ms: int) -> None:
+    def on_snapshot(
+        self, records: list[MetadataRecord], offset: int, epoch: int, timestamp_ms: int
+    ) -> None:
         """The image becomes the content of a snapshot that ends with `offset` (inclusive)."""
         self._delta = None
         delta = MetadataDelta()

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from kwire.kraft.images.cluster import BrokerImage, ClusterImage, ControllerImage
-from kwire.kraft.images.delta import MetadataDelta, PartitionDelta
+from kwire.kraft.images.delta import Changes, MetadataDelta, PartitionDelta
+from kwire.kraft.images.difference import difference
 from kwire.kraft.images.errors import ImageError
 from kwire.kraft.images.security import (
     AclImage,
@@ -27,6 +28,9 @@ from kwire.kraft.images.security import (
 from kwire.kraft.images.settings import FeaturesImage, QuotaEntity, SettingsImage
 from kwire.kraft.images.topics import PartitionImage, TopicImage, TopicsImage
 from kwire.kraft.metadata_version import METADATA_VERSIONS
+from kwire.protocol import messages as m
+from kwire.protocol.metadata_records import MetadataRecord, VersionedRecord
+from kwire.protocol.structs import Struct
 
 __all__ = [
     "BrokerImage",
@@ -43,7 +47,7 @@ __all__ = [
 TOPIC_RESOURCE = 2
 """ConfigResource.Type.TOPIC: the configs that go with a deleted topic."""
 
-_Replay = Callable[["MetadataImage", Any, MetadataDelta | None], None]
+R = TypeVar("R", bound=MetadataRecord)
 
 
 class MetadataImage:
@@ -65,7 +69,7 @@ class MetadataImage:
         self.offset = -1
         self.epoch = 0
         self.transaction_offset = -1
-        self._transaction: list[Any] | None = None
+        self._transaction: list[MetadataRecord] | None = None
         self._clear()
 
     def _clear(self) -> None:
@@ -85,8 +89,6 @@ class MetadataImage:
             and self.settings == other.settings
             and self.security == other.security
         )
-
-    __hash__ = None  # type: ignore[assignment]
 
     # --- reading ---------------------------------------------------------------------------
 
@@ -136,25 +138,24 @@ class MetadataImage:
 
     def replay(
         self,
-        record: Any,
+        record: MetadataRecord,
         offset: int | None = None,
         epoch: int | None = None,
-        delta: MetadataDelta | None = None,
+        delta: Changes | None = None,
     ) -> None:
         """Apply one record; what it changes is told to `delta`.
 
         Raises ImageError, one line, for a record that cannot follow what was applied or that
         this version does not know.
         """
-        name = type(record).NAME
-        if name in _TRANSACTION_RECORDS:
-            self._replay_transaction(name, offset, delta)
+        function = _REPLAY.get(record.PLAIN)
+        if function is None:
+            self._replay_transaction(record, offset, delta)
         elif self._transaction is not None:
-            _handler(name)
             self._transaction.append(record)
             return
         else:
-            _handler(name)(self, record, delta)
+            function(self, record, delta)
         if self._transaction is None:
             if offset is not None:
                 self.offset = offset
@@ -162,29 +163,31 @@ class MetadataImage:
                 self.epoch = epoch
 
     def _replay_transaction(
-        self, name: str, offset: int | None, delta: MetadataDelta | None
+        self, record: MetadataRecord, offset: int | None, delta: Changes | None
     ) -> None:
         held = self._transaction
-        if name == "BeginTransactionRecord":
+        if isinstance(record, m.BeginTransactionRecord):
             if held is not None:
                 raise ImageError("BeginTransactionRecord inside a metadata transaction")
             self._transaction = []
             self.transaction_offset = -1 if offset is None else offset
             return
+        if not isinstance(record, m.EndTransactionRecord | m.AbortTransactionRecord):
+            raise ImageError(f"metadata record type {record.NAME} is unknown to this version")
         if held is None:
-            raise ImageError(f"{name} outside of a metadata transaction")
+            raise ImageError(f"{record.NAME} outside of a metadata transaction")
         self._transaction = None
         self.transaction_offset = -1
-        if name == "EndTransactionRecord":
-            for record in held:
-                _handler(type(record).NAME)(self, record, delta)
+        if isinstance(record, m.EndTransactionRecord):
+            for each in held:
+                _REPLAY[each.PLAIN](self, each, delta)
 
     def load(
         self,
-        records: Iterable[Any],
+        records: Iterable[MetadataRecord],
         offset: int,
         epoch: int,
-        delta: MetadataDelta | None = None,
+        delta: Changes | None = None,
     ) -> None:
         """Become the content of a snapshot that ends with `offset` (inclusive).
 
@@ -192,8 +195,8 @@ class MetadataImage:
         control records. Raises ImageError like `replay`; the image then is unusable.
         """
         old = MetadataImage()
-        for part in ("topics", "cluster", "features", "settings", "security"):
-            setattr(old, part, getattr(self, part))
+        old.topics, old.cluster, old.features = self.topics, self.cluster, self.features
+        old.settings, old.security = self.settings, self.security
         self._clear()
         self._transaction = None
         self.transaction_offset = -1
@@ -203,13 +206,11 @@ class MetadataImage:
             raise ImageError("snapshot ends inside a metadata transaction")
         self.offset, self.epoch = offset, epoch
         if delta is not None:
-            from kwire.kraft.images.difference import difference
-
             difference(old, self, delta)
 
     # --- snapshots -------------------------------------------------------------------------
 
-    def to_records(self, level: int | None = None) -> list[tuple[Any, int]]:
+    def to_records(self, level: int | None = None) -> list[VersionedRecord]:
         """The records of a snapshot as (message, version), for metadata.version `level`.
 
         `level` None is the finalized one. Replayed into an empty image they give this image again,
@@ -217,7 +218,7 @@ class MetadataImage:
         """
         return list(self.record_source(level))
 
-    def record_source(self, level: int | None = None) -> Iterator[tuple[Any, int]]:
+    def record_source(self, level: int | None = None) -> Iterator[VersionedRecord]:
         """`to_records` of the image as it is now, made one by one as they are asked for, also
         while the image goes on changing: those of the partitions are too many for one turn."""
         gates = self.features.metadata_version if level is None else METADATA_VERSIONS[level]
@@ -233,54 +234,46 @@ class MetadataImage:
         return itertools.chain(head, self.topics.to_records(gates), tail)
 
 
-def _remove_topic(image: MetadataImage, record: Any, delta: MetadataDelta | None) -> None:
+def _remove_topic(image: MetadataImage, record: m.RemoveTopicRecord, delta: Changes | None) -> None:
     topic = image.topics.replay_remove(record, delta)
     image.settings.remove_configs(TOPIC_RESOURCE, topic.name, delta)
 
 
-def _nothing(image: MetadataImage, record: Any, delta: MetadataDelta | None) -> None:
-    """NoOpRecord: only its offset counts."""
+def _nothing(image: MetadataImage, record: m.NoOpRecord, delta: Changes | None) -> None:
+    """Only its offset counts."""
 
 
-_TRANSACTION_RECORDS = (
-    "BeginTransactionRecord",
-    "EndTransactionRecord",
-    "AbortTransactionRecord",
-)
-
-# fmt: off
-_HANDLERS: dict[str, _Replay] = {
-    "RegisterBrokerRecord": lambda i, r, d: i.cluster.replay_register_broker(r, d),
-    "UnregisterBrokerRecord": lambda i, r, d: i.cluster.replay_unregister_broker(r, d),
-    "FenceBrokerRecord": lambda i, r, d: i.cluster.replay_fence(r, True, d),
-    "UnfenceBrokerRecord": lambda i, r, d: i.cluster.replay_fence(r, False, d),
-    "BrokerRegistrationChangeRecord":
-        lambda i, r, d: i.cluster.replay_registration_change(r, d),
-    "RegisterControllerRecord": lambda i, r, d: i.cluster.replay_register_controller(r, d),
-    "UnregisterControllerRecord": lambda i, r, d: i.cluster.replay_unregister_controller(r, d),
-    "TopicRecord": lambda i, r, d: i.topics.replay_topic(r, d),
-    "PartitionRecord": lambda i, r, d: i.topics.replay_partition(r, d),
-    "PartitionChangeRecord": lambda i, r, d: i.topics.replay_partition_change(r, d),
-    "ClearElrRecord": lambda i, r, d: i.topics.replay_clear_elr(r, d),
-    "RemoveTopicRecord": _remove_topic,
-    "ConfigRecord": lambda i, r, d: i.settings.replay_config(r, d),
-    "ClientQuotaRecord": lambda i, r, d: i.settings.replay_quota(r, d),
-    "ProducerIdsRecord": lambda i, r, d: i.settings.replay_producer_ids(r, d),
-    "FeatureLevelRecord": lambda i, r, d: i.features.replay_level(r, d),
-    "ZkMigrationStateRecord": lambda i, r, d: i.features.replay_zk_migration(r),
-    "AccessControlEntryRecord": lambda i, r, d: i.security.replay_acl(r, d),
-    "RemoveAccessControlEntryRecord": lambda i, r, d: i.security.replay_remove_acl(r, d),
-    "UserScramCredentialRecord": lambda i, r, d: i.security.replay_scram(r, d),
-    "RemoveUserScramCredentialRecord": lambda i, r, d: i.security.replay_remove_scram(r, d),
-    "DelegationTokenRecord": lambda i, r, d: i.security.replay_token(r, d),
-    "RemoveDelegationTokenRecord": lambda i, r, d: i.security.replay_remove_token(r, d),
-    "NoOpRecord": _nothing,
-}
-# fmt: on
+# By the class of the record; what `_on` lets in takes a record of that class.
+_REPLAY: dict[type[Struct], Callable[[MetadataImage, Any, Changes | None], None]] = {}
 
 
-def _handler(name: str) -> _Replay:
-    handler = _HANDLERS.get(name)
-    if handler is None:
-        raise ImageError(f"metadata record type {name} is unknown to this version")
-    return handler
+def _on(
+    record_class: type[R], function: Callable[[MetadataImage, R, Changes | None], None]
+) -> None:
+    _REPLAY[record_class] = function
+
+
+_on(m.RegisterBrokerRecord, lambda i, r, d: i.cluster.replay_register_broker(r, d))
+_on(m.UnregisterBrokerRecord, lambda i, r, d: i.cluster.replay_unregister_broker(r, d))
+_on(m.FenceBrokerRecord, lambda i, r, d: i.cluster.replay_fence(r, True, d))
+_on(m.UnfenceBrokerRecord, lambda i, r, d: i.cluster.replay_fence(r, False, d))
+_on(m.BrokerRegistrationChangeRecord, lambda i, r, d: i.cluster.replay_registration_change(r, d))
+_on(m.RegisterControllerRecord, lambda i, r, d: i.cluster.replay_register_controller(r, d))
+_on(m.UnregisterControllerRecord, lambda i, r, d: i.cluster.replay_unregister_controller(r, d))
+_on(m.TopicRecord, lambda i, r, d: i.topics.replay_topic(r, d))
+_on(m.PartitionRecord, lambda i, r, d: i.topics.replay_partition(r, d))
+_on(m.PartitionChangeRecord, lambda i, r, d: i.topics.replay_partition_change(r, d))
+_on(m.ClearElrRecord, lambda i, r, d: i.topics.replay_clear_elr(r, d))
+_on(m.RemoveTopicRecord, _remove_topic)
+_on(m.ConfigRecord, lambda i, r, d: i.settings.replay_config(r, d))
+_on(m.ClientQuotaRecord, lambda i, r, d: i.settings.replay_quota(r, d))
+_on(m.ProducerIdsRecord, lambda i, r, d: i.settings.replay_producer_ids(r, d))
+_on(m.FeatureLevelRecord, lambda i, r, d: i.features.replay_level(r, d))
+_on(m.ZkMigrationStateRecord, lambda i, r, d: i.features.replay_zk_migration(r))
+_on(m.AccessControlEntryRecord, lambda i, r, d: i.security.replay_acl(r, d))
+_on(m.RemoveAccessControlEntryRecord, lambda i, r, d: i.security.replay_remove_acl(r, d))
+_on(m.UserScramCredentialRecord, lambda i, r, d: i.security.replay_scram(r, d))
+_on(m.RemoveUserScramCredentialRecord, lambda i, r, d: i.security.replay_remove_scram(r, d))
+_on(m.DelegationTokenRecord, lambda i, r, d: i.security.replay_token(r, d))
+_on(m.RemoveDelegationTokenRecord, lambda i, r, d: i.security.replay_remove_token(r, d))
+_on(m.NoOpRecord, _nothing)

@@ -7,15 +7,13 @@ RemoveUserScramCredentialRecord, DelegationTokenRecord and RemoveDelegationToken
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 from kwire.kraft.images.errors import ImageError
+from kwire.kraft.metadata_version import MetadataVersion
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
-
-if TYPE_CHECKING:
-    from kwire.kraft.images.delta import MetadataDelta
-    from kwire.kraft.metadata_version import MetadataVersion
+from kwire.protocol.metadata_records import VersionedRecord
 
 
 class AclImage(NamedTuple):
@@ -54,6 +52,20 @@ class DelegationTokenImage(NamedTuple):
     expiration_ms: int
 
 
+class SecurityChanges(Protocol):
+    """Who is told what a replayed record changed; `old` None is new, `new` None is gone."""
+
+    def acl_changed(self, acl_id: bytes, old: AclImage | None, new: AclImage | None) -> None: ...
+
+    def scram_changed(
+        self, key: tuple[int, str], old: ScramCredential | None, new: ScramCredential | None
+    ) -> None: ...
+
+    def token_changed(
+        self, token_id: str, old: DelegationTokenImage | None, new: DelegationTokenImage | None
+    ) -> None: ...
+
+
 class SecurityImage:
     """ACLs by id, credentials by (mechanism, user), tokens by token id."""
 
@@ -72,9 +84,7 @@ class SecurityImage:
             and self.delegation_tokens == other.delegation_tokens
         )
 
-    __hash__ = None  # type: ignore[assignment]
-
-    def replay_acl(self, record: Any, delta: MetadataDelta | None) -> None:
+    def replay_acl(self, record: m.AccessControlEntryRecord, delta: SecurityChanges | None) -> None:
         acl = AclImage(
             resource_type=record.resource_type,
             resource_name=record.resource_name,
@@ -89,14 +99,18 @@ class SecurityImage:
         if delta is not None:
             delta.acl_changed(record.id, old, acl)
 
-    def replay_remove_acl(self, record: Any, delta: MetadataDelta | None) -> None:
+    def replay_remove_acl(
+        self, record: m.RemoveAccessControlEntryRecord, delta: SecurityChanges | None
+    ) -> None:
         old = self.acls.pop(record.id, None)
         if old is None:
             raise ImageError(f"removal of unknown ACL {uuids.to_text(record.id)}")
         if delta is not None:
             delta.acl_changed(record.id, old, None)
 
-    def replay_scram(self, record: Any, delta: MetadataDelta | None) -> None:
+    def replay_scram(
+        self, record: m.UserScramCredentialRecord, delta: SecurityChanges | None
+    ) -> None:
         key = (record.mechanism, record.name)
         new = ScramCredential(
             bytes(record.salt),
@@ -109,7 +123,9 @@ class SecurityImage:
         if delta is not None:
             delta.scram_changed(key, old, new)
 
-    def replay_remove_scram(self, record: Any, delta: MetadataDelta | None) -> None:
+    def replay_remove_scram(
+        self, record: m.RemoveUserScramCredentialRecord, delta: SecurityChanges | None
+    ) -> None:
         key = (record.mechanism, record.name)
         old = self.scram.pop(key, None)
         if old is None:
@@ -117,7 +133,7 @@ class SecurityImage:
         if delta is not None:
             delta.scram_changed(key, old, None)
 
-    def replay_token(self, record: Any, delta: MetadataDelta | None) -> None:
+    def replay_token(self, record: m.DelegationTokenRecord, delta: SecurityChanges | None) -> None:
         token = DelegationTokenImage(
             token_id=record.token_id,
             owner=record.owner,
@@ -132,37 +148,41 @@ class SecurityImage:
         if delta is not None:
             delta.token_changed(token.token_id, old, token)
 
-    def replay_remove_token(self, record: Any, delta: MetadataDelta | None) -> None:
+    def replay_remove_token(
+        self, record: m.RemoveDelegationTokenRecord, delta: SecurityChanges | None
+    ) -> None:
         old = self.delegation_tokens.pop(record.token_id, None)
         if old is None:
             raise ImageError(f"removal of unknown delegation token {record.token_id}")
         if delta is not None:
             delta.token_changed(record.token_id, old, None)
 
-    def acls_to_records(self) -> Iterator[tuple[Any, int]]:
+    def acls_to_records(self) -> Iterator[VersionedRecord]:
         for acl_id in sorted(self.acls):
             yield acl_record(acl_id, self.acls[acl_id]), 0
 
-    def scram_to_records(self, gates: MetadataVersion) -> Iterator[tuple[Any, int]]:
+    def scram_to_records(self, gates: MetadataVersion) -> Iterator[VersionedRecord]:
         if not gates.scram:
             return
         for mechanism, user in sorted(self.scram):
             credential = self.scram[mechanism, user]
             yield scram_record(user, mechanism, credential), 0
 
-    def tokens_to_records(self, gates: MetadataVersion) -> Iterator[tuple[Any, int]]:
+    def tokens_to_records(self, gates: MetadataVersion) -> Iterator[VersionedRecord]:
         if not gates.delegation_token:
             return
         for token_id in sorted(self.delegation_tokens):
             yield token_record(self.delegation_tokens[token_id]), 0
 
 
-def acl_record(acl_id: bytes, acl: AclImage) -> Any:
+def acl_record(acl_id: bytes, acl: AclImage) -> m.AccessControlEntryRecord:
     """The AccessControlEntryRecord of an ACL."""
     return m.AccessControlEntryRecord(id=acl_id, **acl._asdict())
 
 
-def scram_record(user: str, mechanism: int, credential: ScramCredential) -> Any:
+def scram_record(
+    user: str, mechanism: int, credential: ScramCredential
+) -> m.UserScramCredentialRecord:
     """The UserScramCredentialRecord of a credential."""
     return m.UserScramCredentialRecord(
         name=user,
@@ -174,7 +194,7 @@ def scram_record(user: str, mechanism: int, credential: ScramCredential) -> Any:
     )
 
 
-def token_record(token: DelegationTokenImage) -> Any:
+def token_record(token: DelegationTokenImage) -> m.DelegationTokenRecord:
     """The DelegationTokenRecord of a token."""
     return m.DelegationTokenRecord(
         owner=token.owner,

@@ -7,20 +7,30 @@ ProducerIdsRecord.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
 from kwire.kraft import features as feature_facts
 from kwire.kraft.images.errors import ImageError
 from kwire.kraft.metadata_version import METADATA_VERSIONS, MINIMUM_LEVEL, MetadataVersion
 from kwire.protocol import messages as m
-
-if TYPE_CHECKING:
-    from kwire.kraft.images.delta import MetadataDelta
+from kwire.protocol.metadata_records import VersionedRecord
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """Sorted pairs of entity type (`user`, `client-id`, `ip`) and name; None is the default entity."""
 
 _NO_CONFIGS: Mapping[str, str] = {}
+
+
+class SettingsChanges(Protocol):
+    """Who is told what a replayed record changed; the new values are read from the image."""
+
+    def feature_changed(self, name: str, old: int | None, new: int | None) -> None: ...
+
+    def config_changed(self, resource: tuple[int, str], name: str) -> None: ...
+
+    def client_quota_changed(self, entity: QuotaEntity, key: str) -> None: ...
+
+    def producer_ids_changed(self) -> None: ...
 
 
 class FeaturesImage:
@@ -39,8 +49,6 @@ class FeaturesImage:
             and self.zk_migration_state == other.zk_migration_state
         )
 
-    __hash__ = None  # type: ignore[assignment]
-
     @property
     def metadata_version(self) -> MetadataVersion:
         """The gates of the finalized level; the lowest known one when none was recorded."""
@@ -51,7 +59,7 @@ class FeaturesImage:
     def elr_enabled(self) -> bool:
         return self.finalized.get(feature_facts.ELR_VERSION, 0) >= 1
 
-    def replay_level(self, record: Any, delta: MetadataDelta | None) -> None:
+    def replay_level(self, record: m.FeatureLevelRecord, delta: SettingsChanges | None) -> None:
         supported = feature_facts.SUPPORTED_FEATURES.get(record.name, (0, 0))
         if not supported[0] <= record.feature_level <= supported[1]:
             raise ImageError(
@@ -66,10 +74,10 @@ class FeaturesImage:
         if delta is not None:
             delta.feature_changed(record.name, old, self.finalized.get(record.name))
 
-    def replay_zk_migration(self, record: Any) -> None:
+    def replay_zk_migration(self, record: m.ZkMigrationStateRecord) -> None:
         self.zk_migration_state = record.zk_migration_state
 
-    def to_records(self, gates: MetadataVersion) -> Iterator[tuple[Any, int]]:
+    def to_records(self, gates: MetadataVersion) -> Iterator[VersionedRecord]:
         named = feature_facts.METADATA_VERSION
         if named in self.finalized:
             yield m.FeatureLevelRecord(name=named, feature_level=gates.level), 0
@@ -98,13 +106,11 @@ class SettingsImage:
             and self.next_producer_id == other.next_producer_id
         )
 
-    __hash__ = None  # type: ignore[assignment]
-
     def config(self, resource_type: int, name: str) -> Mapping[str, str]:
         """The values set on a resource; empty when there are none."""
         return self.configs.get((resource_type, name), _NO_CONFIGS)
 
-    def replay_config(self, record: Any, delta: MetadataDelta | None) -> None:
+    def replay_config(self, record: m.ConfigRecord, delta: SettingsChanges | None) -> None:
         key = (record.resource_type, record.resource_name)
         values = self.configs.get(key)
         if record.value is None:
@@ -119,14 +125,14 @@ class SettingsImage:
         if delta is not None:
             delta.config_changed(key, record.name)
 
-    def remove_configs(self, resource_type: int, name: str, delta: MetadataDelta | None) -> None:
+    def remove_configs(self, resource_type: int, name: str, delta: SettingsChanges | None) -> None:
         """Drop all configs of a resource that is gone (a deleted topic)."""
         values = self.configs.pop((resource_type, name), None)
         if values and delta is not None:
             for config in values:
                 delta.config_changed((resource_type, name), config)
 
-    def replay_quota(self, record: Any, delta: MetadataDelta | None) -> None:
+    def replay_quota(self, record: m.ClientQuotaRecord, delta: SettingsChanges | None) -> None:
         pairs = [(item.entity_type, item.entity_name) for item in record.entity]
         entity = quota_entity(pairs)
         if len(entity) != len(pairs):
@@ -144,28 +150,30 @@ class SettingsImage:
         if delta is not None:
             delta.client_quota_changed(entity, record.key)
 
-    def replay_producer_ids(self, record: Any, delta: MetadataDelta | None) -> None:
+    def replay_producer_ids(
+        self, record: m.ProducerIdsRecord, delta: SettingsChanges | None
+    ) -> None:
         if record.next_producer_id < self.next_producer_id:
             raise ImageError(
                 f"next producer id {record.next_producer_id} is below {self.next_producer_id}"
             )
         self.next_producer_id = record.next_producer_id
         if delta is not None:
-            delta.producer_ids = True
+            delta.producer_ids_changed()
 
-    def configs_to_records(self) -> Iterator[tuple[Any, int]]:
+    def configs_to_records(self) -> Iterator[VersionedRecord]:
         for resource_type, resource_name in sorted(self.configs):
             values = self.configs[resource_type, resource_name]
             for name in sorted(values):
                 yield config_record(resource_type, resource_name, name, values[name]), 0
 
-    def quotas_to_records(self) -> Iterator[tuple[Any, int]]:
+    def quotas_to_records(self) -> Iterator[VersionedRecord]:
         for entity in sorted(self.client_quotas, key=repr):
             values = self.client_quotas[entity]
             for key in sorted(values):
                 yield quota_record(entity, key, values[key]), 0
 
-    def producer_ids_to_records(self) -> Iterator[tuple[Any, int]]:
+    def producer_ids_to_records(self) -> Iterator[VersionedRecord]:
         if self.next_producer_id >= 0:
             yield m.ProducerIdsRecord(broker_id=-1, next_producer_id=self.next_producer_id), 0
 
@@ -175,14 +183,16 @@ def quota_entity(pairs: list[tuple[str, str | None]]) -> QuotaEntity:
     return tuple(sorted(dict(pairs).items(), key=lambda pair: pair[0]))
 
 
-def config_record(resource_type: int, resource_name: str, name: str, value: str | None) -> Any:
+def config_record(
+    resource_type: int, resource_name: str, name: str, value: str | None
+) -> m.ConfigRecord:
     """A ConfigRecord; value None deletes."""
     return m.ConfigRecord(
         resource_type=resource_type, resource_name=resource_name, name=name, value=value
     )
 
 
-def quota_record(entity: QuotaEntity, key: str, value: float | None) -> Any:
+def quota_record(entity: QuotaEntity, key: str, value: float | None) -> m.ClientQuotaRecord:
     """A ClientQuotaRecord; value None removes the key."""
     return m.ClientQuotaRecord(
         entity=[

@@ -8,15 +8,13 @@ compares old and new (deltas, the controller's indexes) may keep both.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 from kwire.kraft.images.errors import ImageError
+from kwire.kraft.metadata_version import MetadataVersion
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
-
-if TYPE_CHECKING:
-    from kwire.kraft.images.delta import MetadataDelta
-    from kwire.kraft.metadata_version import MetadataVersion
+from kwire.protocol.metadata_records import VersionedRecord
 
 NO_LEADER = -1
 NO_LEADER_CHANGE = -2
@@ -69,7 +67,7 @@ class PartitionImage(NamedTuple):
                 return directory
         raise ImageError(f"broker {broker_id} is not a replica of {self.replicas}")
 
-    def merge(self, change: Any) -> PartitionImage:
+    def merge(self, change: m.PartitionChangeRecord) -> PartitionImage:
         """This partition after a PartitionChangeRecord.
 
         The partition epoch grows by one with every change, the leader epoch with every change
@@ -106,7 +104,7 @@ class PartitionImage(NamedTuple):
             ),
         )
 
-    def to_record(self, topic_id: bytes, index: int, gates: MetadataVersion) -> tuple[Any, int]:
+    def to_record(self, topic_id: bytes, index: int, gates: MetadataVersion) -> VersionedRecord:
         """The PartitionRecord that recreates this partition, and its version."""
         version = gates.partition_record
         record = m.PartitionRecord(
@@ -144,7 +142,7 @@ def checked_directories(directories: list[bytes] | None, count: int) -> tuple[by
     return tuple(directories)
 
 
-def partition_from_record(record: Any) -> PartitionImage:
+def partition_from_record(record: m.PartitionRecord) -> PartitionImage:
     """The partition that a PartitionRecord (any version) describes."""
     return PartitionImage(
         replicas=tuple(record.replicas),
@@ -179,10 +177,20 @@ class TopicImage:
             and self.partitions == other.partitions
         )
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"TopicImage({self.name!r}, {uuids.to_text(self.topic_id)}, {self.partitions!r})"
+
+
+class TopicChanges(Protocol):
+    """Who is told what a replayed record changed; `old` None is new, `new` None is gone."""
+
+    def topic_created(self, topic: TopicImage) -> None: ...
+
+    def topic_deleted(self, topic: TopicImage) -> None: ...
+
+    def partition_changed(
+        self, topic: TopicImage, index: int, old: PartitionImage | None, new: PartitionImage | None
+    ) -> None: ...
 
 
 class TopicsImage:
@@ -198,8 +206,6 @@ class TopicsImage:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TopicsImage) and self.by_id == other.by_id
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __iter__(self) -> Iterator[TopicImage]:
         return iter(self.by_name.values())
 
@@ -208,7 +214,7 @@ class TopicsImage:
         topic = self.by_name.get(name)
         return None if topic is None else topic.partitions.get(index)
 
-    def replay_topic(self, record: Any, delta: MetadataDelta | None) -> None:
+    def replay_topic(self, record: m.TopicRecord, delta: TopicChanges | None) -> None:
         if record.name in self.by_name or record.topic_id in self.by_id:
             raise ImageError(f"second TopicRecord for {record.name}")
         topic = TopicImage(record.name, record.topic_id)
@@ -217,7 +223,7 @@ class TopicsImage:
         if delta is not None:
             delta.topic_created(topic)
 
-    def replay_partition(self, record: Any, delta: MetadataDelta | None) -> None:
+    def replay_partition(self, record: m.PartitionRecord, delta: TopicChanges | None) -> None:
         topic = self._topic(record)
         old = topic.partitions.get(record.partition_id)
         new = partition_from_record(record)
@@ -227,7 +233,9 @@ class TopicsImage:
         if delta is not None:
             delta.partition_changed(topic, record.partition_id, old, new)
 
-    def replay_partition_change(self, record: Any, delta: MetadataDelta | None) -> None:
+    def replay_partition_change(
+        self, record: m.PartitionChangeRecord, delta: TopicChanges | None
+    ) -> None:
         topic = self._topic(record)
         old = topic.partitions.get(record.partition_id)
         if old is None:
@@ -237,7 +245,7 @@ class TopicsImage:
         if delta is not None:
             delta.partition_changed(topic, record.partition_id, old, new)
 
-    def replay_remove(self, record: Any, delta: MetadataDelta | None) -> TopicImage:
+    def replay_remove(self, record: m.RemoveTopicRecord, delta: TopicChanges | None) -> TopicImage:
         topic = self.by_id.pop(record.topic_id, None)
         if topic is None:
             raise ImageError(f"removal of unknown topic id {uuids.to_text(record.topic_id)}")
@@ -247,7 +255,7 @@ class TopicsImage:
             delta.topic_deleted(topic)
         return topic
 
-    def replay_clear_elr(self, record: Any, delta: MetadataDelta | None) -> None:
+    def replay_clear_elr(self, record: m.ClearElrRecord, delta: TopicChanges | None) -> None:
         """Forget ELR and last known ELR of one topic, or of all when the name is empty.
 
         For a partition that has any it is a change like others: its partition epoch grows.
@@ -269,7 +277,7 @@ class TopicsImage:
                     if delta is not None:
                         delta.partition_changed(topic, index, old, new)
 
-    def to_records(self, gates: MetadataVersion) -> Iterator[tuple[Any, int]]:
+    def to_records(self, gates: MetadataVersion) -> Iterator[VersionedRecord]:
         """The records of what there is now, also when they are made later: a partition's image
         never changes, so lists of them are a copy (3 ms for 100,000 partitions)."""
         topics = [
@@ -278,7 +286,7 @@ class TopicsImage:
         ]
         return _topic_records(topics, gates)
 
-    def _topic(self, record: Any) -> TopicImage:
+    def _topic(self, record: m.PartitionRecord | m.PartitionChangeRecord) -> TopicImage:
         topic = self.by_id.get(record.topic_id)
         if topic is None:
             raise ImageError(f"partition of unknown topic id {uuids.to_text(record.topic_id)}")
@@ -287,7 +295,7 @@ class TopicsImage:
 
 def _topic_records(
     topics: list[tuple[str, bytes, list[tuple[int, PartitionImage]]]], gates: MetadataVersion
-) -> Iterator[tuple[Any, int]]:
+) -> Iterator[VersionedRecord]:
     for name, topic_id, partitions in topics:
         yield m.TopicRecord(name=name, topic_id=topic_id), 0
         for index, partition in partitions:

@@ -10,13 +10,15 @@ type  2 LeaderChangeMessage  3 SnapshotHeaderRecord  4 SnapshotFooterRecord
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from kwire.protocol import messages as m
 from kwire.protocol import records
 from kwire.protocol.errors import KafkaError, MalformedError
 
 CONTROL_KEY_BYTES = 4
+
+Buffer = bytes | bytearray | memoryview
 
 
 class ControlType(IntEnum):
@@ -29,13 +31,11 @@ class ControlType(IntEnum):
     VOTERS = 6
 
 
-_MESSAGES = {
-    ControlType.LEADER_CHANGE: "LeaderChangeMessage",
-    ControlType.SNAPSHOT_HEADER: "SnapshotHeaderRecord",
-    ControlType.SNAPSHOT_FOOTER: "SnapshotFooterRecord",
-    ControlType.KRAFT_VERSION: "KRaftVersionRecord",
-    ControlType.VOTERS: "VotersRecord",
-}
+ControlMessage: TypeAlias = (
+    "m.LeaderChangeMessage | m.SnapshotHeaderRecord | m.SnapshotFooterRecord"
+    "| m.KRaftVersionRecord | m.VotersRecord"
+)
+ControlRecord: TypeAlias = "tuple[ControlType, ControlMessage]"
 
 
 class ControlEntry(NamedTuple):
@@ -43,7 +43,7 @@ class ControlEntry(NamedTuple):
 
     offset: int
     type: int
-    message: Any
+    message: ControlMessage | None
 
 
 class BatchShape(NamedTuple):
@@ -55,25 +55,36 @@ class BatchShape(NamedTuple):
     control: tuple[ControlEntry, ...]
 
 
-def encode_control(kind: int, message: Any) -> tuple[bytes, bytes]:
+def encode_control(kind: int, message: ControlMessage) -> tuple[bytes, bytes]:
     """Key and value of a control record."""
     key = (0).to_bytes(2, "big") + int(kind).to_bytes(2, "big")
-    return key, bytes(message.encode(message.version))
+    return key, message.encode(message.version)
 
 
-def decode_control(offset: int, key: bytes | None, value: bytes | None) -> ControlEntry:
+def decode_control(offset: int, key: Buffer | None, value: Buffer | None) -> ControlEntry:
     """A control record; raises MalformedError when its key or value cannot be one."""
     if key is None or len(key) < CONTROL_KEY_BYTES:
         raise MalformedError(f"control record at {offset} has no type")
     kind = int.from_bytes(key[2:4], "big", signed=True)
-    name = _MESSAGES.get(kind)  # type: ignore[call-overload]
-    if name is None or value is None:
-        return ControlEntry(offset, kind, None)
-    return ControlEntry(offset, kind, getattr(m, name).decode(value, 0))
+    return ControlEntry(offset, kind, None if value is None else _decode(kind, value))
+
+
+def _decode(kind: int, value: Buffer) -> ControlMessage | None:
+    if kind == ControlType.LEADER_CHANGE:
+        return m.LeaderChangeMessage.decode(value, 0)
+    if kind == ControlType.SNAPSHOT_HEADER:
+        return m.SnapshotHeaderRecord.decode(value, 0)
+    if kind == ControlType.SNAPSHOT_FOOTER:
+        return m.SnapshotFooterRecord.decode(value, 0)
+    if kind == ControlType.KRAFT_VERSION:
+        return m.KRaftVersionRecord.decode(value, 0)
+    if kind == ControlType.VOTERS:
+        return m.VotersRecord.decode(value, 0)
+    return None
 
 
 def build_control_batch(
-    entries: tuple[tuple[int, Any], ...], *, base_offset: int, epoch: int, timestamp_ms: int
+    entries: tuple[ControlRecord, ...], *, base_offset: int, epoch: int, timestamp_ms: int
 ) -> bytearray:
     """One control batch of (type, message) entries."""
     batch = []
@@ -83,7 +94,9 @@ def build_control_batch(
     return records.build_batch(batch, base_offset=base_offset, leader_epoch=epoch, control=True)
 
 
-def batch_shapes(buffer: Any, *, next_offset: int, epoch_max: int) -> tuple[list[BatchShape], int]:
+def batch_shapes(
+    buffer: Buffer, *, next_offset: int, epoch_max: int
+) -> tuple[list[BatchShape], int]:
     """The whole and sound batches at the start of what a leader sent, and how many bytes they are.
 
     Stops before a batch that is cut off, corrupt, does not continue at `next_offset` or has an

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from kwire.kraft.raft.control_records import ControlRecord
 from kwire.kraft.raft.election import ElectionState
-from kwire.kraft.raft.types import Node, OffsetAndEpoch, value
+from kwire.kraft.raft.messages import RaftRequest
+from kwire.kraft.raft.types import Node, OffsetAndEpoch, ReplyTo, value
+from kwire.pending import Pending
+from kwire.protocol import messages as m
+from kwire.protocol.structs import Message
 
 
 @value
@@ -22,7 +25,7 @@ class AppendControl:
 
     base_offset: int
     epoch: int
-    records: tuple[tuple[int, Any], ...]
+    records: tuple[ControlRecord, ...]
 
 
 @value
@@ -77,23 +80,23 @@ class Send:
 
     correlation: int
     node: Node
-    request: Any
+    request: RaftRequest
 
 
 @value
 class Reply:
     """Answer a request."""
 
-    reply_to: Any
-    response: Any
+    reply_to: ReplyTo
+    response: Message
 
 
 @value
 class ReplyRecords:
     """Answer a Fetch: put up to `bytes_max` of records from `offset` into its only partition."""
 
-    reply_to: Any
-    response: Any
+    reply_to: ReplyTo
+    response: m.FetchResponse
     offset: int
     bytes_max: int
 
@@ -105,8 +108,8 @@ class ReplySnapshot:
     POSITION_OUT_OF_RANGE is the driver's to answer, which knows the size.
     """
 
-    reply_to: Any
-    response: Any
+    reply_to: ReplyTo
+    response: m.FetchSnapshotResponse
     snapshot: OffsetAndEpoch
     position: int
     bytes_max: int
@@ -155,7 +158,7 @@ class LeaderChanged:
 class Upgraded:
     """The answer to `UpgradeVersion`: code 0 and the offset after its records, or an error."""
 
-    reply_to: Any
+    reply_to: Pending[None]
     code: int
     message: str | None
     end_offset: int

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Generic, TypeAlias, TypeVar
 
-from kwire.kraft.raft.types import OffsetAndEpoch, value
+from kwire.kraft.raft.types import OffsetAndEpoch, ReplyTo, value
+from kwire.kraft.raft.voters import VoterSet
+from kwire.pending import Pending
+from kwire.protocol import messages as m
+from kwire.protocol.structs import Message as WireMessage
+
+RaftRequest: TypeAlias = (
+    "m.AddRaftVoterRequest | m.ApiVersionsRequest | m.BeginQuorumEpochRequest"
+    "| m.DescribeQuorumRequest | m.EndQuorumEpochRequest | m.FetchRequest | m.FetchSnapshotRequest"
+    "| m.RemoveRaftVoterRequest | m.UpdateRaftVoterRequest | m.VoteRequest"
+)
+"""What raft sends to other nodes, and answers."""
+
+R_co = TypeVar("R_co", bound=WireMessage, covariant=True)
 
 
 @value
@@ -13,16 +26,16 @@ class Tick:
 
 
 @value
-class Request:
+class Request(Generic[R_co]):
     """A request of another node or a client.
 
     `reply_to` comes back in the effect that answers; `listener` is the name of the listener the
     request came in by; `wall_ms` the wall clock, for the timestamps in DescribeQuorum.
     """
 
-    request: Any
+    request: R_co
     version: int
-    reply_to: Any
+    reply_to: ReplyTo
     listener: str = "CONTROLLER"
     wall_ms: int = 0
 
@@ -31,7 +44,7 @@ class Request:
 class Cancel:
     """Whoever sent the request with this `reply_to` no longer waits."""
 
-    reply_to: Any
+    reply_to: ReplyTo
 
 
 @value
@@ -39,7 +52,7 @@ class Response:
     """The response to the request of a `Send` effect."""
 
     correlation: int
-    response: Any
+    response: WireMessage
 
 
 @value
@@ -94,7 +107,7 @@ class SnapshotStored:
     """
 
     snapshot: OffsetAndEpoch
-    voters: Any | None
+    voters: VoterSet | None
     kraft_version: int | None
 
 
@@ -124,12 +137,12 @@ class UpgradeVersion:
     epoch: int
     level: int
     validate_only: bool
-    reply_to: Any
+    reply_to: Pending[None]
 
 
 Message = (
     Tick
-    | Request
+    | Request[WireMessage]
     | Cancel
     | Response
     | Failed

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kwire.clock import Random
+from kwire.kraft.raft.messages import RaftRequest
 from kwire.kraft.raft.types import Node, value
 
 
@@ -21,7 +22,7 @@ class Outstanding:
     """A request that was sent and not answered."""
 
     node: Node
-    request: object
+    request: RaftRequest
 
 
 class Requests:
@@ -68,7 +69,7 @@ class Requests:
             and now_ms >= connection.sent_at_ms + self._timeout_ms
         )
 
-    def sent(self, node: Node, request: object, now_ms: int) -> int:
+    def sent(self, node: Node, request: RaftRequest, now_ms: int) -> int:
         """Note a request that goes out; its correlation."""
         self.reset(node.id)
         self._next_correlation += 1

@@ -1,16 +1,19 @@
-"""`RaftState`: one replica, from a message to effects."""
+"""`RaftState`: what one replica is, how its role changes, and how it sends.
+
+It knows the roles and no handler: `machine.py` hands it each message and does what its role wants.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
 
 from kwire.clock import Random
 from kwire.kraft.raft import effects as fx
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.config import RaftConfig
 from kwire.kraft.raft.election import ElectionState
-from kwire.kraft.raft.handlers import append, changes, dispatch, epochs, fetch, snapshot, vote
 from kwire.kraft.raft.log_state import LogState
 from kwire.kraft.raft.requests import Requests
 from kwire.kraft.raft.roles.base import FOREVER_MS, Role
@@ -25,23 +28,39 @@ from kwire.kraft.raft.types import (
     Endpoints,
     Node,
     ReplicaKey,
+    ReplyTo,
     check,
     find_endpoint,
+    value,
 )
 from kwire.kraft.raft.voters import VoterHistory, VoterSet
-
-POLLS_MAX = 20
-"""More role changes than this in one step are a fault of ours."""
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode
 
 FIRST_BOOTSTRAP_ID = -2
+
+
+@value
+class WaitingFetch:
+    """A Fetch that found nothing to send yet."""
+
+    message: msg.Request[m.FetchRequest]
+    partition: m.FetchRequest.FetchPartition
+    until_ms: int
+
+
+class LeaderEndpoint(Protocol):
+    """An entry of NodeEndpoints in any of the quorum's responses."""
+
+    node_id: int
+    host: str
+    port: int
 
 
 class RaftState:
     """One replica of the metadata log.
 
-    Feed it with `step`; read `role`, `leader_id`, `epoch`, `log`, `voters`, `deadline_ms`. A step
-    raises KafkaError only for `Append` (not the leader); a broken invariant is RaftInvariantError,
-    after which the replica must not go on.
+    `machine.step` feeds it; read `role`, `leader_id`, `epoch`, `log`, `voters`, `deadline_ms`.
     """
 
     def __init__(
@@ -59,10 +78,9 @@ class RaftState:
         self.effects: list[fx.Effect] = []
         self.deadline_ms = FOREVER_MS
         self.shutting_down = False
-        self.changes: Any = changes
         self.update_voter_period_ms = config.fetch_timeout_ms
-        self.waiting_fetches: dict[Any, fetch.WaitingFetch] = {}
-        self.wake_fetches = False
+        self.waiting_fetches: dict[ReplyTo, WaitingFetch] = {}
+        self.wake_fetches = False  # log end, high watermark or role are new
         self.leader_heard: tuple[int, int] | None = None
         """(leader, when) of the last sign of life of the last leader known, unless it was this
         replica itself."""
@@ -78,7 +96,7 @@ class RaftState:
         )
         self._announced: tuple[int | None, int] | None = None
         self.role: Role = self._initial_role(election or ElectionState(0))
-        self._started = False
+        self.is_started = False
 
     # ---- what others may read
 
@@ -114,12 +132,12 @@ class RaftState:
     def leader(self) -> Leader | None:
         return self.role if isinstance(self.role, Leader) else None
 
-    # ---- the way in
+    # ---- what a step begins and ends with
 
-    def start(self, now_ms: int) -> list[fx.Effect]:
-        """The first step; to be called once, before any other."""
-        check(not self._started, "raft is started twice")
-        self._started = True
+    def begin(self, now_ms: int) -> None:
+        """The role after a restart has its deadlines from here on, and is durable."""
+        check(not self.is_started, "raft is started twice")
+        self.is_started = True
         role = self.role
         if isinstance(role, Unattached | Resigned | Candidate):
             role.election_at_ms = now_ms + self.random_election_ms()
@@ -130,34 +148,16 @@ class RaftState:
         alone = self.voters.voters.is_only_voter(self.config.key) and self.is_voter
         if alone and not isinstance(role, Candidate):
             self.become_prospective(now_ms)
-        self._poll(now_ms)
-        effects, self.effects = self.effects, []
-        return effects
 
-    def step(self, message: msg.Message, now_ms: int) -> list[fx.Effect]:
-        """React to one message at a time; see the package's contract."""
-        dispatch.handle(self, message, now_ms)
-        self._poll(now_ms)
+    def take_effects(self) -> list[fx.Effect]:
         effects, self.effects = self.effects, []
         return effects
 
     def emit(self, effect: fx.Effect) -> None:
         self.effects.append(effect)
 
-    def _poll(self, now_ms: int) -> None:
-        for _ in range(POLLS_MAX):
-            role = self.role
-            deadline_ms = role.poll(self, now_ms)
-            if self.role is role:
-                break
-        else:
-            check(False, f"the role changes without end ({self.role.name.value})")
-        # Whatever is due has been done: anything else would be a busy loop.
-        self.deadline_ms = max(now_ms + 1, min(deadline_ms, fetch.poll_waiting(self, now_ms)))
-        self._announce()
-
-    def _announce(self) -> None:
-        """Tell the state machine about leader and epoch; about itself once it is caught up."""
+    def announce(self) -> None:
+        """Tell who listens about leader and epoch; about itself once it is caught up."""
         role = self.role
         leader_id: int | None = role.leader_id
         if isinstance(role, Leader) and role.high_watermark is None:
@@ -243,13 +243,13 @@ class RaftState:
             f"epoch {role.epoch}",
         )
         if isinstance(before, Leader):
-            changes.fail_pending(self, before)
+            self.finish_change(before, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self.role = role
         if isinstance(before, Leader) or self._is_another_leader(role):
             self.leader_heard = None
         if durable:
             self._persist()
-        fetch.role_changed(self)
+        self.wake_fetches = True
 
     def _is_another_leader(self, role: Role) -> bool:
         """Whether the role follows another leader than the one last heard of."""
@@ -310,7 +310,7 @@ class RaftState:
         )
         self.requests.reset_all()
 
-    def add_vote(self, role: Unattached | Prospective, candidate: Any) -> None:
+    def add_vote(self, role: Unattached | Prospective, candidate: ReplicaKey) -> None:
         """Vote in this epoch, durably before anybody hears of it."""
         check(role.voted is None, f"second vote in epoch {role.epoch}")
         role._voted = candidate
@@ -354,6 +354,7 @@ class RaftState:
             self.become_unattached(role.epoch, role.leader_id, now_ms)
 
     def become_leader(self, candidate: Candidate, now_ms: int) -> None:
+        """The records that begin its epoch are the caller's to append."""
         leader = Leader(
             candidate.epoch,
             self.voters.voters,
@@ -366,7 +367,6 @@ class RaftState:
         )
         self._become(leader)
         self.requests.reset_all()
-        append.start_of_epoch(self, leader)
 
     def become_resigned(self, leader: Leader, now_ms: int) -> None:
         self._become(
@@ -381,6 +381,24 @@ class RaftState:
             durable=False,
         )
         self.requests.reset_all()
+
+    def finish_change(self, leader: Leader, code: ErrorCode, text: str | None = None) -> None:
+        """The leader is busy with no change of the voters any more; who asked for one hears."""
+        pending = leader.pending_change
+        leader.pending_change = None
+        if pending is not None and not pending.answered:
+            self.emit(fx.Reply(pending.request.reply_to, pending.response(code, text)))
+
+    def heard_of_leader(self, follower: Follower, now_ms: int) -> None:
+        """Wait another fetch time-out, unless the leader has ended the epoch: what still comes
+        from it was sent before."""
+        if follower.leader_is_gone:
+            return
+        if follower.leader_refuses:
+            follower.leader_refuses = False
+            self.hurry = (-1, 0)
+        self.leader_heard = (follower.leader_id, now_ms)
+        follower.fetch_by_ms = now_ms + self.config.fetch_timeout_ms
 
     def voters_changed(self) -> None:
         """The newest voter set of the log is another one."""
@@ -444,18 +462,19 @@ class RaftState:
         return tuple(node for node in nodes if node is not None)
 
     def endpoints_from(
-        self, leader_id: int | None, node_endpoints: Any, listener: str | None = None
+        self, leader_id: int | None, node_endpoints: Sequence[LeaderEndpoint]
     ) -> Endpoints:
         """The leader's endpoint in a response's NodeEndpoints, else that of the voter set."""
         if leader_id is None:
             return ()
-        for entry in node_endpoints or ():
+        for entry in node_endpoints:
             if entry.node_id == leader_id:
-                name = listener or self.config.listener_name
-                return (Endpoint(name, entry.host, entry.port),)
+                return (Endpoint(self.config.listener_name, entry.host, entry.port),)
         return self.voters.voters.endpoints(leader_id)
 
-    def send(self, node: Node, build: Callable[[], Any], now_ms: int) -> tuple[bool, int]:
+    def send(
+        self, node: Node, build: Callable[[], msg.RaftRequest], now_ms: int
+    ) -> tuple[bool, int]:
         """Send a request unless one is out or the node is backed off: sent, and when next."""
         ready_at_ms = self.requests.ready_at_ms(node, now_ms)
         if ready_at_ms > now_ms:
@@ -466,7 +485,11 @@ class RaftState:
         return True, now_ms + self.config.request_timeout_ms
 
     def send_to_voters(
-        self, voter_ids: list[int], voters: VoterSet, build: Callable[[Any], Any], now_ms: int
+        self,
+        voter_ids: list[int],
+        voters: VoterSet,
+        build: Callable[[ReplicaKey], msg.RaftRequest],
+        now_ms: int,
     ) -> int:
         """One request to each of these voters; when to try again."""
         retry_at_ms = FOREVER_MS
@@ -475,28 +498,9 @@ class RaftState:
             node = self.node_of(voter_id, voter.endpoints) if voter is not None else None
             if voter is None or node is None:
                 continue
-            key = voter.key
-            _, at_ms = self.send(node, lambda key=key: build(key), now_ms)  # type: ignore[misc]
+            _, at_ms = self.send(node, partial(build, voter.key), now_ms)
             retry_at_ms = min(retry_at_ms, at_ms)
         return retry_at_ms
-
-    def request_votes(self, nominee: Nominee, pre_vote: bool, now_ms: int) -> int:
-        return vote.send_requests(self, nominee, pre_vote, now_ms)
-
-    def begin_epoch(self, leader: Leader, now_ms: int) -> int:
-        return epochs.send_begin(self, leader, now_ms)
-
-    def end_epoch(self, resigned: Resigned, now_ms: int) -> int:
-        return epochs.send_end(self, resigned, now_ms)
-
-    def fetch_from_bootstrap(self, now_ms: int) -> int:
-        return fetch.send_to_bootstrap(self, now_ms)
-
-    def fetch_from_leader(self, follower: Follower, now_ms: int) -> int:
-        """The next Fetch or FetchSnapshot to the leader, or a Fetch to find a better one."""
-        if follower.fetching is not None:
-            return snapshot.send_fetch(self, follower, now_ms)
-        return fetch.send_to_leader(self, follower, now_ms)
 
     @property
     def role_name(self) -> RoleName:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar, dataclass_transform
+from typing import NamedTuple, TypeAlias, TypeVar, dataclass_transform
+
+from kwire.pending import Pending
+from kwire.protocol.structs import Message
 
 T = TypeVar("T")
 
@@ -12,6 +15,9 @@ METADATA_TOPIC = "__cluster_metadata"
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 METADATA_PARTITION = 0
 UNKNOWN_ID = -1
+
+ReplyTo: TypeAlias = Pending[Message]
+"""Who waits for an answer. Raft only hands it back, in the effect that answers."""
 
 
 class RaftInvariantError(AssertionError):

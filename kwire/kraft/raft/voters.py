@@ -10,7 +10,7 @@ its record, or the end of the snapshot minus one (-1 for the formatted checkpoin
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kwire.kraft.raft.types import Endpoint, Endpoints, ReplicaKey, check
 from kwire.protocol import messages as m
@@ -112,7 +112,7 @@ class VoterSet:
         mine, theirs = set(self.keys), set(other.keys)
         return len(mine - theirs) <= 1 and len(theirs - mine) <= 1
 
-    def to_record(self) -> Any:
+    def to_record(self) -> m.VotersRecord:
         """VotersRecord, version 0."""
         record = m.VotersRecord
         return record(
@@ -135,7 +135,7 @@ class VoterSet:
         )
 
     @classmethod
-    def from_record(cls, record: Any) -> VoterSet:
+    def from_record(cls, record: m.VotersRecord) -> VoterSet:
         return cls(
             VoterNode(
                 ReplicaKey.of(voter.voter_id, voter.voter_directory_id),

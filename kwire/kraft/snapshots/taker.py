@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.types import OffsetAndEpoch
-from kwire.kraft.snapshots.files import SnapshotError, snapshot_batches
+from kwire.kraft.snapshots.content import SnapshotError, snapshot_batches
 from kwire.kraft.snapshots.policy import (
     CLEAN_INTERVAL_MS,
     SLICE_BATCHES,

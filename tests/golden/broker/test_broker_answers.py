@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
+from kwire.testing.cluster import Broker
 from tests.golden.broker import dialogues
-from tests.support.broker import running_broker
 
 DATA = Path(__file__).parent.parent / "data" / "broker_answers.json.gz"
 
 
 @pytest.fixture(scope="module")
 def answers() -> Iterator[dict[str, dict[str, Any]]]:
-    with running_broker(options={"offsets.topic.num.partitions": 4}) as broker:
+    with Broker(options={"offsets.topic.num.partitions": 4}) as broker:
         yield dict(dialogues.run(broker.bootstrap))
 
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
+from kwire.testing.cluster import Broker
 from tests.golden.broker import settings_dialogues
-from tests.support.broker import running_broker
 
 DATA = Path(__file__).parent.parent / "data" / "settings_answers.json.gz"
 
 
 @pytest.fixture(scope="module")
 def answers() -> Iterator[dict[str, dict[str, Any]]]:
-    with running_broker(options=settings_dialogues.PROPERTIES) as broker:
+    with Broker(options=settings_dialogues.PROPERTIES) as broker:
         yield dict(settings_dialogues.run(broker.bootstrap))
 
 

@@ -13,59 +13,31 @@ import pytest
 
 from kwire.config.properties import read_properties
 from kwire.protocol import messages as m
-from tests.support.broker import BrokerProcess
-from tests.support.cluster import READY, ROOT, wait_for
+from kwire.testing.cluster import Broker, BrokersCommand, wait_for
+from tests.support.kafka import ROOT
 from tests.support.wire import WireClient
 
 
-class Command:
-    """The supervisor and what it wrote; `data` is the user's data directory if `is_users`."""
+def start(directory: Path, *arguments: str, is_users: bool = False) -> BrokersCommand:
+    """The command, started; its data is in the user's data directory if `is_users`."""
+    data = directory / "data"
+    at_home = {"HOME": str(data), "XDG_DATA_HOME": str(data)}
+    command = BrokersCommand(
+        data_dir=None if is_users else data,
+        log_path=directory / "err.txt",
+        environment=at_home if is_users else None,
+        arguments=arguments,
+    )
+    command.start()
+    return command
 
-    def __init__(self, directory: Path, *arguments: str, is_users: bool = False) -> None:
-        self.output = directory / "out.txt"
-        self.errors = directory / "err.txt"
-        self.data = directory / "data"
-        data = ["--data-dir", str(self.data)]
-        environment = dict(os.environ)
-        if is_users:
-            data = []
-            environment |= {"HOME": str(self.data), "XDG_DATA_HOME": str(self.data)}
-        with self.output.open("ab") as output, self.errors.open("ab") as errors:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "kwire", "serve", "--brokers", "3"]
-                + [*data, "--listen", "127.0.0.1:0", *arguments],
-                cwd=ROOT,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=errors,
-                start_new_session=True,
-            )
 
-    def wait_ready(self) -> list[str]:
-        """The addresses of the ready line."""
+def log_lines(command: BrokersCommand) -> list[str]:
+    return command.process.log_text().splitlines()
 
-        def ready() -> str:
-            assert self.process.poll() is None, self.errors.read_text()
-            lines = self.output.read_text().splitlines()
-            return next((line for line in lines if line.startswith(READY)), "")
 
-        line = str(wait_for(ready, "the ready line"))
-        assert len(self.output.read_text().splitlines()) == 1
-        return line.removeprefix(READY).split(",")
-
-    def pids(self) -> list[int]:
-        """The nodes' processes as the command names them, in their order."""
-        found = {}
-        for line in self.errors.read_text().splitlines():
-            words = line.split()
-            if line.startswith("kwire: broker") and "process" in words:
-                found[int(words[2])] = int(words[5].rstrip(","))
-        return [found[node] for node in sorted(found)]
-
-    def end(self, number: int = signal.SIGINT) -> int:
-        self.process.send_signal(number)
-        return self.process.wait(60)
+def output_lines(command: BrokersCommand) -> list[str]:
+    return command.process.output_text().splitlines()
 
 
 def is_gone(pid: int) -> bool:
@@ -78,13 +50,12 @@ def is_gone(pid: int) -> bool:
 
 
 @pytest.fixture
-def command(tmp_path: Path) -> Iterator[Command]:
-    command = Command(tmp_path)
+def command(tmp_path: Path) -> Iterator[BrokersCommand]:
+    command = start(tmp_path)
     try:
         yield command
     finally:
-        command.process.kill()
-        command.process.wait(30)
+        command.close()
         for pid in command.pids():
             wait_for(lambda pid=pid: is_gone(pid), f"process {pid} is gone")  # type: ignore[misc]
 
@@ -94,51 +65,52 @@ def brokers(address: str) -> list[int]:
         return sorted(b.node_id for b in client.call(m.MetadataRequest(), 9).brokers)
 
 
-def test_one_ready_line_three_nodes_one_signal(command: Command, tmp_path: Path) -> None:
+def test_one_ready_line_three_nodes_one_signal(command: BrokersCommand, tmp_path: Path) -> None:
     addresses = command.wait_ready()
     assert [brokers(address) for address in addresses] == [[1, 2, 3]] * 3
     pids = command.pids()
     assert len(pids) == 3
-    before = command.errors.stat().st_size
+    assert len(output_lines(command)) == 1
+    # The last that a start tells: each controller has reached the two other brokers.
+    wait_for(
+        lambda: sum("accepts connections" in line for line in log_lines(command)) == 6,
+        "every listener was reached",
+    )
+    before = len(log_lines(command))
     clients = [WireClient(address) for address in addresses]
-    assert command.end() == 0
+    assert command.stop(signal.SIGINT) == 0
     assert all(is_gone(pid) for pid in pids)
     for client in clients:
         client.close()
-    with command.errors.open() as told:
-        told.seek(before)
-        lines = told.read().splitlines()
+    lines = log_lines(command)[before:]
     expected = ("no controller lets us go", "is gone: it refuses connections")
     assert [line for line in lines if not any(text in line for text in expected)] == []
     assert not any("WARNING" in line or "ERROR" in line for line in lines)
-    properties = read_properties(str(command.data / "broker-2.properties"))
+    properties = read_properties(str(tmp_path / "data" / "broker-2.properties"))
     assert properties["default.replication.factor"] == "3"
-    again = Command(tmp_path / ".", "-o", "log.retention.ms=1234567")
+    again = start(tmp_path, "-o", "log.retention.ms=1234567")
     try:
-        wait_for(lambda: len(again.output.read_text().splitlines()) == 2, "a second ready line")
-        properties = read_properties(str(command.data / "broker-2.properties"))
+        again.wait_ready()
+        properties = read_properties(str(tmp_path / "data" / "broker-2.properties"))
         assert properties["log.retention.ms"] == "1234567"
+        assert again.stop() == 0
     finally:
-        assert again.end(signal.SIGTERM) == 0
+        again.close()
 
 
 def test_a_single_node_beside_a_cluster_leaves_its_data_alone(tmp_path: Path) -> None:
-    cluster = Command(tmp_path, is_users=True)
+    cluster = start(tmp_path, is_users=True)
     try:
         cluster.wait_ready()
+        assert cluster.stop(signal.SIGINT) == 0
     finally:
-        assert cluster.end() == 0
-    environment = {"HOME": str(cluster.data), "XDG_DATA_HOME": str(cluster.data)}
-    broker = BrokerProcess(environment=environment)
-    broker.command = lambda: [  # type: ignore[method-assign]
-        sys.executable, "-m", "kwire", "serve", "--listen", broker.bootstrap,
-    ]  # fmt: skip
-    try:
-        broker.start()
-    finally:
-        broker.close()
-    directory = cluster.data / "kwire-cluster-3"
-    assert sorted(path.name for path in cluster.data.iterdir()) == ["kwire", directory.name]
+        cluster.close()
+    home = tmp_path / "data"
+    environment = {"HOME": str(home), "XDG_DATA_HOME": str(home)}
+    with Broker(environment=environment, pass_storage=False):
+        pass
+    directory = home / "kwire-cluster-3"
+    assert sorted(path.name for path in home.iterdir()) == ["kwire", directory.name]
     told = subprocess.run(
         [sys.executable, "-m", "kwire", "serve", "--data-dir", str(directory)],
         cwd=ROOT, capture_output=True, text=True, check=False, timeout=60,
@@ -149,7 +121,7 @@ def test_a_single_node_beside_a_cluster_leaves_its_data_alone(tmp_path: Path) ->
     )
 
 
-def test_nodes_that_are_killed_come_back_by_themselves(command: Command) -> None:
+def test_nodes_that_are_killed_come_back_by_themselves(command: BrokersCommand) -> None:
     addresses = command.wait_ready()
     for node in (1, 2, 3):
         victim = command.pids()[node - 1]
@@ -161,28 +133,30 @@ def test_nodes_that_are_killed_come_back_by_themselves(command: Command) -> None
         for at in addresses:
             wait_for(lambda at=at: brokers(at) == [1, 2, 3], "it is back")  # type: ignore[misc]
         told = f"kwire: broker {node} ended by SIGKILL; starting it again"
-        assert told in command.errors.read_text().splitlines()
-    assert command.process.poll() is None
-    assert len(command.output.read_text().splitlines()) == 1, "one ready line"
+        assert told in log_lines(command)
+    assert command.process.is_running
+    assert len(output_lines(command)) == 1, "one ready line"
     pids = command.pids()
-    assert command.end() == 0
+    assert command.stop(signal.SIGINT) == 0
     assert all(is_gone(pid) for pid in pids)
 
 
-def test_the_command_ends_when_no_node_can_be_started_again(command: Command) -> None:
+def test_the_command_ends_when_no_node_can_be_started_again(
+    command: BrokersCommand, tmp_path: Path
+) -> None:
     command.wait_ready()
-    for path in command.data.glob("broker-*.properties"):
+    for path in (tmp_path / "data").glob("broker-*.properties"):
         path.unlink()
     for pid in command.pids():
         os.kill(pid, signal.SIGKILL)
     assert command.process.wait(60) == 1
-    told = command.errors.read_text().splitlines()
+    told = log_lines(command)
     assert told[-1] == "kwire: no broker is left"
     assert sum("before it was ready" in line for line in told) == 3
     assert sum("No such file or directory" in line for line in told) == 3
 
 
-def test_the_nodes_end_with_the_command_however_it_ends(command: Command) -> None:
+def test_the_nodes_end_with_the_command_however_it_ends(command: BrokersCommand) -> None:
     command.wait_ready()
     command.process.kill()
     for pid in command.pids():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 import pytest
 
 from kwire.protocol import messages as m
-from tests.support.cluster import Cluster, all_in_sync, create_topics, wait_for
+from kwire.testing.cluster import Cluster, wait_for
+from tests.support.topics import create_topics
 from tests.support.wire import WireClient
 
 pytest.importorskip("confluent_kafka")
@@ -34,7 +34,7 @@ def create(cluster: Cluster, partitions: int) -> None:
     from confluent_kafka.admin import AdminClient
 
     create_topics(AdminClient({"bootstrap.servers": cluster.bootstrap}), {"t": partitions})
-    wait_for(lambda: all_in_sync(cluster, ["t"]), "everything in sync")
+    wait_for(lambda: cluster.in_sync(["t"]), "everything in sync")
 
 
 def controller(cluster: Cluster, asked: int) -> int:
@@ -88,16 +88,16 @@ def test_writing_goes_on_after_a_kill(cluster: Cluster, kind: str) -> None:
     assert sum(told in node.log_text() for node in cluster) == 1
     cluster[victim].start()
     cluster[victim].wait_ready()
-    wait_for(lambda: all_in_sync(cluster, ["t"]), "everything in sync again")
+    wait_for(lambda: cluster.in_sync(["t"]), "everything in sync again")
 
 
 def test_the_controller_and_a_broker_die_at_once(tmp_path: Path) -> None:
     """The next controller has never heard of the broker: it finds those that send nothing."""
     with Cluster(
         tmp_path,
-        kwire=(),
-        kwire_controllers=(1, 2, 3),
-        kwire_brokers=(4, 5, 6),
+        combined=(),
+        controllers=(1, 2, 3),
+        brokers=(4, 5, 6),
         settings={**SETTINGS, "broker.heartbeat.interval.ms": 200},
     ) as cluster:
         cluster.start()
@@ -115,9 +115,7 @@ def test_a_stopped_process_is_not_taken_for_dead(cluster: Cluster) -> None:
     create(cluster, 1)
     active = controller(cluster, 1)
     victim = next(i for i in (1, 2, 3) if i != active)
-    process = cluster[victim].process
-    assert process is not None
-    process.send_signal(signal.SIGSTOP)
+    cluster[victim].pause()
     try:
         other = next(i for i in (1, 2, 3) if i not in (active, victim))
         cluster[other].kill()
@@ -125,4 +123,4 @@ def test_a_stopped_process_is_not_taken_for_dead(cluster: Cluster) -> None:
         wait_for(lambda: told in cluster[active].log_text(), "the death of another one")
         assert f"broker {victim} is gone" not in cluster[active].log_text()
     finally:
-        process.send_signal(signal.SIGCONT)
+        cluster[victim].resume()

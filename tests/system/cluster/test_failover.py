@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.cluster import Cluster, create_topics, wait_for
+from kwire.testing.cluster import Cluster, wait_for
 from tests.support.history import QUICK, Writer, check
+from tests.support.topics import create_topics
 
 pytest.importorskip("confluent_kafka")
 

@@ -10,7 +10,7 @@ import pytest
 
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
-from tests.support.cluster import Cluster, wait_for
+from kwire.testing.cluster import Cluster, KwireNode, wait_for
 from tests.support.wire import WireClient, batch_of, produce_request, produce_values
 
 TOPIC, BROKER = 2, 4
@@ -219,11 +219,10 @@ def test_a_topic_deleted_meanwhile_is_set_aside(cluster: Cluster) -> None:
 def test_a_broker_that_nobody_registers_ends_in_one_line(tmp_path: Path) -> None:
     """initial.broker.registration.timeout.ms."""
     settings = {"initial.broker.registration.timeout.ms": 500}
-    with Cluster(tmp_path, kwire=(1,), kwire_brokers=(4,), settings=settings) as cluster:
+    with Cluster(tmp_path, combined=(1,), brokers=(4,), settings=settings) as cluster:
         lonely = cluster[4]
         lonely.start()  # its controller is not
-        process = lonely.process
-        assert process is not None
-        assert process.wait(60) == 1
+        assert isinstance(lonely, KwireNode)
+        assert lonely.process.wait() == 1
         assert "waited 500 ms for an active controller" in lonely.log_text()
         assert "Traceback" not in lonely.log_text()

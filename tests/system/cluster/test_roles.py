@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kwire.protocol import messages as m
-from tests.support.cluster import Cluster, wait_for
+from kwire.testing.cluster import Cluster, wait_for
 from tests.support.history import Writer, check
 from tests.support.wire import WireClient
 
@@ -33,8 +33,7 @@ def create(cluster: Cluster, topic: str) -> None:
 
 
 def test_brokers_go_on_without_the_controller_that_was_active(tmp_path: Path) -> None:
-    kinds = {"kwire": (), "kwire_controllers": (1, 2, 3), "kwire_brokers": (4, 5)}
-    with Cluster(tmp_path, **kinds) as cluster:  # type: ignore[arg-type]
+    with Cluster(tmp_path, combined=(), controllers=(1, 2, 3), brokers=(4, 5)) as cluster:
         cluster.start()
         create(cluster, "before")
         with Writer(cluster.bootstrap, "before") as writer:

@@ -6,7 +6,6 @@ nobody else's requests were answered.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,12 +14,10 @@ from typing import Any
 
 import pytest
 
-from kwire.config.broker_config import BrokerConfig
-from kwire.network.loop import new_event_loop
-from kwire.node.node import Node
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import Codec, Record, build_batch, kernel
+from kwire.testing.cluster import NodeInThread
 from tests.support.wire import ConnectionClosed, WireClient, batch_of, fetch_values, produce_request
 
 LARGE = bytes(3_000_000)
@@ -51,18 +48,11 @@ class GatedNode:
     """A node in a thread; its checks of batches wait for `gate`."""
 
     def __init__(self, directory: Path) -> None:
-        overrides = {"log.dirs": str(directory), "listeners": "PLAINTEXT://127.0.0.1:0"}
-        config = BrokerConfig.load(overrides=overrides)
         self.gate = threading.Event()
         self.checker: GatedExecutor | None = None
-        self._stopping: Future[None] | None = None
-        self.loop = new_event_loop()
-        self.node = Node(config, self.loop, new_executor=self._executor)
-        self._thread = threading.Thread(target=self.loop.run_forever)
-        self._thread.start()
-        asyncio.run_coroutine_threadsafe(self.node.start(), self.loop).result(30)
-        host, port = self.node.ready_address()
-        self.address = f"{host}:{port}"
+        self._thread = NodeInThread(directory, new_executor=self._executor)
+        self.node = self._thread.node
+        self.address = self._thread.start().bootstrap
 
     def _executor(self, name: str) -> Any:
         if name != "kwire-check":
@@ -78,16 +68,11 @@ class GatedNode:
         assert self.checker.arrived.acquire(timeout=30)
 
     def begin_stop(self) -> Future[None]:
-        if self._stopping is None:
-            self._stopping = asyncio.run_coroutine_threadsafe(self.node.stop(), self.loop)
-        return self._stopping
+        return self._thread.begin_stop()
 
     def stop(self) -> None:
         self.gate.set()
-        self.begin_stop().result(30)
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(30)
-        self.loop.close()
+        self._thread.stop()
 
 
 @pytest.fixture

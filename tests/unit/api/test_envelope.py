@@ -8,7 +8,7 @@ import pytest
 
 from kwire.api import envelope as api
 from kwire.kraft.controller.controller import HANDLED_REQUESTS
-from kwire.kraft.raft.handlers.dispatch import REQUESTS
+from kwire.kraft.raft.machine import REQUESTS
 from kwire.membership.controller_channel import address_bytes, envelope
 from kwire.pending import Pending
 from kwire.protocol import api_versions, frame

@@ -14,7 +14,7 @@ import pytest
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import Codec, Record, build_batch
-from tests.support.broker import running_broker
+from kwire.testing.cluster import Broker, wait_for
 from tests.support.wire import WireClient, batch_of, produce_request, produce_values
 
 OK = ErrorCode.NONE
@@ -28,7 +28,7 @@ OUT_OF_RANGE = ErrorCode.OFFSET_OUT_OF_RANGE
 
 @pytest.fixture(scope="module")
 def bootstrap() -> Iterator[str]:
-    with running_broker() as broker:
+    with Broker() as broker:
         yield broker.bootstrap
 
 
@@ -250,10 +250,13 @@ def produced(client: WireClient, owner: tuple[str, int, int], sequence: int, ver
     )
     request = produce_request(f"{transactional_id}-a", {0: batch})
     request.transactional_id = transactional_id
-    while True:
+
+    def answered() -> list[int]:
         answer = client.call(request, version).responses[0].partition_responses[0]
-        if answer.error_code not in (ErrorCode.NOT_ENOUGH_REPLICAS, 51, 15, 16):
-            return int(answer.error_code)
+        passing = (ErrorCode.NOT_ENOUGH_REPLICAS, 51, 15, 16)
+        return [] if answer.error_code in passing else [int(answer.error_code)]
+
+    return wait_for(answered, "an answer that lasts")[0]
 
 
 @pytest.mark.parametrize(("first_version", "refusal"), [(9, 48), (11, 120)])
@@ -270,10 +273,12 @@ def test_a_later_epoch_takes_a_verification_over(
         transactional_id=transactional_id, transaction_timeout_ms=60_000,
         producer_id=-1, producer_epoch=-1,
     )  # fmt: skip
-    while True:
-        made = client.call(init, 4)
-        if made.error_code == 0:
-            break
+
+    def initialised() -> Any:
+        answer = client.call(init, 4)
+        return answer if answer.error_code == 0 else None
+
+    made = wait_for(initialised, "a producer id")
     owner = (transactional_id, made.producer_id, made.producer_epoch)
     add = m.AddPartitionsToTxnRequest
     named = add.AddPartitionsToTxnTopic(name=f"{transactional_id}-b", partitions=[0])

@@ -12,7 +12,7 @@ from kwire.cli.main import ServeArguments, main
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.properties import read_properties
 from kwire.kraft.formatting import log_directories as formatting
-from kwire.kraft.snapshots.files import parse_snapshot
+from kwire.kraft.snapshots.content import parse_snapshot
 
 CHECKPOINT = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
 

@@ -10,7 +10,7 @@ from kwire.cli.format import _parser
 from kwire.cli.main import main
 from kwire.kraft.metadata_version import from_name
 from kwire.kraft.raft.types import Endpoint
-from kwire.kraft.snapshots.files import parse_snapshot
+from kwire.kraft.snapshots.content import parse_snapshot
 
 CHECKPOINT = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
 

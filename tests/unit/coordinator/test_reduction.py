@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kwire.coordinator import batches, loading
-from kwire.coordinator.group.storage import SIMPLE_GROUP, GroupStorage
+from kwire.coordinator.group.classic.stored import SIMPLE_GROUP
+from kwire.coordinator.group.storage import GroupStorage
 from kwire.coordinator.partition import ShardState
 from kwire.coordinator.reduction import LogReduction
 from kwire.coordinator.shard_interface import CoordinatorRecord, Producer
@@ -95,7 +96,7 @@ def snapshot(storage: GroupStorage) -> dict[str, Any]:
     holds = {*storage.offsets.by_group, *storage.open_transactions}
     found["classic"] = {
         group: stored
-        for group, stored in storage.classic.items()
+        for group, stored in storage.classic.groups.items()
         if stored != SIMPLE_GROUP or group in holds
     }
     return found

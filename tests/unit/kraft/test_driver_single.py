@@ -16,7 +16,8 @@ from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.types import BOOTSTRAP_SNAPSHOT, Endpoint, OffsetAndEpoch, ReplicaKey
 from kwire.kraft.raft.voters import VoterNode, VoterSet
 from kwire.kraft.raft_driver import RaftDriver
-from kwire.kraft.snapshots.files import SnapshotFiles, build_snapshot
+from kwire.kraft.snapshots.content import build_snapshot
+from kwire.kraft.snapshots.files import SnapshotFiles
 from kwire.kraft.snapshots.policy import SnapshotPolicy
 from kwire.log.files import SystemFiles
 from kwire.log.scheduling import ImmediateScheduler

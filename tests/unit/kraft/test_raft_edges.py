@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from kwire.kraft.raft import RaftState
+from kwire.kraft.raft import RaftState, machine
 from kwire.kraft.raft import effects as fx
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.election import ElectionState
 from kwire.kraft.raft.handlers import append, changes, epochs, fetch, snapshot, vote
 from kwire.kraft.raft.log_state import LogState
 from kwire.kraft.raft.roles.follower import Follower, SnapshotFetch
-from kwire.kraft.raft.roles.leader import Replica
+from kwire.kraft.raft.roles.leader import PendingChange, Replica
 from kwire.kraft.raft.roles.resigned import Resigned
 from kwire.kraft.raft.roles.unattached import Unattached
 from kwire.kraft.raft.types import (
@@ -73,11 +73,14 @@ def test_only_one_partition_of_one_topic_is_asked_for() -> None:
         asked = [request.FetchPartition(partition=index) for index in partitions]
         return [request.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=asked)]
 
-    assert fetch._only_partition(topics(0), "partition") is not None
-    assert fetch._only_partition(topics(1), "partition") is None
-    assert fetch._only_partition(topics(), "partition") is None
-    assert fetch._only_partition(topics(0, 0), "partition") is None
-    assert fetch._only_partition(topics(0) * 2, "partition") is None
+    def partition(asked: Any) -> Any:
+        return fetch._asked_partition(request(topics=asked))
+
+    assert partition(topics(0)) is not None
+    assert partition(topics(1)) is None
+    assert partition(topics()) is None
+    assert partition(topics(0, 0)) is None
+    assert partition(topics(0) * 2) is None
 
 
 def test_half_of_a_snapshots_name_is_no_name() -> None:
@@ -185,7 +188,7 @@ def test_appends_continue_the_log_and_have_records() -> None:
         LogState().append(5, 6, 1)
     leader = led().leader()
     with pytest.raises(RaftInvariantError, match="without records"):
-        raft_of(leader).step(msg.Append(b"", 0, raft_of(leader).epoch), 5000)
+        machine.step(raft_of(leader), msg.Append(b"", 0, raft_of(leader).epoch), 5000)
 
 
 def test_a_leader_resigns_only_from_the_epoch_that_is_named() -> None:
@@ -274,8 +277,8 @@ def test_a_snapshot_that_is_behind_the_log_leaves_it_alone() -> None:
     raft = raft_of(follower)
     end, level = raft.log.end_offset, raft.voters.level
     assert end > 1
-    effects = raft.step(
-        msg.SnapshotStored(OffsetAndEpoch(1, raft.log.last_epoch), None, None), cluster.now_ms
+    effects = machine.step(
+        raft, msg.SnapshotStored(OffsetAndEpoch(1, raft.log.last_epoch), None, None), cluster.now_ms
     )
     assert (raft.log.start_offset, raft.log.end_offset, raft.voters.level) == (0, end, level)
     assert not any(isinstance(effect, fx.StartAt | fx.LoadSnapshot) for effect in effects)
@@ -287,7 +290,7 @@ def test_a_stored_snapshot_tells_voters_and_version_as_of_its_end() -> None:
     raft = raft_of(follower)
     voters = VoterSet(voter_node(node_id) for node_id in (1, 2, 3, 4))
     snapshot = OffsetAndEpoch(raft.log.end_offset + 50, raft.log.last_epoch)
-    raft.step(msg.SnapshotStored(snapshot, voters, 1), cluster.now_ms)
+    machine.step(raft, msg.SnapshotStored(snapshot, voters, 1), cluster.now_ms)
     assert raft.log.start_offset == raft.log.end_offset == snapshot.offset
     assert (raft.voters.level, raft.voters.voters) == (1, voters)
     assert raft.voters.voters_offset == snapshot.offset - 1
@@ -487,7 +490,7 @@ def test_a_new_voter_that_cannot_be_asked_yet_is_asked_when_it_can() -> None:
     node = VoterNode(ReplicaKey(4, directory_of(4)), (endpoint_of(4),), 0, 1)
     request: Any = SimpleNamespace()
     leader: Any = SimpleNamespace(
-        pending_change=changes.PendingChange(request, m.AddRaftVoterResponse, node, until_ms=9000)
+        pending_change=PendingChange(request, m.AddRaftVoterResponse, node, until_ms=9000)
     )
     raft: Any = SimpleNamespace(node_of=lambda *_: node, send=lambda *_: (False, 120))
     assert changes.poll(raft, leader, 100) == 120

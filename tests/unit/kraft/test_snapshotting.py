@@ -8,15 +8,15 @@ import pytest
 
 from kwire.kraft.raft.types import OffsetAndEpoch
 from kwire.kraft.raft.voters import VoterSet
-from kwire.kraft.snapshots.files import (
+from kwire.kraft.snapshots.content import (
     SnapshotError,
-    SnapshotFiles,
     build_snapshot,
     parse_snapshot,
     parse_snapshot_name,
     read_header,
     snapshot_name,
 )
+from kwire.kraft.snapshots.files import SnapshotFiles
 from kwire.kraft.snapshots.policy import SnapshotPolicy, SnapshotTrigger, snapshot_to_start_at
 from kwire.log.files import SystemFiles
 from kwire.protocol import messages as m

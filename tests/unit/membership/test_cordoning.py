@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.errors import ConfigError
-from kwire.network.loop import new_event_loop
 from kwire.node.node import Node
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
-from tests.support.cluster import wait_for
+from kwire.testing.cluster import NodeInThread, wait_for
 from tests.support.wire import WireClient
 
 BROKER, SET, DELETE = 4, 0, 1
@@ -78,29 +74,12 @@ def served(
     settings: Mapping[str, str] | None = None,
     features: Mapping[str, int] | None = None,
 ) -> Iterator[Served]:
-    overrides = {
-        "log.dirs": ",".join(str(base / name) for name in names),
-        "listeners": "PLAINTEXT://127.0.0.1:0",
-        **(settings or {}),
-    }
-    loop = new_event_loop()
-    node = Node(BrokerConfig.load(overrides=overrides), loop, features=features)
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-
-    def run(work: Any) -> None:
-        asyncio.run_coroutine_threadsafe(work, loop).result(30)
-
-    try:
-        run(node.start())
-        host, port = node.ready_address()
-        with WireClient(f"{host}:{port}") as client:
-            yield Served(base, node, client)
-    finally:
-        run(node.stop())
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(30)
-        loop.close()
+    directories = [base / name for name in names]
+    with (
+        NodeInThread(*directories, settings=settings, features=features) as thread,
+        WireClient(thread.bootstrap) as client,
+    ):
+        yield Served(base, thread.node, client)
 
 
 def test_a_static_setting_cordons_from_the_start_and_a_dynamic_one_wins(tmp_path: Path) -> None:

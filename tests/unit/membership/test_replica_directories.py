@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
+import functools
 import shutil
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from kwire.config.broker_config import BrokerConfig
 from kwire.log.files import SystemFiles
-from kwire.network.loop import new_event_loop
-from kwire.node.node import Node, StartError
+from kwire.node.node import StartError
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
+from kwire.testing.cluster import NodeInThread, wait_for
 from tests.support.wire import WireClient, batch_of, fetch_values, produce_request, produce_values
 
 
@@ -55,31 +52,18 @@ class TwoDirectories:
 
     def __init__(self, path: Path) -> None:
         self.one, self.two = str(path / "one"), str(path / "two")
-        config = BrokerConfig.load(
-            overrides={
-                "log.dirs": f"{self.one},{self.two}",
-                "listeners": "PLAINTEXT://127.0.0.1:0",
-                "log.flush.interval.messages": "1",
-            }
-        )
         self.files = FailingFiles()
-        self.loop = new_event_loop()
-        self.node = Node(config, self.loop, files=self.files)
+        settings = {"log.flush.interval.messages": 1}
+        self._thread = NodeInThread(self.one, self.two, settings=settings, files=self.files)
+        self.node = self._thread.node
         self.fatal: list[str] = []
         self.node.on_fatal = self.fatal.append
-        self._thread = threading.Thread(target=self.loop.run_forever)
 
     def start(self) -> str:
-        self._thread.start()
-        asyncio.run_coroutine_threadsafe(self.node.start(), self.loop).result(30)
-        host, port = self.node.ready_address()
-        return f"{host}:{port}"
+        return self._thread.start().bootstrap
 
     def stop(self) -> None:
-        asyncio.run_coroutine_threadsafe(self.node.stop(), self.loop).result(30)
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(30)
-        self.loop.close()
+        self._thread.stop()
 
 
 @pytest.fixture
@@ -90,13 +74,6 @@ def broker(tmp_path: Path) -> Iterator[TwoDirectories]:
         yield broker
     finally:
         broker.stop()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    limit = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < limit
-        time.sleep(0.01)
 
 
 def directories(client: WireClient) -> dict[str, tuple[int, dict[str, int]]]:
@@ -143,6 +120,10 @@ def assigned(broker: TwoDirectories, partition: int) -> bytes:
     return bytes(found.directories[0])
 
 
+def is_assigned(broker: TwoDirectories, partition: int, directory: bytes) -> bool:
+    return assigned(broker, partition) == directory
+
+
 def directory_id(broker: TwoDirectories, path: str) -> bytes:
     return next(
         bytes(d.directory_id) for d in broker.node.log_manager.directories if d.path == path
@@ -158,7 +139,10 @@ def test_partitions_are_spread_and_the_controller_knows_where(broker: TwoDirecto
         for partition in range(4):
             home = broker.node.log_manager.directory_of("t", partition)
             assert home is not None
-            until(lambda p=partition, h=home: assigned(broker, p) == h.directory_id)
+            wait_for(
+                functools.partial(is_assigned, broker, partition, home.directory_id),
+                "the directory is known to the controller",
+            )
 
 
 def test_a_replica_is_moved_by_request(broker: TwoDirectories) -> None:
@@ -171,11 +155,16 @@ def test_a_replica_is_moved_by_request(broker: TwoDirectories) -> None:
         assert home is not None
         target = broker.two if home.path == broker.one else broker.one
         assert move(client, target, "t", 0) == 0
-        until(lambda: "t-0" in directories(client)[target][1])
-        until(lambda: broker.node.log_manager.moves.moves == {})
+        wait_for(
+            lambda: "t-0" in directories(client)[target][1], "the replica is in its new directory"
+        )
+        wait_for(lambda: broker.node.log_manager.moves.moves == {}, "the move is over")
         produce_values(client, "t", 0, [b"later"])
         assert fetch_values(client, "t", 0) == [*values, b"later"]
-        until(lambda: assigned(broker, 0) == directory_id(broker, target))
+        wait_for(
+            lambda: assigned(broker, 0) == directory_id(broker, target),
+            "the controller knows the new directory",
+        )
         assert move(client, "/elsewhere", "t", 0) == ErrorCode.LOG_DIR_NOT_FOUND
         assert move(client, target, "unknown", 0) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert move(client, target, "t", 7) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -191,7 +180,7 @@ def test_a_throttled_move_goes_on_after_a_restart(tmp_path: Path) -> None:
             for value in values:
                 produce_values(client, "t", 0, [value])
             alter_rate(client, "0")
-            until(lambda: broker.node.log_manager.moves.rate_max == 0)
+            wait_for(lambda: broker.node.log_manager.moves.rate_max == 0, "the throttle is gone")
             home = broker.node.log_manager.directory_of("t", 0)
             assert home is not None
             source, target = home.path, {broker.one: broker.two, broker.two: broker.one}[home.path]
@@ -208,11 +197,17 @@ def test_a_throttled_move_goes_on_after_a_restart(tmp_path: Path) -> None:
             assert list(broker.node.log_manager.moves.moves) == [("t", 0)]
             assert "t-0" in directories(client)[source][1]
             alter_rate(client, str(1 << 40))
-            until(lambda: "t-0" in directories(client)[target][1])
-            until(lambda: broker.node.log_manager.moves.moves == {})
+            wait_for(
+                lambda: "t-0" in directories(client)[target][1],
+                "the replica is in its new directory",
+            )
+            wait_for(lambda: broker.node.log_manager.moves.moves == {}, "the move is over")
             produce_values(client, "t", 0, [b"later"])
             assert fetch_values(client, "t", 0) == [*values, *[bytes(900_000)] * 2, b"later"]
-            until(lambda: assigned(broker, 0) == directory_id(broker, target))
+            wait_for(
+                lambda: assigned(broker, 0) == directory_id(broker, target),
+                "the controller knows the new directory",
+            )
     finally:
         broker.stop()
 
@@ -234,14 +229,20 @@ def test_one_failed_directory_leaves_the_other_serving(broker: TwoDirectories) -
         for partition in (0, 1):
             produce_values(client, "t", partition, [b"before"])
         bad = next(p for p in (0, 1) if f"t-{p}" in directories(client)[broker.two][1])
-        until(lambda: assigned(broker, bad) == directory_id(broker, broker.two))
+        wait_for(
+            lambda: assigned(broker, bad) == directory_id(broker, broker.two),
+            "the controller knows the directory",
+        )
         broker.files.failing = broker.two
         assert produce_code(client, bad) == ErrorCode.KAFKA_STORAGE_ERROR
         assert produce_code(client, 1 - bad) == 0
         assert directories(client)[broker.two][0] == ErrorCode.KAFKA_STORAGE_ERROR
         assert directories(client)[broker.one][0] == 0
         # The controller takes the leadership away: there is no replica elsewhere.
-        until(lambda: broker.node.image.topics.by_name["t"].partitions[bad].leader == -1)
+        wait_for(
+            lambda: broker.node.image.topics.by_name["t"].partitions[bad].leader == -1,
+            "the partition has no leader",
+        )
         assert broker.node.image.topics.by_name["t"].partitions[1 - bad].leader == 1
         assert move(client, broker.two, "t", 1 - bad) == ErrorCode.KAFKA_STORAGE_ERROR
         client.create_topic("after", partitions=3)
@@ -257,7 +258,7 @@ def test_the_node_ends_when_the_directory_with_the_metadata_fails(broker: TwoDir
         good = next(p for p in (0, 1) if f"t-{p}" in directories(client)[broker.one][1])
         broker.files.failing = f"{broker.one}/t-"
         assert produce_code(client, good) == ErrorCode.KAFKA_STORAGE_ERROR
-        until(lambda: bool(broker.fatal))
+        wait_for(lambda: bool(broker.fatal), "the node ends")
         assert broker.one in broker.fatal[0]
         broker.files.failing = "/nowhere"
 
@@ -274,7 +275,10 @@ def test_replicas_of_a_directory_that_fails_at_the_start_are_not_made_anew_elsew
             for partition in (0, 1):
                 produce_values(client, "t", partition, [b"before"])
             bad = next(p for p in (0, 1) if f"t-{p}" in directories(client)[broker.two][1])
-            until(lambda: assigned(broker, bad) == directory_id(broker, broker.two))
+            wait_for(
+                lambda: assigned(broker, bad) == directory_id(broker, broker.two),
+                "the controller knows the directory",
+            )
     finally:
         broker.stop()
     broker = TwoDirectories(tmp_path)
@@ -284,7 +288,10 @@ def test_replicas_of_a_directory_that_fails_at_the_start_are_not_made_anew_elsew
         with WireClient(broker.start()) as client:
             assert directories(client)[broker.two][0] == ErrorCode.KAFKA_STORAGE_ERROR
             assert f"t-{bad}" not in directories(client)[broker.one][1]
-            until(lambda: broker.node.image.topics.by_name["t"].partitions[bad].leader == -1)
+            wait_for(
+                lambda: broker.node.image.topics.by_name["t"].partitions[bad].leader == -1,
+                "the partition has no leader",
+            )
             assert produce_code(client, bad) != 0
             assert fetch_values(client, "t", 1 - bad) == [b"before"]
             assert produce_code(client, 1 - bad) == 0

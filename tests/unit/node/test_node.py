@@ -17,6 +17,7 @@ from kwire.kraft.metadata_log import MetadataLog
 from kwire.network.loop import new_event_loop
 from kwire.node.node import Node, StartError, reachable_name
 from kwire.protocol.errors import ErrorCode
+from kwire.testing.cluster import NodeInThread
 from tests.support.wire import (
     WireClient,
     batch_of,
@@ -27,45 +28,16 @@ from tests.support.wire import (
 )
 
 
-class NodeThread:
-    """A node whose loop runs in a thread of its own, so that the test may block."""
-
-    def __init__(self, *directories: Path) -> None:
-        config = BrokerConfig.load(
-            overrides={
-                "log.dirs": ",".join(str(directory) for directory in directories),
-                "listeners": "PLAINTEXT://127.0.0.1:0",
-            }
-        )
-        self.loop = new_event_loop(use_uvloop=False)
-        assert type(self.loop).__module__.startswith("asyncio")
-        self.node = Node(config, self.loop)
-        self._thread = threading.Thread(target=self.loop.run_forever)
-
-    def start(self) -> str:
-        self._thread.start()
-        asyncio.run_coroutine_threadsafe(self.node.start(), self.loop).result(30)
-        host, port = self.node.ready_address()
-        return f"{host}:{port}"
-
-    @property
-    def thread_id(self) -> int | None:
-        return self._thread.ident
-
-    def stop(self) -> None:
-        asyncio.run_coroutine_threadsafe(self.node.stop(), self.loop).result(30)
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(30)
-        self.loop.close()
+def node_on_asyncio(*directories: Path) -> NodeInThread:
+    thread = NodeInThread(*directories, use_uvloop=False)
+    assert type(thread.loop).__module__.startswith("asyncio")
+    return thread
 
 
 @pytest.fixture
 def bootstrap(tmp_path: Path) -> Iterator[str]:
-    node = NodeThread(tmp_path)
-    try:
-        yield node.start()
-    finally:
-        node.stop()
+    with node_on_asyncio(tmp_path) as thread:
+        yield thread.bootstrap
 
 
 def test_it_serves_without_uvloop(bootstrap: str) -> None:
@@ -136,8 +108,8 @@ def test_a_waiting_fetch_ends_with_its_time(bootstrap: str) -> None:
 
 
 def test_nothing_is_left_parked_when_clients_go(tmp_path: Path) -> None:
-    thread = NodeThread(tmp_path)
-    bootstrap = thread.start()
+    thread = node_on_asyncio(tmp_path)
+    bootstrap = thread.start().bootstrap
     try:
         with WireClient(bootstrap) as client:
             client.create_topic("t")
@@ -181,12 +153,12 @@ def test_a_listener_on_every_interface_is_advertised_by_a_name_that_resolves(
 def test_a_directory_of_another_node_or_of_an_unknown_version_is_refused(
     tmp_path: Path, old: str, new: str, told: str
 ) -> None:
-    thread = NodeThread(tmp_path)
+    thread = node_on_asyncio(tmp_path)
     thread.start()
     thread.stop()
     properties = tmp_path / "meta.properties"
     properties.write_text(properties.read_text().replace(old, new))
-    other = NodeThread(tmp_path)
+    other = node_on_asyncio(tmp_path)
     try:
         with pytest.raises(StartError, match=told):
             other.start()
@@ -199,7 +171,7 @@ def test_a_start_on_a_full_disk_says_where(tmp_path: Path, monkeypatch: pytest.M
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(MetadataLog, "open", full)
-    node = NodeThread(tmp_path)
+    node = node_on_asyncio(tmp_path)
     try:
         with pytest.raises(StartError) as raised:
             node.start()
@@ -213,7 +185,7 @@ def test_a_directory_without_an_id_gets_one_for_good(
 ) -> None:
     """Of a data directory; where it holds the metadata, the quorum knows the node by it."""
     one, two = tmp_path / "one", tmp_path / "two"
-    thread = NodeThread(one, two)
+    thread = node_on_asyncio(one, two)
     thread.start()
     thread.stop()
 
@@ -225,7 +197,7 @@ def test_a_directory_without_an_id_gets_one_for_good(
     take_id(two)
     texts = []
     for _ in range(2):
-        thread = NodeThread(one, two)
+        thread = node_on_asyncio(one, two)
         thread.start()
         thread.stop()
         texts.append((two / "meta.properties").read_text())
@@ -253,7 +225,7 @@ async def _until(condition: Callable[[], bool]) -> None:
 
 def test_a_failed_start_does_not_note_a_clean_stop(tmp_path: Path) -> None:
     """What was killed still has to be recovered after a start that failed before the logs were."""
-    thread = NodeThread(tmp_path)
+    thread = node_on_asyncio(tmp_path)
     thread.start()
     thread.stop()
     clean = tmp_path / ".kafka_cleanshutdown"
@@ -275,8 +247,8 @@ def test_creating_a_topic_syncs_nothing_on_the_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each new partition was synced by the loop's own thread once: others waited for the disk."""
-    node = NodeThread(tmp_path)
-    bootstrap = node.start()
+    node = node_on_asyncio(tmp_path)
+    bootstrap = node.start().bootstrap
     by: list[int | None] = []
     try:
         for name in ("fdatasync", "fsync"):

@@ -19,7 +19,7 @@ from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS
 from kwire.protocol.records import Record, build_batch
 from kwire.server.dispatch import has_module
-from tests.support.broker import running_broker
+from kwire.testing.cluster import Broker, wait_for
 from tests.support.effort import seeds
 from tests.support.wire import WireClient, fetch_request, produce_request
 
@@ -35,11 +35,9 @@ def bootstrap() -> Iterator[str]:
         "transaction.partition.verification.enable": "false",  # writes need no coordinator
         "offsets.topic.num.partitions": "1",
     }
-    with running_broker(options=options) as broker, WireClient(broker.bootstrap) as client:
-        while True:
-            request = m.FindCoordinatorRequest(key_type=0, coordinator_keys=["any"])
-            if client.call(request, 4).coordinators[0].error_code == 0:
-                break
+    with Broker(options=options) as broker, WireClient(broker.bootstrap) as client:
+        request = m.FindCoordinatorRequest(key_type=0, coordinator_keys=["any"])
+        wait_for(lambda: client.call(request, 4).coordinators[0].error_code == 0, "a coordinator")
         yield broker.bootstrap
 
 

@@ -1,23 +1,26 @@
 """The soft state of a classic group: its members and what they are doing (KIP-62, 345, 394, 511).
 
 Everything here is lost with the shard; `from_stored` builds it anew from the last GroupMetadata
-record. No method reads time or appends: `join.py`, `membership.py` and `rebalance.py` decide, this
-class keeps the invariants (who leads, how many wait, which protocols everybody supports).
+record. No method reads time or appends: `join.py`, `membership.py` and `rebalance.py` decide,
+this class keeps the invariants (who leads, how many wait, which protocols everybody supports).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 from kwire.coordinator.group.classic.states import ClassicState, may_move
+from kwire.coordinator.group.classic.stored import StoredGroup, StoredMember
 from kwire.coordinator.group.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
-from kwire.coordinator.group.storage import StoredGroup, StoredMember
 from kwire.coordinator.partitioner import hash_bucket
 from kwire.pending import Pending
+from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 Protocols = tuple[tuple[str, bytes], ...]
+JoinReply: TypeAlias = "Pending[m.JoinGroupResponse]"
+SyncReply: TypeAlias = "Pending[m.SyncGroupResponse]"
 
 
 class ClassicMember:
@@ -58,8 +61,8 @@ class ClassicMember:
         self.session_timeout_ms = session_timeout_ms
         self.protocols = protocols
         self.assignment = assignment
-        self.awaiting_join: Pending[Any] | None = None
-        self.awaiting_sync: Pending[Any] | None = None
+        self.awaiting_join: JoinReply | None = None
+        self.awaiting_sync: SyncReply | None = None
         self.is_new = False
 
     def metadata(self, protocol: str | None) -> bytes:
@@ -156,7 +159,7 @@ class ClassicGroup:
 
     # ------------------------------------------------------------------ members
 
-    def add(self, member: ClassicMember, protocol_type: str, reply: Pending[Any] | None) -> None:
+    def add(self, member: ClassicMember, protocol_type: str, reply: JoinReply | None) -> None:
         """A new member that waits for the rebalance it causes."""
         if not self.members:
             self.protocol_type = protocol_type
@@ -206,7 +209,7 @@ class ClassicGroup:
         protocols: Protocols,
         rebalance_timeout_ms: int,
         session_timeout_ms: int,
-        reply: Pending[Any] | None,
+        reply: JoinReply | None,
     ) -> None:
         """What a member's new JoinGroup says."""
         self._count(member, -1)
@@ -240,7 +243,7 @@ class ClassicGroup:
         self.static_members[instance_id] = new_id
         return new
 
-    def await_join(self, member: ClassicMember, reply: Pending[Any] | None) -> None:
+    def await_join(self, member: ClassicMember, reply: JoinReply | None) -> None:
         """Set, replace or clear (None) the member's parked JoinGroup."""
         self.joined_count += (reply is not None) - (member.awaiting_join is not None)
         member.awaiting_join = reply

@@ -5,18 +5,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
 
 from kwire.clock import Random
 from kwire.coordinator.errors import refusal
-from kwire.coordinator.group import records
-from kwire.coordinator.group.classic.group import ClassicGroup, ClassicMember, Protocols
+from kwire.coordinator.group.caller import Caller
+from kwire.coordinator.group.classic import records
+from kwire.coordinator.group.classic.group import ClassicGroup, ClassicMember, JoinReply, Protocols
 from kwire.coordinator.group.classic.rebalance import MEMBER_TIMER, ClassicGroups, Records
 from kwire.coordinator.group.classic.states import ClassicState
-from kwire.coordinator.group.consumer import classic_members
-from kwire.coordinator.group.consumer import records as consumer_records
-from kwire.coordinator.group.consumer.groups import ConsumerGroups
-from kwire.coordinator.shard_interface import Moment, Result
+from kwire.coordinator.group.refusals import join_error
+from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Result
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -28,52 +28,41 @@ SKIP_ASSIGNMENT_VERSION = 9
 TEXT_BYTES_MAX = 32767
 
 
-class Caller(NamedTuple):
-    """Who sent a request. `client_host` is in Java's notation, "/127.0.0.1"."""
-
-    api_version: int
-    client_id: str
-    client_host: str
+Refused: TypeAlias = "Callable[[KafkaError], m.JoinGroupResponse | JoinReply]"
 
 
 class _Outcome(NamedTuple):
     """Records, and the answer; None while the JoinGroup is parked."""
 
     records: Records
-    response: Any = None
-    refused: Any = None
-
-
-def join_error(code: ErrorCode, member_id: str = "") -> m.JoinGroupResponse:
-    """A JoinGroup answer that refuses."""
-    return m.JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=None)
+    response: m.JoinGroupResponse | None = None
+    refused: Refused | None = None
 
 
 class Joining:
     """JoinGroup over the classic groups of a shard."""
 
-    def __init__(self, groups: ClassicGroups, consumers: ConsumerGroups, random: Random) -> None:
+    def __init__(self, groups: ClassicGroups, random: Random) -> None:
         self._groups = groups
-        self._consumers = consumers
         self._random = random
 
-    def join(self, request: Any, caller: Caller, moment: Moment) -> Result:
-        """One JoinGroup (v0-9); group id and session timeout were checked before."""
+    def join(
+        self,
+        request: m.JoinGroupRequest,
+        caller: Caller,
+        moment: Moment,
+        replaced: Sequence[CoordinatorRecord] = (),
+    ) -> Result[m.JoinGroupResponse]:
+        """One JoinGroup (v0-9); group id and session timeout were checked before. `replaced` are
+        the tombstones of an empty group of another kind that becomes a classic one."""
         groups, group_id, member_id = self._groups, request.group_id, request.member_id
-        consumer = groups.storage.consumer.get(group_id)
-        if consumer is not None and consumer.members:
-            return classic_members.join(
-                self._consumers, request, caller, caller.api_version, self._random, moment
-            )
-        if groups.is_foreign(group_id) and consumer is None:
-            return Result((), join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
         group = groups.find(group_id)
         created = group is None
         if group is None:
             if member_id:
                 return Result((), join_error(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
             group = groups.create(group_id, moment)
-        reply: Pending[Any] = Pending()
+        reply: JoinReply = Pending()
         if not self._accepts(group, member_id):
             outcome = _Outcome(
                 self._shed(group, member_id, moment),
@@ -85,18 +74,16 @@ class Joining:
             outcome = self._new_id(group, request, caller, moment, reply)
         made, refused = outcome.records, outcome.refused
         if created and not made:
-            made = [self._new_group_record(group)]
-            if consumer is not None:  # an empty one becomes a classic group
-                made = [*consumer_records.group_tombstones(group_id), *made]
+            made = [*replaced, self._new_group_record(group)]
 
-            def refused(error: KafkaError) -> Any:
+            def refused(error: KafkaError) -> m.JoinGroupResponse:
                 groups.forget(group_id)
                 return join_error(refusal(error))
 
         response = reply if outcome.response is None else outcome.response
         return Result(made, response, refused=refused)
 
-    def _new_group_record(self, group: ClassicGroup) -> Any:
+    def _new_group_record(self, group: ClassicGroup) -> CoordinatorRecord:
         """A group exists from its first JoinGroup on, also when that is refused."""
         stored = ClassicGroup(group.group_id).to_stored({})
         stored = stored._replace(state_timestamp_ms=group.state_timestamp_ms)
@@ -128,10 +115,10 @@ class Joining:
     def _new_id(
         self,
         group: ClassicGroup,
-        request: Any,
+        request: m.JoinGroupRequest,
         caller: Caller,
         moment: Moment,
-        reply: Pending[Any],
+        reply: JoinReply,
     ) -> _Outcome:
         names = [x.name for x in request.protocols]
         if not group.supports(request.protocol_type, names):
@@ -158,11 +145,11 @@ class Joining:
     def _add(
         self,
         group: ClassicGroup,
-        request: Any,
+        request: m.JoinGroupRequest,
         caller: Caller,
         member_id: str,
         moment: Moment,
-        reply: Pending[Any],
+        reply: JoinReply,
     ) -> _Outcome:
         member = ClassicMember(
             member_id,
@@ -190,20 +177,23 @@ class Joining:
     def _replace(
         self,
         group: ClassicGroup,
-        request: Any,
+        request: m.JoinGroupRequest,
         caller: Caller,
         ids: tuple[str, str],
         moment: Moment,
-        reply: Pending[Any],
+        reply: JoinReply,
     ) -> _Outcome:
         """A static member comes back: it takes its place over under a new id, without a
         rebalance if the group is Stable and its protocol stays the same."""
         groups, (old_id, new_id) = self._groups, ids
+        instance_id = request.group_instance_id
         old, old_leader = group.members[old_id], group.leader
+        assert instance_id is not None
+        assert old_leader is not None
         fenced = ErrorCode.FENCED_INSTANCE_ID
         groups.answer_join(group, old, join_error(fenced, old_id))
         groups.answer_sync(old, m.SyncGroupResponse(error_code=fenced))
-        member = group.replace_static(request.group_instance_id, old_id, new_id)
+        member = group.replace_static(instance_id, old_id, new_id)
         groups.cancel_session(group, old_id)
         if old_id in group.pending_syncs:
             del group.pending_syncs[old_id]
@@ -226,7 +216,7 @@ class Joining:
         assignments = {x.member_id: x.assignment for x in group.members.values()}
         record = records.group_metadata(group.group_id, group.to_stored(assignments))
 
-        def refused(error: KafkaError) -> Any:
+        def refused(error: KafkaError) -> m.JoinGroupResponse:
             self._put_back(group, member, old, moment)
             group.leader = old_leader
             return self._kept_place(group, "", old_leader, refusal(error))
@@ -234,8 +224,8 @@ class Joining:
         return _Outcome([record], self._back_in_place(group, new_id, old_leader, caller), refused)
 
     def _back_in_place(
-        self, group: ClassicGroup, new_id: str, old_leader: str | None, caller: Caller
-    ) -> Any:
+        self, group: ClassicGroup, new_id: str, old_leader: str, caller: Caller
+    ) -> m.JoinGroupResponse:
         """The answer to a static member that keeps its assignment. A leader must not compute a
         new one: since v9 it is told so, before it is told of a leader that it is not."""
         if caller.api_version < SKIP_ASSIGNMENT_VERSION:
@@ -246,8 +236,8 @@ class Joining:
         return response
 
     def _kept_place(
-        self, group: ClassicGroup, member_id: str, leader: str | None, code: ErrorCode
-    ) -> Any:
+        self, group: ClassicGroup, member_id: str, leader: str, code: ErrorCode
+    ) -> m.JoinGroupResponse:
         response = self._groups.joined(group, member_id, members=False)
         response.leader = leader
         response.error_code = code
@@ -269,10 +259,10 @@ class Joining:
     def _known_id(
         self,
         group: ClassicGroup,
-        request: Any,
+        request: m.JoinGroupRequest,
         caller: Caller,
         moment: Moment,
-        reply: Pending[Any],
+        reply: JoinReply,
     ) -> _Outcome:
         member_id, instance_id = request.member_id, request.group_instance_id
         names = [x.name for x in request.protocols]
@@ -303,16 +293,16 @@ class Joining:
         return _Outcome(self._groups.rebalance_or_complete(group, moment))
 
 
-def protocols_of(request: Any) -> Protocols:
+def protocols_of(request: m.JoinGroupRequest) -> Protocols:
     """(name, metadata) of a JoinGroup request, copied out of the receive buffer."""
     return tuple((x.name, bytes(x.metadata)) for x in request.protocols)
 
 
-def rebalance_timeout_of(request: Any, caller: Caller) -> int:
+def rebalance_timeout_of(request: m.JoinGroupRequest, caller: Caller) -> int:
     """Before v1 there was none on the wire: the session timeout counts for it. What is on the
     wire counts as it is, also if negative: nobody waits for such a member then."""
-    is_told = caller.api_version >= REBALANCE_TIMEOUT_VERSION
-    return int(request.rebalance_timeout_ms if is_told else request.session_timeout_ms)
+    has_its_own = caller.api_version >= REBALANCE_TIMEOUT_VERSION
+    return request.rebalance_timeout_ms if has_its_own else request.session_timeout_ms
 
 
 def random_uuid(random: Random) -> str:

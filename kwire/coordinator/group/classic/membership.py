@@ -2,52 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.coordinator.errors import refusal
-from kwire.coordinator.group import records
-from kwire.coordinator.group.classic.group import ClassicGroup
+from kwire.coordinator.group.classic import records
+from kwire.coordinator.group.classic.group import ClassicGroup, SyncReply
 from kwire.coordinator.group.classic.rebalance import SYNC_TIMER, ClassicGroups
-from kwire.coordinator.group.classic.states import HEARTBEAT_BY_STATE, ClassicState
-from kwire.coordinator.group.consumer import classic_members
-from kwire.coordinator.group.consumer.groups import ConsumerGroups
+from kwire.coordinator.group.classic.states import (
+    HEARTBEAT_ACCEPTED,
+    HEARTBEAT_BY_STATE,
+    ClassicState,
+)
+from kwire.coordinator.group.refusals import sync_error
 from kwire.coordinator.shard_interface import Moment, Result
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 
-def sync_error(code: ErrorCode) -> m.SyncGroupResponse:
-    """A SyncGroup answer that refuses."""
-    return m.SyncGroupResponse(error_code=code)
-
-
 class Membership:
     """What members of a generation send."""
 
-    def __init__(self, groups: ClassicGroups, consumers: ConsumerGroups) -> None:
+    def __init__(self, groups: ClassicGroups) -> None:
         self._groups = groups
-        self._consumers = consumers
 
     def _find(self, group_id: str) -> ClassicGroup:
-        """The classic group; raises UNKNOWN_MEMBER_ID when there is none of that name."""
-        group = None if self._groups.is_foreign(group_id) else self._groups.find(group_id)
+        """The group; raises UNKNOWN_MEMBER_ID when there is none of that name."""
+        group = self._groups.find(group_id)
         if group is None:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         return group
 
     # ------------------------------------------------------------------ SyncGroup
 
-    def sync(self, request: Any, moment: Moment) -> Result:
+    def sync(self, request: m.SyncGroupRequest, moment: Moment) -> Result[m.SyncGroupResponse]:
         """One SyncGroup (v0-5): the leader's carries the assignments, which are stored and then
-        handed to all that wait; in Stable anybody gets theirs again."""
-        try:
-            if request.group_id in self._consumers.storage.consumer:
-                return classic_members.sync(self._consumers, request, moment)
-            group = self._find(request.group_id)
-            self._check_sync(group, request)
-        except KafkaError as error:
-            return Result((), sync_error(ErrorCode(error.code)))
+        handed to all that wait; in Stable anybody gets theirs again. Raises what refuses it."""
+        group = self._find(request.group_id)
+        self._check_sync(group, request)
         member = group.members[request.member_id]
         if group.state is ClassicState.PREPARING_REBALANCE:
             return Result((), sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
@@ -59,13 +49,13 @@ class Membership:
                 assignment=member.assignment,
             )
             return Result((), response)
-        reply: Pending[Any] = Pending()
+        reply: SyncReply = Pending()
         member.awaiting_sync = reply
         if not group.is_leader(request.member_id):
             return Result((), reply)
         return self._leader_synced(group, request, reply, moment)
 
-    def _check_sync(self, group: ClassicGroup, request: Any) -> None:
+    def _check_sync(self, group: ClassicGroup, request: m.SyncGroupRequest) -> None:
         group.check_member(request.member_id, request.group_instance_id)
         if request.generation_id != group.generation:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
@@ -80,8 +70,12 @@ class Membership:
             self._groups.deadlines.cancel((SYNC_TIMER, group.group_id))
 
     def _leader_synced(
-        self, group: ClassicGroup, request: Any, reply: Pending[Any], moment: Moment
-    ) -> Result:
+        self,
+        group: ClassicGroup,
+        request: m.SyncGroupRequest,
+        reply: SyncReply,
+        moment: Moment,
+    ) -> Result[m.SyncGroupResponse]:
         given = {x.member_id: bytes(x.assignment) for x in request.assignments}
         assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
         record = records.group_metadata(group.group_id, group.to_stored(assignments))
@@ -92,7 +86,7 @@ class Membership:
             group.move_to(ClassicState.STABLE, moment.wall_ms)
             self._groups.propagate(group, ErrorCode.NONE, moment)
 
-        def refused(error: KafkaError) -> Any:
+        def refused(error: KafkaError) -> SyncReply:
             for member in group.members.values():
                 member.assignment = b""
             self._groups.propagate(group, refusal(error), moment)
@@ -103,28 +97,23 @@ class Membership:
 
     # ------------------------------------------------------------------ Heartbeat
 
-    def heartbeat(self, request: Any, moment: Moment) -> Result:
+    def heartbeat(self, request: m.HeartbeatRequest, moment: Moment) -> Result[m.HeartbeatResponse]:
         """One Heartbeat (v0-4): extends the session, and tells of a rebalance."""
-        if request.group_id in self._consumers.storage.consumer:
-            return classic_members.heartbeat(self._consumers, request, moment)
         group = self._find(request.group_id)
         group.check_member(request.member_id, request.group_instance_id)
         if request.generation_id != group.generation:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-        verdict = HEARTBEAT_BY_STATE[group.state]
-        if verdict not in ("ok", "REBALANCE_IN_PROGRESS"):
-            raise KafkaError(ErrorCode[verdict])
+        code = HEARTBEAT_BY_STATE[group.state]
+        if code not in HEARTBEAT_ACCEPTED:
+            raise KafkaError(code)
         self._groups.extend_session(group, group.members[request.member_id], moment)
-        code = ErrorCode.NONE if verdict == "ok" else ErrorCode[verdict]
         return Result((), m.HeartbeatResponse(error_code=code))
 
     # ------------------------------------------------------------------ LeaveGroup
 
-    def leave(self, request: Any, moment: Moment) -> Result:
+    def leave(self, request: m.LeaveGroupRequest, moment: Moment) -> Result[m.LeaveGroupResponse]:
         """One LeaveGroup in the form of v3-5 (a list of members, also by instance id alone);
         raises UNKNOWN_MEMBER_ID for a group that does not exist."""
-        if request.group_id in self._consumers.storage.consumer:
-            return classic_members.leave(self._consumers, request, moment)
         group = self._find(request.group_id)
         results = []
         left = False
@@ -146,11 +135,13 @@ class Membership:
         return Result(
             made,
             m.LeaveGroupResponse(members=results),
-            appended=lambda: self._groups.rest(group),
+            appended=lambda: self._groups.drop_idle(group),
             refused=lambda error: m.LeaveGroupResponse(members=results),
         )
 
-    def _leave_one(self, group: ClassicGroup, identity: Any) -> ErrorCode:
+    def _leave_one(
+        self, group: ClassicGroup, identity: m.LeaveGroupRequest.MemberIdentity
+    ) -> ErrorCode:
         member_id, instance_id = identity.member_id, identity.group_instance_id
         if not member_id:
             # Removal by an administrator, who knows the instance id only.

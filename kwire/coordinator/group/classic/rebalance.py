@@ -11,21 +11,17 @@ that has one.
 
 from __future__ import annotations
 
-from typing import Any
-
-from kwire.coordinator.deadlines import Deadlines
-from kwire.coordinator.group import records
+from kwire.coordinator.group.classic import records
 from kwire.coordinator.group.classic.group import ClassicGroup, ClassicMember
 from kwire.coordinator.group.classic.states import ClassicState
+from kwire.coordinator.group.classic.stored import StoredClassicGroups
+from kwire.coordinator.group.kinds import GroupDeadlines, TimerKey
 from kwire.coordinator.group.settings import GroupSettings
-from kwire.coordinator.group.storage import CLASSIC, GroupStorage
-from kwire.coordinator.shard_interface import CoordinatorRecord, Moment
-from kwire.pending import Pending
+from kwire.coordinator.shard_interface import AnyReply, AnyResponse, CoordinatorRecord, Moment
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 
 Records = list[CoordinatorRecord]
-TimerKey = tuple[str, ...]
 
 MEMBER_TIMER, JOIN_TIMER, SYNC_TIMER = "member", "join", "sync"
 
@@ -33,16 +29,21 @@ _ACTIVE_STATES = (ClassicState.STABLE, ClassicState.COMPLETING_REBALANCE)
 
 
 class ClassicGroups:
-    """The classic groups of one shard with their soft state, made when first needed."""
+    """The classic groups of one shard with their soft state, made when first needed. Parked
+    replies that are answered go to `replies`."""
 
     def __init__(
-        self, storage: GroupStorage, settings: GroupSettings, deadlines: Deadlines[TimerKey]
+        self,
+        stored: StoredClassicGroups,
+        settings: GroupSettings,
+        deadlines: GroupDeadlines,
+        replies: list[tuple[AnyReply, AnyResponse]],
     ) -> None:
-        self.storage = storage
+        self.stored = stored.groups
         self.settings = settings
         self.deadlines = deadlines
         self.live: dict[str, ClassicGroup] = {}
-        self.replies: list[tuple[Pending[Any], Any]] = []
+        self._replies = replies
         # group -> (delay, what remains) of an initial rebalance, in ms
         self._initial: dict[str, tuple[int, int]] = {}
 
@@ -52,22 +53,18 @@ class ClassicGroups:
         """The group's soft state; None when there is no classic group of that name."""
         group = self.live.get(group_id)
         if group is None:
-            stored = self.storage.classic.get(group_id)
+            stored = self.stored.get(group_id)
             if stored is None:
                 return None
             group = self.live[group_id] = ClassicGroup(group_id, stored)
         return group
 
-    def look(self, group_id: str) -> ClassicGroup | None:
-        """As `find`, for reading: what is made only to look at is not kept."""
+    def view(self, group_id: str) -> ClassicGroup | None:
+        """As `find`, for reading: what is made only for that is not kept."""
         group = self.live.get(group_id)
-        if group is None and group_id in self.storage.classic:
-            group = ClassicGroup(group_id, self.storage.classic[group_id])
+        if group is None and group_id in self.stored:
+            group = ClassicGroup(group_id, self.stored[group_id])
         return group
-
-    def is_foreign(self, group_id: str) -> bool:
-        """Whether a group of another kind has this name."""
-        return self.storage.kind(group_id) not in (None, CLASSIC)
 
     def create(self, group_id: str, moment: Moment) -> ClassicGroup:
         group = self.live[group_id] = ClassicGroup(group_id)
@@ -84,17 +81,17 @@ class ClassicGroups:
             for member_id in (*group.members, *group.pending_joins):
                 self.deadlines.cancel((MEMBER_TIMER, group_id, member_id))
 
-    def rest(self, group: ClassicGroup) -> None:
+    def drop_idle(self, group: ClassicGroup) -> None:
         """Drop soft state that can be made again from the records: an Empty group nobody is
         about to join."""
         idle = group.state is ClassicState.EMPTY and not group.pending_joins
-        if idle and self.storage.classic.get(group.group_id) == group.to_stored({}):
+        if idle and self.stored.get(group.group_id) == group.to_stored({}):
             self.live.pop(group.group_id, None)
 
     def load(self, moment: Moment) -> None:
         """After replay: give every member of a stored group a full session from now. A group
         that is larger than group.max.size now rebalances, which sheds the surplus."""
-        for group_id, stored in self.storage.classic.items():
+        for group_id, stored in self.stored.items():
             if not stored.members:
                 continue
             group = self.live[group_id] = ClassicGroup(group_id, stored)
@@ -103,30 +100,35 @@ class ClassicGroups:
             if len(group.members) > self.settings.max_size:
                 self.prepare(group, moment)
 
-    def waiting(self) -> list[Pending[Any]]:
+    def waiting(self) -> list[AnyReply]:
         """Every parked reply."""
-        parked = [pending for pending, _ in self.replies]
+        parked: list[AnyReply] = []
         for group in self.live.values():
             for member in group.members.values():
-                parked += [x for x in (member.awaiting_join, member.awaiting_sync) if x]
+                if member.awaiting_join is not None:
+                    parked.append(member.awaiting_join)
+                if member.awaiting_sync is not None:
+                    parked.append(member.awaiting_sync)
         return parked
 
     # ------------------------------------------------------------------ replies
 
-    def answer_join(self, group: ClassicGroup, member: ClassicMember, response: Any) -> None:
+    def answer_join(
+        self, group: ClassicGroup, member: ClassicMember, response: m.JoinGroupResponse
+    ) -> None:
         """Answer the member's parked JoinGroup, if there is one."""
         reply = member.awaiting_join
         if reply is not None:
             group.await_join(member, None)
-            self.replies.append((reply, response))
+            self._replies.append((reply, response))
 
-    def answer_sync(self, member: ClassicMember, response: Any) -> bool:
+    def answer_sync(self, member: ClassicMember, response: m.SyncGroupResponse) -> bool:
         """Answer the member's parked SyncGroup; whether there was one."""
         reply = member.awaiting_sync
         if reply is None:
             return False
         member.awaiting_sync = None
-        self.replies.append((reply, response))
+        self._replies.append((reply, response))
         return True
 
     def interrupt(self, group: ClassicGroup) -> None:
@@ -155,7 +157,7 @@ class ClassicGroups:
             if self.answer_sync(member, response):
                 self.extend_session(group, member, moment)
 
-    def joined(self, group: ClassicGroup, member_id: str, *, members: bool) -> Any:
+    def joined(self, group: ClassicGroup, member_id: str, *, members: bool) -> m.JoinGroupResponse:
         """The JoinGroup answer of the current generation."""
         return m.JoinGroupResponse(
             generation_id=group.generation,
@@ -166,7 +168,7 @@ class ClassicGroups:
             members=self.member_list(group) if members else [],
         )
 
-    def member_list(self, group: ClassicGroup) -> list[Any]:
+    def member_list(self, group: ClassicGroup) -> list[m.JoinGroupResponse.JoinGroupResponseMember]:
         return [
             m.JoinGroupResponse.JoinGroupResponseMember(
                 member_id=x.member_id,

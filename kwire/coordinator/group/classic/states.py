@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+from kwire.protocol.errors import ErrorCode
+
 
 class ClassicState(Enum):
     """Values are the names that clients see."""
@@ -45,12 +47,13 @@ def may_move(origin: ClassicState, target: ClassicState) -> bool:
     return target in TRANSITIONS[origin]
 
 
-# Who may send what in which state, beyond being a member of the right generation: the error code
-# names that a valid member gets, "ok" when it is served.
-HEARTBEAT_BY_STATE: dict[ClassicState, str] = {
-    _S.EMPTY: "UNKNOWN_MEMBER_ID",
-    _S.PREPARING_REBALANCE: "REBALANCE_IN_PROGRESS",
-    _S.COMPLETING_REBALANCE: "ok",
-    _S.STABLE: "ok",
-    _S.DEAD: "COORDINATOR_NOT_AVAILABLE",
+# What a Heartbeat of a member of the right generation is answered with.
+HEARTBEAT_BY_STATE: dict[ClassicState, ErrorCode] = {
+    _S.EMPTY: ErrorCode.UNKNOWN_MEMBER_ID,
+    _S.PREPARING_REBALANCE: ErrorCode.REBALANCE_IN_PROGRESS,
+    _S.COMPLETING_REBALANCE: ErrorCode.NONE,
+    _S.STABLE: ErrorCode.NONE,
+    _S.DEAD: ErrorCode.COORDINATOR_NOT_AVAILABLE,
 }
+# With these answers it has counted: the member's session goes on.
+HEARTBEAT_ACCEPTED = (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)

@@ -10,21 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
-from typing import NamedTuple
 
 from kwire.coordinator import batches
 from kwire.coordinator.group.assignors import ASSIGNORS
 from kwire.coordinator.group.assignors.spec import (
-    Assigning,
     Assignment,
     GroupSpec,
     MemberSpec,
 )
 from kwire.coordinator.group.consumer import records
 from kwire.coordinator.group.consumer.groups import ASSIGN_TIMER, ConsumerGroups
+from kwire.coordinator.group.consumer.jobs import Job
 from kwire.coordinator.group.consumer.state import ConsumerGroup, Member, TopicPartitions
 from kwire.coordinator.group.consumer.subscriptions import topic_names
-from kwire.coordinator.open_batch import Encoded
 from kwire.coordinator.partitioner import hash_bucket
 from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Result
 
@@ -34,21 +32,11 @@ INLINE_SIZE_MAX = 2000
 SLICE_RECORDS = 200
 
 
-class Job(NamedTuple):
-    """An assignment that is being computed, or has been and waits to be written."""
-
-    epoch: int
-    steps: Assigning
-    result: Assignment | None = None
-    # member -> the record of its target, and key and value of that
-    written: dict[str, tuple[CoordinatorRecord, Encoded]] | None = None
-
-
 def due_in_ms(groups: ConsumerGroups, group_id: str, group: ConsumerGroup, moment: Moment) -> int:
     """How long until the group may get a new target; 0 or less: now."""
     if group.target_ms == 0:
         return 0
-    interval_ms = int(groups.group_value(group_id, "consumer.assignment.interval.ms"))
+    interval_ms = groups.group_config(group_id, "consumer.assignment.interval.ms")
     return group.target_ms + interval_ms - moment.wall_ms
 
 
@@ -114,10 +102,10 @@ def start(
         groups.deadlines.schedule((ASSIGN_TIMER, group_id), moment.now_ms)
 
 
-def slice_of(groups: ConsumerGroups, group_id: str, moment: Moment) -> Result:
+def slice_of(groups: ConsumerGroups, group_id: str, moment: Moment) -> Result[None]:
     """One slice of a running computation; with the last one, the records of its result."""
     job = groups.assigning.get(group_id)
-    group = groups.storage.consumer.get(group_id)
+    group = groups.stored.get(group_id)
     if job is None or group is None or job.epoch != group.epoch:
         groups.assigning.pop(group_id, None)
         return Result()
@@ -136,7 +124,7 @@ def slice_of(groups: ConsumerGroups, group_id: str, moment: Moment) -> Result:
 
 def _write_slice(
     groups: ConsumerGroups, group_id: str, group: ConsumerGroup, job: Job, moment: Moment
-) -> Result:
+) -> Result[None]:
     """Encode the targets of some members ahead; when all are, the records of the assignment."""
     result, written = job.result, job.written
     assert result is not None

@@ -8,12 +8,11 @@ long again for its SyncGroup. (KIP-848, measured on Apache Kafka 4.4.)
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.clock import Random
+from kwire.coordinator.group.caller import Caller
 from kwire.coordinator.group.consumer import migration, records
 from kwire.coordinator.group.consumer.groups import JOIN_TIMER, SYNC_TIMER, ConsumerGroups
-from kwire.coordinator.group.consumer.heartbeat import Caller, check_room
+from kwire.coordinator.group.consumer.heartbeat import check_room
 from kwire.coordinator.group.consumer.leaving import check_static, unknown_member
 from kwire.coordinator.group.consumer.progress import Progress
 from kwire.coordinator.group.consumer.state import (
@@ -30,6 +29,7 @@ from kwire.coordinator.group.consumer_protocol import (
     Subscription,
     parse_subscription,
 )
+from kwire.coordinator.group.refusals import join_error
 from kwire.coordinator.shard_interface import Moment, Result
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
@@ -42,9 +42,12 @@ MEMBER_ID_REQUIRED_VERSION = 4
 
 
 def join(
-    groups: ConsumerGroups, request: Any, caller: Caller, api_version: int, random: Random,
+    groups: ConsumerGroups,
+    request: m.JoinGroupRequest,
+    caller: Caller,
+    random: Random,
     moment: Moment,
-) -> Result:  # fmt: skip
+) -> Result[m.JoinGroupResponse]:
     """One JoinGroup to a consumer group that has members; raises what refuses it."""
     group = groups.find(request.group_id)
     if groups.settings.migration_policy == migration.DISABLED:
@@ -53,31 +56,29 @@ def join(
     member_id = uuids.to_text(uuids.random_uuid(random)) if nameless else request.member_id
     check_room(groups, group, member_id)
     _check_protocols(group, request, member_id)
-    if nameless and request.group_instance_id is None and api_version >= MEMBER_ID_REQUIRED_VERSION:
-        refused = m.JoinGroupResponse(
-            error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id, protocol_name=None
-        )
-        return Result((), refused)
+    is_dynamic = request.group_instance_id is None
+    if nameless and is_dynamic and caller.api_version >= MEMBER_ID_REQUIRED_VERSION:
+        return Result((), join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id))
     try:
-        told = parse_subscription(bytes(request.protocols[0].metadata))
+        subscription = parse_subscription(bytes(request.protocols[0].metadata))
     except MalformedError:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL) from None
-    return _join(groups, group, request, caller, (member_id, nameless, told), moment)
+    return _join(groups, group, request, caller, (member_id, nameless, subscription), moment)
 
 
 def _join(
     groups: ConsumerGroups,
     group: ConsumerGroup,
-    request: Any,
+    request: m.JoinGroupRequest,
     caller: Caller,
     who: tuple[str, bool, Subscription],
     moment: Moment,
-) -> Result:
-    group_id, (member_id, nameless, told) = request.group_id, who
+) -> Result[m.JoinGroupResponse]:
+    group_id, (member_id, nameless, subscription) = request.group_id, who
     progress = Progress(groups, group_id, moment, [])
     before, where = _identify(group, request, member_id, nameless, progress)
-    member = _updated(before, request, caller, member_id, told)
-    after = progress.move(group, before, where, member, _owned(groups, told))
+    member = _updated(before, request, caller, member_id, subscription)
+    after = progress.move(group, before, where, member, _owned(groups, subscription))
     response = m.JoinGroupResponse(
         generation_id=after.epoch,
         protocol_type=PROTOCOL_TYPE,
@@ -108,9 +109,9 @@ def _downgraded(
     group: ConsumerGroup,
     progress: Progress,
     members: dict[str, Member],
-    response: Any,
+    response: m.JoinGroupResponse,
     moment: Moment,
-) -> Result:
+) -> Result[m.JoinGroupResponse]:
     """The last member of the consumer protocol was replaced: the group is a classic one."""
     group_id, replaced, member_id = progress.group_id, progress.replaced, response.member_id
     targets = dict(group.targets)
@@ -121,12 +122,12 @@ def _downgraded(
     written = [*progress.records, *records.whole_group_tombstones(group_id, members), record]
 
     def appended() -> None:
-        groups.give_way(group_id, group, made, moment)
+        groups.become_classic(group_id, group, made, moment)
 
     return Result(written, response, appended)
 
 
-def _check_protocols(group: ConsumerGroup, request: Any, member_id: str) -> None:
+def _check_protocols(group: ConsumerGroup, request: m.JoinGroupRequest, member_id: str) -> None:
     """All classic members, and this one, need to have one protocol in common."""
     names = [x.name for x in request.protocols]
     others = [
@@ -141,7 +142,11 @@ def _check_protocols(group: ConsumerGroup, request: Any, member_id: str) -> None
 
 
 def _identify(
-    group: ConsumerGroup, request: Any, member_id: str, nameless: bool, progress: Progress
+    group: ConsumerGroup,
+    request: m.JoinGroupRequest,
+    member_id: str,
+    nameless: bool,
+    progress: Progress,
 ) -> tuple[Member | None, Current]:
     """The member as it is so far, and where it stands."""
     instance_id = request.group_instance_id
@@ -153,12 +158,16 @@ def _identify(
     owner = group.static_members.get(instance_id)
     if owner is None:
         return None, JOINING
-    here = group.where(owner)._replace(epoch=0, previous_epoch=0)
-    return progress.replace(group, owner, member_id, here), here
+    where = group.where(owner)._replace(epoch=0, previous_epoch=0)
+    return progress.replace(group, owner, member_id, where), where
 
 
 def _updated(
-    before: Member | None, request: Any, caller: Caller, member_id: str, told: Subscription
+    before: Member | None,
+    request: m.JoinGroupRequest,
+    caller: Caller,
+    member_id: str,
+    subscription: Subscription,
 ) -> Member:
     timeout_ms = request.rebalance_timeout_ms
     if timeout_ms == -1:
@@ -169,10 +178,10 @@ def _updated(
     return Member(
         member_id=member_id,
         instance_id=request.group_instance_id or old_instance,
-        rack_id=told.rack_id or old_rack,
+        rack_id=subscription.rack_id or old_rack,
         client_id=caller.client_id,
         client_host=caller.client_host,
-        topic_names=tuple(sorted(set(told.topics))),
+        topic_names=tuple(sorted(set(subscription.topics))),
         topic_regex="" if before is None else before.topic_regex,
         rebalance_timeout_ms=timeout_ms,
         server_assignor=None if before is None else before.server_assignor,
@@ -180,10 +189,10 @@ def _updated(
     )
 
 
-def _owned(groups: ConsumerGroups, told: Subscription) -> TopicPartitions:
+def _owned(groups: ConsumerGroups, subscription: Subscription) -> TopicPartitions:
     """What the member says it has, of the topics that exist."""
     found: TopicPartitions = {}
-    for name, indexes in told.owned.items():
+    for name, indexes in subscription.owned.items():
         info = groups.topics.find(name)
         if info is not None:
             found[info.topic_id] = indexes
@@ -193,7 +202,9 @@ def _owned(groups: ConsumerGroups, told: Subscription) -> TopicPartitions:
 # --- SyncGroup, Heartbeat ---
 
 
-def sync(groups: ConsumerGroups, request: Any, moment: Moment) -> Result:
+def sync(
+    groups: ConsumerGroups, request: m.SyncGroupRequest, moment: Moment
+) -> Result[m.SyncGroupResponse]:
     """One SyncGroup: what the member has; raises what refuses it."""
     group_id, member_id = request.group_id, request.member_id
     group = groups.find(group_id)
@@ -221,7 +232,9 @@ def sync(groups: ConsumerGroups, request: Any, moment: Moment) -> Result:
     return Result((), response)
 
 
-def heartbeat(groups: ConsumerGroups, request: Any, moment: Moment) -> Result:
+def heartbeat(
+    groups: ConsumerGroups, request: m.HeartbeatRequest, moment: Moment
+) -> Result[m.HeartbeatResponse]:
     """One Heartbeat: whether the member has to join again; raises what refuses it."""
     group_id, member_id = request.group_id, request.member_id
     group = groups.find(group_id)
@@ -252,7 +265,7 @@ def _is_free(group: ConsumerGroup, member: Member, where: Current) -> bool:
 
 
 def _await_join(groups: ConsumerGroups, group_id: str, member: Member, moment: Moment) -> None:
-    """From the first time that it is told, the member has its rebalance timeout to join."""
+    """From the first answer that says so, the member has its rebalance timeout to join."""
     key = (JOIN_TIMER, group_id, member.member_id)
     if key not in groups.deadlines:
         groups.deadlines.schedule(key, moment.now_ms + member.rebalance_timeout_ms)
@@ -271,12 +284,14 @@ def _member(group: ConsumerGroup, group_id: str, member_id: str, instance_id: st
 # --- LeaveGroup ---
 
 
-def leave(groups: ConsumerGroups, request: Any, moment: Moment) -> Result:
+def leave(
+    groups: ConsumerGroups, request: m.LeaveGroupRequest, moment: Moment
+) -> Result[m.LeaveGroupResponse]:
     """One LeaveGroup in the form of v3-5. Members of either protocol can be removed by it: an
     administrator empties a group so (KAFKA-18188)."""
     group_id = request.group_id
     group = groups.find(group_id)
-    answers: list[Any] = []
+    answers: list[m.LeaveGroupResponse.MemberResponse] = []
     gone: dict[str, None] = {}
     for identity in request.members:
         code = ErrorCode.NONE
@@ -294,10 +309,13 @@ def leave(groups: ConsumerGroups, request: Any, moment: Moment) -> Result:
     response = m.LeaveGroupResponse(members=answers)
     if not gone:
         return Result((), response)
-    return groups.fence(group_id, group, list(gone), moment)._replace(response=response)
+    fenced = groups.fence(group_id, group, list(gone), moment)
+    return Result(fenced.records, response, fenced.appended)
 
 
-def _leaving(group: ConsumerGroup, group_id: str, identity: Any) -> str:
+def _leaving(
+    group: ConsumerGroup, group_id: str, identity: m.LeaveGroupRequest.MemberIdentity
+) -> str:
     """The id of the member, of either protocol, that is to leave; an administrator may know the
     instance only."""
     member_id, instance_id = identity.member_id, identity.group_instance_id
@@ -307,4 +325,4 @@ def _leaving(group: ConsumerGroup, group_id: str, identity: Any) -> str:
         check_static(group, group_id, instance_id, member_id)
     if member_id not in group.members:
         raise unknown_member(group_id, member_id)
-    return str(member_id)
+    return member_id

@@ -3,38 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from kwire.coordinator.group.consumer.assigning import assignor_name
 from kwire.coordinator.group.consumer.groups import ConsumerGroups
-from kwire.coordinator.group.consumer.state import Current, Member
+from kwire.coordinator.group.consumer.state import ConsumerGroup, Current, Member
 from kwire.protocol import messages as m
-from kwire.protocol.errors import ErrorCode, KafkaError
 
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 
 
-def describe(groups: ConsumerGroups, group_id: str) -> Any:
+def describe(
+    groups: ConsumerGroups, group_id: str
+) -> m.ConsumerGroupDescribeResponse.DescribedGroup:
     """A DescribedGroup; raises GROUP_ID_NOT_FOUND."""
-    group = groups.storage.consumer.get(group_id)
-    if group is None:
-        kind = groups.storage.kind(group_id)
-        message = f"Group {group_id} not found."
-        if kind is not None:
-            message = f"Group {group_id} is not a consumer group."
-        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message)
+    group = groups.find(group_id, named="Group")
     return m.ConsumerGroupDescribeResponse.DescribedGroup(
         group_id=group_id,
         group_state=group.state_name(),
         group_epoch=group.epoch,
         assignment_epoch=group.target_epoch,
         assignor_name=assignor_name(groups, group.members),
-        members=[_member(groups, group_id, member) for member in group.members.values()],
+        members=[_member(groups, group, member) for member in group.members.values()],
     )
 
 
-def _member(groups: ConsumerGroups, group_id: str, member: Member) -> Any:
-    group = groups.storage.consumer[group_id]
+def _member(
+    groups: ConsumerGroups, group: ConsumerGroup, member: Member
+) -> m.ConsumerGroupDescribeResponse.Member:
     where = group.where(member.member_id)
     return m.ConsumerGroupDescribeResponse.Member(
         member_id=member.member_id,
@@ -60,7 +55,9 @@ def held(where: Current) -> dict[bytes, list[int]]:
     return topics
 
 
-def _assignment(groups: ConsumerGroups, topics: Iterable[tuple[bytes, Iterable[int]]]) -> Any:
+def _assignment(
+    groups: ConsumerGroups, topics: Iterable[tuple[bytes, Iterable[int]]]
+) -> m.ConsumerGroupDescribeResponse.Assignment:
     """Topics that are no longer in the metadata are left out."""
     response = m.ConsumerGroupDescribeResponse
     found = []

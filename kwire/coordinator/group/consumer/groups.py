@@ -6,27 +6,31 @@ computed; both are made anew after a reload. Timers are keyed by kind, group and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
 
-from kwire.coordinator.deadlines import Deadlines
 from kwire.coordinator.group.classic.group import ClassicGroup
 from kwire.coordinator.group.classic.rebalance import ClassicGroups
+from kwire.coordinator.group.classic.records import group_tombstone
 from kwire.coordinator.group.consumer import migration, records
-from kwire.coordinator.group.consumer.state import ConsumerGroup, Current, Member, MemberState
+from kwire.coordinator.group.consumer.jobs import Job, Matching
+from kwire.coordinator.group.consumer.settings import ConsumerGroupSettings, GroupConfig
+from kwire.coordinator.group.consumer.state import (
+    ConsumerGroup,
+    Current,
+    Member,
+    MemberState,
+)
 from kwire.coordinator.group.consumer.subscriptions import (
     Topics,
     metadata_hash,
     subscribed,
     used_patterns,
 )
-from kwire.coordinator.group.records import group_tombstone
-from kwire.coordinator.group.storage import CLASSIC, GroupStorage
+from kwire.coordinator.group.kinds import GroupDeadlines
+from kwire.coordinator.group.storage import GroupStorage
 from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Result
 from kwire.protocol.errors import ErrorCode, KafkaError
 
-TimerKey = tuple[str, ...]
 SESSION_TIMER, REBALANCE_TIMER = "consumer-session", "consumer-rebalance"
 # A classic member has to join again, or to send its SyncGroup.
 JOIN_TIMER, SYNC_TIMER = "consumer-join", "consumer-sync"
@@ -36,49 +40,40 @@ ASSIGN_TIMER, REGEX_TIMER = "consumer-assign", "consumer-regex"
 METADATA_REFRESH_MS = 3 * 60_000
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerGroupSettings:
-    """Broker configs under group.consumer; times in milliseconds. Defaults are Kafka's."""
-
-    max_size: int = 2**31 - 1
-    assignors: tuple[str, ...] = ("uniform", "range")
-    regex_refresh_interval_ms: int = 600_000
-    migration_policy: str = "bidirectional"
-
-
 class ConsumerGroups:
-    """`group_value(group_id, name)` resolves a group config such as consumer.session.timeout.ms."""
+    """The consumer groups of one shard; `classic` are those that they may become, or come from."""
 
     def __init__(
         self,
         storage: GroupStorage,
         settings: ConsumerGroupSettings,
-        deadlines: Deadlines[TimerKey],
+        deadlines: GroupDeadlines,
         topics: Topics,
-        group_value: Callable[[str, str], Any],
+        group_config: GroupConfig,
         classic: ClassicGroups,
     ) -> None:
-        self.storage = storage
+        self.stored = storage.consumer.groups
+        self._storage = storage
         self.classic = classic
         self.settings = settings
         self.deadlines = deadlines
         self.topics = topics
-        self.group_value = group_value
+        self.group_config = group_config
         self.refresh_at_ms: dict[str, int] = {}
-        self.assigning: dict[str, Any] = {}
+        self.assigning: dict[str, Job] = {}
         # What patterns match (see patterns.py), for one generation of the topics.
         self.generation = 0
         self.matched: dict[str, tuple[str, ...]] = {}
-        self.matching: dict[str, Any] = {}
+        self.matching: dict[str, Matching] = {}
 
     # --- finding ---
 
     def find(self, group_id: str, named: str = "Consumer group") -> ConsumerGroup:
         """An existing group; raises GROUP_ID_NOT_FOUND (`named` as in its message)."""
-        group = self.storage.consumer.get(group_id)
+        group = self.stored.get(group_id)
         if group is None:
             message = f"{named} {group_id} not found."
-            if self.storage.kind(group_id) is not None:
+            if self._storage.kind(group_id) is not None:
                 message = f"Group {group_id} is not a consumer group."
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message)
         return group
@@ -87,14 +82,14 @@ class ConsumerGroups:
         """The group, or a new one with what has to be written to make room for it: a classic
         group of that name becomes a consumer group. Raises GROUP_ID_NOT_FOUND when the name
         belongs to a group of another kind, or to a classic one that has to stay what it is."""
-        group = self.storage.consumer.get(group_id)
+        group = self.stored.get(group_id)
         if group is not None:
             return group, []
-        kind = self.storage.kind(group_id)
+        kind = self._storage.kind(group_id)
         if kind is None:
             return ConsumerGroup(), []
-        if kind == CLASSIC:
-            old = self.classic.look(group_id)
+        if kind == self._storage.classic.name:
+            old = self.classic.view(group_id)
             if old is not None and old.members:
                 migration.check_upgrade(old, self.settings)
                 return migration.upgraded(old, self.topics)
@@ -107,11 +102,11 @@ class ConsumerGroups:
         if old is not None:
             self.classic.interrupt(old)
             self.classic.forget(group_id)
-        for member in self.storage.consumer[group_id].members.values():
+        for member in self.stored[group_id].members.values():
             if member.classic is not None:
                 self.extend_session(group_id, member, moment)
 
-    def give_way(
+    def become_classic(
         self, group_id: str, old: ConsumerGroup, made: ClassicGroup, moment: Moment
     ) -> None:
         """A consumer group was replaced by the classic group `made`."""
@@ -139,13 +134,15 @@ class ConsumerGroups:
         self.refresh_at_ms.clear()
         self.generation += 1
         self.matched.clear()
-        for group_id, group in self.storage.consumer.items():
+        for group_id, group in self.stored.items():
             if group.regexes:
                 self.deadlines.schedule((REGEX_TIMER, group_id), 0)
 
     # --- members going ---
 
-    def fence(self, group_id: str, group: ConsumerGroup, gone: list[str], moment: Moment) -> Result:
+    def fence(
+        self, group_id: str, group: ConsumerGroup, gone: list[str], moment: Moment
+    ) -> Result[None]:
         """Remove members: the group gets a new epoch, an empty one is settled at once; one in
         which only members of the classic protocol are left becomes a classic group."""
         leaving = dict.fromkeys(gone)
@@ -176,7 +173,7 @@ class ConsumerGroups:
 
     def _downgrade(
         self, group_id: str, group: ConsumerGroup, left: dict[str, Member], moment: Moment
-    ) -> Result:
+    ) -> Result[None]:
         made, record = migration.downgraded(
             group_id, left, group.targets, group.epoch, self.topics, moment.wall_ms
         )
@@ -185,7 +182,7 @@ class ConsumerGroups:
         ]  # fmt: skip
 
         def appended() -> None:
-            self.give_way(group_id, group, made, moment)
+            self.become_classic(group_id, group, made, moment)
             self.classic.prepare(made, moment)
 
         return Result(written, None, appended)
@@ -202,7 +199,7 @@ class ConsumerGroups:
 
     def load(self, moment: Moment) -> None:
         """After replay: every member has a full session from now."""
-        for group_id, group in self.storage.consumer.items():
+        for group_id, group in self.stored.items():
             for member_id, member in group.members.items():
                 self.extend_session(group_id, member, moment)
                 if member.classic is None:
@@ -213,7 +210,7 @@ class ConsumerGroups:
         if member.classic is not None:
             timeout_ms = member.classic.session_timeout_ms
         else:
-            timeout_ms = int(self.group_value(group_id, "consumer.session.timeout.ms"))
+            timeout_ms = self.group_config(group_id, "consumer.session.timeout.ms")
         key = (SESSION_TIMER, group_id, member.member_id)
         self.deadlines.schedule(key, moment.now_ms + timeout_ms)
 
@@ -231,15 +228,15 @@ class ConsumerGroups:
         for name in MEMBER_TIMERS:
             self.deadlines.cancel((name, group_id, member_id))
 
-    def member_overdue(self, group_id: str, member_id: str, moment: Moment) -> Result:
+    def member_overdue(self, group_id: str, member_id: str, moment: Moment) -> Result[None]:
         """A session, a revocation, a classic member's JoinGroup or SyncGroup took too long."""
-        group = self.storage.consumer.get(group_id)
+        group = self.stored.get(group_id)
         if group is None or member_id not in group.members:
             return Result()
         return self.fence(group_id, group, [member_id], moment)
 
-    def revocation_overdue(self, group_id: str, member_id: str, moment: Moment) -> Result:
-        group = self.storage.consumer.get(group_id)
+    def revocation_overdue(self, group_id: str, member_id: str, moment: Moment) -> Result[None]:
+        group = self.stored.get(group_id)
         if group is None or group.where(member_id).state != MemberState.UNREVOKED_PARTITIONS:
             return Result()
         return self.member_overdue(group_id, member_id, moment)

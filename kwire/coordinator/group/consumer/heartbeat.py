@@ -5,8 +5,7 @@ Messages and their order measured on Apache Kafka 4.4; KIP-848.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
+from kwire.coordinator.group.caller import Caller
 from kwire.coordinator.group.consumer.groups import JOIN_TIMER, SYNC_TIMER, ConsumerGroups
 from kwire.coordinator.group.consumer.leaving import check_static, leave, unknown_member
 from kwire.coordinator.group.consumer.progress import Progress
@@ -28,17 +27,9 @@ from kwire.protocol.regex import PatternRefused, compile_pattern
 JOIN_EPOCH = 0
 
 
-class Caller(Protocol):
-    """Who sent the request."""
-
-    @property
-    def client_id(self) -> str: ...
-
-    @property
-    def client_host(self) -> str: ...
-
-
-def check_request(request: Any, api_version: int, assignors: tuple[str, ...]) -> None:
+def check_request(
+    request: m.ConsumerGroupHeartbeatRequest, api_version: int, assignors: tuple[str, ...]
+) -> None:
     """What can be said without looking at the group: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR.
 
     A text of nothing but blanks counts as empty.
@@ -79,7 +70,12 @@ def _is_blank(text: str | None) -> bool:
     return text is not None and all(character <= " " for character in text)
 
 
-def heartbeat(groups: ConsumerGroups, request: Any, caller: Caller, moment: Moment) -> Result:
+def heartbeat(
+    groups: ConsumerGroups,
+    request: m.ConsumerGroupHeartbeatRequest,
+    caller: Caller,
+    moment: Moment,
+) -> Result[m.ConsumerGroupHeartbeatResponse]:
     """One request that `check_request` has passed; the response is the API's."""
     if request.member_epoch < JOIN_EPOCH:
         return leave(groups, request, moment)
@@ -90,18 +86,22 @@ class _Heartbeat:
     """One heartbeat on its way (see Progress)."""
 
     def __init__(
-        self, groups: ConsumerGroups, request: Any, caller: Caller, moment: Moment
+        self,
+        groups: ConsumerGroups,
+        request: m.ConsumerGroupHeartbeatRequest,
+        caller: Caller,
+        moment: Moment,
     ) -> None:
         self._groups = groups
         self._request = request
         self._caller = caller
         self._moment = moment
-        self._group_id: str = request.group_id
+        self._group_id = request.group_id
         self._owned = _owned(request)
         self._progress = Progress(groups, request.group_id, moment, [])
         self._upgrades = False
 
-    def run(self) -> Result:
+    def run(self) -> Result[m.ConsumerGroupHeartbeatResponse]:
         request, groups, progress = self._request, self._groups, self._progress
         joins = request.member_epoch == JOIN_EPOCH
         if joins:
@@ -137,7 +137,7 @@ class _Heartbeat:
         """The member's subscription so far and where it stands."""
         request = self._request
         if request.instance_id is not None and joins:
-            return self._take_over(group)
+            return self._take_over(group, request.instance_id)
         if request.instance_id is not None:
             check_static(group, self._group_id, request.instance_id, request.member_id)
         member = group.members.get(request.member_id)
@@ -150,11 +150,11 @@ class _Heartbeat:
             self._check_epoch(where)
         return member, where
 
-    def _take_over(self, group: ConsumerGroup) -> tuple[Member | None, Current]:
+    def _take_over(self, group: ConsumerGroup, instance_id: str) -> tuple[Member | None, Current]:
         """A static member comes (back): it takes the place of its predecessor. A member that is
         there already may take an instance id that is free."""
         request = self._request
-        owner = group.static_members.get(request.instance_id)
+        owner = group.static_members.get(instance_id)
         if owner is None:
             member = group.members.get(request.member_id)
             return member, JOINING if member is None else group.where(request.member_id)
@@ -162,11 +162,11 @@ class _Heartbeat:
         if where.epoch != LEFT_STATIC_EPOCH and group.members[owner].classic is None:
             raise KafkaError(
                 ErrorCode.UNRELEASED_INSTANCE_ID,
-                f"Static member {request.member_id} with instance id {request.instance_id} cannot "
+                f"Static member {request.member_id} with instance id {instance_id} cannot "
                 f"join the group because the instance id is owned by {owner} member.",
             )
-        here = where._replace(epoch=0, previous_epoch=0)
-        return self._progress.replace(group, owner, request.member_id, here), here
+        taken = where._replace(epoch=0, previous_epoch=0)
+        return self._progress.replace(group, owner, request.member_id, taken), taken
 
     def _check_epoch(self, where: Current) -> None:
         """FENCED_MEMBER_EPOCH unless the epoch is the member's own, or its previous one with
@@ -221,7 +221,9 @@ class _Heartbeat:
             ),
         )
 
-    def _response(self, member: Member, before: Current, after: Current) -> Any:
+    def _response(
+        self, member: Member, before: Current, after: Current
+    ) -> m.ConsumerGroupHeartbeatResponse:
         request = self._request
         full = (
             request.rebalance_timeout_ms != -1
@@ -234,8 +236,8 @@ class _Heartbeat:
         response = m.ConsumerGroupHeartbeatResponse(
             member_id=member.member_id,
             member_epoch=after.epoch,
-            heartbeat_interval_ms=int(
-                self._groups.group_value(self._group_id, "consumer.heartbeat.interval.ms")
+            heartbeat_interval_ms=self._groups.group_config(
+                self._group_id, "consumer.heartbeat.interval.ms"
             ),
         )
         assigned = indexes_of(after.assigned)
@@ -261,7 +263,7 @@ def check_room(groups: ConsumerGroups, group: ConsumerGroup, member_id: str) -> 
         )
 
 
-def _owned(request: Any) -> TopicPartitions | None:
+def _owned(request: m.ConsumerGroupHeartbeatRequest) -> TopicPartitions | None:
     """What the member says it has."""
     if request.topic_partitions is None:
         return None

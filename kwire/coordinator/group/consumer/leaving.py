@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.coordinator.group.consumer import records
 from kwire.coordinator.group.consumer.groups import ConsumerGroups
 from kwire.coordinator.group.consumer.state import (
@@ -16,7 +14,9 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 
-def leave(groups: ConsumerGroups, request: Any, moment: Moment) -> Result:
+def leave(
+    groups: ConsumerGroups, request: m.ConsumerGroupHeartbeatRequest, moment: Moment
+) -> Result[m.ConsumerGroupHeartbeatResponse]:
     """A heartbeat with epoch -1 or -2; raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID and
     GROUP_ID_NOT_FOUND."""
     group = groups.find(request.group_id, named="Group")
@@ -29,7 +29,7 @@ def leave(groups: ConsumerGroups, request: Any, moment: Moment) -> Result:
         raise unknown_member(request.group_id, request.member_id)
     if request.member_epoch != LEFT_STATIC_EPOCH:
         result = groups.fence(request.group_id, group, [request.member_id], moment)
-        return result._replace(response=response)
+        return Result(result.records, response, result.appended)
     where = group.where(request.member_id)
     absent = where._replace(
         epoch=LEFT_STATIC_EPOCH,
@@ -53,7 +53,7 @@ def check_static(group: ConsumerGroup, group_id: str, instance_id: str, member_i
         )
 
 
-def unknown_member(group_id: str, member_id: str) -> KafkaError:
+def unknown_member(group_id: str, member_id: str | None) -> KafkaError:
     return KafkaError(
         ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group_id}."
     )

@@ -11,12 +11,12 @@ is built beside the one there is, which only the records replace. Measured on Ap
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
-from kwire.coordinator.group import records as classic_records
+from kwire.coordinator.group.classic import records as classic_records
 from kwire.coordinator.group.classic.group import ClassicGroup, ClassicMember
 from kwire.coordinator.group.consumer import records
+from kwire.coordinator.group.consumer.settings import ConsumerGroupSettings
 from kwire.coordinator.group.consumer.state import (
     ClassicProtocols,
     ConsumerGroup,
@@ -36,9 +36,6 @@ from kwire.coordinator.group.consumer_protocol import (
 )
 from kwire.coordinator.shard_interface import CoordinatorRecord
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
-
-if TYPE_CHECKING:
-    from kwire.coordinator.group.consumer.groups import ConsumerGroupSettings
 
 DISABLED = "disabled"
 UPGRADING = ("bidirectional", "upgrade")
@@ -185,13 +182,15 @@ def _classic_member(member: Member, target: TopicPartitions, topics: Topics) -> 
     )
 
 
-def assignment_of(member: Member, partitions: Mapping[bytes, object], topics: Topics) -> bytes:
+def assignment_of(
+    member: Member, partitions: Mapping[bytes, Iterable[int]], topics: Topics
+) -> bytes:
     """Partitions as a classic member reads them, in the version that it speaks."""
     assert member.classic is not None
     named: dict[str, tuple[int, ...]] = {}
     for topic_id, indexes in partitions.items():
         name = topics.name_of(topic_id)
         if name is not None:
-            named[name] = tuple(indexes)  # type: ignore[arg-type]
+            named[name] = tuple(indexes)
     version = max(version_of(member.classic.protocols[0][1]), 0)
     return encode_assignment(named, version)

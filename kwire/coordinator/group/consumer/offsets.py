@@ -7,18 +7,23 @@ moves on is not lost. Measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 from kwire.coordinator.group.consumer.leaving import unknown_member
 from kwire.coordinator.group.consumer.state import ConsumerGroup, Member
+from kwire.coordinator.group.stored_offsets import StoredOffset
+from kwire.coordinator.shard_interface import Moment
+from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 MEMBER_EPOCH_VERSION = 9
 TXN_MEMBER_EPOCH_VERSION = 6
 
+Commit: TypeAlias = "m.OffsetCommitRequest | m.TxnOffsetCommitRequest"
+
 
 def check_consumer_commit(
-    group: ConsumerGroup, request: Any, group_id: str, api_version: int
+    group: ConsumerGroup, request: m.OffsetCommitRequest, api_version: int
 ) -> None:
     """Raise UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH, for a classic member ILLEGAL_GENERATION, and
     UNSUPPORTED_VERSION unless the sender may commit. Nobody in particular may while the group has
@@ -26,20 +31,20 @@ def check_consumer_commit(
     epoch = request.generation_id_or_member_epoch
     if epoch < 0 and not group.members:
         return
-    member = _member(group, request, group_id)
+    member = _member(group, request.group_id, request.member_id)
     if member.classic is None and api_version < MEMBER_EPOCH_VERSION:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     _check_epoch(group, member, request)
 
 
 def check_transactional_commit(
-    group: ConsumerGroup, request: Any, group_id: str, api_version: int
+    group: ConsumerGroup, request: m.TxnOffsetCommitRequest, api_version: int
 ) -> None:
     """As `check_consumer_commit` for TxnOffsetCommit, in which a producer need not say for whom it
     commits, and which before version 6 knows generations only."""
     if request.generation_id_or_member_epoch < 0 and not request.member_id:
         return
-    member = _member(group, request, group_id)
+    member = _member(group, request.group_id, request.member_id)
     try:
         _check_epoch(group, member, request)
     except KafkaError:
@@ -48,14 +53,14 @@ def check_transactional_commit(
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION) from None
 
 
-def _member(group: ConsumerGroup, request: Any, group_id: str) -> Member:
-    member = group.members.get(request.member_id)
+def _member(group: ConsumerGroup, group_id: str, member_id: str | None) -> Member:
+    member = None if member_id is None else group.members.get(member_id)
     if member is None:
-        raise unknown_member(group_id, request.member_id)
+        raise unknown_member(group_id, member_id)
     return member
 
 
-def _check_epoch(group: ConsumerGroup, member: Member, request: Any) -> None:
+def _check_epoch(group: ConsumerGroup, member: Member, request: Commit) -> None:
     epoch, where = request.generation_id_or_member_epoch, group.where(member.member_id)
     if epoch == where.epoch:
         return
@@ -71,11 +76,13 @@ def _check_epoch(group: ConsumerGroup, member: Member, request: Any) -> None:
                 raise _stale(epoch, where.epoch)
 
 
-def check_consumer_fetch(group: ConsumerGroup, request: Any, group_id: str) -> None:
+def check_consumer_fetch(
+    group: ConsumerGroup, request: m.OffsetFetchRequest.OffsetFetchRequestGroup
+) -> None:
     """Raise UNKNOWN_MEMBER_ID or STALE_MEMBER_EPOCH when a member is named and is not current."""
     if request.member_id is None and request.member_epoch < 0:
         return
-    where = group.where(_member(group, request, group_id).member_id)
+    where = group.where(_member(group, request.group_id, request.member_id).member_id)
     if request.member_epoch != where.epoch:
         raise _stale(request.member_epoch, where.epoch)
 
@@ -97,3 +104,17 @@ def _stale(epoch: int, current: int) -> KafkaError:
         ErrorCode.STALE_MEMBER_EPOCH,
         f"The received member epoch {epoch} does not match the expected member epoch {current}.",
     )
+
+
+class ConsumerSubscriptions:
+    """A `SubscribedGroup` (kinds.py) over a consumer group: offsets expire by their commit."""
+
+    def __init__(self, group: ConsumerGroup, retention_ms: int) -> None:
+        self._group = group
+        self._retention_ms = retention_ms
+
+    def is_subscribed(self, topic: str) -> bool:
+        return is_subscribed(self._group, topic)
+
+    def is_expired(self, stored: StoredOffset, moment: Moment) -> bool:
+        return moment.wall_ms - stored.commit_ms >= self._retention_ms

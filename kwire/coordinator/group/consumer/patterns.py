@@ -7,70 +7,21 @@ the loop turns; what one group has found others take over for as long as the top
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kwire.coordinator.group.consumer import records
 from kwire.coordinator.group.consumer.groups import REGEX_TIMER, ConsumerGroups
+from kwire.coordinator.group.consumer.jobs import Matching
 from kwire.coordinator.group.consumer.state import ResolvedRegex
 from kwire.coordinator.group.consumer.subscriptions import (
-    Topics,
     metadata_hash,
-    topic_hash,
     used_patterns,
 )
 from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Result
-from kwire.protocol.regex import compile_pattern
-
-#: Names that a slice looks at, and fewer where a pattern is large: positions times names.
-SLICE_NAMES = 1000
-SLICE_COST = 20_000
-PATTERNS_KEPT_MAX = 256
-
-TopicNames = tuple[str, ...]
 
 
-class Matching:
-    """The patterns of one group on their way through the topics of one state of the metadata."""
-
-    def __init__(
-        self,
-        patterns: dict[str, None],
-        topics: Topics,
-        generation: int,
-        matched: dict[str, TopicNames],
-    ) -> None:
-        self.patterns = patterns
-        self.generation = generation
-        self.found = {x: matched[x] for x in patterns if x in matched}
-        self._matched = matched
-        self._steps = self._match([x for x in patterns if x not in matched], topics)
-
-    def step(self) -> bool:
-        """One slice; whether there is more to do."""
-        return next(self._steps, None) is not None
-
-    def _match(self, patterns: list[str], topics: Topics) -> Iterator[bool]:
-        names = list(topics.names()) if patterns else []
-        for pattern in patterns:
-            matches = compile_pattern(pattern)
-            found: list[str] = []
-            count = max(1, min(SLICE_NAMES, SLICE_COST // matches.size))
-            for start in range(0, len(names), count):
-                here = [name for name in names[start : start + count] if matches(name)]
-                for name in here:
-                    topic_hash(name, topics)  # is remembered, and wanted in one go at the end
-                found += here
-                if start + count < len(names):
-                    yield True
-            self.found[pattern] = tuple(sorted(found))
-            if len(self._matched) < PATTERNS_KEPT_MAX:
-                self._matched[pattern] = self.found[pattern]
-
-
-def resolve(groups: ConsumerGroups, group_id: str, moment: Moment) -> Result:
+def resolve(groups: ConsumerGroups, group_id: str, moment: Moment) -> Result[None]:
     """Match every pattern of the group anew, or a slice of that; records for all of them when one
     has changed."""
-    group = groups.storage.consumer.get(group_id)
+    group = groups.stored.get(group_id)
     patterns = {} if group is None else used_patterns(group.members)
     if group is None or not patterns:
         groups.matching.pop(group_id, None)

@@ -8,8 +8,8 @@ one step towards its target. Order of the records measured on Apache Kafka 4.4.
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import Any
 
+from kwire.coordinator.group.assignors.spec import GroupSpec
 from kwire.coordinator.group.consumer import assigning, records
 from kwire.coordinator.group.consumer.groups import REGEX_TIMER, ConsumerGroups
 from kwire.coordinator.group.consumer.reconcile import reconcile
@@ -39,17 +39,17 @@ class Progress:
         self._moment = moment
         self.records = made
         self.replaced: str | None = None
-        self._start: tuple[int, Any, str] | None = None
+        self._start: tuple[int, GroupSpec, str] | None = None
 
-    def replace(self, group: ConsumerGroup, owner: str, member_id: str, here: Current) -> Member:
-        """A static member takes its predecessor's place, at `here`."""
+    def replace(self, group: ConsumerGroup, owner: str, member_id: str, where: Current) -> Member:
+        """A static member takes its predecessor's place, and stands at `where`."""
         self.replaced = owner
         member = group.members[owner]._replace(member_id=member_id)
         self.records += records.member_tombstones(self.group_id, owner)
         self.records.append(records.member(self.group_id, member))
         target = group.targets.get(owner, {})
         self.records.append(records.target(self.group_id, member_id, target))
-        self.records.append(records.current(self.group_id, member_id, here))
+        self.records.append(records.current(self.group_id, member_id, where))
         return member
 
     def move(

@@ -16,9 +16,13 @@ member that has it assigned or still has to revoke it, at that member's epoch.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from kwire.protocol import messages as m
+
+NAME = "consumer"
 INITIAL_EPOCH = 1
 LEFT_STATIC_EPOCH = -2
 LEFT_EPOCH = -1
@@ -136,18 +140,28 @@ class ConsumerGroup:
 
     # --- replay ---
 
-    def replay(self, record_type: int, key: Any, value: Any) -> None:
-        """Apply one record of this group."""
+    def replay(self, record_type: int | None, key: Any, value: Any) -> None:
+        """Apply one record of this group: messages of that type."""
         _REPLAYERS[record_type](self, key, value)
 
-    def _metadata(self, key: Any, value: Any) -> None:
+    def _metadata(
+        self, key: m.ConsumerGroupMetadataKey, value: m.ConsumerGroupMetadataValue | None
+    ) -> None:
         self.epoch = INITIAL_EPOCH if value is None else value.epoch
         self.metadata_hash = 0 if value is None else value.metadata_hash
 
-    def _ignored(self, key: Any, value: Any) -> None:
+    def _ignored(
+        self,
+        key: m.ConsumerGroupPartitionMetadataKey,
+        value: m.ConsumerGroupPartitionMetadataValue | None,
+    ) -> None:
         """Kafka 4.0 wrote the partitions' racks here; nothing reads them any more."""
 
-    def _member(self, key: Any, value: Any) -> None:
+    def _member(
+        self,
+        key: m.ConsumerGroupMemberMetadataKey,
+        value: m.ConsumerGroupMemberMetadataValue | None,
+    ) -> None:
         member_id = key.member_id
         old = self.members.get(member_id)
         static = None if old is None else old.instance_id
@@ -160,11 +174,19 @@ class ConsumerGroup:
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member_id
 
-    def _target_metadata(self, key: Any, value: Any) -> None:
+    def _target_metadata(
+        self,
+        key: m.ConsumerGroupTargetAssignmentMetadataKey,
+        value: m.ConsumerGroupTargetAssignmentMetadataValue | None,
+    ) -> None:
         self.target_epoch = INITIAL_EPOCH if value is None else value.assignment_epoch
         self.target_ms = 0 if value is None else value.assignment_timestamp
 
-    def _target_member(self, key: Any, value: Any) -> None:
+    def _target_member(
+        self,
+        key: m.ConsumerGroupTargetAssignmentMemberKey,
+        value: m.ConsumerGroupTargetAssignmentMemberValue | None,
+    ) -> None:
         if value is None:
             self.targets.pop(key.member_id, None)
         else:
@@ -172,7 +194,11 @@ class ConsumerGroup:
                 topic.topic_id: tuple(topic.partitions) for topic in value.topic_partitions
             }
 
-    def _current(self, key: Any, value: Any) -> None:
+    def _current(
+        self,
+        key: m.ConsumerGroupCurrentMemberAssignmentKey,
+        value: m.ConsumerGroupCurrentMemberAssignmentValue | None,
+    ) -> None:
         old = self.current.pop(key.member_id, None)
         if old is not None:
             self._release(old)
@@ -198,7 +224,11 @@ class ConsumerGroup:
                     if self.partition_epochs.get((topic, partition)) == old.epoch:
                         del self.partition_epochs[topic, partition]
 
-    def _regex(self, key: Any, value: Any) -> None:
+    def _regex(
+        self,
+        key: m.ConsumerGroupRegularExpressionKey,
+        value: m.ConsumerGroupRegularExpressionValue | None,
+    ) -> None:
         if value is None:
             self.regexes.pop(key.regular_expression, None)
         else:
@@ -211,7 +241,7 @@ class ConsumerGroup:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-_REPLAYERS = {
+_REPLAYERS: dict[int | None, Callable[[ConsumerGroup, Any, Any], None]] = {
     3: ConsumerGroup._metadata,
     4: ConsumerGroup._ignored,
     5: ConsumerGroup._member,
@@ -221,10 +251,39 @@ _REPLAYERS = {
     16: ConsumerGroup._regex,
 }
 
-RECORD_TYPES = frozenset(_REPLAYERS)
+RECORD_TYPES = (3, 4, 5, 6, 7, 8, 16)
 
 
-def _member_of(member_id: str, value: Any) -> Member:
+class StoredConsumerGroups:
+    """The consumer groups on record, by id, in the order of their records. `on_group(group_id)`
+    is told of a new one."""
+
+    name = NAME
+
+    def __init__(self, on_group: Callable[[str], None]) -> None:
+        self.groups: dict[str, ConsumerGroup] = {}
+        self.replayers = dict.fromkeys(RECORD_TYPES, self._replay)
+        self._on_group = on_group
+
+    def _replay(self, key: Any, value: Any, *_: int) -> None:
+        """Any key of RECORD_TYPES has a group id."""
+        group_id: str = key.group_id
+        group = self.groups.get(group_id)
+        if group is None:
+            if value is None:
+                return
+            group = self.groups[group_id] = ConsumerGroup()
+            self._on_group(group_id)
+        group.replay(key.API_KEY, key, value)
+        if value is None and group.is_gone():
+            del self.groups[group_id]
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything as plain values, to compare two shards."""
+        return {group_id: group.snapshot() for group_id, group in self.groups.items()}
+
+
+def _member_of(member_id: str, value: m.ConsumerGroupMemberMetadataValue) -> Member:
     classic = value.classic_member_metadata
     return Member(
         member_id=member_id,
@@ -245,7 +304,9 @@ def _member_of(member_id: str, value: Any) -> Member:
     )
 
 
-def _partitions_of(topics: list[Any]) -> Partitions:
+def _partitions_of(
+    topics: Sequence[m.ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions],
+) -> Partitions:
     found: Partitions = {}
     for topic in topics:
         epochs = topic.assignment_epochs or [0] * len(topic.partitions)

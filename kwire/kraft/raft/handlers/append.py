@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from kwire.kraft.raft import effects as fx
 from kwire.kraft.raft import messages as msg
-from kwire.kraft.raft.control_records import BatchShape, ControlType
-from kwire.kraft.raft.handlers import changes, fetch
+from kwire.kraft.raft.control_records import (
+    BatchShape,
+    ControlMessage,
+    ControlRecord,
+    ControlType,
+)
 from kwire.kraft.raft.roles.leader import Leader
+from kwire.kraft.raft.state import RaftState
 from kwire.kraft.raft.types import check
 from kwire.kraft.raft.voters import VoterSet
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-
-if TYPE_CHECKING:
-    from kwire.kraft.raft.state import RaftState
 
 
 def handle_append(raft: RaftState, message: msg.Append) -> None:
@@ -31,23 +31,23 @@ def handle_append(raft: RaftState, message: msg.Append) -> None:
     appended(raft)
 
 
-def append_control(raft: RaftState, leader: Leader, entries: list[tuple[int, Any]]) -> int:
+def append_control(raft: RaftState, leader: Leader, entries: list[ControlRecord]) -> int:
     """Append one control batch; the offset of its last record."""
     base_offset = raft.log.end_offset
     last_offset = base_offset + len(entries) - 1
     raft.log.append(base_offset, last_offset, leader.epoch)
     raft.emit(fx.AppendControl(base_offset, leader.epoch, tuple(entries)))
-    for index, (kind, message) in enumerate(entries):
-        apply_control(raft, base_offset + index, kind, message)
+    for index, (_, message) in enumerate(entries):
+        apply_control(raft, base_offset + index, message)
     appended(raft)
     return last_offset
 
 
-def apply_control(raft: RaftState, offset: int, kind: int, message: Any) -> None:
+def apply_control(raft: RaftState, offset: int, message: ControlMessage | None) -> None:
     """Note what an appended control record says about voters and kraft.version."""
-    if kind == ControlType.KRAFT_VERSION and message is not None:
+    if isinstance(message, m.KRaftVersionRecord):
         raft.voters.add_level(offset, message.kraft_version)
-    elif kind == ControlType.VOTERS and message is not None:
+    elif isinstance(message, m.VotersRecord):
         raft.voters.add_voters(offset, VoterSet.from_record(message))
         raft.voters_changed()
 
@@ -55,7 +55,7 @@ def apply_control(raft: RaftState, offset: int, kind: int, message: Any) -> None
 def appended(raft: RaftState) -> None:
     """There is something new at the log's end: flush it, answer the fetches that wait for it."""
     request_flush(raft)
-    fetch.wake(raft)
+    raft.wake_fetches = True
 
 
 def request_flush(raft: RaftState) -> None:
@@ -87,8 +87,24 @@ def leader_committed(raft: RaftState, leader: Leader) -> None:
     offset = leader.high_watermark
     assert offset is not None
     commit(raft, offset)
-    changes.committed(raft, leader, offset)
-    fetch.wake(raft)
+    _change_committed(raft, leader, offset)
+    raft.wake_fetches = True
+
+
+def _change_committed(raft: RaftState, leader: Leader, high_watermark: int) -> None:
+    """A change of the voters may be done, the leader may be out."""
+    pending = leader.pending_change
+    due_at = pending.end_offset if pending is not None else None
+    if due_at is not None and high_watermark >= due_at:
+        raft.finish_change(leader, ErrorCode.NONE)
+    offset = raft.voters.voters_offset
+    if (
+        raft.voters.level >= 1
+        and offset is not None
+        and offset < high_watermark
+        and not leader.is_voter(raft.config.key)
+    ):
+        leader.resign_requested = True
 
 
 def commit(raft: RaftState, offset: int) -> None:
@@ -103,7 +119,7 @@ def start_of_epoch(raft: RaftState, leader: Leader) -> None:
     """The first batch of an epoch: the leader change; with kraft.version 1 also version and voters
     when they stand in the formatted checkpoint only, or this node's own entry is out of date."""
     message = m.LeaderChangeMessage
-    entries: list[tuple[int, Any]] = [
+    entries: list[ControlRecord] = [
         (
             ControlType.LEADER_CHANGE,
             message(
@@ -137,5 +153,5 @@ def append_fetched(raft: RaftState, shapes: list[BatchShape], batches: bytes) ->
     for shape in shapes:
         raft.log.append(shape.base_offset, shape.last_offset, shape.epoch)
         for entry in shape.control:
-            apply_control(raft, entry.offset, entry.type, entry.message)
+            apply_control(raft, entry.offset, entry.message)
     request_flush(raft)

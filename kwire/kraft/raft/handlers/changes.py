@@ -9,8 +9,7 @@ leads until that is committed and then resigns.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TypeAlias
 
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.config import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN
@@ -18,55 +17,47 @@ from kwire.kraft.raft.control_records import ControlType
 from kwire.kraft.raft.handlers import append, common
 from kwire.kraft.raft.roles.base import FOREVER_MS
 from kwire.kraft.raft.roles.follower import Follower
-from kwire.kraft.raft.roles.leader import Leader
+from kwire.kraft.raft.roles.leader import Leader, PendingChange
+from kwire.kraft.raft.state import RaftState
 from kwire.kraft.raft.types import Endpoint, Endpoints, ReplicaKey, find_endpoint
 from kwire.kraft.raft.voters import VoterNode, VoterSet
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from kwire.kraft.raft.state import RaftState
-
 ADD_TIMEOUT_MS_MAX = 3_600_000
 KRAFT_VERSION_FEATURE = "kraft.version"
 METADATA_VERSION_FEATURE = "metadata.version"
 
 
-@dataclass(slots=True)
-class PendingChange:
-    """The change that the leader is busy with: first `asked` (ApiVersions), then `end_offset`
-    must be committed."""
-
-    request: msg.Request
-    response_class: Any
-    node: VoterNode
-    until_ms: int
-    ack_when_committed: bool = True
-    asked: bool = False
-    end_offset: int | None = None
-    answered: bool = False
+VoterRequest: TypeAlias = (
+    "m.AddRaftVoterRequest | m.RemoveRaftVoterRequest | m.UpdateRaftVoterRequest"
+)
+ChangeMessage: TypeAlias = "msg.Request[m.AddRaftVoterRequest | m.RemoveRaftVoterRequest]"
+ChangeResponseClass: TypeAlias = "type[m.AddRaftVoterResponse] | type[m.RemoveRaftVoterResponse]"
 
 
-def _key(request: Any) -> ReplicaKey:
+def _key(request: VoterRequest) -> ReplicaKey:
     return ReplicaKey.of(request.voter_id, request.voter_directory_id)
 
 
-def _endpoints(request: Any) -> Endpoints:
+def _endpoints(request: m.AddRaftVoterRequest | m.UpdateRaftVoterRequest) -> Endpoints:
     return tuple(Endpoint(entry.name, entry.host, entry.port) for entry in request.listeners)
 
 
 def _answer(
     raft: RaftState,
-    message: msg.Request,
-    response_class: Any,
+    message: ChangeMessage,
+    response_class: ChangeResponseClass,
     code: ErrorCode,
     text: str | None = None,
 ) -> None:
     common.reply(raft, message, response_class(error_code=code, error_message=text))
 
 
-def _refuse_cluster(raft: RaftState, message: msg.Request, response_class: Any) -> None:
+def _refuse_cluster(
+    raft: RaftState, message: ChangeMessage, response_class: ChangeResponseClass
+) -> None:
     text = (
         f'The given id "{message.request.cluster_id}" doesn\'t match the cluster id '
         f'"{raft.config.cluster_id}"'
@@ -105,7 +96,7 @@ def _change_refusal(
 # ---- the leader's side
 
 
-def handle_add(raft: RaftState, message: msg.Request, now_ms: int) -> None:
+def handle_add(raft: RaftState, message: msg.Request[m.AddRaftVoterRequest], now_ms: int) -> None:
     request, response = message.request, m.AddRaftVoterResponse
     if not common.has_valid_cluster_id(raft, request.cluster_id):
         _refuse_cluster(raft, message, response)
@@ -166,15 +157,14 @@ def poll(raft: RaftState, leader: Leader, now_ms: int) -> int:
     if pending is None:
         return FOREVER_MS
     if now_ms >= pending.until_ms:
-        _finish(
-            raft,
+        raft.finish_change(
             leader,
             ErrorCode.REQUEST_TIMED_OUT,
             "Request timed out before the voter change was committed",
         )
         return FOREVER_MS
     if pending.asked:
-        return int(pending.until_ms)
+        return pending.until_ms
     node = raft.node_of(pending.node.key.id, pending.node.endpoints)
     assert node is not None
     request = m.ApiVersionsRequest
@@ -184,18 +174,15 @@ def poll(raft: RaftState, leader: Leader, now_ms: int) -> int:
         now_ms,
     )
     pending.asked = sent
-    return int(pending.until_ms) if sent else min(int(pending.until_ms), retry_at_ms)
-
-
-def _finish(raft: RaftState, leader: Leader, code: ErrorCode, text: str | None = None) -> None:
-    pending = leader.pending_change
-    leader.pending_change = None
-    if not pending.answered:
-        _answer(raft, pending.request, pending.response_class, code, text)
+    return pending.until_ms if sent else min(pending.until_ms, retry_at_ms)
 
 
 def handle_api_versions_response(
-    raft: RaftState, node_id: int, sent: Any, response: Any, now_ms: int
+    raft: RaftState,
+    node_id: int,
+    sent: m.ApiVersionsRequest,
+    response: m.ApiVersionsResponse,
+    now_ms: int,
 ) -> bool:
     leader = raft.leader()
     pending = leader.pending_change if leader is not None else None
@@ -205,8 +192,7 @@ def handle_api_versions_response(
         return True
     key = pending.node.key
     if response.error_code != ErrorCode.NONE:
-        _finish(
-            raft,
+        raft.finish_change(
             leader,
             ErrorCode.REQUEST_TIMED_OUT,
             "Aborted add voter operation for since API_VERSIONS returned an error "
@@ -215,8 +201,7 @@ def handle_api_versions_response(
         return False
     low, high = _kraft_versions(response)
     if not low <= raft.voters.level <= high:
-        _finish(
-            raft,
+        raft.finish_change(
             leader,
             ErrorCode.INVALID_REQUEST,
             f"Aborted add voter operation for {_name(key)} since kraft.version range {low}-{high} "
@@ -224,8 +209,7 @@ def handle_api_versions_response(
         )
         return True
     if not leader.caught_up(key, now_ms):
-        _finish(
-            raft,
+        raft.finish_change(
             leader,
             ErrorCode.REQUEST_TIMED_OUT,
             f"Aborted add voter operation for {_name(key)} since it is lagging behind",
@@ -237,7 +221,7 @@ def handle_api_versions_response(
     return True
 
 
-def _kraft_versions(response: Any) -> tuple[int, int]:
+def _kraft_versions(response: m.ApiVersionsResponse) -> tuple[int, int]:
     for feature in response.supported_features:
         if feature.name == KRAFT_VERSION_FEATURE:
             return feature.min_version, feature.max_version
@@ -261,8 +245,7 @@ def api_versions_failed(raft: RaftState, node_id: int, code: int, now_ms: int) -
     if leader is None or pending is None or pending.node.key.id != node_id:
         return
     if pending.end_offset is None:
-        _finish(
-            raft,
+        raft.finish_change(
             leader,
             ErrorCode.REQUEST_TIMED_OUT,
             "Aborted add voter operation for since API_VERSIONS returned an error "
@@ -270,7 +253,9 @@ def api_versions_failed(raft: RaftState, node_id: int, code: int, now_ms: int) -
         )
 
 
-def handle_remove(raft: RaftState, message: msg.Request, now_ms: int) -> None:
+def handle_remove(
+    raft: RaftState, message: msg.Request[m.RemoveRaftVoterRequest], now_ms: int
+) -> None:
     request, response = message.request, m.RemoveRaftVoterResponse
     if not common.has_valid_cluster_id(raft, request.cluster_id):
         _refuse_cluster(raft, message, response)
@@ -305,29 +290,9 @@ def handle_remove(raft: RaftState, message: msg.Request, now_ms: int) -> None:
     _append_voters(raft, leader, pending, voters)
 
 
-def committed(raft: RaftState, leader: Leader, high_watermark: int) -> None:
-    """The high watermark has moved: a pending change may be done, the leader may be out."""
-    pending = leader.pending_change
-    due_at = pending.end_offset if pending is not None else None
-    if due_at is not None and high_watermark >= due_at:
-        _finish(raft, leader, ErrorCode.NONE)
-    offset = raft.voters.voters_offset
-    if (
-        raft.voters.level >= 1
-        and offset is not None
-        and offset < high_watermark
-        and not leader.is_voter(raft.config.key)
-    ):
-        leader.resign_requested = True
-
-
-def fail_pending(raft: RaftState, leader: Leader) -> None:
-    """The replica leads no more."""
-    if leader.pending_change is not None:
-        _finish(raft, leader, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-
-
-def handle_update(raft: RaftState, message: msg.Request, now_ms: int) -> None:
+def handle_update(
+    raft: RaftState, message: msg.Request[m.UpdateRaftVoterRequest], now_ms: int
+) -> None:
     request = message.request
     response = m.UpdateRaftVoterResponse
     code = common.leader_only_error(raft, request.current_leader_epoch)
@@ -381,23 +346,19 @@ def _update(raft: RaftState, node: VoterNode) -> ErrorCode:
 # ---- the follower's side
 
 
-def should_update_voter(raft: RaftState, follower: Follower) -> bool:
-    """Whether the leader must be told this voter's listeners and versions."""
-    if raft.voters.level == 0:
-        return not follower.has_updated_leader
-    return raft.voters.voters.needs_update(raft.config.voter_node)
-
-
 def send_update_voter(raft: RaftState, follower: Follower, now_ms: int) -> bool:
     request = m.UpdateRaftVoterRequest
 
-    def build() -> Any:
+    def build() -> m.UpdateRaftVoterRequest:
         return request(
             cluster_id=raft.config.cluster_id,
             current_leader_epoch=raft.epoch,
             voter_id=raft.config.node_id,
             voter_directory_id=raft.config.directory_id,
-            listeners=_listeners(raft, request),
+            listeners=[
+                request.Listener(name=e.name, host=e.host, port=e.port)
+                for e in raft.config.endpoints
+            ],
             kraft_version_feature=request.KRaftVersionFeature(
                 min_supported_version=KRAFT_VERSION_MIN, max_supported_version=KRAFT_VERSION_MAX
             ),
@@ -407,12 +368,12 @@ def send_update_voter(raft: RaftState, follower: Follower, now_ms: int) -> bool:
     return node is not None and raft.send(node, build, now_ms)[0]
 
 
-def _listeners(raft: RaftState, request: Any) -> list[Any]:
-    return [request.Listener(name=e.name, host=e.host, port=e.port) for e in raft.config.endpoints]
-
-
 def handle_update_response(
-    raft: RaftState, node_id: int, sent: Any, response: Any, now_ms: int
+    raft: RaftState,
+    node_id: int,
+    sent: m.UpdateRaftVoterRequest,
+    response: m.UpdateRaftVoterResponse,
+    now_ms: int,
 ) -> bool:
     current = response.current_leader
     leader_id = common.optional_id(current.leader_id)
@@ -427,13 +388,7 @@ def handle_update_response(
             return done
     if isinstance(raft.role, Follower):
         raft.role.has_updated_leader = response.error_code == ErrorCode.NONE
-    return bool(response.error_code == ErrorCode.NONE)
-
-
-def should_join(raft: RaftState) -> bool:
-    """Whether an observer asks to become a voter by itself."""
-    config = raft.config
-    return config.can_be_voter and config.auto_join and raft.voters.level >= 1
+    return response.error_code == ErrorCode.NONE
 
 
 def send_join(raft: RaftState, follower: Follower, now_ms: int) -> bool:
@@ -444,7 +399,7 @@ def send_join(raft: RaftState, follower: Follower, now_ms: int) -> bool:
     config = raft.config
     former = raft.voters.voters.get(config.node_id)
 
-    def build() -> Any:
+    def build() -> m.RemoveRaftVoterRequest | m.AddRaftVoterRequest:
         if former is not None:
             return m.RemoveRaftVoterRequest(
                 cluster_id=config.cluster_id,
@@ -456,7 +411,10 @@ def send_join(raft: RaftState, follower: Follower, now_ms: int) -> bool:
             timeout_ms=config.request_timeout_ms,
             voter_id=config.node_id,
             voter_directory_id=config.directory_id,
-            listeners=_listeners(raft, m.AddRaftVoterRequest),
+            listeners=[
+                m.AddRaftVoterRequest.Listener(name=e.name, host=e.host, port=e.port)
+                for e in config.endpoints
+            ],
             ack_when_committed=False,
         )
 
@@ -464,7 +422,11 @@ def send_join(raft: RaftState, follower: Follower, now_ms: int) -> bool:
 
 
 def handle_join_response(
-    raft: RaftState, node_id: int, sent: Any, response: Any, now_ms: int
+    raft: RaftState,
+    node_id: int,
+    sent: m.AddRaftVoterRequest | m.RemoveRaftVoterRequest,
+    response: m.AddRaftVoterResponse | m.RemoveRaftVoterResponse,
+    now_ms: int,
 ) -> bool:
     """Whatever the leader says: the VotersRecord in the log decides, and the next period asks."""
-    return bool(response.error_code == ErrorCode.NONE)
+    return response.error_code == ErrorCode.NONE

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Generic, Protocol, TypeVar
 
 from kwire.kraft.raft import effects as fx
 from kwire.kraft.raft import messages as msg
+from kwire.kraft.raft.state import RaftState
 from kwire.kraft.raft.types import (
     METADATA_PARTITION,
     METADATA_TOPIC,
@@ -15,16 +17,13 @@ from kwire.kraft.raft.types import (
     find_endpoint,
 )
 from kwire.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from kwire.kraft.raft.state import RaftState
-
+from kwire.protocol.structs import Message
 
 NODE_ENDPOINTS_VERSION = 1
 """Responses about the quorum have NodeEndpoints from this version on (KIP-853)."""
 
 
-def reply(raft: RaftState, request: msg.Request, response: Any) -> None:
+def reply(raft: RaftState, request: msg.Request[Message], response: Message) -> None:
     raft.emit(fx.Reply(request.reply_to, response))
 
 
@@ -32,45 +31,27 @@ def has_valid_cluster_id(raft: RaftState, cluster_id: str | None) -> bool:
     return cluster_id is None or cluster_id == raft.config.cluster_id
 
 
-def only_partition(request: Any) -> Any | None:
-    """The partition of a request that must be about the metadata partition and nothing else."""
-    topics = request.topics
+class _Partition(Protocol):
+    partition_index: int
+
+
+P = TypeVar("P", bound=_Partition)
+E_co = TypeVar("E_co", covariant=True)
+
+
+class _Topic(Protocol, Generic[P]):
+    topic_name: str
+    partitions: list[P]
+
+
+def only_partition(topics: Sequence[_Topic[P]]) -> P | None:
+    """The partition of a message that must be about the metadata partition and nothing else."""
     if len(topics) != 1 or topics[0].topic_name != METADATA_TOPIC:
         return None
     partitions = topics[0].partitions
     if len(partitions) != 1 or partitions[0].partition_index != METADATA_PARTITION:
         return None
     return partitions[0]
-
-
-def metadata_topics(message_class: Any, **partition: Any) -> list[Any]:
-    """The `topics` of a request or response that is about the metadata partition."""
-    return [
-        message_class.TopicData(
-            topic_name=METADATA_TOPIC,
-            partitions=[
-                message_class.PartitionData(partition_index=METADATA_PARTITION, **partition)
-            ],
-        )
-    ]
-
-
-def metadata_response(
-    raft: RaftState, request: msg.Request, response_class: Any, error: int, **partition: Any
-) -> Any:
-    """A response about the metadata partition: the error, who leads since when, and more."""
-    return response_class(
-        topics=metadata_topics(
-            response_class,
-            error_code=error,
-            leader_id=leader_or_unknown(raft),
-            leader_epoch=raft.epoch,
-            **partition,
-        ),
-        node_endpoints=node_endpoints(raft, request, response_class)
-        if request.version >= NODE_ENDPOINTS_VERSION
-        else [],
-    )
 
 
 def voter_only_error(raft: RaftState, node_id: int, epoch: int) -> ErrorCode:
@@ -108,16 +89,21 @@ def leader_or_unknown(raft: RaftState) -> int:
     return UNKNOWN_ID if leader_id is None else leader_id
 
 
-def node_endpoints(raft: RaftState, request: msg.Request, response_class: Any) -> list[Any]:
-    """The leader's address for the listener the request came by; versions without the field
-    leave it out."""
+class _EndpointClass(Protocol[E_co]):
+    def __call__(self, *, node_id: int, host: str, port: int) -> E_co: ...
+
+
+def node_endpoints(
+    raft: RaftState, request: msg.Request[Message], make: _EndpointClass[E_co]
+) -> list[E_co]:
+    """The leader's address for the listener the request came by, in the class of the response."""
     leader_id = raft.leader_id
     if leader_id is None:
         return []
     endpoint = find_endpoint(raft.role.leader_endpoints, request.listener)
     if endpoint is None:
         return []
-    return [response_class.NodeEndpoint(node_id=leader_id, host=endpoint.host, port=endpoint.port)]
+    return [make(node_id=leader_id, host=endpoint.host, port=endpoint.port)]
 
 
 def top_level_ok(code: int) -> bool:

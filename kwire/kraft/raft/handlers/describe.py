@@ -7,18 +7,14 @@ and the voters' listeners.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.handlers import common
 from kwire.kraft.raft.roles.leader import Leader, Replica
+from kwire.kraft.raft.state import RaftState
 from kwire.kraft.raft.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID
+from kwire.kraft.raft.voters import VoterNode
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from kwire.kraft.raft.state import RaftState
-
 
 DIRECTORY_ID_VERSION = 2
 NOT_LEADER = (
@@ -28,10 +24,10 @@ NOT_LEADER = (
 )
 
 
-def handle(raft: RaftState, message: msg.Request, now_ms: int) -> None:
+def handle(raft: RaftState, message: msg.Request[m.DescribeQuorumRequest], now_ms: int) -> None:
     response = m.DescribeQuorumResponse
     request = message.request
-    if common.only_partition(request) is None:
+    if common.only_partition(request.topics) is None:
         topics = [
             response.TopicData(
                 topic_name=topic.topic_name,
@@ -55,12 +51,12 @@ def handle(raft: RaftState, message: msg.Request, now_ms: int) -> None:
             error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER,
             error_message=NOT_LEADER,
         )
-        nodes: list[Any] = []
+        nodes: list[m.DescribeQuorumResponse.Node] = []
     else:
         partition = _describe(raft, leader, message, now_ms)
         nodes = []
         if message.version >= DIRECTORY_ID_VERSION:
-            nodes = [_node(response, node) for node in raft.voters.voters.nodes]
+            nodes = [_node(node) for node in raft.voters.voters.nodes]
     common.reply(
         raft,
         message,
@@ -71,14 +67,19 @@ def handle(raft: RaftState, message: msg.Request, now_ms: int) -> None:
     )
 
 
-def _describe(raft: RaftState, leader: Leader, message: msg.Request, now_ms: int) -> Any:
+def _describe(
+    raft: RaftState,
+    leader: Leader,
+    message: msg.Request[m.DescribeQuorumRequest],
+    now_ms: int,
+) -> m.DescribeQuorumResponse.PartitionData:
     leader.forget_lost_observers(now_ms)
     response = m.DescribeQuorumResponse
 
     def wall_ms(loop_ms: int) -> int:
         return -1 if loop_ms < 0 else message.wall_ms - (now_ms - loop_ms)
 
-    def replica(state: Replica) -> Any:
+    def replica(state: Replica) -> m.DescribeQuorumResponse.ReplicaState:
         local = state.key.id == raft.config.node_id
         return response.ReplicaState(
             replica_id=state.key.id,
@@ -101,7 +102,8 @@ def _describe(raft: RaftState, leader: Leader, message: msg.Request, now_ms: int
     )
 
 
-def _node(response: Any, node: Any) -> Any:
+def _node(node: VoterNode) -> m.DescribeQuorumResponse.Node:
+    response = m.DescribeQuorumResponse
     return response.Node(
         node_id=node.key.id,
         listeners=[

@@ -9,82 +9,131 @@ voter grants that still hears from the leader.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.handlers import common
 from kwire.kraft.raft.roles.follower import Follower
 from kwire.kraft.raft.roles.leader import Leader
 from kwire.kraft.raft.roles.resigned import Resigned
-from kwire.kraft.raft.types import Endpoint, Endpoints, ReplicaKey
+from kwire.kraft.raft.state import LeaderEndpoint, RaftState
+from kwire.kraft.raft.types import (
+    METADATA_PARTITION,
+    METADATA_TOPIC,
+    Endpoint,
+    Endpoints,
+    ReplicaKey,
+)
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from kwire.kraft.raft.state import RaftState
+EpochRequest: TypeAlias = "m.BeginQuorumEpochRequest | m.EndQuorumEpochRequest"
+EpochPartition: TypeAlias = (
+    "m.BeginQuorumEpochRequest.PartitionData | m.EndQuorumEpochRequest.PartitionData"
+)
 
 
-def _leader_endpoints(raft: RaftState, request: Any, leader_id: int) -> Endpoints:
+def _leader_endpoints(raft: RaftState, request: EpochRequest, leader_id: int) -> Endpoints:
     if request.leader_endpoints:
         return tuple(Endpoint(e.name, e.host, e.port) for e in request.leader_endpoints)
     return raft.voters.voters.endpoints(leader_id)
 
 
-def _accepted(raft: RaftState, message: msg.Request, response: Any, now_ms: int) -> Any | None:
-    """The partition of a request that passes the common checks; else it is answered."""
-    request = message.request
-    if not common.has_valid_cluster_id(raft, request.cluster_id):
-        error = response(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
-        common.reply(raft, message, error)
-        return None
-    partition = common.only_partition(request)
-    if partition is None:
-        common.reply(raft, message, response(error_code=ErrorCode.INVALID_REQUEST))
-        return None
+def _refusal(raft: RaftState, partition: EpochPartition) -> ErrorCode:
     code = common.voter_only_error(raft, partition.leader_id, partition.leader_epoch)
+    if code != ErrorCode.NONE:
+        return code
     another = partition.leader_epoch == raft.epoch and raft.leader_id not in (
         None,
         partition.leader_id,
     )
-    if not code and (another or partition.leader_id == raft.config.node_id):
+    if another or partition.leader_id == raft.config.node_id:
         # Two leaders of one epoch, or somebody who takes us for the leader: a broken sender.
-        code = ErrorCode.INVALID_REQUEST
-    if code:
-        common.reply(raft, message, common.metadata_response(raft, message, response, code))
-        return None
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.NONE
+
+
+def _accept(raft: RaftState, request: EpochRequest, partition: EpochPartition, now_ms: int) -> None:
     endpoints = _leader_endpoints(raft, request, partition.leader_id)
     raft.follow_hint(partition.leader_epoch, partition.leader_id, endpoints, now_ms)
-    return partition
 
 
-def handle_begin(raft: RaftState, message: msg.Request, now_ms: int) -> None:
-    partition = _accepted(raft, message, m.BeginQuorumEpochResponse, now_ms)
-    if partition is None:
+def handle_begin(
+    raft: RaftState, message: msg.Request[m.BeginQuorumEpochRequest], now_ms: int
+) -> None:
+    request, response = message.request, m.BeginQuorumEpochResponse
+    if not common.has_valid_cluster_id(raft, request.cluster_id):
+        error = response(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
+        common.reply(raft, message, error)
         return
-    if isinstance(raft.role, Follower):
-        raft.role.heard_of_leader(raft, now_ms)
-    addressed = common.is_for_this_replica(
-        raft, message.request.voter_id, partition.voter_directory_id
+    partition = common.only_partition(request.topics)
+    if partition is None:
+        common.reply(raft, message, response(error_code=ErrorCode.INVALID_REQUEST))
+        return
+    code = _refusal(raft, partition)
+    if code == ErrorCode.NONE:
+        _accept(raft, request, partition, now_ms)
+        if isinstance(raft.role, Follower):
+            raft.heard_of_leader(raft.role, now_ms)
+        directory_id = partition.voter_directory_id
+        if not common.is_for_this_replica(raft, request.voter_id, directory_id):
+            code = ErrorCode.INVALID_VOTER_KEY
+    answer = response.PartitionData(
+        partition_index=METADATA_PARTITION,
+        error_code=code,
+        leader_id=common.leader_or_unknown(raft),
+        leader_epoch=raft.epoch,
     )
-    error = ErrorCode.NONE if addressed else ErrorCode.INVALID_VOTER_KEY
-    response = m.BeginQuorumEpochResponse
-    common.reply(raft, message, common.metadata_response(raft, message, response, error))
+    common.reply(
+        raft,
+        message,
+        response(
+            topics=[response.TopicData(topic_name=METADATA_TOPIC, partitions=[answer])],
+            node_endpoints=common.node_endpoints(raft, message, response.NodeEndpoint)
+            if message.version >= common.NODE_ENDPOINTS_VERSION
+            else [],
+        ),
+    )
 
 
-def handle_end(raft: RaftState, message: msg.Request, now_ms: int) -> None:
-    partition = _accepted(raft, message, m.EndQuorumEpochResponse, now_ms)
-    if partition is None:
+def handle_end(raft: RaftState, message: msg.Request[m.EndQuorumEpochRequest], now_ms: int) -> None:
+    request, response = message.request, m.EndQuorumEpochResponse
+    if not common.has_valid_cluster_id(raft, request.cluster_id):
+        error = response(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
+        common.reply(raft, message, error)
         return
-    role = raft.role
-    if isinstance(role, Follower) and role.leader_id == partition.leader_id:
-        role.heard_of_leader(raft, now_ms)
-        role.fetch_by_ms = now_ms + _election_delay_ms(raft, partition)
-        role.leader_is_gone = True
-    response = common.metadata_response(raft, message, m.EndQuorumEpochResponse, ErrorCode.NONE)
-    common.reply(raft, message, response)
+    partition = common.only_partition(request.topics)
+    if partition is None:
+        common.reply(raft, message, response(error_code=ErrorCode.INVALID_REQUEST))
+        return
+    code = _refusal(raft, partition)
+    if code == ErrorCode.NONE:
+        _accept(raft, request, partition, now_ms)
+        role = raft.role
+        if isinstance(role, Follower) and role.leader_id == partition.leader_id:
+            raft.heard_of_leader(role, now_ms)
+            role.fetch_by_ms = now_ms + _election_delay_ms(raft, partition)
+            role.leader_is_gone = True
+    answer = response.PartitionData(
+        partition_index=METADATA_PARTITION,
+        error_code=code,
+        leader_id=common.leader_or_unknown(raft),
+        leader_epoch=raft.epoch,
+    )
+    common.reply(
+        raft,
+        message,
+        response(
+            topics=[response.TopicData(topic_name=METADATA_TOPIC, partitions=[answer])],
+            node_endpoints=common.node_endpoints(raft, message, response.NodeEndpoint)
+            if message.version >= common.NODE_ENDPOINTS_VERSION
+            else [],
+        ),
+    )
 
 
-def _election_delay_ms(raft: RaftState, partition: Any) -> int:
+def _election_delay_ms(raft: RaftState, partition: m.EndQuorumEpochRequest.PartitionData) -> int:
     """How long to wait before standing: the first in the leader's list does at once, each later
     one twice as long as the one before it."""
     candidates: list[ReplicaKey] = [
@@ -122,27 +171,25 @@ def handle_refused(raft: RaftState, message: msg.LeaderRefused, now_ms: int) -> 
     raft.hurry = (role.epoch, now_ms + raft.config.fetch_timeout_ms)
 
 
-def _own_endpoints(raft: RaftState, request: Any) -> list[Any]:
-    return [
-        request.LeaderEndpoint(name=e.name, host=e.host, port=e.port) for e in raft.config.endpoints
-    ]
-
-
 def send_begin(raft: RaftState, leader: Leader, now_ms: int) -> int:
     """Announce the epoch to the voters that do not fetch; when to try again."""
     request = m.BeginQuorumEpochRequest
 
-    def build(voter: ReplicaKey) -> Any:
+    def build(voter: ReplicaKey) -> m.BeginQuorumEpochRequest:
+        partition = request.PartitionData(
+            partition_index=METADATA_PARTITION,
+            voter_directory_id=voter.directory_or_zero,
+            leader_id=raft.config.node_id,
+            leader_epoch=leader.epoch,
+        )
         return request(
             cluster_id=raft.config.cluster_id,
             voter_id=voter.id,
-            topics=common.metadata_topics(
-                request,
-                voter_directory_id=voter.directory_or_zero,
-                leader_id=raft.config.node_id,
-                leader_epoch=leader.epoch,
-            ),
-            leader_endpoints=_own_endpoints(raft, request),
+            topics=[request.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
+            leader_endpoints=[
+                request.LeaderEndpoint(name=e.name, host=e.host, port=e.port)
+                for e in raft.config.endpoints
+            ],
         )
 
     silent = [replica.key.id for replica in leader.silent_voters(now_ms)]
@@ -153,53 +200,70 @@ def send_end(raft: RaftState, resigned: Resigned, now_ms: int) -> int:
     """Tell the voters that have not acknowledged it that the epoch is over."""
     request = m.EndQuorumEpochRequest
 
-    def build(voter: ReplicaKey) -> Any:
+    def build(voter: ReplicaKey) -> m.EndQuorumEpochRequest:
+        partition = request.PartitionData(
+            partition_index=METADATA_PARTITION,
+            leader_id=raft.config.node_id,
+            leader_epoch=resigned.epoch,
+            preferred_successors=[key.id for key in resigned.successors],
+            preferred_candidates=[
+                request.ReplicaInfo(
+                    candidate_id=key.id, candidate_directory_id=key.directory_or_zero
+                )
+                for key in resigned.successors
+            ],
+        )
         return request(
             cluster_id=raft.config.cluster_id,
-            topics=common.metadata_topics(
-                request,
-                leader_id=raft.config.node_id,
-                leader_epoch=resigned.epoch,
-                preferred_successors=[key.id for key in resigned.successors],
-                preferred_candidates=[
-                    request.ReplicaInfo(
-                        candidate_id=key.id, candidate_directory_id=key.directory_or_zero
-                    )
-                    for key in resigned.successors
-                ],
-            ),
-            leader_endpoints=_own_endpoints(raft, request),
+            topics=[request.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
+            leader_endpoints=[
+                request.LeaderEndpoint(name=e.name, host=e.host, port=e.port)
+                for e in raft.config.endpoints
+            ],
         )
 
     return raft.send_to_voters(resigned.unacknowledged, raft.voters.voters, build, now_ms)
 
 
 def handle_begin_response(
-    raft: RaftState, node_id: int, sent: Any, response: Any, now_ms: int
+    raft: RaftState,
+    node_id: int,
+    sent: m.BeginQuorumEpochRequest,
+    response: m.BeginQuorumEpochResponse,
+    now_ms: int,
 ) -> bool:
-    done, error = _common(raft, response, now_ms)
-    return done if done is not None else error == ErrorCode.NONE
+    partition = common.only_partition(response.topics)
+    if not common.top_level_ok(response.error_code) or partition is None:
+        return False
+    done = _handled(raft, partition, response.node_endpoints, now_ms)
+    return done if done is not None else partition.error_code == ErrorCode.NONE
 
 
 def handle_end_response(
-    raft: RaftState, node_id: int, sent: Any, response: Any, now_ms: int
+    raft: RaftState,
+    node_id: int,
+    sent: m.EndQuorumEpochRequest,
+    response: m.EndQuorumEpochResponse,
+    now_ms: int,
 ) -> bool:
-    done, error = _common(raft, response, now_ms)
+    partition = common.only_partition(response.topics)
+    if not common.top_level_ok(response.error_code) or partition is None:
+        return False
+    done = _handled(raft, partition, response.node_endpoints, now_ms)
     if done is not None:
         return done
-    if error == ErrorCode.NONE and isinstance(raft.role, Resigned):
+    if partition.error_code == ErrorCode.NONE and isinstance(raft.role, Resigned):
         raft.role.acknowledge(node_id)
-    return error == ErrorCode.NONE
+    return partition.error_code == ErrorCode.NONE
 
 
-def _common(raft: RaftState, response: Any, now_ms: int) -> tuple[bool | None, int]:
-    partition = common.only_partition(response)
-    if not common.top_level_ok(response.error_code) or partition is None:
-        return False, ErrorCode.NONE
+def _handled(
+    raft: RaftState,
+    partition: m.BeginQuorumEpochResponse.PartitionData | m.EndQuorumEpochResponse.PartitionData,
+    node_endpoints: Sequence[LeaderEndpoint],
+    now_ms: int,
+) -> bool | None:
     leader_id = common.optional_id(partition.leader_id)
-    endpoints = raft.endpoints_from(leader_id, response.node_endpoints)
+    endpoints = raft.endpoints_from(leader_id, node_endpoints)
     error = partition.error_code
-    return (
-        common.handled(raft, error, leader_id, partition.leader_epoch, endpoints, now_ms),
-        error,
-    )
+    return common.handled(raft, error, leader_id, partition.leader_epoch, endpoints, now_ms)

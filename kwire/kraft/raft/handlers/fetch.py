@@ -9,7 +9,8 @@ are refused, as by Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias, TypeVar
 
 from kwire.kraft.raft import effects as fx
 from kwire.kraft.raft import messages as msg
@@ -18,40 +19,34 @@ from kwire.kraft.raft.handlers import append, common
 from kwire.kraft.raft.log_state import Position, Validated
 from kwire.kraft.raft.roles.base import FOREVER_MS
 from kwire.kraft.raft.roles.follower import Follower, SnapshotFetch
+from kwire.kraft.raft.state import RaftState, WaitingFetch
 from kwire.kraft.raft.types import (
     METADATA_PARTITION,
     METADATA_TOPIC,
     METADATA_TOPIC_ID,
     OffsetAndEpoch,
     ReplicaKey,
+    ReplyTo,
     check,
-    value,
 )
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from kwire.kraft.raft.state import RaftState
-
 WAITING_FETCHES_MAX = 10_000
 KRAFT_NODE_ENDPOINTS_VERSION = 17
 
-
-@value
-class WaitingFetch:
-    """A Fetch that found nothing to send yet."""
-
-    message: msg.Request
-    partition: Any
-    until_ms: int
+P_co = TypeVar("P_co", covariant=True)
 
 
-def handle(raft: RaftState, message: msg.Request, now_ms: int) -> None:
+FetchMessage: TypeAlias = "msg.Request[m.FetchRequest]"
+
+
+def handle(raft: RaftState, message: FetchMessage, now_ms: int) -> None:
     request = message.request
     if not common.has_valid_cluster_id(raft, request.cluster_id):
         _fail(raft, message, ErrorCode.INCONSISTENT_CLUSTER_ID)
         return
-    partition = _only_partition(request.topics, "partition")
+    partition = _asked_partition(request)
     if partition is None:
         _fail(raft, message, ErrorCode.INVALID_REQUEST)
         return
@@ -70,22 +65,46 @@ def handle(raft: RaftState, message: msg.Request, now_ms: int) -> None:
     _answer(raft, message, partition, now_ms, until_ms=now_ms + request.max_wait_ms)
 
 
-def _fail(raft: RaftState, message: msg.Request, error: ErrorCode) -> None:
+def _fail(raft: RaftState, message: FetchMessage, error: ErrorCode) -> None:
     common.reply(raft, message, m.FetchResponse(error_code=error))
 
 
-def _only_partition(topics: Any, index_field: str) -> Any | None:
-    """The only partition of a Fetch request or response, if it is the metadata partition."""
+class _Topic(Protocol[P_co]):
+    topic_id: bytes
+
+    @property
+    def partitions(self) -> Sequence[P_co]: ...
+
+
+def _only_partition(topics: Sequence[_Topic[P_co]]) -> P_co | None:
+    """The only partition of what should be about the metadata topic alone."""
     if len(topics) != 1 or len(topics[0].partitions) != 1:
         return None
-    topic, partition = topics[0], topics[0].partitions[0]
-    if topic.topic_id != METADATA_TOPIC_ID:
+    return topics[0].partitions[0] if topics[0].topic_id == METADATA_TOPIC_ID else None
+
+
+def _asked_partition(request: m.FetchRequest) -> m.FetchRequest.FetchPartition | None:
+    """The only partition of a request, if it is the metadata partition."""
+    partition = _only_partition(request.topics)
+    if partition is None or partition.partition != METADATA_PARTITION:
         return None
-    return partition if getattr(partition, index_field) == METADATA_PARTITION else None
+    return partition
+
+
+def _answered_partition(response: m.FetchResponse) -> m.FetchResponse.PartitionData | None:
+    """The only partition of a response, if it is the metadata partition."""
+    partition = _only_partition(response.responses)
+    if partition is None or partition.partition_index != METADATA_PARTITION:
+        return None
+    return partition
 
 
 def _answer(
-    raft: RaftState, message: msg.Request, partition: Any, now_ms: int, until_ms: int
+    raft: RaftState,
+    message: FetchMessage,
+    partition: m.FetchRequest.FetchPartition,
+    now_ms: int,
+    until_ms: int,
 ) -> None:
     """Answer a Fetch now or let it wait until `until_ms`."""
     error = common.leader_only_error(raft, partition.current_leader_epoch)
@@ -121,14 +140,14 @@ def _answer(
         raft.waiting_fetches[message.reply_to] = WaitingFetch(message, partition, until_ms)
 
 
-def _replica_key(request: Any, partition: Any) -> ReplicaKey:
+def _replica_key(request: m.FetchRequest, partition: m.FetchRequest.FetchPartition) -> ReplicaKey:
     replica_id = request.replica_id if request.replica_id >= 0 else request.replica_state.replica_id
     return ReplicaKey.of(replica_id, partition.replica_directory_id)
 
 
 def _response(
-    raft: RaftState, message: msg.Request, error: ErrorCode, validated: Validated | None
-) -> Any:
+    raft: RaftState, message: FetchMessage, error: ErrorCode, validated: Validated | None
+) -> m.FetchResponse:
     response = m.FetchResponse
     leader = raft.leader()
     partition = response.PartitionData(
@@ -151,9 +170,9 @@ def _response(
         partition.snapshot_id = response.SnapshotId(
             end_offset=validated.at.offset, epoch=validated.at.epoch
         )
-    endpoints = []
+    endpoints: list[m.FetchResponse.NodeEndpoint] = []
     if message.version >= KRAFT_NODE_ENDPOINTS_VERSION:
-        endpoints = common.node_endpoints(raft, message, response)
+        endpoints = common.node_endpoints(raft, message, response.NodeEndpoint)
     return response(
         responses=[
             response.FetchableTopicResponse(
@@ -168,17 +187,9 @@ def _response(
 # ---- fetches that wait
 
 
-def wake(raft: RaftState) -> None:
-    """Log end, high watermark or role are new: `poll_waiting` looks at every waiting fetch."""
-    raft.wake_fetches = True
-
-
-def role_changed(raft: RaftState) -> None:
-    raft.wake_fetches = True
-
-
 def poll_waiting(raft: RaftState, now_ms: int) -> int:
-    """Answer what can be answered; when the next one's time is over."""
+    """Answer what can be answered, all being looked at after `wake_fetches`; when the next one's
+    time is over."""
     waiting = raft.waiting_fetches
     if not waiting:
         raft.wake_fetches = False
@@ -198,14 +209,14 @@ def poll_waiting(raft: RaftState, now_ms: int) -> int:
     return deadline_ms
 
 
-def cancel(raft: RaftState, reply_to: Any) -> None:
+def cancel(raft: RaftState, reply_to: ReplyTo) -> None:
     raft.waiting_fetches.pop(reply_to, None)
 
 
 # ---- the follower's side
 
 
-def build_request(raft: RaftState) -> Any:
+def build_request(raft: RaftState) -> m.FetchRequest:
     """A Fetch from the end of this replica's log."""
     request = m.FetchRequest
     config, log = raft.config, raft.log
@@ -277,10 +288,12 @@ def _waits_for_flush(raft: RaftState) -> bool:
     return True
 
 
-def handle_response(raft: RaftState, node_id: int, sent: Any, response: Any, now_ms: int) -> bool:
+def handle_response(
+    raft: RaftState, node_id: int, sent: m.FetchRequest, response: m.FetchResponse, now_ms: int
+) -> bool:
     if not common.top_level_ok(response.error_code):
         return False
-    partition = _only_partition(response.responses, "partition_index")
+    partition = _answered_partition(response)
     if partition is None:
         return False
     current = partition.current_leader
@@ -301,11 +314,11 @@ def handle_response(raft: RaftState, node_id: int, sent: Any, response: Any, now
     accepted = _apply(raft, role, partition)
     if accepted:
         role.has_fetched = True
-        role.heard_of_leader(raft, now_ms)
+        raft.heard_of_leader(role, now_ms)
     return accepted
 
 
-def _apply(raft: RaftState, follower: Follower, partition: Any) -> bool:
+def _apply(raft: RaftState, follower: Follower, partition: m.FetchResponse.PartitionData) -> bool:
     """What the leader says of this replica's position: truncate, load a snapshot, or go on."""
     diverging = partition.diverging_epoch if partition.is_set("diverging_epoch") else None
     if diverging is not None and diverging.epoch >= 0:
@@ -323,6 +336,7 @@ def _apply(raft: RaftState, follower: Follower, partition: Any) -> bool:
         return True
     records = partition.records
     if records is not None and len(records):
+        assert not isinstance(records, list), "what was decoded is one buffer"
         shapes, size_bytes = batch_shapes(
             records, next_offset=raft.log.end_offset, epoch_max=raft.epoch
         )

@@ -6,13 +6,14 @@ piece; when the last one is durable, its log starts anew at the snapshot's end.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TypeAlias
 
 from kwire.kraft.raft import effects as fx
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.handlers import append, common, fetch
 from kwire.kraft.raft.roles.base import FOREVER_MS
 from kwire.kraft.raft.roles.follower import Follower, SnapshotFetch
+from kwire.kraft.raft.state import RaftState
 from kwire.kraft.raft.types import (
     BOOTSTRAP_SNAPSHOT,
     METADATA_PARTITION,
@@ -23,11 +24,10 @@ from kwire.kraft.raft.types import (
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from kwire.kraft.raft.state import RaftState
+SnapshotMessage: TypeAlias = "msg.Request[m.FetchSnapshotRequest]"
 
 
-def handle(raft: RaftState, message: msg.Request, now_ms: int) -> None:
+def handle(raft: RaftState, message: SnapshotMessage, now_ms: int) -> None:
     request = message.request
     response = m.FetchSnapshotResponse
     if not common.has_valid_cluster_id(raft, request.cluster_id):
@@ -67,7 +67,12 @@ def handle(raft: RaftState, message: msg.Request, now_ms: int) -> None:
     )
 
 
-def _response(raft: RaftState, message: msg.Request, code: ErrorCode, asked: Any) -> Any:
+def _response(
+    raft: RaftState,
+    message: SnapshotMessage,
+    code: ErrorCode,
+    asked: m.FetchSnapshotRequest.PartitionSnapshot,
+) -> m.FetchSnapshotResponse:
     response = m.FetchSnapshotResponse
     served = code == ErrorCode.NONE
     return response(
@@ -92,7 +97,7 @@ def _response(raft: RaftState, message: msg.Request, code: ErrorCode, asked: Any
                 ],
             )
         ],
-        node_endpoints=common.node_endpoints(raft, message, response)
+        node_endpoints=common.node_endpoints(raft, message, response.NodeEndpoint)
         if message.version >= 1
         else [],
     )
@@ -116,7 +121,7 @@ def send_fetch(raft: RaftState, follower: Follower, now_ms: int) -> int:
     return raft.send(node, lambda: _build_request(raft, fetching), now_ms)[1]
 
 
-def _build_request(raft: RaftState, fetching: SnapshotFetch) -> Any:
+def _build_request(raft: RaftState, fetching: SnapshotFetch) -> m.FetchSnapshotRequest:
     request = m.FetchSnapshotRequest
     return request(
         cluster_id=raft.config.cluster_id,
@@ -141,7 +146,13 @@ def _build_request(raft: RaftState, fetching: SnapshotFetch) -> Any:
     )
 
 
-def handle_response(raft: RaftState, node_id: int, sent: Any, response: Any, now_ms: int) -> bool:
+def handle_response(
+    raft: RaftState,
+    node_id: int,
+    sent: m.FetchSnapshotRequest,
+    response: m.FetchSnapshotResponse,
+    now_ms: int,
+) -> bool:
     if not common.top_level_ok(response.error_code):
         # Apache Kafka 4.4 answers like this when it has deleted the snapshot: ask for the newest.
         if isinstance(raft.role, Follower):
@@ -167,17 +178,24 @@ def handle_response(raft: RaftState, node_id: int, sent: Any, response: Any, now
     ):
         # The leader has deleted it meanwhile: fetch again and be told of the newest one.
         follower.fetching = None
-        follower.heard_of_leader(raft, now_ms)
+        raft.heard_of_leader(follower, now_ms)
         return True
     if partition.error_code != ErrorCode.NONE or node_id != follower.leader_id:
         return False
     return _write_piece(raft, follower, partition, now_ms)
 
 
-def _write_piece(raft: RaftState, follower: Follower, partition: Any, now_ms: int) -> bool:
+def _write_piece(
+    raft: RaftState,
+    follower: Follower,
+    partition: m.FetchSnapshotResponse.PartitionSnapshot,
+    now_ms: int,
+) -> bool:
     fetching = follower.fetching
     assert fetching is not None
-    piece = bytes(partition.unaligned_records)
+    records = partition.unaligned_records
+    assert not isinstance(records, list), "what was decoded is one buffer"
+    piece = bytes(records)
     got = OffsetAndEpoch(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
     end = fetching.position + len(piece)
     if (
@@ -193,7 +211,7 @@ def _write_piece(raft: RaftState, follower: Follower, partition: Any, now_ms: in
     if end == partition.size:
         fetching.freezing = True
         raft.emit(fx.FreezeSnapshot(fetching.snapshot))
-    follower.heard_of_leader(raft, now_ms)
+    raft.heard_of_leader(follower, now_ms)
     return True
 
 

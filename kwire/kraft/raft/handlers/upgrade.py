@@ -6,18 +6,14 @@ UpdateRaftVoter, which voters send while kraft.version is 0, too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from kwire.kraft.raft import effects as fx
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.config import KRAFT_VERSION_MAX
-from kwire.kraft.raft.control_records import ControlType
+from kwire.kraft.raft.control_records import ControlRecord, ControlType
 from kwire.kraft.raft.handlers import append
+from kwire.kraft.raft.state import RaftState
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from kwire.kraft.raft.state import RaftState
 
 
 def handle(raft: RaftState, message: msg.UpgradeVersion) -> None:
@@ -27,7 +23,7 @@ def handle(raft: RaftState, message: msg.UpgradeVersion) -> None:
         leader = raft.leader()
         assert leader is not None
         assert leader.upgrade_voters is not None
-        entries: list[tuple[int, Any]] = [
+        entries: list[ControlRecord] = [
             (
                 ControlType.KRAFT_VERSION,
                 m.KRaftVersionRecord(version=0, kraft_version=message.level),

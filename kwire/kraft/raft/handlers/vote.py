@@ -7,36 +7,55 @@ but its epoch; a leader, and a follower that has fetched from its leader, refuse
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.handlers import common
 from kwire.kraft.raft.roles.follower import Follower
 from kwire.kraft.raft.roles.nominee import Nominee, Prospective
 from kwire.kraft.raft.roles.unattached import Unattached
-from kwire.kraft.raft.types import OffsetAndEpoch, ReplicaKey
+from kwire.kraft.raft.state import RaftState
+from kwire.kraft.raft.types import METADATA_PARTITION, METADATA_TOPIC, OffsetAndEpoch, ReplicaKey
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from kwire.kraft.raft.state import RaftState
 
-
-def handle(raft: RaftState, message: msg.Request, now_ms: int) -> None:
+def handle(raft: RaftState, message: msg.Request[m.VoteRequest], now_ms: int) -> None:
     request = message.request
     if not common.has_valid_cluster_id(raft, request.cluster_id):
         _fail(raft, message, ErrorCode.INCONSISTENT_CLUSTER_ID)
         return
-    partition = common.only_partition(request)
+    partition = common.only_partition(request.topics)
     if partition is None:
         _fail(raft, message, ErrorCode.INVALID_REQUEST)
         return
     error, granted = _vote(raft, request, partition, now_ms)
-    response = common.metadata_response(raft, message, m.VoteResponse, error, vote_granted=granted)
-    common.reply(raft, message, response)
+    common.reply(raft, message, _response(raft, message, error, granted))
 
 
-def _vote(raft: RaftState, request: Any, partition: Any, now_ms: int) -> tuple[ErrorCode, bool]:
+def _response(
+    raft: RaftState, message: msg.Request[m.VoteRequest], error: ErrorCode, granted: bool
+) -> m.VoteResponse:
+    response = m.VoteResponse
+    partition = response.PartitionData(
+        partition_index=METADATA_PARTITION,
+        error_code=error,
+        leader_id=common.leader_or_unknown(raft),
+        leader_epoch=raft.epoch,
+        vote_granted=granted,
+    )
+    return response(
+        topics=[response.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
+        node_endpoints=common.node_endpoints(raft, message, response.NodeEndpoint)
+        if message.version >= common.NODE_ENDPOINTS_VERSION
+        else [],
+    )
+
+
+def _vote(
+    raft: RaftState,
+    request: m.VoteRequest,
+    partition: m.VoteRequest.PartitionData,
+    now_ms: int,
+) -> tuple[ErrorCode, bool]:
     epoch, pre_vote = partition.replica_epoch, partition.pre_vote
     last = OffsetAndEpoch(partition.last_offset, partition.last_offset_epoch)
     if last.offset < 0 or last.epoch < 0 or epoch < 0:
@@ -62,7 +81,7 @@ def _vote(raft: RaftState, request: Any, partition: Any, now_ms: int) -> tuple[E
     return ErrorCode.NONE, granted
 
 
-def _fail(raft: RaftState, message: msg.Request, error: ErrorCode) -> None:
+def _fail(raft: RaftState, message: msg.Request[m.VoteRequest], error: ErrorCode) -> None:
     common.reply(raft, message, m.VoteResponse(error_code=error))
 
 
@@ -71,29 +90,32 @@ def send_requests(raft: RaftState, nominee: Nominee, pre_vote: bool, now_ms: int
     end = raft.log.end
     request = m.VoteRequest
 
-    def build(voter: ReplicaKey) -> Any:
+    def build(voter: ReplicaKey) -> m.VoteRequest:
+        partition = request.PartitionData(
+            partition_index=METADATA_PARTITION,
+            replica_epoch=nominee.epoch,
+            replica_id=raft.config.node_id,
+            replica_directory_id=raft.config.directory_id,
+            voter_directory_id=voter.directory_or_zero,
+            last_offset_epoch=end.epoch,
+            last_offset=end.offset,
+            pre_vote=pre_vote,
+        )
         return request(
             cluster_id=raft.config.cluster_id,
             voter_id=voter.id,
-            topics=common.metadata_topics(
-                request,
-                replica_epoch=nominee.epoch,
-                replica_id=raft.config.node_id,
-                replica_directory_id=raft.config.directory_id,
-                voter_directory_id=voter.directory_or_zero,
-                last_offset_epoch=end.epoch,
-                last_offset=end.offset,
-                pre_vote=pre_vote,
-            ),
+            topics=[request.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
         )
 
     return raft.send_to_voters(nominee.tally.unrecorded(), raft.voters.voters, build, now_ms)
 
 
-def handle_response(raft: RaftState, node_id: int, sent: Any, response: Any, now_ms: int) -> bool:
+def handle_response(
+    raft: RaftState, node_id: int, sent: m.VoteRequest, response: m.VoteResponse, now_ms: int
+) -> bool:
     if not common.top_level_ok(response.error_code):
         return False
-    partition = common.only_partition(response)
+    partition = common.only_partition(response.topics)
     if partition is None:
         return False
     leader_id = common.optional_id(partition.leader_id)
@@ -115,7 +137,7 @@ def handle_response(raft: RaftState, node_id: int, sent: Any, response: Any, now
     return True
 
 
-def handle_unsupported(raft: RaftState, sent: Any, now_ms: int) -> None:
+def handle_unsupported(raft: RaftState, sent: m.VoteRequest, now_ms: int) -> None:
     """A voter does not know pre-votes (before version 2): stand without them, as Kafka does."""
     if sent.topics[0].partitions[0].pre_vote and isinstance(raft.role, Prospective):
         raft.become_candidate(now_ms)

@@ -1,18 +1,59 @@
-"""What all roles have in common."""
+"""What all roles have in common.
+
+A role decides and does not act: `poll` names what is due, and the machine above has a function for
+each `Intent`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from enum import Enum
+from typing import ClassVar, Protocol, TypeAlias
 
+from kwire.kraft.raft.config import RaftConfig
 from kwire.kraft.raft.election import ElectionState
 from kwire.kraft.raft.transitions import RoleName
 from kwire.kraft.raft.types import Endpoints, ReplicaKey
-
-if TYPE_CHECKING:
-    from kwire.kraft.raft.state import RaftState
+from kwire.kraft.raft.voters import VoterHistory
 
 FOREVER_MS = 1 << 62
 """A deadline that never comes."""
+
+
+class Intent(Enum):
+    """What a role wants done. The first group ends the role."""
+
+    ASK_FOR_PRE_VOTES = "stand as prospective"
+    STAND = "stand as candidate"
+    GIVE_UP_PRE_VOTES = "go back to the leader of the epoch, or wait"
+    LEAD = "lead the epoch that was won"
+    RESIGN = "lead no more"
+    LEAVE_EPOCH = "wait for a leader of the next epoch"
+
+    FIND_LEADER = "fetch from a bootstrap server or a voter"
+    FETCH = "fetch from the leader"
+    UPDATE_VOTER = "tell the leader this voter's listeners and versions, or fetch"
+    JOIN_VOTERS = "ask the leader to become a voter, or fetch"
+    REQUEST_PRE_VOTES = "ask the voters that have not answered"
+    REQUEST_VOTES = "ask the voters that have not answered, for their vote"
+    GO_ON_WITH_CHANGE = "go on with the change of the voters"
+    BEGIN_EPOCH = "announce the epoch to the voters that do not fetch"
+    END_EPOCH = "tell the voters that the epoch is over"
+
+
+Plan: TypeAlias = tuple[int, tuple[Intent, ...]]
+"""When to poll the role again at the latest, and what is to be done now, in order."""
+
+
+class Surroundings(Protocol):
+    """What a role asks about the replica that has it."""
+
+    config: RaftConfig
+    voters: VoterHistory
+    shutting_down: bool
+    update_voter_period_ms: int
+
+    @property
+    def is_voter(self) -> bool: ...
 
 
 class Role:
@@ -47,8 +88,8 @@ class Role:
         """Whether the candidate, whose log is `up_to_date` or not, gets this replica's vote."""
         raise NotImplementedError
 
-    def poll(self, raft: RaftState, now_ms: int) -> int:
-        """Do what is due; the time at which to be called again at the latest."""
+    def poll(self, replica: Surroundings, now_ms: int) -> Plan:
+        """What is due, and when to be asked again at the latest."""
         raise NotImplementedError
 
 

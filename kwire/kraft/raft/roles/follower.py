@@ -1,16 +1,15 @@
-"""Follower: fetches from the leader, as a voter or as an observer."""
+"""Follower: fetches from the leader, as a voter or as an observer.
+
+An observer does not vote and never times out into an election. One that may vote joins the voters
+by itself where `controller.quorum.auto.join.enable` says so (KIP-853): it asks the leader to add
+it, after removing what its node id had before under another directory.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from kwire.kraft.raft.roles import observer
-from kwire.kraft.raft.roles.base import FOREVER_MS, Role
+from kwire.kraft.raft.roles.base import FOREVER_MS, Intent, Plan, Role, Surroundings
 from kwire.kraft.raft.transitions import RoleName
 from kwire.kraft.raft.types import Endpoints, OffsetAndEpoch, ReplicaKey
-
-if TYPE_CHECKING:
-    from kwire.kraft.raft.state import RaftState
 
 
 class SnapshotFetch:
@@ -73,31 +72,37 @@ class Follower(Role):
         is_lost = self.leader_is_gone or self.leader_refuses or not self.has_fetched
         return pre_vote and up_to_date and is_lost
 
-    def heard_of_leader(self, raft: RaftState, now_ms: int) -> None:
-        """Wait another fetch time-out, unless the leader has ended the epoch: what still comes
-        from it was sent before."""
-        if self.leader_is_gone:
-            return
-        if self.leader_refuses:
-            self.leader_refuses = False
-            raft.hurry = (-1, 0)
-        raft.leader_heard = (self._leader_id, now_ms)
-        self.fetch_by_ms = now_ms + raft.config.fetch_timeout_ms
-
-    def poll(self, raft: RaftState, now_ms: int) -> int:
-        if raft.shutting_down:
-            return FOREVER_MS
-        if not raft.is_voter:
-            return observer.poll(self, raft, now_ms)
+    def poll(self, replica: Surroundings, now_ms: int) -> Plan:
+        if replica.shutting_down:
+            return FOREVER_MS, ()
+        if not replica.is_voter:
+            return self._poll_as_observer(replica, now_ms)
         if now_ms >= self.fetch_by_ms:
-            raft.become_prospective(now_ms)
-            return now_ms
-        deadline_ms = self.fetch_by_ms
+            return now_ms, (Intent.ASK_FOR_PRE_VOTES,)
         if now_ms >= self.update_voter_at_ms:
-            if raft.changes.should_update_voter(raft, self):
-                if raft.changes.send_update_voter(raft, self, now_ms):
-                    self.update_voter_at_ms = now_ms + raft.update_voter_period_ms
-                    return min(deadline_ms, self.update_voter_at_ms)
-            else:
-                self.update_voter_at_ms = now_ms + raft.update_voter_period_ms
-        return min(deadline_ms, raft.fetch_from_leader(self, now_ms))
+            if self._should_update_voter(replica):
+                return self.fetch_by_ms, (Intent.UPDATE_VOTER,)
+            self.update_voter_at_ms = now_ms + replica.update_voter_period_ms
+        return self.fetch_by_ms, (Intent.FETCH,)
+
+    def _poll_as_observer(self, replica: Surroundings, now_ms: int) -> Plan:
+        if now_ms >= self.update_voter_at_ms:
+            if _should_join(replica):
+                # While a Fetch is out its turn comes when that has been answered.
+                return FOREVER_MS, (Intent.JOIN_VOTERS,)
+            self.update_voter_at_ms = now_ms + replica.update_voter_period_ms
+            if self.update_voter_at_ms <= now_ms:
+                return FOREVER_MS, (Intent.FETCH,)
+        return self.update_voter_at_ms, (Intent.FETCH,)
+
+    def _should_update_voter(self, replica: Surroundings) -> bool:
+        """Whether the leader must be told this voter's listeners and versions."""
+        if replica.voters.level == 0:
+            return not self.has_updated_leader
+        return replica.voters.voters.needs_update(replica.config.voter_node)
+
+
+def _should_join(replica: Surroundings) -> bool:
+    """Whether an observer asks to become a voter by itself."""
+    config = replica.config
+    return config.can_be_voter and config.auto_join and replica.voters.level >= 1

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TypeAlias
 
+from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.quorum import (
     UNKNOWN_OFFSET,
     fetches_for_check_quorum,
     majority_offset,
 )
-from kwire.kraft.raft.roles.base import FOREVER_MS, Role
+from kwire.kraft.raft.roles.base import FOREVER_MS, Intent, Plan, Role, Surroundings
 from kwire.kraft.raft.transitions import RoleName
 from kwire.kraft.raft.types import Endpoints, ReplicaKey
-from kwire.kraft.raft.voters import VoterSet
-
-if TYPE_CHECKING:
-    from kwire.kraft.raft.state import RaftState
+from kwire.kraft.raft.voters import VoterNode, VoterSet
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode
 
 OBSERVER_SESSION_MS = 300_000
 """An observer that has not fetched for so long is forgotten."""
@@ -46,6 +46,28 @@ class Replica:
         self.end_offset = offset
 
 
+ChangeRequest: TypeAlias = "msg.Request[m.AddRaftVoterRequest | m.RemoveRaftVoterRequest]"
+ChangeResponse: TypeAlias = "m.AddRaftVoterResponse | m.RemoveRaftVoterResponse"
+
+
+@dataclass(slots=True)
+class PendingChange:
+    """The change of the voters that the leader is busy with: first `asked` (ApiVersions), then
+    `end_offset` must be committed."""
+
+    request: ChangeRequest
+    response_class: type[m.AddRaftVoterResponse] | type[m.RemoveRaftVoterResponse]
+    node: VoterNode
+    until_ms: int
+    ack_when_committed: bool = True
+    asked: bool = False
+    end_offset: int | None = None
+    answered: bool = False
+
+    def response(self, code: ErrorCode, text: str | None = None) -> ChangeResponse:
+        return self.response_class(error_code=code, error_message=text)
+
+
 class Leader(Role):
     """The leader of an epoch. `high_watermark` is None until a record of the epoch is committed."""
 
@@ -73,7 +95,7 @@ class Leader(Role):
         self.resign_requested = False
         self.voters: dict[int, Replica] = {}
         self.observers: dict[ReplicaKey, Replica] = {}
-        self.pending_change: Any = None
+        self.pending_change: PendingChange | None = None
         self.upgrade_voters: VoterSet | None = None
         self._fetched: dict[int, None] = {}
         self._check_quorum_ms = fetch_timeout_ms * 3 // 2
@@ -195,17 +217,21 @@ class Leader(Role):
             )
         ]
 
-    def poll(self, raft: RaftState, now_ms: int) -> int:
+    def poll(self, replica: Surroundings, now_ms: int) -> Plan:
         alone = len(self.voters) == 1 and self.is_voter(self._local)
         lost_majority = not alone and now_ms >= self.check_quorum_at_ms
-        if lost_majority or self.resign_requested or raft.shutting_down:
-            raft.become_resigned(self, now_ms)
-            return now_ms
-        deadline_ms = FOREVER_MS if alone else self.check_quorum_at_ms
-        deadline_ms = min(deadline_ms, raft.changes.poll(raft, self, now_ms))
-        if len(self.voters) > 1 or not alone:
-            if now_ms >= self.begin_epoch_at_ms:
-                retry_at_ms = raft.begin_epoch(self, now_ms)
-                self.begin_epoch_at_ms = min(retry_at_ms, now_ms + self._begin_epoch_ms)
-            deadline_ms = min(deadline_ms, self.begin_epoch_at_ms)
-        return int(deadline_ms)
+        if lost_majority or self.resign_requested or replica.shutting_down:
+            return now_ms, (Intent.RESIGN,)
+        intents: tuple[Intent, ...] = ()
+        if self.pending_change is not None:
+            intents = (Intent.GO_ON_WITH_CHANGE,)
+        if alone:
+            return FOREVER_MS, intents
+        if now_ms >= self.begin_epoch_at_ms:
+            return self.check_quorum_at_ms, (*intents, Intent.BEGIN_EPOCH)
+        return min(self.check_quorum_at_ms, self.begin_epoch_at_ms), intents
+
+    def epoch_announced(self, retry_at_ms: int, now_ms: int) -> int:
+        """The epoch was announced to the voters that do not fetch; when to do so again."""
+        self.begin_epoch_at_ms = min(retry_at_ms, now_ms + self._begin_epoch_ms)
+        return self.begin_epoch_at_ms

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kwire.kraft.raft.quorum import Tally
-from kwire.kraft.raft.roles.base import Role, grants_unless_decided
+from kwire.kraft.raft.roles.base import (
+    Intent,
+    Plan,
+    Role,
+    Surroundings,
+    grants_unless_decided,
+)
 from kwire.kraft.raft.transitions import RoleName
 from kwire.kraft.raft.types import Endpoints, ReplicaKey
-
-if TYPE_CHECKING:
-    from kwire.kraft.raft.state import RaftState
 
 
 class Nominee(Role):
@@ -66,14 +67,12 @@ class Prospective(Nominee):
     def can_grant_vote(self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
         return grants_unless_decided(self, candidate, up_to_date, pre_vote)
 
-    def poll(self, raft: RaftState, now_ms: int) -> int:
+    def poll(self, replica: Surroundings, now_ms: int) -> Plan:
         if self.tally.won:
-            raft.become_candidate(now_ms)
-            return now_ms
-        if not raft.shutting_down and (now_ms >= self.election_at_ms or self.tally.lost):
-            raft.give_up_pre_vote(self, now_ms)
-            return now_ms
-        return min(self.election_at_ms, raft.request_votes(self, True, now_ms))
+            return now_ms, (Intent.STAND,)
+        if not replica.shutting_down and (now_ms >= self.election_at_ms or self.tally.lost):
+            return now_ms, (Intent.GIVE_UP_PRE_VOTES,)
+        return self.election_at_ms, (Intent.REQUEST_PRE_VOTES,)
 
 
 class Candidate(Nominee):
@@ -98,13 +97,11 @@ class Candidate(Nominee):
     def can_grant_vote(self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
         return pre_vote and up_to_date
 
-    def poll(self, raft: RaftState, now_ms: int) -> int:
+    def poll(self, replica: Surroundings, now_ms: int) -> Plan:
         if self.tally.won:
-            raft.become_leader(self, now_ms)
-            return now_ms
-        if now_ms >= self.election_at_ms and not raft.shutting_down:
-            raft.become_prospective(now_ms)
-            return now_ms
+            return now_ms, (Intent.LEAD,)
+        if now_ms >= self.election_at_ms and not replica.shutting_down:
+            return now_ms, (Intent.ASK_FOR_PRE_VOTES,)
         if self.tally.lost:
-            return self.election_at_ms
-        return min(self.election_at_ms, raft.request_votes(self, False, now_ms))
+            return self.election_at_ms, ()
+        return self.election_at_ms, (Intent.REQUEST_VOTES,)

@@ -6,14 +6,9 @@ the epoch when the election time-out has passed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from kwire.kraft.raft.roles.base import Role
+from kwire.kraft.raft.roles.base import Intent, Plan, Role, Surroundings
 from kwire.kraft.raft.transitions import RoleName
 from kwire.kraft.raft.types import Endpoints, ReplicaKey
-
-if TYPE_CHECKING:
-    from kwire.kraft.raft.state import RaftState
 
 
 class Resigned(Role):
@@ -53,8 +48,7 @@ class Resigned(Role):
     def can_grant_vote(self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
         return pre_vote and up_to_date
 
-    def poll(self, raft: RaftState, now_ms: int) -> int:
-        if now_ms >= self.election_at_ms and not raft.shutting_down:
-            raft.become_unattached(self.epoch + 1, None, now_ms)
-            return now_ms
-        return min(self.election_at_ms, raft.end_epoch(self, now_ms))
+    def poll(self, replica: Surroundings, now_ms: int) -> Plan:
+        if now_ms >= self.election_at_ms and not replica.shutting_down:
+            return now_ms, (Intent.LEAVE_EPOCH,)
+        return self.election_at_ms, (Intent.END_EPOCH,)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from kwire.kraft.raft.roles.base import FOREVER_MS, Role, grants_unless_decided
+from kwire.kraft.raft.roles.base import (
+    FOREVER_MS,
+    Intent,
+    Plan,
+    Role,
+    Surroundings,
+    grants_unless_decided,
+)
 from kwire.kraft.raft.transitions import RoleName
 from kwire.kraft.raft.types import ReplicaKey
-
-if TYPE_CHECKING:
-    from kwire.kraft.raft.state import RaftState
 
 
 class Unattached(Role):
@@ -46,10 +48,11 @@ class Unattached(Role):
     def can_grant_vote(self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
         return grants_unless_decided(self, candidate, up_to_date, pre_vote)
 
-    def poll(self, raft: RaftState, now_ms: int) -> int:
-        if raft.is_voter and not raft.shutting_down:
-            if now_ms >= self.election_at_ms:
-                raft.become_prospective(now_ms)
-                return now_ms
-            return min(self.election_at_ms, raft.fetch_from_bootstrap(now_ms))
-        return FOREVER_MS if raft.shutting_down else raft.fetch_from_bootstrap(now_ms)
+    def poll(self, replica: Surroundings, now_ms: int) -> Plan:
+        if replica.shutting_down:
+            return FOREVER_MS, ()
+        if not replica.is_voter:
+            return FOREVER_MS, (Intent.FIND_LEADER,)
+        if now_ms >= self.election_at_ms:
+            return now_ms, (Intent.ASK_FOR_PRE_VOTES,)
+        return self.election_at_ms, (Intent.FIND_LEADER,)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from kwire.coordinator import batches
-from kwire.coordinator.group.storage import CARRIED_KINDS, GroupStorage
+from kwire.coordinator.group.carried.stored import CARRIED_KINDS
+from kwire.coordinator.group.storage import GroupStorage
 from kwire.coordinator.shard_interface import CoordinatorRecord
 from kwire.protocol import coordinator_records
 from kwire.protocol import messages as m
@@ -102,7 +103,7 @@ def test_an_empty_one_takes_commits_from_outside_and_is_never_tombstoned(kind: s
     assert [(x.group_type, x.group_state) for x in listed] == [(kind, "Empty")]
     assert codes(world.now(world.commit(4))) == [ErrorCode.NONE]
     assert world.offset() == 4
-    assert world.shard.storage.classic == {}
+    assert world.shard.storage.classic.groups == {}
     world.loop.advance(30 * 86_400_000)
     assert world.offset() == 4
     deleted = world.now(world.coordinator.delete_groups(["g"]))
@@ -124,7 +125,8 @@ def test_every_type_is_carried_and_deleted_by_its_tombstone(record_type: int) ->
     storage.replay(key, value, 0, -1, -1)
     assert storage.kind("g") == kind
     assert storage.group_ids() == ["g"]
-    kept = list(storage.carried[kind]["g"].values())
+    stored = storage.share if kind == "share" else storage.streams
+    kept = list(stored.groups["g"].values())
     assert kept == [(key, value)]
     storage.replay(key, None, 1, -1, -1)
     storage.replay(key, None, 2, -1, -1)
@@ -165,5 +167,5 @@ def test_offsets_in_front_of_the_groups_records(kind: str) -> None:
     if kind in RECORDS:
         key, value = RECORDS[kind][0]
     storage.replay(key, value, 1, -1, -1)
-    assert (storage.kind("g"), storage.classic) == (kind, {})
+    assert (storage.kind("g"), storage.classic.groups) == (kind, {})
     assert storage.offsets.get("g", "t", 0) is not None

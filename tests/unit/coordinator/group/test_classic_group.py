@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kwire.coordinator.group.caller import Caller
 from kwire.coordinator.group.classic.group import ClassicGroup
-from kwire.coordinator.group.classic.join import Caller, random_uuid
+from kwire.coordinator.group.classic.join import random_uuid
 from kwire.coordinator.group.consumer_protocol import subscribed_topics
 from kwire.pending import Pending
 from kwire.protocol import messages as m
@@ -190,7 +191,7 @@ def test_an_empty_group_that_could_not_be_stored() -> None:
     assert world.state() == "Stable"
     world.loop.advance(10_000)
     assert world.state() == "Empty"
-    assert world.shard.storage.classic["g"].members == ()
+    assert world.shard.storage.classic.groups["g"].members == ()
 
 
 # -------------------------------------------------------------------------- odd orders
@@ -206,11 +207,13 @@ def test_static_members_keep_their_place_when_nobody_rejoins() -> None:
     world.loop.advance(100)
     assert isinstance(dynamic, Pending)
     dynamic.cancel()
-    dynamic_id = next(x for x in world.shard.groups.live["g"].members if x != static.member_id)
+    dynamic_id = next(
+        x for x in world.shard.classic.groups.live["g"].members if x != static.member_id
+    )
     assert code(world.now(world.leave((dynamic_id, None)))) == ErrorCode.NONE
     world.loop.advance(7000)
     assert world.state() == "PreparingRebalance"
-    assert list(world.shard.groups.live["g"].members) == [static.member_id]
+    assert list(world.shard.classic.groups.live["g"].members) == [static.member_id]
     back = world.join(static.member_id, instance="i")
     assert world.now(back).generation_id == 2
 
@@ -225,7 +228,7 @@ def test_a_new_member_that_never_gets_its_answer_is_dropped() -> None:
     assert not waiting.done
     world.loop.advance(1)
     assert code(waiting.result()) == ErrorCode.UNKNOWN_MEMBER_ID
-    assert list(world.shard.groups.live["g"].members) == [member]
+    assert list(world.shard.classic.groups.live["g"].members) == [member]
 
 
 def test_an_administrator_removes_a_member_that_waits() -> None:
@@ -260,7 +263,7 @@ def test_empty_groups_cost_no_soft_state() -> None:
     world.now(world.leave((member, None)))
     world.commit(5, group="simple")
     assert world.state() == world.state("simple") == "Empty"
-    assert world.shard.groups.live == {}
+    assert world.shard.classic.groups.live == {}
 
 
 def test_an_incarnation_of_a_deleted_group_starts_from_nothing() -> None:
@@ -291,7 +294,7 @@ def test_a_member_id_that_no_string_can_hold(version: int, instance: str | None)
         refused = world.now(answer)
         assert (code(refused), refused.member_id) == (ErrorCode.UNKNOWN_SERVER_ERROR, "")
     assert code(world.now(world.heartbeat(member, 1))) == ErrorCode.NONE
-    assert list(world.shard.groups.live["g"].members) == [member]
+    assert list(world.shard.classic.groups.live["g"].members) == [member]
 
 
 # -------------------------------------------------------------------------- parts

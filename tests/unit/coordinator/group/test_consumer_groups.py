@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kwire.coordinator import batches
-from kwire.coordinator.group.classic.join import Caller
+from kwire.coordinator.group.caller import Caller
 from kwire.coordinator.group.consumer import patterns
-from kwire.coordinator.group.consumer.groups import ConsumerGroupSettings
-from kwire.coordinator.group.consumer.patterns import PATTERNS_KEPT_MAX
+from kwire.coordinator.group.consumer.jobs import PATTERNS_KEPT_MAX
+from kwire.coordinator.group.consumer.settings import ConsumerGroupSettings
 from kwire.coordinator.group.consumer.subscriptions import TopicInfo
 from kwire.coordinator.group.storage import GroupStorage
 from kwire.coordinator.shard_interface import Moment
@@ -81,7 +81,7 @@ class Consumers:
         ]
 
     def group(self) -> Any:
-        return self.world.shard.storage.consumer["g"]
+        return self.world.shard.storage.consumer.groups["g"]
 
     def describe(self) -> Any:
         return self.world.now(self.world.coordinator.describe_consumer_groups(["g"]))[0]
@@ -257,7 +257,7 @@ def test_records_that_were_encoded_ahead_are_those_that_the_log_has() -> None:
             pass
     live = consumers.world.shard.storage
     assert replayed.snapshot() == live.snapshot()
-    assert {len(x) for x in live.consumer["g"].targets.values()} == {1}
+    assert {len(x) for x in live.consumer.groups["g"].targets.values()} == {1}
 
 
 class ManyTopics:
@@ -306,9 +306,9 @@ def test_a_pattern_goes_through_many_topics_in_slices_and_once_for_all_groups() 
     world.loop.advance(10)
     shard = world.shard
     for group in ("g", "h"):
-        assert len(shard.storage.consumer[group].regexes["topic-.*"].topics) == 2500
+        assert len(shard.storage.consumer.groups[group].regexes["topic-.*"].topics) == 2500
     assert topics.looks == 1, "the second group takes over what the first has found"
-    groups, moment = shard.consumer_groups, Moment(world.loop.now_ms, 1)
+    groups, moment = shard.consumer.groups, Moment(world.loop.now_ms, 1)
     groups.topics_changed()
     turns = 0
     while patterns.resolve(groups, "g", moment).records or "g" in groups.matching:
@@ -326,7 +326,7 @@ def test_a_group_with_more_patterns_than_are_kept() -> None:
         )  # fmt: skip
         world.now(world.coordinator.consumer_heartbeat(request, CALLER))
     world.loop.advance(10)
-    found = world.shard.storage.consumer["g"].regexes
+    found = world.shard.storage.consumer.groups["g"].regexes
     assert len(found) == PATTERNS_KEPT_MAX + 3
     assert found["topic-29"].topics == ("topic-29",)
 
@@ -407,7 +407,7 @@ class RandomConsumers(RuleBasedStateMachine):
             self.consumers.world.loop.advance(1000)
             for member in list(self.epochs):
                 self.heartbeat(member)
-        group = self.consumers.world.shard.storage.consumer.get("g")
+        group = self.consumers.world.shard.storage.consumer.groups.get("g")
         if group is None or not self.epochs or sorted(group.members) != sorted(self.epochs):
             return
         sizes = [sum(map(len, self.owned[member].values())) for member in self.epochs]
@@ -416,7 +416,7 @@ class RandomConsumers(RuleBasedStateMachine):
 
     @invariant()
     def no_partition_has_two_owners(self) -> None:
-        group = self.consumers.world.shard.storage.consumer.get("g")
+        group = self.consumers.world.shard.storage.consumer.groups.get("g")
         owners: dict[tuple[bytes, int], str] = {}
         for member, topics in self.owned.items():
             if group is None or member not in group.members:

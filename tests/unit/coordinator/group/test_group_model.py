@@ -246,7 +246,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @invariant()
     def groups_are_sound(self) -> None:
-        for group in self.world.shard.groups.live.values():
+        for group in self.world.shard.classic.groups.live.values():
             self.check_members(group)
             self.check_state(group)
 
@@ -289,7 +289,7 @@ class GroupMachine(RuleBasedStateMachine):
             initial = group.previous_state is ClassicState.EMPTY
             assert initial or not group.all_joined(), "a rebalance that could complete"
         if state is ClassicState.STABLE:
-            stored = self.world.shard.storage.classic[group.group_id]
+            stored = self.world.shard.storage.classic.groups[group.group_id]
             assert stored.generation == group.generation
             assert {x.member_id: x.assignment for x in stored.members} == {
                 x.member_id: x.assignment for x in members

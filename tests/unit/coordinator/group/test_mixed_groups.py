@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from kwire.coordinator import batches
-from kwire.coordinator.group.classic.join import Caller
-from kwire.coordinator.group.consumer.groups import ConsumerGroupSettings
+from kwire.coordinator.group.caller import Caller
+from kwire.coordinator.group.consumer.settings import ConsumerGroupSettings
 from kwire.coordinator.group.consumer.subscriptions import TopicInfo
 from kwire.coordinator.group.consumer_protocol import encode_assignment, parse_assignment
 from kwire.coordinator.group.storage import GroupStorage
@@ -259,9 +259,9 @@ class MixedGroup(RuleBasedStateMachine):
 
     def members(self) -> list[str] | None:
         shard = self.world.shard
-        if "g" in shard.storage.consumer:
-            return list(shard.storage.consumer["g"].members)
-        group = shard.groups.look("g")
+        if "g" in shard.storage.consumer.groups:
+            return list(shard.storage.consumer.groups["g"].members)
+        group = shard.classic.groups.view("g")
         return None if group is None else list(group.members)
 
     # --- invariants ---
@@ -287,7 +287,7 @@ class MixedGroup(RuleBasedStateMachine):
 
     @invariant()
     def records_give_no_partition_to_two(self) -> None:
-        group = self.world.shard.storage.consumer.get("g")
+        group = self.world.shard.storage.consumer.groups.get("g")
         held: dict[int, str] = {}
         for member_id, where in ({} if group is None else group.current).items():
             for partitions in (where.assigned, where.pending_revocation):

@@ -135,7 +135,7 @@ def test_a_simple_groups_offsets_go_a_week_after_their_commit() -> None:
     check_days(world, 3)
     assert world.offset(partition=1) == -1
     assert world.state() == "Dead"
-    assert world.shard.storage.classic == {}
+    assert world.shard.storage.classic.groups == {}
 
 
 def test_an_empty_groups_offsets_go_a_week_after_it_became_empty() -> None:
@@ -172,7 +172,7 @@ def test_rounds_are_cut_into_slices(monkeypatch: pytest.MonkeyPatch) -> None:
         world.commit(i, group=f"g{i}")
     appended = len(world.log.batches[0])
     check_days(world, 8)
-    assert world.shard.storage.classic == {}
+    assert world.shard.storage.classic.groups == {}
     assert len(world.log.batches[0]) - appended == 7
 
 
@@ -230,7 +230,7 @@ def test_records_of_old_versions() -> None:
     value = m.GroupMetadataValue(protocol_type="consumer", generation=3, members=[member])
     again = m.GroupMetadataValue.decode(value.encode(0), 0)
     replay(storage, m.GroupMetadataKey(group="h"), again)
-    group = storage.classic["h"]
+    group = storage.classic.groups["h"]
     assert (group.members[0].rebalance_timeout_ms, group.state_timestamp_ms) == (6000, None)
     replay(storage, legacy, None)
     replay(storage, m.GroupMetadataKey(group="g"), None)

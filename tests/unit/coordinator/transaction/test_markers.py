@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from kwire.coordinator.transaction.markers import MarkerSender, Owed
+from kwire.coordinator.transaction.markers import MarkerSender, MarkersToWrite
 from kwire.coordinator.transaction.shard import Prepared
 from kwire.pending import Pending
 from kwire.protocol import messages as m
-from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
 from tests.support.coordinators import ManualLoop
 
@@ -36,7 +35,7 @@ class World:
             send=self._send,
             on_complete=self.completed.append,
             on_fenced=self.fenced.append,
-            here=self,
+            local=self,
         )
 
     def leader_of(self, topic: str, partition: int) -> int | None:
@@ -45,15 +44,14 @@ class World:
     def exists(self, topic: str, partition: int) -> bool:
         return (topic, partition) in self.leaders
 
-    def write(self, owed: list[Owed]) -> list[list[Pending[int]]]:
+    def write(self, owed: list[MarkersToWrite]) -> list[list[Pending[int]]]:
         writes: list[list[Pending[int]]] = []
         for one in owed:
             writes.append([Pending() for _ in one.partitions])
             self.written += zip(one.partitions, writes[-1])
         return writes
 
-    def _send(self, node_id: int, api_key: int, request: Any) -> Pending[Any]:
-        assert api_key == ApiKey.WRITE_TXN_MARKERS
+    def _send(self, node_id: int, request: m.WriteTxnMarkersRequest) -> Pending[Any]:
         version = m.WriteTxnMarkersRequest.MAX_VERSION
         request = m.WriteTxnMarkersRequest.decode(request.encode(version), version)
         pending: Pending[Any] = Pending()

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from kwire.coordinator import batches
 from kwire.coordinator.transaction.end import EndRequest
 from kwire.coordinator.transaction.init_producer import InitRequest
-from kwire.coordinator.transaction.markers import Owed
+from kwire.coordinator.transaction.markers import MarkersToWrite
 from kwire.coordinator.transaction.service import TransactionCoordinator
 from kwire.coordinator.transaction.shard import TransactionSettings, TransactionShard
 from kwire.log.partition.partition_log import PartitionLog
@@ -61,10 +61,10 @@ class Here:
     def __init__(self, model: TransactionMachine) -> None:
         self._model = model
 
-    def write(self, owed: list[Owed]) -> list[list[Pending[int]]]:
+    def write(self, owed: list[MarkersToWrite]) -> list[list[Pending[int]]]:
         return [[self._marker(x, index) for _, index in x.partitions] for x in owed]
 
-    def _marker(self, owed: Owed, index: int) -> Pending[int]:
+    def _marker(self, owed: MarkersToWrite, index: int) -> Pending[int]:
         prepared, log = owed.prepared, self._model.data[index]
         wall_ms = self._model.clock.wall_ms()
         batch = end_transaction_marker(
@@ -115,13 +115,13 @@ class TransactionMachine(RuleBasedStateMachine):
         made = TransactionCoordinator(
             settings=TransactionSettings(abort_timed_out_interval_ms=5000),
             transaction_version=lambda: 2, partition_count=lambda: 1, partition_log=self.log,
-            leaders=Leaders(), send=self.no_peers, allocate_producer_id=self.allocate,
-            loop=self.loop, clock=self.clock, here=Here(self),
+            leaders=Leaders(), send_markers=self.no_peers, allocate_producer_id=self.allocate,
+            loop=self.loop, clock=self.clock, local=Here(self),
         )  # fmt: skip
         self.log.listener = made.runtime.high_watermark_advanced
         return made
 
-    def no_peers(self, node_id: int, api_key: int, request: Any) -> Pending[Any]:
+    def no_peers(self, node_id: int, request: Any) -> Pending[Any]:
         raise AssertionError("there is no other broker")
 
     def allocate(self) -> Pending[int]:

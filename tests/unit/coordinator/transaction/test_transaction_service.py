@@ -8,7 +8,7 @@ import pytest
 
 from kwire.coordinator.transaction.end import EndRequest
 from kwire.coordinator.transaction.init_producer import InitRequest
-from kwire.coordinator.transaction.markers import Owed
+from kwire.coordinator.transaction.markers import MarkersToWrite
 from kwire.coordinator.transaction.metadata import EXHAUSTED_EPOCH
 from kwire.coordinator.transaction.service import TransactionCoordinator
 from kwire.coordinator.transaction.shard import TransactionSettings
@@ -38,11 +38,11 @@ class World:
             partition_count=lambda: 1,
             partition_log=self.log,
             leaders=self,
-            send=self.send,
+            send_markers=self.send,
             allocate_producer_id=self.allocate,
             loop=self.loop,
             clock=ManualClock(self.loop),
-            here=self,
+            local=self,
         )
         self.log.listener = self.coordinator.runtime.high_watermark_advanced
         self.coordinator.load(0, 1)
@@ -54,14 +54,14 @@ class World:
     def exists(self, topic: str, partition: int) -> bool:
         return True
 
-    def send(self, node_id: int, api_key: int, request: Any) -> Pending[Any]:
+    def send(self, node_id: int, request: Any) -> Pending[Any]:
         raise AssertionError("there is no other broker")
 
     def allocate(self) -> Pending[int]:
         self.allocated += 1
         return Pending.completed(self.allocated)
 
-    def write(self, owed: list[Owed]) -> list[list[Pending[int]]]:
+    def write(self, owed: list[MarkersToWrite]) -> list[list[Pending[int]]]:
         self.markers += [partition for one in owed for partition in one.partitions]
         code = int(self.marker_code)
         return [[Pending.completed(code) for _ in one.partitions] for one in owed]
@@ -105,7 +105,7 @@ def test_a_completion_that_the_log_refuses_is_tried_again_later(world: World) ->
     pid, epoch = world.begin()
     write = world.write
 
-    def write_and_refuse(owed: list[Owed]) -> list[list[Pending[int]]]:
+    def write_and_refuse(owed: list[MarkersToWrite]) -> list[list[Pending[int]]]:
         world.log.refuse_appends = ErrorCode.NOT_ENOUGH_REPLICAS
         return write(owed)
 

@@ -51,7 +51,7 @@ class Driven:
     def moment(self) -> Moment:
         return Moment(self.now_ms, self.now_ms)
 
-    def apply(self, result: Result) -> Any:
+    def apply(self, result: Result[Any]) -> Any:
         for record in result.records:
             self.shard.replay(record.key, record.value, len(self.log), -1, -1)
             self.log.append(record)
@@ -59,9 +59,8 @@ class Driven:
             result.appended()
         for pending, answer in self.shard.take_replies():
             pending.complete(answer)
-        refused = end.refusal(result.response)
-        if refused is not None:
-            raise KafkaError(refused)
+        if isinstance(result.response, end.Refused):
+            raise KafkaError(result.response.code)
         return result.response
 
     def reloaded(self) -> TransactionShard:
@@ -254,7 +253,9 @@ def test_an_exhausted_epoch_means_a_new_producer_id() -> None:
     driven = Driven()
     pid, _ = driven.init()
     last = from_record(to_record(driven.shard.transactions["t"]))
-    driven.apply(driven.shard.change("t", last.moved(State.EMPTY, producer_epoch=32765), None))
+    driven.apply(
+        driven.shard.change("t", last._replace(state=State.EMPTY, producer_epoch=32765), None)
+    )
     assert driven.init() == (pid, 32766)
     new_pid, epoch = driven.init()
     assert new_pid != pid
@@ -265,7 +266,9 @@ def test_an_end_at_the_last_epoch_moves_on_to_a_new_producer_id_and_may_be_repea
     driven = Driven()
     pid, _ = driven.init()
     last = driven.shard.transactions["t"]
-    driven.apply(driven.shard.change("t", last.moved(State.EMPTY, producer_epoch=32766), None))
+    driven.apply(
+        driven.shard.change("t", last._replace(state=State.EMPTY, producer_epoch=32766), None)
+    )
     driven.add(pid, 32766)
     new_pid, epoch = driven.end(pid, 32766, True)
     assert new_pid != pid
@@ -327,7 +330,9 @@ def test_kafka_20090_a_transaction_of_the_last_epoch_is_aborted_and_the_id_goes_
     driven = Driven()
     pid, _ = driven.init(timeout_ms=15_000)
     last = driven.shard.transactions["t"]
-    driven.apply(driven.shard.change("t", last.moved(State.EMPTY, producer_epoch=32766), None))
+    driven.apply(
+        driven.shard.change("t", last._replace(state=State.EMPTY, producer_epoch=32766), None)
+    )
     driven.add(pid, 32766)
     driven.now_ms += 20_000
     result = driven.shard.expire(driven.moment)

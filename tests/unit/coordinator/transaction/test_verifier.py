@@ -41,7 +41,7 @@ def test_the_newest_clients_know_concurrent_transactions() -> None:
 def test_the_coordinator_elsewhere_is_asked_once_a_turn() -> None:
     loop, sent = ManualLoop(), []
 
-    def send(node_id: int, api_key: int, request: Any) -> Pending[Any]:
+    def send(node_id: int, request: Any) -> Pending[Any]:
         pending: Pending[Any] = Pending()
         sent.append((node_id, request, pending))
         return pending

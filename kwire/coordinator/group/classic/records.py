@@ -1,17 +1,12 @@
-"""The records that classic groups and offsets consist of, at the versions Kafka 4.4 writes."""
+"""The record that a classic group consists of, at the version that Kafka 4.4 writes."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from kwire.coordinator.group.storage import StoredGroup, StoredOffset
+from kwire.coordinator.group.classic.stored import StoredGroup
 from kwire.coordinator.shard_interface import CoordinatorRecord
 from kwire.protocol import messages as m
 
 GROUP_METADATA_VERSION = 3
-OFFSET_COMMIT_VERSION = 4
-# The only version with an explicit expiry, for commits of OffsetCommit v2-4 that give one.
-OFFSET_COMMIT_EXPIRY_VERSION = 1
 
 
 def group_metadata(group_id: str, group: StoredGroup) -> CoordinatorRecord:
@@ -44,30 +39,3 @@ def group_metadata(group_id: str, group: StoredGroup) -> CoordinatorRecord:
 def group_tombstone(group_id: str) -> CoordinatorRecord:
     """Deletes a classic group."""
     return CoordinatorRecord(m.GroupMetadataKey(group=group_id), None)
-
-
-def offset_commit(
-    group_id: str, topic: str, partition: int, stored: StoredOffset
-) -> CoordinatorRecord:
-    """A committed offset; `stored.record_offset` is not part of it."""
-    value: Any = m.OffsetCommitValue(
-        offset=stored.offset,
-        leader_epoch=stored.leader_epoch,
-        metadata=stored.metadata,
-        commit_timestamp=stored.commit_ms,
-    )
-    if stored.expire_ms is not None:
-        value.expire_timestamp = stored.expire_ms
-        version = OFFSET_COMMIT_EXPIRY_VERSION
-    else:
-        value.topic_id = stored.topic_id
-        version = OFFSET_COMMIT_VERSION
-    key = m.OffsetCommitKey(group=group_id, topic=topic, partition=partition)
-    return CoordinatorRecord(key, value, version)
-
-
-def offset_tombstone(group_id: str, topic: str, partition: int) -> CoordinatorRecord:
-    """Deletes a committed offset."""
-    return CoordinatorRecord(
-        m.OffsetCommitKey(group=group_id, topic=topic, partition=partition), None
-    )

@@ -1,0 +1,13 @@
+"""Who sent a request to a group."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Caller(NamedTuple):
+    """Who sent a request. `client_host` is in Java's notation, "/127.0.0.1"."""
+
+    api_version: int
+    client_id: str
+    client_host: str

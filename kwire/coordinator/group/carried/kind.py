@@ -1,0 +1,165 @@
+"""Groups that are not coordinated here, as a kind of group (see `GroupKind` in kinds.py).
+
+A group's state is what its records say, as nobody can act as its member.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NoReturn, TypeVar
+
+from kwire.coordinator.group.caller import Caller
+from kwire.coordinator.group.carried.stored import SHARE, StoredCarriedGroups
+from kwire.coordinator.group.kinds import ListedGroup, TimerAction
+from kwire.coordinator.group.refusals import join_error, not_described
+from kwire.coordinator.group.stored_offsets import StoredOffset
+from kwire.coordinator.shard_interface import AnyReply, CoordinatorRecord, Moment, Result
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+V = TypeVar("V")
+
+STABLE_MEMBER = 0
+
+
+class CarriedKind:
+    """The share or the streams groups of a shard."""
+
+    def __init__(self, stored: StoredCarriedGroups) -> None:
+        self.name = stored.name
+        self.group_ids = stored.groups
+        self.timers: dict[str, TimerAction] = {}
+        self.has_offsets = stored.name != SHARE
+
+    def values(self, group_id: str, value_class: type[V]) -> list[V]:
+        """The values of a group's records of one type."""
+        records = self.group_ids.get(group_id, {}).values()
+        return [value for _, value in records if isinstance(value, value_class)]
+
+    def has_members(self, group_id: str) -> bool:
+        """Whether the group has members on record."""
+        return bool(
+            self.values(group_id, m.ShareGroupMemberMetadataValue)
+            or self.values(group_id, m.StreamsGroupMemberMetadataValue)
+        )
+
+    def state(self, group_id: str) -> str:
+        """The state of the group by Kafka's name."""
+        if not self.has_members(group_id):
+            return "Empty"
+        if self.name == SHARE:
+            return "Stable"
+        groups = self.values(group_id, m.StreamsGroupMetadataValue)
+        targets = self.values(group_id, m.StreamsGroupTargetAssignmentMetadataValue)
+        epoch = groups[0].epoch if groups else 0
+        target_epoch = targets[0].assignment_epoch if targets else -1
+        if epoch > target_epoch:
+            return "Assigning"
+        members = self.values(group_id, m.StreamsGroupCurrentMemberAssignmentValue)
+        settled = all(x.state == STABLE_MEMBER and x.member_epoch == target_epoch for x in members)
+        return "Stable" if settled else "Reconciling"
+
+    def share_topics(self, group_id: str) -> list[tuple[str, bytes, list[int]]]:
+        """(topic, id, partitions) that a share group's state was initialized for; none of a group
+        that is unknown or no share group."""
+        return [
+            (topic.topic_name, bytes(topic.topic_id), sorted(topic.partitions))
+            for value in self.values(group_id, m.ShareGroupStatePartitionMetadataValue)
+            for topic in value.initialized_topics
+        ]
+
+    # --- soft state: there is none
+
+    def load(self, moment: Moment) -> None:
+        """Nothing beside the records."""
+
+    def forget(self, group_id: str) -> None:
+        """Nothing beside the records."""
+
+    def topics_changed(self) -> None:
+        """Nobody assigns."""
+
+    def waiting(self) -> list[AnyReply]:
+        return []
+
+    # --- the requests of the classic protocol
+
+    def join(
+        self, request: m.JoinGroupRequest, caller: Caller, moment: Moment
+    ) -> Result[m.JoinGroupResponse]:
+        return Result((), join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+
+    def sync(self, request: m.SyncGroupRequest, moment: Moment) -> NoReturn:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+
+    def heartbeat(self, request: m.HeartbeatRequest, moment: Moment) -> NoReturn:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+
+    def leave(self, request: m.LeaveGroupRequest, moment: Moment) -> NoReturn:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+
+    # --- administration
+
+    def listed(self) -> Iterator[ListedGroup]:
+        for group_id in self.group_ids:
+            yield ListedGroup(group_id, self.name, self.state(group_id))
+
+    def describe(self, group_id: str) -> m.DescribeGroupsResponse.DescribedGroup:
+        return not_described(group_id, f"Group {group_id} is not a classic group.")
+
+    def deletable(self, group_id: str) -> ErrorCode:
+        if self.has_members(group_id):
+            return ErrorCode.NON_EMPTY_GROUP
+        return ErrorCode.GROUP_ID_NOT_FOUND
+
+    def tombstones(self, group_id: str) -> Sequence[CoordinatorRecord]:
+        raise AssertionError(f"{self.name} group {group_id} is not deleted here")
+
+    # --- offsets
+
+    def check_commit(
+        self, request: m.OffsetCommitRequest, api_version: int, moment: Moment
+    ) -> None:
+        self._check_commit(request.group_id, request.generation_id_or_member_epoch)
+
+    def check_transactional_commit(
+        self, request: m.TxnOffsetCommitRequest, api_version: int
+    ) -> None:
+        self._check_commit(request.group_id, request.generation_id_or_member_epoch)
+
+    def _check_commit(self, group_id: str, epoch: int) -> None:
+        self._check_has_offsets(group_id)
+        if epoch >= 0 or self.has_members(group_id):
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+
+    def check_fetch(self, request: m.OffsetFetchRequest.OffsetFetchRequestGroup) -> None:
+        if self.has_offsets and (request.member_id or request.member_epoch >= 0):
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+
+    def check_delete_offsets(self, group_id: str) -> None:
+        self._check_has_offsets(group_id)
+
+    def _check_has_offsets(self, group_id: str) -> None:
+        if not self.has_offsets:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+
+    def subscribed_group(self, group_id: str) -> CarriedSubscriptions:
+        return CarriedSubscriptions(
+            topic
+            for value in self.values(group_id, m.ShareGroupMemberMetadataValue)
+            for topic in value.subscribed_topic_names or ()
+        )
+
+
+class CarriedSubscriptions:
+    """A `SubscribedGroup` (kinds.py) over the topics that members on record name."""
+
+    def __init__(self, topics: Iterable[str]) -> None:
+        self._topics = frozenset(topics)
+
+    def is_subscribed(self, topic: str) -> bool:
+        return topic in self._topics
+
+    def is_expired(self, stored: StoredOffset, moment: Moment) -> bool:
+        """Nobody here knows whether the group still needs it."""
+        return False
