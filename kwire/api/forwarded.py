@@ -1,6 +1,26 @@
-"""The forwardable APIs that have no file of their own: handed to the active controller.
+"""The APIs that a broker hands to the active controller as they are, at all of their versions.
 
-DescribeQuorum, AddRaftVoter, RemoveRaftVoter and the like, at every version. Source: KIP-590.
+AddRaftVoter                    a controller joins the voters of the quorum (KIP-853)
+AllocateProducerIds             a block of producer ids for a broker (KIP-730)
+AlterClientQuotas               quotas of users, client ids and addresses (KIP-546, KIP-612)
+AlterPartitionReassignments     moves partitions, or stops moving them (KIP-455, KIP-860)
+AlterUserScramCredentials       SCRAM passwords, salted by the client (KIP-554)
+CreatePartitions                more partitions for existing topics (KIP-195)
+CreateTopics                    topics, placed by the controller or by the request; errors are per
+                                topic; `validate_only` changes nothing; from version 5 the answer
+                                carries the resulting counts and configs; a new topic may be unknown
+                                to a broker for a moment after it (KIP-4, KIP-464, KIP-525)
+DeleteTopics                    topics by name, from version 6 also by id (KIP-4, KIP-516)
+DescribeQuorum                  voters and observers of the quorum, and how far they are (KIP-595)
+ElectLeaders                    preferred or unclean leader elections (KIP-183, KIP-460)
+ListPartitionReassignments      the moves that are under way (KIP-455)
+RemoveRaftVoter                 a controller leaves the voters of the quorum (KIP-853)
+UnregisterBroker                forget a broker that will not return (KIP-500, KIP-631)
+UnregisterController            forget a controller that will not return (metadata.version 4.4-IV2)
+UpdateFeatures                  feature levels of the cluster, all or none (KIP-584, KIP-778)
+
+What the controller does with them is in `kwire/kraft/controller`. An API that a broker has to check
+before it forwards it has a file of its own. Source: KIP-590.
 """
 
 from __future__ import annotations

@@ -20,13 +20,15 @@ from typing import Any, TypeAlias
 
 from kwire.protocol import api_versions
 from kwire.protocol import messages as m
-from kwire.protocol.api_keys import API_KEYS, ApiKey
+from kwire.protocol.api_keys import API_KEYS, ApiInfo, ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.server.context import DISCONNECT, RequestContext
 
 logger = logging.getLogger(__name__)
 
 API_PACKAGE = "kwire.api"
+FORWARDED_MODULE = "forwarded"
+"""Handles every API that a broker hands to the controller as it is."""
 
 Decoded: TypeAlias = Any
 """A request as its decoder made it. The one place without a type: a route pairs the decoder of an
@@ -171,9 +173,7 @@ class Dispatcher:
         return route
 
     def _load(self, api_key: int, name: str) -> Route:
-        module = module_name(name)
-        if API_KEYS[api_key].forwardable and not has_module(name):
-            module = "forwarded"
+        module = module_name(name) if has_module(name) else FORWARDED_MODULE
         return Route.of_module(api_key, importlib.import_module(f"{API_PACKAGE}.{module}"))
 
     def failed(self, context: RequestContext, error: Exception) -> Any:
@@ -215,6 +215,11 @@ def module_name(api_name: str) -> str:
     return "".join(letters)
 
 
+def is_built(info: ApiInfo) -> bool:
+    """Whether an API has a handler: one of its own, or the one for all that is only forwarded."""
+    return info.forwardable or has_module(info.name)
+
+
 def has_module(api_name: str) -> bool:
-    """Whether an API is built."""
+    """Whether an API has a handler of its own."""
     return importlib.util.find_spec(f"{API_PACKAGE}.{module_name(api_name)}") is not None
