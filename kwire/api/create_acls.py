@@ -11,9 +11,12 @@ from kwire.api.shared.forwarding import forward
 from kwire.kraft.controller.acls import UNKNOWN
 from kwire.pending import Answer
 from kwire.protocol import messages as m
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Checked, Requires
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (1, 3)
+AUTHORIZATION = (Requires(Operation.ALTER, ResourceType.CLUSTER, checked=Checked.CONTROLLER),)
 
 
 def handle(

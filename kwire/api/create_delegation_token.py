@@ -12,9 +12,19 @@ from kwire.kraft.controller.errors import error_response as shape
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Checked, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (1, 3)
+AUTHORIZATION = (
+    Requires(
+        Operation.CREATE_TOKENS,
+        ResourceType.USER,
+        checked=Checked.CONTROLLER,
+        note="tokens for another owner",
+    ),
+)
 
 
 def handle(

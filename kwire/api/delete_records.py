@@ -16,11 +16,15 @@ from kwire.pending import Answer, Pending, after, as_pending, gather
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.partition import Partition
-from kwire.server.authorization import DELETE, INTERNAL_TOPICS, TOPIC
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
+from kwire.server.authorization import INTERNAL_TOPICS
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 from kwire.server.deadlines import Deadline
 
 VERSIONS = (0, 2)
+DELETE_TOPIC = Requires(Operation.DELETE, ResourceType.TOPIC, "topics[].name", denied=Denied.ENTRY)
+AUTHORIZATION = (DELETE_TOPIC,)
 
 Asked: TypeAlias = "m.DeleteRecordsRequest.DeleteRecordsPartition"
 Result: TypeAlias = "m.DeleteRecordsResponse.DeleteRecordsPartitionResult"
@@ -151,7 +155,7 @@ def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
 
 def _delete(context: RequestContext, topic: str, asked: Asked) -> tuple[Partition, int]:
     parts = context.parts
-    if not context.authorize(DELETE, TOPIC, topic):
+    if not context.allows(DELETE_TOPIC, topic):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     if parts.metadata.image.topics.partition(topic, asked.partition_index) is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -12,9 +12,11 @@ from kwire.kraft.controller.errors import error_response as shape
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.security.requirements import Authorization
 from kwire.server.context import RequestContext
 
 VERSIONS = (1, 2)
+AUTHORIZATION: Authorization = ()
 
 
 def handle(

@@ -23,7 +23,8 @@ from kwire.log.types import ISOLATION_LEVELS, READ_COMMITTED, Isolation
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME, READ, TOPIC
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
 from kwire.server.context import RequestContext
 from kwire.server.fetch_sessions import (
     FINAL_EPOCH,
@@ -35,6 +36,11 @@ from kwire.server.fetch_sessions import (
 )
 
 VERSIONS = (4, 18)
+FOLLOW = Requires(
+    Operation.CLUSTER_ACTION, ResourceType.CLUSTER, denied=Denied.ENTRY, note="of followers"
+)
+READ_TOPIC = Requires(Operation.READ, ResourceType.TOPIC, "topics[].topic", denied=Denied.ENTRY)
+AUTHORIZATION = (FOLLOW, READ_TOPIC)
 SESSIONS_FROM = 7
 TOPIC_IDS_FROM = 13
 REPLICA_STATE_FROM = 15
@@ -169,9 +175,7 @@ class _Fetch:
         )
 
     def _follower_refused(self, limits: FetchLimits) -> ErrorCode | None:
-        if limits.replica_id >= 0 and not self._context.authorize(
-            CLUSTER_ACTION, CLUSTER, CLUSTER_NAME
-        ):
+        if limits.replica_id >= 0 and not self._context.allows(FOLLOW):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return None
 
@@ -197,7 +201,7 @@ class _Fetch:
             target.refuse(refused)
         elif name is None:
             target.refuse(ErrorCode.UNKNOWN_TOPIC_ID)
-        elif parts.authorizer is not None and not self._context.authorize(READ, TOPIC, name):
+        elif parts.authorizer is not None and not self._context.allows(READ_TOPIC, name):
             target.refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         elif partition is None:
             target.refuse(missing_partition_error(parts.metadata.image.topics, name, asked.index))

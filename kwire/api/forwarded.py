@@ -1,7 +1,6 @@
 """The APIs that a broker hands to the active controller as they are, at all of their versions.
 
 AddRaftVoter                    a controller joins the voters of the quorum (KIP-853)
-AllocateProducerIds             a block of producer ids for a broker (KIP-730)
 AlterClientQuotas               quotas of users, client ids and addresses (KIP-546, KIP-612)
 AlterPartitionReassignments     moves partitions, or stops moving them (KIP-455, KIP-860)
 AlterUserScramCredentials       SCRAM passwords, salted by the client (KIP-554)
@@ -29,8 +28,59 @@ from typing import TypeVar
 
 from kwire.api.shared.forwarding import forward
 from kwire.pending import Answer
+from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.structs import Message, Request
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Authorization, Checked, Denied, Requires
 from kwire.server.context import RequestContext
+
+
+def _of_cluster(operation: Operation) -> Authorization:
+    return (Requires(operation, ResourceType.CLUSTER, checked=Checked.CONTROLLER),)
+
+
+def _of_topics(operation: Operation, *instead: Requires) -> Requires:
+    return Requires(
+        operation,
+        ResourceType.TOPIC,
+        "topics[].name",
+        denied=Denied.ENTRY,
+        checked=Checked.CONTROLLER,
+        instead=instead,
+    )
+
+
+_CREATE_ANY = Requires(Operation.CREATE, ResourceType.CLUSTER)
+_DELETE_ANY = Requires(Operation.DELETE, ResourceType.CLUSTER)
+_SEE_CONFIGS = Requires(
+    Operation.DESCRIBE_CONFIGS,
+    ResourceType.TOPIC,
+    "topics[].name",
+    denied=Denied.LEFT_OUT,
+    checked=Checked.CONTROLLER,
+    note="the configs in the answer",
+)
+
+AUTHORIZATIONS: dict[int, Authorization] = {
+    ApiKey.ADD_RAFT_VOTER: _of_cluster(Operation.ALTER),
+    ApiKey.ALTER_CLIENT_QUOTAS: _of_cluster(Operation.ALTER_CONFIGS),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _of_cluster(Operation.ALTER),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _of_cluster(Operation.ALTER),
+    ApiKey.CREATE_PARTITIONS: (_of_topics(Operation.ALTER),),
+    ApiKey.CREATE_TOPICS: (_of_topics(Operation.CREATE, _CREATE_ANY), _SEE_CONFIGS),
+    ApiKey.DELETE_TOPICS: (
+        _of_topics(Operation.DESCRIBE, _DELETE_ANY),
+        _of_topics(Operation.DELETE, _DELETE_ANY),
+    ),
+    ApiKey.DESCRIBE_QUORUM: _of_cluster(Operation.DESCRIBE),
+    ApiKey.ELECT_LEADERS: _of_cluster(Operation.ALTER),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: _of_cluster(Operation.DESCRIBE),
+    ApiKey.REMOVE_RAFT_VOTER: _of_cluster(Operation.ALTER),
+    ApiKey.UNREGISTER_BROKER: _of_cluster(Operation.ALTER),
+    ApiKey.UNREGISTER_CONTROLLER: _of_cluster(Operation.ALTER),
+    ApiKey.UPDATE_FEATURES: _of_cluster(Operation.ALTER),
+}
+"""API key -> what it requires; these are the APIs that this module handles."""
 
 ResponseT = TypeVar("ResponseT", bound=Message)
 

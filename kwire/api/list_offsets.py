@@ -23,10 +23,15 @@ from kwire.log.types import ISOLATION_LEVELS, READ_COMMITTED
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import DESCRIBE, TOPIC
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (1, 11)
+DESCRIBE_TOPIC = Requires(
+    Operation.DESCRIBE, ResourceType.TOPIC, "topics[].name", denied=Denied.ENTRY
+)
+AUTHORIZATION = (DESCRIBE_TOPIC,)
 
 LATEST = -1
 EARLIEST = -2
@@ -136,7 +141,7 @@ def _gather(
 def _look_up(
     context: RequestContext, request: Any, topic: str, asked: Any
 ) -> Found | Pending[Found]:
-    if not context.authorize(DESCRIBE, TOPIC, topic):
+    if not context.allows(DESCRIBE_TOPIC, topic):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     timestamp = asked.timestamp
     if timestamp < 0 and context.api_version < FIRST_VERSION.get(timestamp, 1 << 15):

@@ -13,10 +13,19 @@ from kwire.api.shared.leader_hints import missing_partition_error
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME, DESCRIBE, TOPIC
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (2, 4)
+DESCRIBE_TOPIC = Requires(
+    Operation.DESCRIBE,
+    ResourceType.TOPIC,
+    "topics[].topic",
+    denied=Denied.ENTRY,
+    instead=(Requires(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),),
+)
+AUTHORIZATION = (DESCRIBE_TOPIC,)
 
 Asked: TypeAlias = "m.OffsetForLeaderEpochRequest.OffsetForLeaderPartition"
 
@@ -27,12 +36,11 @@ def handle(
     """See the module."""
     response = m.OffsetForLeaderEpochResponse()
     response.topics = []
-    follower = context.authorize(CLUSTER_ACTION, CLUSTER, CLUSTER_NAME)
     for topic in request.topics:
         entry = m.OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult()
         entry.topic = topic.topic
         entry.partitions = []
-        allowed = follower or context.authorize(DESCRIBE, TOPIC, topic.topic)
+        allowed = context.allows(DESCRIBE_TOPIC, topic.topic)
         for asked in topic.partitions:
             answer = m.OffsetForLeaderEpochResponse.EpochEndOffset()
             answer.partition = asked.partition

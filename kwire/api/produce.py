@@ -36,11 +36,20 @@ from kwire.protocol.records.validation import (
 )
 from kwire.protocol.structs import bare_class
 from kwire.replica.partition import Partition
-from kwire.server.authorization import INTERNAL_TOPICS, TOPIC, TRANSACTIONAL_ID, WRITE
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
+from kwire.server.authorization import INTERNAL_TOPICS
 from kwire.server.context import DISCONNECT, NO_REPLY, Disconnect, RequestContext
 
 VERSIONS = (3, 13)
 WAITS_FOR_WRITES = False
+WRITE_TRANSACTION = Requires(
+    Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id", denied=Denied.ENTRY
+)
+WRITE_TOPIC = Requires(
+    Operation.WRITE, ResourceType.TOPIC, "topic_data[].name", denied=Denied.ENTRY
+)
+AUTHORIZATION = (WRITE_TRANSACTION, WRITE_TOPIC)
 ADMIN_CLIENT_ID = "__admin_client"
 
 # Errors that carry neither the log's start offset nor a message (measured on Apache Kafka 4.4).
@@ -175,8 +184,8 @@ class _Append:
         """Append everything that can be appended: the response, a Pending of it, or what acks=0
         does."""
         context, request = self._context, self._request
-        if request.transactional_id is not None and not context.authorize(
-            WRITE, TRANSACTIONAL_ID, request.transactional_id
+        if request.transactional_id is not None and not context.allows(
+            WRITE_TRANSACTION, request.transactional_id
         ):
             self._denied = KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         by_id = context.api_version >= TOPIC_IDS_FROM
@@ -219,7 +228,7 @@ class _Append:
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
         parts = self._parts
-        if parts.authorizer is not None and not self._context.authorize(WRITE, TOPIC, topic):
+        if parts.authorizer is not None and not self._context.allows(WRITE_TOPIC, topic):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if topic_id is None:
             partition = parts.replicas.partition(topic, data.index)

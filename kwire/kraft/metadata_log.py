@@ -36,6 +36,7 @@ from kwire.kraft.snapshots.files import SnapshotFiles
 from kwire.log.files import Files, SystemFiles, UnfitFileError, write_atomically
 from kwire.log.partition.config import LogConfig
 from kwire.log.partition.partition_log import PartitionLog
+from kwire.log.recovery.opening import open_log
 from kwire.log.recovery.quarantine import QUARANTINE_SUFFIX
 from kwire.log.recovery.repair import LostRecordsError
 from kwire.log.scheduling import ImmediateScheduler, Scheduler
@@ -115,7 +116,7 @@ class MetadataLog:
         end_file = f"{directory}/{END_FILE}"
         try:
             durable_below = _noted_end(files, end_file, snapshots)
-            log = PartitionLog.open(
+            log = open_log(
                 directory,
                 METADATA_TOPIC,
                 METADATA_PARTITION,

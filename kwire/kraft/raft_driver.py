@@ -324,7 +324,7 @@ class RaftDriver:
         """Nothing leaves this node until there is again what was short: as if it were away."""
         if not self.waits_for:
             logger.error("the metadata quorum waits on this node: %s", error)
-        self.waits_for = error_text(self.metadata_log.log.damage.error or error)
+        self.waits_for = error_text(self.metadata_log.log.shortage.error or error)
         self._is_blocked = True
         pause_ms, self._again_ms = self._again_ms, min(2 * self._again_ms, AGAIN_MS_MAX)
         self._scheduler.call_later(pause_ms, self._try_again)

@@ -81,7 +81,7 @@ class Coordinators:
 
         node = self._node
         config = node.config
-        self._group_configs = GroupConfigs(node)
+        self._group_configs = GroupConfigs(node.dynamic_config)
         return GroupCoordinator(
             settings=GroupSettings.from_config(config.__getitem__),
             partition_log=PartitionCoordinatorLog(CONSUMER_OFFSETS, node.replicas, node.clock),
@@ -95,7 +95,7 @@ class Coordinators:
                 regex_refresh_interval_ms=config["group.consumer.regex.refresh.interval.ms"],
                 migration_policy=config["group.consumer.migration.policy"].lower(),
             ),
-            topics=PublishedTopics(node),
+            topics=PublishedTopics(lambda: node.image),
             worker=self._worker(),
             group_config=self._group_configs.value,
         )

@@ -196,13 +196,13 @@ class PassiveShard:
     def replay_marker(self, *_: Any) -> None:
         """Markers change nothing."""
 
-    def loaded(self, moment: Moment) -> Result:
+    def loaded(self, moment: Moment) -> Result[Any]:
         return Result()
 
     def timers(self) -> int | None:
         return None
 
-    def expire(self, moment: Moment) -> Result | None:
+    def expire(self, moment: Moment) -> Result[Any] | None:
         return None
 
     def take_replies(self) -> list[tuple[Pending[Any], Any]]:

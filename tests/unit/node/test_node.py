@@ -15,7 +15,8 @@ import pytest
 from kwire.config.broker_config import BrokerConfig
 from kwire.kraft.metadata_log import MetadataLog
 from kwire.network.loop import new_event_loop
-from kwire.node.node import Node, StartError, reachable_name
+from kwire.node.host_name import reachable_name
+from kwire.node.node import Node, StartError
 from kwire.protocol.errors import ErrorCode
 from kwire.testing.cluster import NodeInThread
 from tests.support.wire import (
@@ -120,7 +121,7 @@ def test_nothing_is_left_parked_when_clients_go(tmp_path: Path) -> None:
                     client.metadata([])  # the fetch was received before or with this
             partition = thread.node.replicas.partition("t", 0)
             assert partition is not None
-            while len(next(iter(thread.node.listeners.values())).connections) > 1:
+            while len(next(iter(thread.node.listeners.bound.values())).connections) > 1:
                 client.metadata([])
             assert not partition.fetch_waiters
             assert len(thread.node.deadlines) == 0

@@ -1,22 +1,21 @@
-"""What recovery reads out of the batches: producers, transaction indexes, leader epochs.
+"""What the batches of a log say when they are read again: producers, aborted transactions, epochs.
 
-A walk that meets a damaged segment raises `DamagedSegmentError`; `mending` repairs it and begins
-anew.
+After a start, a truncation, or where an index is damaged. Where the batches themselves are damaged
+`DamagedSegmentError` is raised; recovery repairs the segment and begins anew.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
-from kwire.log.partition.base import LogBase
 from kwire.log.partition.batch_rules import Marker, read_marker
 from kwire.log.partition.leader_epochs import LeaderEpochs
+from kwire.log.partition.local_log import LocalLog
 from kwire.log.partition.producers import Producers
-from kwire.log.recovery.repair import repair_segment
 from kwire.log.segment.segment import Segment
 from kwire.log.segment.transaction_index import AbortedTransaction
-from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.errors import KafkaError
 from kwire.protocol.records import BatchHeader
 
 logger = logging.getLogger(__name__)
@@ -26,28 +25,11 @@ DOUBTFUL_BYTES_MAX = 256 << 20
 
 
 class DamagedSegmentError(Exception):
-    """A walk met bytes that are no batch."""
+    """Bytes that are no batch."""
 
     def __init__(self, segment: Segment, reason: str) -> None:
         super().__init__(f"{segment.log_path}: {reason}")
         self.segment = segment
-
-
-def mending(log: LogBase, action: Callable[[], None]) -> None:
-    """Do `action`; where it meets a damaged segment, repair that and begin anew."""
-    mended: set[int] = set()
-    while True:
-        try:
-            return action()
-        except DamagedSegmentError as error:
-            base = error.segment.base_offset
-            if base in mended:
-                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from None
-            mended.add(base)
-            bases = log.segments.bases
-            at = bases.index(base)
-            next_base = bases[at + 1] if at + 1 < len(bases) else None
-            repair_segment(log, error.segment, None, next_base)
 
 
 def _walk(segment: Segment, offset: int) -> Iterator[tuple[int, BatchHeader]]:
@@ -73,43 +55,46 @@ def _marker(segment: Segment, position: int, header: BatchHeader) -> Marker | No
         return None
 
 
-def rebuild_epochs(log: LogBase) -> None:
+def rebuild_epochs(local: LocalLog) -> None:
     """Epochs from the batches of all segments."""
     epochs = LeaderEpochs()
-    for segment in log.segments:
+    for segment in local.segments:
         for _, header in _walk(segment, segment.base_offset):
             if header.partition_leader_epoch > epochs.latest:
                 epochs.assign(header.partition_leader_epoch, header.base_offset)
-    log.leader_epochs.replace(epochs.entries)
+    local.epoch_file.epochs.replace(epochs.entries)
 
 
-def load_producers(log: LogBase, end_offset: int, high_watermark: int) -> None:
-    """Producer state at `end_offset`: the latest snapshot that will do, and the log behind it."""
-    start = log.log_start_offset
-    reached = _stable_below(log, end_offset, high_watermark)
-    offset, entries = log.snapshots.load_latest(start, reached)
-    log.producers.load(entries, log.clock.wall_ms())
+def load_producers(
+    local: LocalLog, producers: Producers, *, start: int, end_offset: int, high_watermark: int
+) -> None:
+    """Producer state at `end_offset` of a log that begins at `start`: the latest snapshot that will
+    do, and the batches behind it."""
+    snapshots = local.snapshots
+    reached = _stable_below(local, end_offset, high_watermark)
+    offset, entries = snapshots.load_latest(start, reached)
+    producers.load(entries, local.clock.wall_ms())
     if offset < 0:
         offset = start
-    for segment in log.segments.starting_at(offset):
-        if offset < end_offset and segment.base_offset > max(log.snapshots.latest, offset):
-            log.snapshots.write(segment.base_offset, log.producers.entries.values())
-        aborted = _replay(log.producers, segment, offset, end_offset)
+    for segment in local.segments.starting_at(offset):
+        if offset < end_offset and segment.base_offset > max(snapshots.latest, offset):
+            snapshots.write(segment.base_offset, producers.entries.values())
+        aborted = _replay(producers, segment, offset, end_offset)
         _replace_transactions_from(segment, offset, aborted)
-    log.producers.expire(log.clock.wall_ms())
+    producers.expire(local.clock.wall_ms())
 
 
-def _stable_below(log: LogBase, end_offset: int, high_watermark: int) -> int:
+def _stable_below(local: LocalLog, end_offset: int, high_watermark: int) -> int:
     """Up to where a snapshot says all that is to be known at `end_offset`.
 
     It has nothing of transactions that have ended, and they hold back the last stable offset until
     their markers are below the high watermark. Markers in older segments than the high watermark's
     are not looked for: without a checkpoint that would be the whole log.
     """
-    active = log.segments.active
+    active = local.segments.active
     if not active.base_offset <= high_watermark < end_offset:
         return end_offset
-    if not any(high_watermark < offset <= end_offset for offset in log.snapshots.offsets):
+    if not any(high_watermark < offset <= end_offset for offset in local.snapshots.offsets):
         return end_offset
     ends_any = any(
         header.is_control and header.base_offset < end_offset
@@ -170,35 +155,37 @@ def _replace_transactions_from(
     _compare_transactions(segment, before + aborted)
 
 
-def rebuild_transaction_indexes(log: LogBase) -> None:
-    """All transaction indexes anew, by a replay of the whole log."""
-    shadow = Producers(log.name)
-    end_offset = log.log_end_offset
+def rebuild_transaction_indexes(local: LocalLog, end_offset: int) -> None:
+    """All transaction indexes anew, by a replay of the whole log up to `end_offset`."""
+    shadow = Producers(local.directory)
     changed = 0
-    for segment in log.segments:
+    for segment in local.segments:
         aborted = _replay(shadow, segment, segment.base_offset, end_offset)
         changed += _compare_transactions(segment, aborted)
     if changed:
-        logger.error("%s: rebuilt the transaction indexes of %d segments", log.directory, changed)
+        logger.error("%s: rebuilt the transaction indexes of %d segments", local.directory, changed)
 
 
-def check_transaction_indexes(log: LogBase, snapshots: Mapping[int, int]) -> None:
+def check_transaction_indexes(
+    local: LocalLog, end_offset: int, snapshot_bytes: Mapping[int, int]
+) -> None:
     """Rebuild transaction indexes that are missing or damaged where there were transactions.
 
-    Whether there were is told by the sizes of the producer snapshots: an empty one has 10 bytes.
-    Segments without aborted transactions have no index, so that these are read once, unless there
-    is too much of it (then a loss of these files goes unnoticed, as in Kafka).
+    Whether there were is shown by the sizes of the producer snapshots (`snapshot_bytes`, by
+    offset): an empty one has 10 bytes. Segments without aborted transactions have no index, so that
+    these are read once, unless there is too much of it (then a loss of these files goes unnoticed,
+    as in Kafka).
     """
-    bases = log.segments.bases
+    bases = local.segments.bases
     doubtful: list[Segment] = []
-    for segment, end in zip(log.segments, [*bases[1:], log.log_end_offset], strict=True):
+    for segment, end in zip(local.segments, [*bases[1:], end_offset], strict=True):
         try:
             if segment.aborted_transactions():
                 continue
         except KafkaError:
-            rebuild_transaction_indexes(log)
+            rebuild_transaction_indexes(local, end_offset)
             return
-        if snapshots.get(end, EMPTY_SNAPSHOT_BYTES) > EMPTY_SNAPSHOT_BYTES:
+        if snapshot_bytes.get(end, EMPTY_SNAPSHOT_BYTES) > EMPTY_SNAPSHOT_BYTES:
             doubtful.append(segment)
     if sum(segment.size_bytes for segment in doubtful) > DOUBTFUL_BYTES_MAX:
         return
@@ -209,5 +196,5 @@ def check_transaction_indexes(log: LogBase, snapshots: Mapping[int, int]) -> Non
                 continue
             marker = _marker(segment, position, header)
             if marker is not None and marker.aborted:
-                rebuild_transaction_indexes(log)
+                rebuild_transaction_indexes(local, end_offset)
                 return
