@@ -27,6 +27,7 @@ from kwire.kept_errors import anew
 from kwire.log.partition.deferred_checks import CheckLaterError
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
+from kwire.protocol.bare_classes import bare_class
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.header import NoBatchError
 from kwire.protocol.records.validation import (
@@ -34,7 +35,7 @@ from kwire.protocol.records.validation import (
     InvalidRecordsError,
     check_produced,
 )
-from kwire.protocol.structs import bare_class
+from kwire.protocol.structs import Buffer
 from kwire.replica.partition import Partition
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Denied, Requires
@@ -213,16 +214,20 @@ class _Append:
         result = _new_result(data.index)
         partition: Partition | None = None
         try:
-            partition = self._find(topic, topic_id, data)
-            self._append(result, partition, data)
+            partition, records = self._find(topic, topic_id, data)
+            try:
+                self._append(result, partition, records)
+            except CheckLaterError as later:
+                self._check(result, partition, records, later)
         except KafkaError as error:
             self._fail(result, partition, error)
-        except CheckLaterError as later:
-            self._check(result, partition, data, later)
         return result
 
-    def _find(self, topic: str | None, topic_id: bytes | None, data: Data) -> Partition:
-        """The partition, after everything that Kafka checks before it looks at its log."""
+    def _find(
+        self, topic: str | None, topic_id: bytes | None, data: Data
+    ) -> tuple[Partition, Buffer]:
+        """The partition and its batch, after everything that Kafka checks before it looks at the
+        log."""
         if self._denied is not None:
             raise anew(self._denied)
         if topic is None:
@@ -245,22 +250,28 @@ class _Append:
         header = check_produced(records, self._context.api_version)
         if header.is_transactional and self._verification is None:
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        if records is not None and header.size_bytes != len(records):
-            data.records = records[: header.size_bytes]
+        if records is None:
+            raise AssertionError("no records passed the check")
+        if header.size_bytes != len(records):
+            records = records[: header.size_bytes]
         if self._request.acks not in (-1, 0, 1):
             raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
         if topic in INTERNAL_TOPICS and self._context.client_id != ADMIN_CLIENT_ID:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
         if partition is None:
             raise KafkaError(missing)
-        return partition
+        return partition, records
 
     def _append(
-        self, result: Result, partition: Partition, data: Data, checked: CheckedBatch | None = None
+        self,
+        result: Result,
+        partition: Partition,
+        records: Buffer,
+        checked: CheckedBatch | None = None,
     ) -> None:
         acks = self._request.acks
         info = partition.append(
-            data.records,
+            records,
             acks=acks,
             wall_ms=self._wall_ms,
             guard=None if self._verification is None else self._verification.guard_of(partition),
@@ -305,27 +316,25 @@ class _Append:
     # -- batches whose check would hold up the loop
 
     def _check(
-        self, result: Result, partition: Partition | None, data: Data, later: CheckLaterError
+        self, result: Result, partition: Partition, records: Buffer, later: CheckLaterError
     ) -> None:
-        assert partition is not None
-        known: Partition = partition
         self._checking += 1
         self._context.is_promised = True
         checked = self._parts.check_later(later)
-        checked.add_done_callback(lambda done: self._checked(result, known, data, done))
+        checked.add_done_callback(lambda done: self._checked(result, partition, records, done))
 
     def _checked(
-        self, result: Result, partition: Partition, data: Data, done: Pending[CheckedBatch]
+        self, result: Result, partition: Partition, records: Buffer, done: Pending[CheckedBatch]
     ) -> None:
         self._checking -= 1
         if self._waiting.done:
             return
         try:
-            self._append(result, partition, data, done.result())
+            self._append(result, partition, records, done.result())
         except KafkaError as error:
             self._fail(result, partition, error)
         except CheckLaterError as later:  # the topic's configs have changed
-            self._check(result, partition, data, later)
+            self._check(result, partition, records, later)
         except Exception as error:
             self._waiting.fail(error)
             return

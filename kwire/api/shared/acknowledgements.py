@@ -13,7 +13,7 @@ from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
-from kwire.replica.partition import AckWaiter, Partition
+from kwire.replica.partition import CommitCallback, Partition
 from kwire.server.context import Disconnect, NoReply, RequestContext
 from kwire.server.deadlines import Deadline
 
@@ -34,7 +34,7 @@ class Acknowledgements(Pending[Outcome]):
         super().__init__()
         self._context = context
         self._response = response
-        self._open: dict[int, tuple[Result, AckWaiter | None]] = {}  # what still waits
+        self._open: dict[int, tuple[Result, CommitCallback | None]] = {}  # what still waits
         self._count = 0
         self._waits = False
         self._deadline: Deadline | None = None
