@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 
 from kwire.protocol import api_versions
 from kwire.protocol import messages as m
-from kwire.protocol.api_keys import API_KEYS, ApiKey
+from kwire.protocol.api_keys import API_KEYS, ApiInfo, ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.protocol.structs import Message
 from kwire.security.requirements import Authorization, Checked
@@ -34,6 +34,8 @@ from kwire.server.context import DISCONNECT, Disconnect, NoReply, Outcome, Reque
 logger = logging.getLogger(__name__)
 
 API_PACKAGE = "kwire.api"
+FORWARDED_MODULE = f"{API_PACKAGE}.forwarded"
+"""Handles every API that a broker hands to the controller as it is."""
 
 Decoded: TypeAlias = Any
 """A request as its decoder made it. The one place without a type: a route pairs the decoder of an
@@ -208,11 +210,11 @@ class Dispatcher:
         return route
 
     def _load(self, api_key: int, name: str) -> Route:
-        if API_KEYS[api_key].forwardable and not has_module(name):
-            module = importlib.import_module(f"{API_PACKAGE}.forwarded")
-            return Route.of_api(api_key, module.handle, module.AUTHORIZATIONS[api_key])
-        module = importlib.import_module(f"{API_PACKAGE}.{module_name(name)}")
-        return Route.of_module(api_key, module)
+        if has_module(name):
+            module = importlib.import_module(f"{API_PACKAGE}.{module_name(name)}")
+            return Route.of_module(api_key, module)
+        module = importlib.import_module(FORWARDED_MODULE)
+        return Route.of_api(api_key, module.handle, module.AUTHORIZATIONS[api_key])
 
     def failed(self, context: RequestContext, error: Exception) -> Message | Disconnect:
         """The response for a request whose Pending failed."""
@@ -255,17 +257,26 @@ def module_name(api_name: str) -> str:
     return "".join(letters)
 
 
+def is_built(info: ApiInfo) -> bool:
+    """Whether an API has a handler: one of its own, or the one for all that is only forwarded."""
+    return has_module(info.name) or info.key in forwarded_authorizations()
+
+
+def forwarded_authorizations() -> Mapping[int, Authorization]:
+    """What the APIs require that are only forwarded, by API key."""
+    found: Mapping[int, Authorization] = importlib.import_module(FORWARDED_MODULE).AUTHORIZATIONS
+    return found
+
+
 def declared_authorization(api_key: int, api_name: str) -> Authorization:
     """What an API of `kwire/api` requires."""
-    if API_KEYS[api_key].forwardable and not has_module(api_name):
-        forwarded = importlib.import_module(f"{API_PACKAGE}.forwarded")
-        of_forwarded: Authorization = forwarded.AUTHORIZATIONS[api_key]
-        return of_forwarded
+    if not has_module(api_name):
+        return forwarded_authorizations()[api_key]
     module = importlib.import_module(f"{API_PACKAGE}.{module_name(api_name)}")
     of_module: Authorization = module.AUTHORIZATION
     return of_module
 
 
 def has_module(api_name: str) -> bool:
-    """Whether an API is built."""
+    """Whether an API has a handler of its own."""
     return importlib.util.find_spec(f"{API_PACKAGE}.{module_name(api_name)}") is not None
