@@ -312,8 +312,7 @@ class RaftState:
 
     def add_vote(self, role: Unattached | Prospective, candidate: ReplicaKey) -> None:
         """Vote in this epoch, durably before anybody hears of it."""
-        check(role.voted is None, f"second vote in epoch {role.epoch}")
-        role._voted = candidate
+        role.vote_for(candidate)
         self._persist()
 
     def become_prospective(self, now_ms: int) -> None:
