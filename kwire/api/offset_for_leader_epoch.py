@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from kwire.api.shared.leader_hints import missing_partition_error
-from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.acl import Operation, ResourceType
@@ -32,7 +31,7 @@ Asked: TypeAlias = "m.OffsetForLeaderEpochRequest.OffsetForLeaderPartition"
 
 def handle(
     context: RequestContext, request: m.OffsetForLeaderEpochRequest
-) -> Answer[m.OffsetForLeaderEpochResponse]:
+) -> m.OffsetForLeaderEpochResponse:
     """See the module."""
     response = m.OffsetForLeaderEpochResponse()
     response.topics = []
@@ -67,6 +66,4 @@ def _look_up(context: RequestContext, topic: str, asked: Asked) -> tuple[int, in
         raise KafkaError(
             missing_partition_error(parts.metadata.image.topics, topic, asked.partition)
         )
-    log = partition.leader_log(asked.current_leader_epoch)
-    found: tuple[int, int] = log.end_offset_for_epoch(asked.leader_epoch)
-    return found
+    return partition.leader_log(asked.current_leader_epoch).end_offset_for_epoch(asked.leader_epoch)

@@ -20,12 +20,12 @@ from kwire.log.partition.deferred_checks import CheckLaterError
 from kwire.log.types import AppendInfo
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
+from kwire.protocol.bare_classes import bare_class
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.protocol.records import parse_header
 from kwire.protocol.records.header import NoBatchError
 from kwire.protocol.records.validation import CheckedBatch, check_produced
-from kwire.protocol.structs import bare_class
-from kwire.replica.partition import AckWaiter, Partition
+from kwire.replica.partition import CommitCallback, Partition
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Denied, Requires
 from kwire.server.authorization import INTERNAL_TOPICS
@@ -251,7 +251,7 @@ class _Produce(Pending[Outcome]):
         self._failed = False
         self._is_under_way = False
         self._checking = 0  # partitions whose batch is being checked, and not appended yet
-        self._open: dict[int, tuple[Any, AckWaiter | None]] = {}  # what still waits
+        self._open: dict[int, tuple[Any, CommitCallback | None]] = {}  # what still waits
         self._count = 0
         self._waits = False
         self._deadline: Any = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from kwire.config.dynamic import DynamicConfig
-from kwire.config.values import Value
+from kwire.config.values import TypedValue, Value
 from kwire.coordinator.group.consumer.subscriptions import TopicInfo
 from kwire.kraft.images.metadata_image import MetadataImage
 
@@ -38,7 +38,7 @@ class GroupConfigs:
         self._config = config
         self._resolved: dict[str, Mapping[str, Value]] = {}
 
-    def value(self, group_id: str, name: str) -> Value:
+    def value(self, group_id: str, name: str) -> TypedValue:
         """A group config, such as consumer.session.timeout.ms, for one group."""
         dynamic = self._config
         key = group_id if dynamic.group_overrides(group_id) else ""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from kwire.kraft.controller.controller import HANDLED_REQUESTS
+from kwire.kraft.controller.routes import HANDLED_REQUESTS
 from kwire.pending import Pending
 from kwire.protocol.structs import Message, Request
 from kwire.server import in_process

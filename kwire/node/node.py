@@ -53,6 +53,7 @@ from kwire.node.stopping import StopSequence
 from kwire.node.workers import NewExecutor, Workers, one_thread
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
+from kwire.replica.delayed_read import ReadContext
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.selector import selector
 from kwire.security.allow_all import AllowAll
@@ -113,7 +114,7 @@ class Node:
         self.producer_ids = ProducerIds(
             self.broker_id, lambda: self.lifecycle.epoch, self.controller_channel.ask
         )
-        self.coordinators = Coordinators(self)
+        self.coordinators = self._make_coordinators()
         self.lost_brokers = LostBrokers()
         self.controller_registration = ControllerRegistration(
             loop,
@@ -224,6 +225,20 @@ class Node:
             ask=self.controller_channel.ask,
         )
 
+    def _make_coordinators(self) -> Coordinators:
+        return Coordinators(
+            self.loop,
+            self.clock,
+            self.random,
+            self.config,
+            self.dynamic_config,
+            metadata=self.published,
+            replicas=self.replicas,
+            peers=self.peers,
+            allocate_producer_id=self.producer_ids.take,
+            new_scheduler=self.workers.scheduler,
+        )
+
     def _make_directory_identities(self) -> DirectoryIdentities:
         return DirectoryIdentities(
             self.config,
@@ -271,7 +286,7 @@ class Node:
         publishing.add_follower(self.replicas.apply)
         publishing.add_follower(self.replication.published)
         publishing.add_follower(self.replica_directories.published)
-        publishing.add_follower(lambda delta, image: self.coordinators.apply(delta))
+        publishing.add_follower(self.coordinators.published)
         publishing.add_last(lambda delta, image: self.lifecycle.image_published())
 
     def _keep_image(self, delta: MetadataDelta, image: MetadataImage) -> None:
@@ -378,8 +393,15 @@ class Node:
                 config["max.incremental.fetch.session.cache.slots"], self.random
             ),
             fetch_bytes_max=config["fetch.max.bytes"],
-            replica_selector=selector(config["replica.selector.class"], lambda: self.image.brokers),
-            read_quota=self.replication,
+            read_context=self._make_read_context(),
+        )
+
+    def _make_read_context(self) -> ReadContext:
+        return ReadContext(
+            self.deadlines,
+            lambda topic, index: self.image.topics.partition(topic, index) is not None,
+            selector(self.config["replica.selector.class"], lambda: self.image.brokers),
+            self.replication,
         )
 
     def _make_local_requests(self) -> LocalRequests:

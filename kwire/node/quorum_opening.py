@@ -43,7 +43,7 @@ class QuorumOpening:
 
     async def run(self) -> str:
         """The cluster's id. Raises StartError and ConfigError, one line each."""
-        from kwire.kraft.formatting.log_directories import FeatureError, FormatError
+        from kwire.kraft.formatting.errors import FeatureError, FormatError
         from kwire.kraft.raft.election import QuorumStateError
         from kwire.kraft.raft.types import RaftInvariantError
         from kwire.kraft.snapshots.content import SnapshotError

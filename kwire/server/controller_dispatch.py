@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypeVar
 
-from kwire.kraft.controller.controller import HANDLED_REQUESTS
 from kwire.kraft.controller.errors import error_response
+from kwire.kraft.controller.routes import HANDLED_REQUESTS
 from kwire.kraft.raft.machine import REQUESTS
 from kwire.pending import Pending, after
 from kwire.protocol import messages as m

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Generator, Iterator
+from typing import TypeVar
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import kernel
@@ -18,6 +18,7 @@ from kwire.protocol.records.header import (
     iterate_headers,
     parse_header,
 )
+from kwire.protocol.records.record import Record
 
 T = TypeVar("T")
 Steps = Generator[Work | None, None, T]
@@ -26,19 +27,6 @@ thread can do without the interpreter lock as work to be performed before it goe
 
 # Records a step of the uncompiled kernel handles: about 2 ms.
 SLICE_RECORDS = 1500
-
-
-class Record(NamedTuple):
-    """One record. `timestamp` in ms (the append time where that is the batch's type).
-
-    Header keys are read as str, or bytes where they are not UTF-8; header values may be None.
-    """
-
-    offset: int = 0
-    timestamp: int = -1
-    key: bytes | None = None
-    value: bytes | None = None
-    headers: Sequence[tuple[str | bytes, bytes | None]] = ()
 
 
 def records_payload(
