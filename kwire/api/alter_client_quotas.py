@@ -1,6 +1,6 @@
 """AlterClientQuotas, versions 0-1: quotas of users, client ids and addresses.
 
-Source: KIP-546, KIP-612; kwire/kraft/controller/quotas.py.
+Source: KIP-546, KIP-612; kwire/kraft/controller/requests/quotas.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """AlterPartitionReassignments, versions 0-1: moves partitions, or stops moving them.
 
-Source: KIP-455, KIP-860; kwire/kraft/controller/reassignment.py.
+Source: KIP-455, KIP-860; kwire/kraft/controller/requests/reassignment.py.
 """
 
 from __future__ import annotations

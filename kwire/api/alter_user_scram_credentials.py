@@ -1,6 +1,6 @@
 """AlterUserScramCredentials, version 0: SCRAM passwords, salted by the client.
 
-Source: KIP-554; kwire/kraft/controller/scram.py.
+Source: KIP-554; kwire/kraft/controller/requests/scram.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """CreateDelegationToken, versions 1-3: a token with which its owner may authenticate.
 
 Refused on a connection that a token or nothing authenticated, else sent on to the controller.
-Source: KIP-48, KIP-373, KIP-900; kwire/kraft/controller/tokens.py.
+Source: KIP-48, KIP-373, KIP-900; kwire/kraft/controller/requests/tokens.py.
 """
 
 from __future__ import annotations

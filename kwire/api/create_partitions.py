@@ -1,6 +1,6 @@
 """CreatePartitions, versions 0-3: more partitions for existing topics.
 
-Source: KIP-195; kwire/kraft/controller/partitions.py.
+Source: KIP-195; kwire/kraft/controller/requests/partitions.py.
 """
 
 from __future__ import annotations

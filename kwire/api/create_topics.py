@@ -2,7 +2,7 @@
 
 Errors are per topic; `validate_only` changes nothing; from version 5 the answer carries the
 resulting counts and configs. A new topic may be unknown to a broker for a moment after the
-answer. Source: KIP-4, KIP-464, KIP-525; kwire/kraft/controller/topics.py.
+answer. Source: KIP-4, KIP-464, KIP-525; kwire/kraft/controller/requests/topics.py.
 """
 
 from __future__ import annotations

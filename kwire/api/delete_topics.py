@@ -1,6 +1,6 @@
 """DeleteTopics, versions 1-6: topics by name, from version 6 also by id.
 
-Source: KIP-4, KIP-516; kwire/kraft/controller/topics.py.
+Source: KIP-4, KIP-516; kwire/kraft/controller/requests/topics.py.
 """
 
 from __future__ import annotations

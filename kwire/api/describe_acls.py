@@ -7,7 +7,7 @@ A request that names anything UNKNOWN (0) loses its connection (measured on Apac
 
 from __future__ import annotations
 
-from kwire.kraft.controller.acls import UNKNOWN, check_filter, matches_filter
+from kwire.kraft.controller.requests.acls import UNKNOWN, check_filter, matches_filter
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError

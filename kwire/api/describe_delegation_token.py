@@ -6,7 +6,7 @@ on; no owners named means all. Source: KIP-48, KIP-373; measured on Apache Kafka
 
 from __future__ import annotations
 
-from kwire.kraft.controller.tokens import split_principal, token_hmac
+from kwire.kraft.controller.requests.tokens import split_principal, token_hmac
 from kwire.kraft.images.security import DelegationTokenImage
 from kwire.pending import Answer
 from kwire.protocol import messages as m

@@ -1,6 +1,6 @@
 """ElectLeaders, versions 0-2: preferred or unclean leader elections.
 
-Source: KIP-183, KIP-460; kwire/kraft/controller/elect_leaders.py.
+Source: KIP-183, KIP-460; kwire/kraft/controller/requests/elect_leaders.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """ListPartitionReassignments, version 0: the moves that are under way.
 
-Source: KIP-455; kwire/kraft/controller/reassignment.py.
+Source: KIP-455; kwire/kraft/controller/requests/reassignment.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """RenewDelegationToken, versions 1-2: a token's life, prolonged by its owner or a renewer.
 
 Refused on a connection that a token or nothing authenticated, else sent on to the controller.
-Source: KIP-48, KIP-373, KIP-900; kwire/kraft/controller/tokens.py.
+Source: KIP-48, KIP-373, KIP-900; kwire/kraft/controller/requests/tokens.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """UnregisterBroker, version 0: forget a broker that will not return.
 
-Source: KIP-500, KIP-631; kwire/kraft/controller/brokers.py.
+Source: KIP-500, KIP-631; kwire/kraft/controller/requests/brokers.py.
 """
 
 from __future__ import annotations

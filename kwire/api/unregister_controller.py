@@ -1,6 +1,6 @@
 """UnregisterController, version 0: forget a controller that will not return.
 
-Source: metadata.version 4.4-IV2; kwire/kraft/controller/brokers.py.
+Source: metadata.version 4.4-IV2; kwire/kraft/controller/requests/brokers.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """UpdateFeatures, versions 0-2: feature levels of the cluster, all or none.
 
-Source: KIP-584, KIP-778; kwire/kraft/controller/features.py.
+Source: KIP-584, KIP-778; kwire/kraft/controller/requests/features.py.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from kwire.clock import Clock
+from kwire.coordinator.shard_interface import Buffer
 from kwire.kept_errors import anew
 from kwire.log.partition.producers import VerificationGuard
-from kwire.log.types import Isolation, Origin
-from kwire.pending import Pending, after
+from kwire.log.types import AppendInfo, FetchSlices, Isolation, Origin
+from kwire.pending import Answer, Pending, after
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.partition import Partition
@@ -18,7 +18,7 @@ ACKS_ALL = -1
 class PartitionCoordinatorLog:
     """`CoordinatorLog` (shard_interface.py) over the hosted partitions of one topic."""
 
-    def __init__(self, topic: str, replicas: ReplicaManager, clock: Any) -> None:
+    def __init__(self, topic: str, replicas: ReplicaManager, clock: Clock) -> None:
         self.topic = topic
         self._replicas = replicas
         self._clock = clock
@@ -37,7 +37,7 @@ class PartitionCoordinatorLog:
         guard: VerificationGuard | None = None,
         transaction_version: int = 0,
         at_once: bool = False,
-    ) -> Any:
+    ) -> AppendInfo:
         """Append as acks=all would: NOT_ENOUGH_REPLICAS when that cannot be met."""
         found = self._partition(partition)
         info = found.append(
@@ -60,10 +60,12 @@ class PartitionCoordinatorLog:
             raise anew(log.error)
         return min(int(log.config.max_message_bytes), int(log.config.segment_bytes))
 
-    def read(self, partition: int, offset: int, bytes_max: int) -> Any:
+    def read(self, partition: int, offset: int, bytes_max: int) -> Answer[list[Buffer]]:
         """Whole batches up to the log end."""
         log = self._partition(partition).leader_log()
-        found = log.read(offset, bytes_max, isolation=Isolation.LOG_END, min_one=True)
+        found: Answer[FetchSlices] = log.read(
+            offset, bytes_max, isolation=Isolation.LOG_END, min_one=True
+        )
         if isinstance(found, Pending):
             return after(found, lambda done: done.result().buffers)
         return found.buffers

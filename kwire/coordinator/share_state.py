@@ -6,26 +6,43 @@ partition's log is read when somebody asks, in steps with the loop's turn in bet
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from kwire.coordinator.partitioner import partition_for
-from kwire.coordinator.shard_interface import Loop
+from kwire.coordinator.shard_interface import Buffer, Loop
 from kwire.log.types import FetchSlices, Isolation
-from kwire.pending import Pending, as_pending
+from kwire.pending import Answer, Pending, as_pending
+from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.coordinator_records import decode_key, decode_value
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import iterate_headers
 from kwire.protocol.records.reading import iterate_batch
-from kwire.replica.partition import Partition
 
 TOPIC = "__share_group_state"
 MODULE = "share-coordinator"
 STEP_BYTES = 256 * 1024
 
 Key = tuple[str, bytes, int]
+
+
+class Log(Protocol):
+    """A partition's log, to be read."""
+
+    @property
+    def log_start_offset(self) -> int: ...
+
+    def read(self, offset: int, bytes_max: int, *, isolation: Isolation) -> Answer[FetchSlices]: ...
+
+
+class Partition(Protocol):
+    """A partition that this broker holds."""
+
+    def leader_log(self) -> Log:
+        """Raises KafkaError where this broker does not lead it."""
+        ...
 
 
 class Replicas(Protocol):
@@ -43,6 +60,7 @@ class ShareState(NamedTuple):
 
 
 UNKNOWN = ShareState(-1, 0, -1)
+Found: TypeAlias = Pending[dict[Key, ShareState | KafkaError]]
 
 
 class ShareStates:
@@ -68,7 +86,7 @@ class ShareStates:
             group, topic_id, partition = key
             name = f"{group}:{uuids.to_text(topic_id)}:{partition}"
             wanted.setdefault(partition_for(name, count), []).append(key)
-        result: Pending[dict[Key, ShareState | KafkaError]] = Pending()
+        result: Found = Pending()
         self._next(wanted, found, result)
         return result
 
@@ -76,7 +94,7 @@ class ShareStates:
         self,
         wanted: dict[int, list[Key]],
         found: dict[Key, ShareState | KafkaError],
-        result: Pending[dict[Key, ShareState | KafkaError]],
+        result: Found,
     ) -> None:
         if not wanted:
             result.complete(found)
@@ -102,7 +120,12 @@ class ShareStates:
         self._scan(log, log.log_start_offset, states, done, result)
 
     def _scan(
-        self, log: Any, offset: int, states: dict[Key, ShareState], done: Any, result: Pending[Any]
+        self,
+        log: Log,
+        offset: int,
+        states: dict[Key, ShareState],
+        done: Callable[[], None],
+        result: Found,
     ) -> None:
         """Read on from `offset`, then give the loop its turn."""
         try:
@@ -132,7 +155,7 @@ class ShareStates:
         pending.add_done_callback(read)
 
 
-def _replay(buffer: Any, states: dict[Key, ShareState]) -> None:
+def _replay(buffer: Buffer, states: dict[Key, ShareState]) -> None:
     """Take over what the batches of a buffer say about those that are asked for."""
     for position, header in iterate_headers(buffer):
         if header.is_control:
@@ -156,7 +179,7 @@ def _type_of(key: bytes) -> int:
     return int.from_bytes(key[:2], "big")
 
 
-def _after(state: ShareState, value: Any) -> ShareState:
+def _after(state: ShareState, value: m.ShareSnapshotValue | m.ShareUpdateValue) -> ShareState:
     """A snapshot or an update; an update may leave the start offset (-1) as it is."""
     start_offset = value.start_offset if value.start_offset != -1 else state.start_offset
     return ShareState(start_offset, value.leader_epoch, value.delivery_complete_count)

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 from kwire.clock import Clock
 from kwire.kraft.raft.control_records import ControlRecord, build_control_batch, decode_control
@@ -102,9 +103,8 @@ class MetadataLog:
         *,
         files: Files | None = None,
         scheduler: Scheduler | None = None,
-        **options: Any,
     ) -> MetadataLog:
-        """Open or create `LOG_DIR/__cluster_metadata-0`; more options go to the log.
+        """Open or create `LOG_DIR/__cluster_metadata-0`.
 
         Raises OSError, and SnapshotError when something is missing that was durable.
         """
@@ -127,7 +127,6 @@ class MetadataLog:
                 scheduler=scheduler,
                 verify_transactions=False,
                 durable_below=durable_below,
-                **options,
             )
         except LostRecordsError as error:
             raise SnapshotError(
@@ -349,10 +348,8 @@ class MetadataLog:
         for snapshot in gone:
             path = self.snapshots.mark_deleted(snapshot)
             if path is not None:
-                self._scheduler.call_later(
-                    FILE_DELETE_DELAY_MS,
-                    lambda path=path: self.snapshots.remove(path),  # type: ignore[misc]
-                )
+                remove = partial(self.snapshots.remove, path)
+                self._scheduler.call_later(FILE_DELETE_DELAY_MS, remove)
 
     def flush(self) -> Pending[None]:
         return self.log.flush()
@@ -389,10 +386,10 @@ def _noted_end(files: Files, path: str, snapshots: SnapshotFiles) -> int:
     return int(end)
 
 
-def decode_batches(data: Any) -> Iterator[MetadataBatch]:
+def decode_batches(data: bytes | memoryview) -> Iterator[MetadataBatch]:
     """The batches in a buffer as metadata; raises UnsupportedRecordError (decision 11)."""
     for position, header in records.iterate_headers(data):
-        metadata: list[Any] = []
+        metadata: list[MetadataRecord] = []
         if not header.is_control:
             for record in records.read_batch(data, position):
                 check(record.value is not None, f"metadata record {record.offset} has no value")

@@ -41,7 +41,7 @@ Encode = Callable[["Message", Parts], None]
 Self = TypeVar("Self", bound="Struct")
 SelfMessage = TypeVar("SelfMessage", bound="Message")
 Value = TypeVar("Value")
-Response = TypeVar("Response", bound="Message")
+Response = TypeVar("Response", bound="Message", covariant=True)
 
 UNSET: Any = ...
 """The argument of a field that is left out and whose default is a new list or struct, or a tag."""

@@ -346,6 +346,8 @@ class BrokerConnection(FrameConnection):
 
     def _arrives(self, route: Route, context: RequestContext, request_bytes: int) -> bool:
         """The arrival step: whether the request is to be executed; the others are answered."""
+        if self.is_authenticated and not self._setup.steps.has_hooks:
+            return True  # not plain for another reason: there is an authorizer
         refusal = self._watched.arrives(context, request_bytes, self.is_authenticated)
         if refusal is None:
             return True

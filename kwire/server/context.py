@@ -10,6 +10,9 @@ from kwire.security.acl import CLUSTER_NAME
 from kwire.security.requirements import Requires
 
 if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
     from kwire.server.parts import Parts
 
 
@@ -65,6 +68,13 @@ class Connection(Protocol):
 
     @property
     def sends_files(self) -> bool: ...
+
+    @property
+    def transport(self) -> asyncio.Transport: ...
+
+    def add_close_callback(self, callback: Callable[[], None]) -> None:
+        """Run `callback()` once when the connection closes."""
+        ...
 
     def effects_done(self, context: RequestContext, /) -> None:
         """The next request may start; see `RequestContext.let_next_start`."""

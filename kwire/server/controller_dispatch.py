@@ -9,10 +9,10 @@ kwire/api
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from kwire.kraft.controller.controller import HANDLED_REQUESTS
 from kwire.kraft.controller.errors import error_response
+from kwire.kraft.controller.routes import HANDLED_REQUESTS
 from kwire.kraft.raft.machine import REQUESTS
 from kwire.pending import Pending, after
 from kwire.protocol import messages as m
@@ -65,7 +65,9 @@ def authorization_of(api_key: int, name: str) -> Authorization:
 class Quorum(Protocol):
     """This node's part of the metadata quorum."""
 
-    def raft_request(self, request: Message, context: RequestContext) -> Pending[Response]:
+    def raft_request(
+        self, request: Request[ResponseT], context: RequestContext
+    ) -> Pending[ResponseT]:
         """A request of another replica, or about the quorum."""
         ...
 
@@ -103,9 +105,10 @@ class ControllerDispatcher(Dispatcher):
             return Route.of_api(api_key, self._ask, authorization_of(api_key, name))
         return super()._load(api_key, name)
 
-    def _ask_quorum(self, context: RequestContext, request: Message) -> Outcome:
+    def _ask_quorum(self, context: RequestContext, request: Request[Message]) -> Outcome:
         """Requests of other replicas of the metadata quorum."""
-        return self._quorum.raft_request(request, context)
+        answer: Pending[Any] = self._quorum.raft_request(request, context)
+        return answer
 
     def _ask(self, context: RequestContext, request: Request[Message]) -> Outcome:
         """Requests that the active controller answers."""

@@ -40,7 +40,7 @@ def pending_isr_not_held(replace: Any) -> None:
 
 def alter_partition_of_an_earlier_life(replace: Any) -> None:
     """A replica gets into the ISR for what an earlier life of its broker had (KIP-903)."""
-    from kwire.kraft.controller import alter_partition
+    from kwire.kraft.controller.requests import alter_partition
 
     def is_ineligible(state: Any, broker_id: int, epoch: int) -> bool:
         broker = state.image.brokers.get(broker_id)
@@ -51,7 +51,7 @@ def alter_partition_of_an_earlier_life(replace: Any) -> None:
 
 def alter_partition_of_an_old_partition_epoch(replace: Any) -> None:
     """A wish for an ISR holds although the partition has changed since."""
-    from kwire.kraft.controller import alter_partition
+    from kwire.kraft.controller.requests import alter_partition
 
     original = alter_partition._check
 

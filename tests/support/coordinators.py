@@ -196,13 +196,13 @@ class PassiveShard:
     def replay_marker(self, *_: Any) -> None:
         """Markers change nothing."""
 
-    def loaded(self, moment: Moment) -> Result[Any]:
+    def loaded(self, moment: Moment) -> Result[None]:
         return Result()
 
     def timers(self) -> int | None:
         return None
 
-    def expire(self, moment: Moment) -> Result[Any] | None:
+    def expire(self, moment: Moment) -> Result[None] | None:
         return None
 
     def take_replies(self) -> list[tuple[Pending[Any], Any]]:

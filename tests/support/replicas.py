@@ -20,9 +20,10 @@ from kwire.api.fetch import _answer_of
 from kwire.clock import SeededRandom, SystemClock
 from kwire.log.directories.manager import LogManager
 from kwire.log.partition.config import LogConfig
+from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.scheduling import Scheduler
 from kwire.log.types import Isolation
-from kwire.pending import Pending
+from kwire.pending import Pending, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -85,7 +86,8 @@ class Broker:
         self.logs.open_directories()
         self.logs.load_all()
         self.partition = Partition(TOPIC, TOPIC_ID, 0, ReplicaState(broker_id))
-        self.partition.log = self.logs.create(TOPIC, 0, TOPIC_ID, LogConfig())
+        self.log: PartitionLog = self.logs.create(TOPIC, 0, TOPIC_ID, LogConfig())
+        self.partition.log = self.log
         self.partition.now_ms = self.now_ms
         self.partition.on_effects = self._stepped
         self.sessions = FetchSessionCache(10, SeededRandom(broker_id))
@@ -98,7 +100,7 @@ class Broker:
         self.wanted_isrs += [effect for effect in effects if type(effect) is AlterIsr]
 
     def assign(self, leader: int, epoch: int, partition_epoch: int, isr: tuple[int, ...]) -> None:
-        log = self.partition.log
+        log = self.log
         event = Assigned(
             leader, epoch, partition_epoch, self.world.ids, isr, log.log_end_offset, log.next_offset
         )
@@ -174,7 +176,8 @@ class Broker:
             target = ReadTarget(self.partition, asked)
             BoundedRead([target], limits, lambda read: None).run()
             answer = _answer_of(0, target.result)
-            answer.records = b"".join(bytes(part) for part in answer.records or ())
+            parts: list[Any] = list(target.result.buffers or ())
+            answer.records = b"".join(bytes(part) for part in parts)
             answers.append(answer)
         response.responses = [
             m.FetchResponse.FetchableTopicResponse(topic_id=TOPIC_ID, partitions=answers)
@@ -244,18 +247,18 @@ class Replicas:
 
     def values(self, broker_id: int) -> list[bytes | None]:
         """Every record of a broker's log."""
-        log = self[broker_id].partition.log
+        log = self[broker_id].log
         found: list[bytes | None] = []
         offset = log.log_start_offset
         while offset < log.log_end_offset:
-            slices = log.read(offset, 1 << 20)
+            slices = as_pending(log.read(offset, 1 << 20)).result()
             for buffer in slices.buffers:
                 found += [record.value for record in read_records(buffer)]
             offset = slices.next_offset
         return found
 
     def epochs(self, broker_id: int) -> list[tuple[int, int]]:
-        return list(self[broker_id].partition.log.leader_epochs.entries)
+        return list(self[broker_id].log.leader_epochs.entries)
 
 
 class Assignment:
@@ -264,6 +267,7 @@ class Assignment:
     def __init__(self, leader: int, epoch: int) -> None:
         self.leader, self.leader_epoch, self.partition_epoch = leader, epoch, epoch
         self.replicas = self.isr = (1, 2)
+        self.directories = (bytes(16), bytes(16))
 
 
 def replica_of_broker_1(

@@ -9,9 +9,9 @@ happen on the loop. A partition that cannot be cleaned is named in the log and l
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from kwire.clock import Clock, Random
 from kwire.kept_errors import kept
@@ -19,6 +19,7 @@ from kwire.log.compaction import replacement
 from kwire.log.compaction.job import CleaningJob, CleaningStopped, sync_segment
 from kwire.log.compaction.plan import Candidate, Source, candidate, make_plan
 from kwire.log.compaction.settings import NO_LIMIT, CleanerSettings
+from kwire.log.config_values import Values
 from kwire.log.directories.checkpoint_format import CLEANER_POINTS
 from kwire.log.directories.directory import LogDirectory
 from kwire.log.partition.partition_log import PartitionLog
@@ -89,7 +90,7 @@ class LogCleaner:
         if self.settings.enabled:
             self._wait()
 
-    def changed(self, values: Mapping[str, Any]) -> None:
+    def changed(self, values: Values) -> None:
         """Take over changed broker configs, for cleanings that begin from now on."""
         self.settings = self.settings.changed(values)
 
@@ -243,6 +244,15 @@ class LogCleaner:
         return running.result
 
 
+class _Finished(Generic[T]):
+    """Steps that are over."""
+
+    __slots__ = ("result",)
+
+    def __init__(self, result: T) -> None:
+        self.result = result
+
+
 class _Running(Generic[T]):
     """Steps of a job under way, piece by piece."""
 
@@ -276,14 +286,14 @@ class _Running(Generic[T]):
         job = partial(_advance, self._job, self._steps, PIECE_BYTES)
         self._scheduler.run(job).add_done_callback(self._advanced)
 
-    def _advanced(self, done: Pending[tuple[bool, T | None]]) -> None:
+    def _advanced(self, done: Pending[_Finished[T] | None]) -> None:
         error = done.error()
         if error is not None:
             self.result.fail(error)
             return
-        is_over, value = done.result()
-        if is_over:
-            self.result.complete(value)  # type: ignore[arg-type]
+        finished = done.result()
+        if finished is not None:
+            self.result.complete(finished.result)
         elif self._cleaner.is_stopped or self._job.is_stopped:
             self._steps.close()
             self.result.fail(CleaningStopped())
@@ -292,20 +302,20 @@ class _Running(Generic[T]):
 
     def _turn(self) -> None:
         try:
-            is_over, value = _advance(self._job, self._steps, PIECE_BYTES, SLICE_RECORDS)
+            finished = _advance(self._job, self._steps, PIECE_BYTES, SLICE_RECORDS)
         except Exception as error:
             self.result.fail(error)
             return
-        if is_over:
-            self.result.complete(value)  # type: ignore[arg-type]
+        if finished is not None:
+            self.result.complete(finished.result)
         else:
             self.begin()
 
 
 def _advance(
     job: CleaningJob, steps: Generator[None, None, T], bytes_max: int, records_max: int = 0
-) -> tuple[bool, T | None]:
-    """Go on for that many bytes or records; (whether it is over, its result)."""
+) -> _Finished[T] | None:
+    """Go on for that many bytes or records; the result if that was all."""
     bytes_end = job.bytes_done + bytes_max
     records_end = job.records_done + records_max
     try:
@@ -314,8 +324,8 @@ def _advance(
             if records_max and job.records_done >= records_end:
                 break
     except StopIteration as stop:
-        return True, stop.value
-    return False, None
+        return _Finished(stop.value)
+    return None
 
 
 class _Cleaning:

@@ -129,12 +129,14 @@ class _Recovery:
         files.make_directory(directory)
         found = sort_files(files, directory)
         local.snapshots = SnapshotFiles(files, directory, found.snapshots)
+        # Before a repair notes the epochs of one segment: those of the others are in the file.
+        epochs_are_whole = self._load_epochs(found)
         self._add_segments(found, checked_from=None if self._clean else recovery_point or 0)
         if not len(local.segments):
             local.begin_segment(max(log_start_offset, 0))
         self.log_start_offset = max(log_start_offset, local.segments.first.base_offset)
         recovery_point = _plausible(local, recovery_point)
-        end_offset = self._recover(found, recovery_point, high_watermark)
+        end_offset = self._recover(found, epochs_are_whole, recovery_point, high_watermark)
         if max(recovery_point or 0, end_offset) < high_watermark:
             logger.warning(
                 "%s: ends at offset %d, although its high watermark was %d; what was not durable "
@@ -145,11 +147,16 @@ class _Recovery:
             )
         local.recovery_point = min(max(recovery_point or 0, self.log_start_offset), end_offset)
 
-    def _recover(self, found: FoundFiles, recovery_point: int | None, high_watermark: int) -> int:
+    def _recover(
+        self,
+        found: FoundFiles,
+        epochs_are_whole: bool,
+        recovery_point: int | None,
+        high_watermark: int,
+    ) -> int:
         """Find the log's end, repairing what is damaged, and everything that goes with it."""
         local, clean, repair = self._local, self._clean, self._repair
         point = recovery_point or 0
-        epochs_are_whole = self._load_epochs(found)
         end = _end_if_whole(local) if clean else None
         first = local.segments.active.base_offset if clean else point
         if end is None:
@@ -270,7 +277,7 @@ class _Recovery:
         """Read the epoch file; False when it has to be rebuilt."""
         local = self._local
         if not found.has_epochs:
-            return not any(segment.size_bytes for segment in local.segments)
+            return not any(found.logs.values())
         try:
             local.epoch_file.load()
         except ValueError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import kernel
@@ -21,9 +21,9 @@ from kwire.protocol.records.header import (
 from kwire.protocol.records.record import Record
 
 T = TypeVar("T")
-Steps = Generator[Work | None, Any, T]
+Steps = Generator[Work | None, None, T]
 """A computation that is cut up: it yields None where others may have their turn, and what another
-thread can do without the interpreter lock as a function whose result is sent back."""
+thread can do without the interpreter lock as work to be performed before it goes on."""
 
 # Records a step of the uncompiled kernel handles: about 2 ms.
 SLICE_RECORDS = 1500
@@ -95,14 +95,14 @@ def walk_records(
 
 def finish(steps: Steps[T]) -> T:
     """Run a computation in steps to its end, here and now."""
-    value: Any = None
     while True:
         try:
-            work = steps.send(value)
+            work = next(steps)
         except StopIteration as stop:
             result: T = stop.value
             return result
-        value = None if work is None else work()
+        if work is not None:
+            work.perform()
 
 
 def failure(status: int, index: int) -> KafkaError:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kwire.api import envelope as api
-from kwire.kraft.controller.controller import HANDLED_REQUESTS
+from kwire.kraft.controller.routes import HANDLED_REQUESTS
 from kwire.kraft.raft.machine import REQUESTS
 from kwire.membership.controller_channel import address_bytes, envelope
 from kwire.pending import Pending

@@ -178,10 +178,12 @@ class TransactionMachine(RuleBasedStateMachine):
                     producer_epoch=epoch, base_sequence=sequence, transactional=True,
                 )  # fmt: skip
                 try:
-                    log.append_as_leader(
+                    info = log.append_as_leader(
                         batch, leader_epoch=0, guard=guard, transaction_version=2, wall_ms=0
                     )
                 except KafkaError:
+                    return
+                if info.duplicate:  # a batch of that sequence was on its way: this one is not there
                     return
                 transaction.values[index].append(value)
                 producer.sequences[index] = sequence + 1

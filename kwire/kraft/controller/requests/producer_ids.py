@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from kwire.kraft.controller.state import ControllerState, Records
+from kwire.kraft.controller.context import ControllerContext
+from kwire.kraft.controller.results import Result
+from kwire.kraft.controller.state import ControllerState
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -12,7 +12,12 @@ BLOCK_SIZE = 1000
 _MAX = (1 << 63) - 1
 
 
-def allocate(state: ControllerState, request: Any) -> tuple[Records, Any]:
+def allocate(
+    state: ControllerState,
+    request: m.AllocateProducerIdsRequest,
+    context: ControllerContext,
+    now_ms: int,
+) -> Result[m.AllocateProducerIdsResponse]:
     """Answer an AllocateProducerIdsRequest (version 0). Raises KafkaError(STALE_BROKER_EPOCH)."""
     state.check_epoch(request.broker_id, request.broker_epoch)
     first = max(state.image.next_producer_id, 0)

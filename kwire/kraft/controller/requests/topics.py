@@ -7,41 +7,34 @@ its configs, ClearElr when min.insync.replicas is among them, its partitions.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TypeAlias
 
-from kwire.kraft.controller import assignment, configs
+from kwire.kraft.controller import new_partitions
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.placement import place
-from kwire.kraft.controller.results import put_error, text_of
-from kwire.kraft.controller.state import (
-    BROKER,
-    MAX_RECORDS_PER_USER_OPERATION,
-    ControllerState,
-    Records,
-)
+from kwire.kraft.controller.requests import configs
+from kwire.kraft.controller.results import Records, Result, put_error, text_of
+from kwire.kraft.controller.state import BROKER, MAX_RECORDS_PER_USER_OPERATION, ControllerState
 from kwire.kraft.controller.topic_names import METADATA_TOPIC, check_name
 from kwire.kraft.images.topics import PartitionImage
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
-
-# AclOperation and ResourceType numbers.
-CREATE, DELETE, DESCRIBE, DESCRIBE_CONFIGS = 5, 6, 8, 10
-TOPIC_ACL, CLUSTER_ACL = 2, 4
-CLUSTER_NAME = "kafka-cluster"
+from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
 
 
 def create_topics(
-    state: ControllerState, request: Any, context: ControllerContext
-) -> tuple[Records, Any]:
+    state: ControllerState, request: m.CreateTopicsRequest, context: ControllerContext, now_ms: int
+) -> Result[m.CreateTopicsResponse]:
     """Answer a CreateTopicsRequest (versions 2-7)."""
     names: dict[str, int] = {}
     for topic in request.topics:
         names[topic.name] = names.get(topic.name, 0) + 1
-    cluster_allowed = context.authorize(CREATE, CLUSTER_ACL, CLUSTER_NAME)
+    cluster_allowed = context.authorize(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def may_create(name: str) -> bool:
-        return cluster_allowed or context.authorize(CREATE, TOPIC_ACL, name)
+        return cluster_allowed or context.authorize(Operation.CREATE, ResourceType.TOPIC, name)
 
     wanted = [
         topic
@@ -50,7 +43,7 @@ def create_topics(
     ]
     _check_total(wanted, state.config.num_partitions)
     records: Records = []
-    results: list[Any] = []
+    results: list[m.CreateTopicsResponse.CreatableTopicResult] = []
     shown: _ShownConfigs = {}
     for topic in wanted:
         try:
@@ -67,7 +60,7 @@ def create_topics(
     return ([] if request.validate_only else records), response
 
 
-def _refused(name: str, count: int, may_create: Any) -> KafkaError | None:
+def _refused(name: str, count: int, may_create: Callable[[str], bool]) -> KafkaError | None:
     if count > 1:
         return KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     if name == METADATA_TOPIC:
@@ -80,7 +73,9 @@ def _refused(name: str, count: int, may_create: Any) -> KafkaError | None:
     return None
 
 
-def _check_total(topics: list[Any], default_partitions: int) -> None:
+def _check_total(
+    topics: list[m.CreateTopicsRequest.CreatableTopic], default_partitions: int
+) -> None:
     total = 0
     for topic in topics:
         if topic.assignments:
@@ -95,17 +90,19 @@ def _check_total(topics: list[Any], default_partitions: int) -> None:
         )
 
 
-_ShownConfigs = dict[tuple[tuple[str, str], ...], list[Any]]
+_ShownConfigs: TypeAlias = (
+    "dict[tuple[tuple[str, str], ...], list[m.CreateTopicsResponse.CreatableTopicConfigs]]"
+)
 """Effective configs as answered, by the topic's own: those of one request are mostly the same."""
 
 
 def _create_topic(
     state: ControllerState,
-    topic: Any,
+    topic: m.CreateTopicsRequest.CreatableTopic,
     context: ControllerContext,
     records: Records,
     shown: _ShownConfigs,
-) -> Any:
+) -> m.CreateTopicsResponse.CreatableTopicResult:
     check_name(topic.name)
     if topic.name in state.image.topics.by_name:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
@@ -125,7 +122,7 @@ def _create_topic(
     result = m.CreateTopicsResponse.CreatableTopicResult(
         name=topic.name, topic_id=topic_id, error_message=None
     )
-    if context.authorize(DESCRIBE_CONFIGS, TOPIC_ACL, topic.name):
+    if context.authorize(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name):
         result.num_partitions = len(partitions)
         result.replication_factor = len(partitions[0].replicas)
         key = tuple(sorted(values.items()))
@@ -148,17 +145,20 @@ def _new_topic_id(state: ControllerState) -> bytes:
             return topic_id
 
 
-def _creation_configs(topic: Any) -> dict[str, str]:
+def _creation_configs(topic: m.CreateTopicsRequest.CreatableTopic) -> dict[str, str]:
+    values = {config.name: config.value for config in topic.configs if config.value is not None}
     missing = [config.name for config in topic.configs if config.value is None]
     if missing:
         raise KafkaError(
             ErrorCode.INVALID_CONFIG,
             f"Null value not supported for topic configs: {','.join(missing)}",
         )
-    return {config.name: config.value for config in topic.configs}
+    return values
 
 
-def _partitions(state: ControllerState, topic: Any) -> dict[int, PartitionImage]:
+def _partitions(
+    state: ControllerState, topic: m.CreateTopicsRequest.CreatableTopic
+) -> dict[int, PartitionImage]:
     if topic.assignments:
         return _assigned_partitions(state, topic)
     if topic.replication_factor < -1 or topic.replication_factor == 0:
@@ -183,14 +183,16 @@ def _partitions(state: ControllerState, topic: Any) -> dict[int, PartitionImage]
             f"Unable to replicate the partition {factor} time(s): {error.message}",
         ) from None
     return {
-        index: assignment.new_partition(
-            state, replicas, assignment.placed_isr(state, replicas, factor)
+        index: new_partitions.new_partition(
+            state, replicas, new_partitions.placed_isr(state, replicas, factor)
         )
         for index, replicas in enumerate(placed)
     }
 
 
-def _assigned_partitions(state: ControllerState, topic: Any) -> dict[int, PartitionImage]:
+def _assigned_partitions(
+    state: ControllerState, topic: m.CreateTopicsRequest.CreatableTopic
+) -> dict[int, PartitionImage]:
     if topic.replication_factor != -1:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
@@ -211,10 +213,10 @@ def _assigned_partitions(state: ControllerState, topic: Any) -> dict[int, Partit
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Found multiple manual partition assignments for partition {index}",
             )
-        assignment.check_manual(state, replicas, factor)
+        new_partitions.check_manual(state, replicas, factor)
         factor = len(replicas)
-        isr = assignment.manual_isr(state, replicas, index)
-        partitions[index] = assignment.new_partition(state, replicas, isr)
+        isr = new_partitions.manual_isr(state, replicas, index)
+        partitions[index] = new_partitions.new_partition(state, replicas, isr)
     if any(index not in partitions for index in range(len(partitions))):
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -223,7 +225,9 @@ def _assigned_partitions(state: ControllerState, topic: Any) -> dict[int, Partit
     return partitions
 
 
-def _config_entries(state: ControllerState, values: dict[str, str]) -> list[Any]:
+def _config_entries(
+    state: ControllerState, values: dict[str, str]
+) -> list[m.CreateTopicsResponse.CreatableTopicConfigs]:
     image = state.image
     entries = state.config.rules.topic_entries(
         values, image.config(BROKER, str(state.config.node_id)), image.config(BROKER, "")
@@ -240,11 +244,15 @@ def _config_entries(state: ControllerState, values: dict[str, str]) -> list[Any]
     ]
 
 
+_Allowed = Callable[[Operation, str], bool]
+"""Whether the caller may do this to the topic of this name."""
+
+
 class _Deletion:
     """The topics of one DeleteTopicsRequest as they sort into answers and work."""
 
     def __init__(self) -> None:
-        self.responses: list[Any] = []
+        self.responses: list[m.DeleteTopicsResponse.DeletableTopicResult] = []
         self.names: dict[str, int] = {}
         self.ids: dict[bytes, int] = {}
         self.chosen: dict[bytes, str] = {}
@@ -260,7 +268,7 @@ class _Deletion:
             )
         )
 
-    def read(self, request: Any) -> None:
+    def read(self, request: m.DeleteTopicsRequest) -> None:
         """Sort the request's topics; what is malformed or doubled is answered at once."""
         for name in request.topic_names or ():
             self.names[name] = self.names.get(name, 0) + 1
@@ -292,8 +300,8 @@ class _Deletion:
 
 
 def delete_topics(
-    state: ControllerState, request: Any, context: ControllerContext
-) -> tuple[Records, Any]:
+    state: ControllerState, request: m.DeleteTopicsRequest, context: ControllerContext, now_ms: int
+) -> Result[m.DeleteTopicsResponse]:
     """Answer a DeleteTopicsRequest (versions 1-6), by name and from 6 also by id."""
     if not state.config.delete_topic_enable:
         if context.api_version < 3:
@@ -301,10 +309,10 @@ def delete_topics(
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED)
     work = _Deletion()
     work.read(request)
-    cluster_allowed = context.authorize(DELETE, CLUSTER_ACL, CLUSTER_NAME)
+    cluster_allowed = context.authorize(Operation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME)
 
-    def allowed(operation: int, name: str) -> bool:
-        return cluster_allowed or context.authorize(operation, TOPIC_ACL, name)
+    def allowed(operation: Operation, name: str) -> bool:
+        return cluster_allowed or context.authorize(operation, ResourceType.TOPIC, name)
 
     for topic_id, count in work.ids.items():
         if count == 1:
@@ -323,24 +331,29 @@ def delete_topics(
     return records, m.DeleteTopicsResponse(responses=work.responses)
 
 
-def _choose_by_id(state: ControllerState, work: _Deletion, topic_id: bytes, allowed: Any) -> None:
+def _choose_by_id(
+    state: ControllerState,
+    work: _Deletion,
+    topic_id: bytes,
+    allowed: _Allowed,
+) -> None:
     topic = state.image.topics.by_id.get(topic_id)
     if topic is None:
         work.answer(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
-    elif allowed(DELETE, topic.name):
+    elif allowed(Operation.DELETE, topic.name):
         work.chosen[topic_id] = topic.name
     else:
-        shown = topic.name if allowed(DESCRIBE, topic.name) else None
+        shown = topic.name if allowed(Operation.DESCRIBE, topic.name) else None
         work.answer(shown, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
-def _choose_by_name(state: ControllerState, work: _Deletion, name: str, allowed: Any) -> None:
+def _choose_by_name(state: ControllerState, work: _Deletion, name: str, allowed: _Allowed) -> None:
     topic = state.image.topics.by_name.get(name)
-    if not allowed(DESCRIBE, name):
+    if not allowed(Operation.DESCRIBE, name):
         work.answer(name, uuids.ZERO, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     elif topic is None:
         work.answer(name, uuids.ZERO, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    elif not allowed(DELETE, name):
+    elif not allowed(Operation.DELETE, name):
         work.answer(name, uuids.ZERO, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     elif topic.topic_id in work.chosen or topic.topic_id in work.ids:
         work.chosen.pop(topic.topic_id, None)

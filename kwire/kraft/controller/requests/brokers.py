@@ -7,13 +7,12 @@ is not the registered one did not stop cleanly and loses its place among the eli
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.kraft import features as feature_facts
 from kwire.kraft.controller import elections
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.heartbeats import BrokerState
-from kwire.kraft.controller.state import ControllerState, Records
+from kwire.kraft.controller.results import Records, Result
+from kwire.kraft.controller.state import ControllerState
 from kwire.kraft.images.cluster import (
     BrokerImage,
     ControllerImage,
@@ -34,8 +33,11 @@ CLEAN_SHUTDOWN_VERSION = 3
 
 
 def register_broker(
-    state: ControllerState, request: Any, context: ControllerContext, now_ms: int
-) -> tuple[Records, Any]:
+    state: ControllerState,
+    request: m.BrokerRegistrationRequest,
+    context: ControllerContext,
+    now_ms: int,
+) -> Result[m.BrokerRegistrationResponse]:
     """Answer a BrokerRegistrationRequest (versions 0-4). The record is the last of the answer."""
     broker_id = request.broker_id
     existing = state.image.brokers.get(broker_id)
@@ -76,7 +78,7 @@ def register_broker(
 
 def _check_registration(
     state: ControllerState,
-    request: Any,
+    request: m.BrokerRegistrationRequest,
     existing: BrokerImage | None,
     context: ControllerContext,
     now_ms: int,
@@ -110,7 +112,9 @@ def _check_registration(
     _check_listeners(request)
 
 
-def _check_listeners(request: Any) -> None:
+def _check_listeners(
+    request: m.BrokerRegistrationRequest | m.ControllerRegistrationRequest,
+) -> None:
     """Nothing is written that another node could not read, or could not connect to.
 
     Apache Kafka 4.4 fails here (-1) and its controller gives up the leadership.
@@ -125,7 +129,7 @@ def _check_listeners(request: Any) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Listener {listener.name!r} {reason}")
 
 
-def _check_directories(state: ControllerState, request: Any) -> None:
+def _check_directories(state: ControllerState, request: m.BrokerRegistrationRequest) -> None:
     directories = request.log_dirs or []
     if not directories:
         raise KafkaError(ErrorCode.INVALID_REGISTRATION, "No directories specified in request")
@@ -142,7 +146,7 @@ def _check_directories(state: ControllerState, request: Any) -> None:
             )
 
 
-def _check_features(state: ControllerState, request: Any) -> None:
+def _check_features(state: ControllerState, request: m.BrokerRegistrationRequest) -> None:
     supported = features_of(request.features)
     finalized = dict(state.image.features.finalized)
     if state.kraft_version > 0:
@@ -170,8 +174,11 @@ def _check_feature(name: str, low: int, high: int, finalized: int) -> None:
 
 
 def heartbeat(
-    state: ControllerState, request: Any, context: ControllerContext, now_ms: int
-) -> tuple[Records, Any]:
+    state: ControllerState,
+    request: m.BrokerHeartbeatRequest,
+    context: ControllerContext,
+    now_ms: int,
+) -> Result[m.BrokerHeartbeatResponse]:
     """Answer a BrokerHeartbeatRequest (versions 0-2)."""
     broker_id = request.broker_id
     state.check_epoch(broker_id, request.broker_epoch)
@@ -206,7 +213,12 @@ def heartbeat(
     )
 
 
-def unregister_broker(state: ControllerState, request: Any) -> tuple[Records, Any]:
+def unregister_broker(
+    state: ControllerState,
+    request: m.UnregisterBrokerRequest,
+    context: ControllerContext,
+    now_ms: int,
+) -> Result[m.UnregisterBrokerResponse]:
     """Answer an UnregisterBrokerRequest (version 0)."""
     if request.broker_id not in state.image.brokers:
         raise KafkaError(
@@ -217,7 +229,12 @@ def unregister_broker(state: ControllerState, request: Any) -> tuple[Records, An
     return records, m.UnregisterBrokerResponse()
 
 
-def register_controller(state: ControllerState, request: Any) -> tuple[Records, Any]:
+def register_controller(
+    state: ControllerState,
+    request: m.ControllerRegistrationRequest,
+    context: ControllerContext,
+    now_ms: int,
+) -> Result[m.ControllerRegistrationResponse]:
     """Answer a ControllerRegistrationRequest (version 0)."""
     version = state.gates.register_controller_record
     if version is None:
@@ -235,7 +252,12 @@ def register_controller(state: ControllerState, request: Any) -> tuple[Records, 
     return [(controller_record(controller), version)], m.ControllerRegistrationResponse()
 
 
-def unregister_controller(state: ControllerState, request: Any) -> tuple[Records, Any]:
+def unregister_controller(
+    state: ControllerState,
+    request: m.UnregisterControllerRequest,
+    context: ControllerContext,
+    now_ms: int,
+) -> Result[m.UnregisterControllerResponse]:
     """Answer an UnregisterControllerRequest (version 0, metadata.version 4.4-IV2 and later)."""
     if not state.gates.controller_unregistration:
         raise KafkaError(

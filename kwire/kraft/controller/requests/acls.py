@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol
 
-from kwire.kraft.controller.results import put_error
-from kwire.kraft.controller.state import (
-    MAX_RECORDS_PER_USER_OPERATION,
-    ControllerState,
-    Records,
-)
+from kwire.kraft.controller.context import ControllerContext
+from kwire.kraft.controller.results import Records, Result, put_error
+from kwire.kraft.controller.state import MAX_RECORDS_PER_USER_OPERATION, ControllerState
 from kwire.kraft.images.security import AclImage, acl_record
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.security.acl import CLUSTER_NAME, ResourceType
 
 UNKNOWN, ANY = 0, 1
 MATCH, LITERAL, PREFIXED = 2, 3, 4
-CLUSTER_ACL, CLUSTER_NAME = 4, "kafka-cluster"
 _RESOURCE_TYPES = (2, 3, 4, 5, 6, 7)
 _OPERATIONS = tuple(range(2, 16))
 _PERMISSIONS = (2, 3)
 _NAMES = {UNKNOWN: "UNKNOWN", ANY: "ANY", MATCH: "MATCH"}
 
 
-def create_acls(state: ControllerState, request: Any) -> tuple[Records, Any]:
+def create_acls(
+    state: ControllerState, request: m.CreateAclsRequest, context: ControllerContext, now_ms: int
+) -> Result[m.CreateAclsResponse]:
     """Answer a CreateAclsRequest (versions 1-3); an ACL that exists already is a success."""
     check_authorizer(state)
     answer = m.CreateAclsResponse
@@ -74,7 +73,7 @@ def _invalid(message: str) -> KafkaError:
 
 
 def _check_new(state: ControllerState, acl: AclImage) -> None:
-    if acl.resource_type == CLUSTER_ACL and acl.resource_name != CLUSTER_NAME:
+    if acl.resource_type == ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME:
         raise _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
     if not acl.resource_name:
         raise _invalid("Invalid empty resource name")
@@ -124,7 +123,9 @@ def _cidr_fault(host: str) -> str | None:
     return None
 
 
-def delete_acls(state: ControllerState, request: Any) -> tuple[Records, Any]:
+def delete_acls(
+    state: ControllerState, request: m.DeleteAclsRequest, context: ControllerContext, now_ms: int
+) -> Result[m.DeleteAclsResponse]:
     """Answer a DeleteAclsRequest (versions 1-3)."""
     check_authorizer(state)
     answer = m.DeleteAclsResponse
@@ -157,7 +158,19 @@ def delete_acls(state: ControllerState, request: Any) -> tuple[Records, Any]:
     return records, answer(filter_results=results)
 
 
-def check_filter(wanted: Any) -> None:
+class AclFilter(Protocol):
+    """What DescribeAcls and DeleteAcls ask for."""
+
+    resource_type_filter: int
+    resource_name_filter: str | None
+    pattern_type_filter: int
+    principal_filter: str | None
+    host_filter: str | None
+    operation: int
+    permission_type: int
+
+
+def check_filter(wanted: AclFilter) -> None:
     """Raise KafkaError(INVALID_REQUEST) for a filter that names what does not exist."""
     known_pattern = wanted.pattern_type_filter in (ANY, MATCH, LITERAL, PREFIXED)
     if wanted.resource_type_filter not in (ANY, *_RESOURCE_TYPES) or not known_pattern:
@@ -167,7 +180,7 @@ def check_filter(wanted: Any) -> None:
         raise _invalid("Unknown entryFilter.")
 
 
-def matches_filter(wanted: Any, acl: AclImage) -> bool:
+def matches_filter(wanted: AclFilter, acl: AclImage) -> bool:
     """Whether an ACL fits a filter of DescribeAcls or DeleteAcls (both have the same fields)."""
     if wanted.resource_type_filter not in (ANY, acl.resource_type):
         return False

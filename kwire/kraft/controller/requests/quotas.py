@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping
 
-from kwire.kraft.controller.results import put_error
-from kwire.kraft.controller.state import ControllerState, Records
+from kwire.kraft.controller.context import ControllerContext
+from kwire.kraft.controller.results import Records, Result, put_error
+from kwire.kraft.controller.state import ControllerState
 from kwire.kraft.images.settings import QuotaEntity, quota_entity, quota_record
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -15,11 +16,16 @@ USER, CLIENT_ID, IP = "user", "client-id", "ip"
 _LARGEST = {"SHORT": 2**15 - 1, "INT": 2**31 - 1, "LONG": 2**63 - 1}
 
 
-def alter_client_quotas(state: ControllerState, request: Any) -> tuple[Records, Any]:
+def alter_client_quotas(
+    state: ControllerState,
+    request: m.AlterClientQuotasRequest,
+    context: ControllerContext,
+    now_ms: int,
+) -> Result[m.AlterClientQuotasResponse]:
     """Answer an AlterClientQuotasRequest (versions 0-1); entities do not touch each other."""
     answer = m.AlterClientQuotasResponse
     records: Records = []
-    results: dict[QuotaEntity, Any] = {}
+    results: dict[QuotaEntity, m.AlterClientQuotasResponse.EntryData] = {}
     for entry in request.entries:
         # Measured: of two parts of one type the last counts.
         named = {item.entity_type: item.entity_name for item in entry.entity}
@@ -50,7 +56,9 @@ def _invalid(message: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
-def _ops(entry: Any, entity: QuotaEntity) -> dict[str, float | None]:
+def _ops(
+    entry: m.AlterClientQuotasRequest.EntryData, entity: QuotaEntity
+) -> dict[str, float | None]:
     ops: dict[str, float | None] = {}
     for op in entry.ops:
         if op.key in ops:
@@ -76,7 +84,7 @@ def _alter(state: ControllerState, entity: QuotaEntity, ops: dict[str, float | N
     return records
 
 
-def _keys(state: ControllerState, entity: QuotaEntity) -> Any:
+def _keys(state: ControllerState, entity: QuotaEntity) -> Mapping[str, str]:
     if not entity:
         raise _invalid("Invalid empty client quota entity")
     kinds = dict(entity)
@@ -111,7 +119,7 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _check_value(keys: Any, key: str, value: float) -> None:
+def _check_value(keys: Mapping[str, str], key: str, value: float) -> None:
     kind = keys.get(key)
     if kind is None:
         raise _invalid(f"Invalid configuration key {key}")

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from kwire.kraft.controller import assignment
+from kwire.kraft.controller import new_partitions
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.placement import place
-from kwire.kraft.controller.results import put_error
-from kwire.kraft.controller.state import (
-    MAX_RECORDS_PER_USER_OPERATION,
-    ControllerState,
-    Records,
-)
+from kwire.kraft.controller.results import Records, Result, put_error
+from kwire.kraft.controller.state import MAX_RECORDS_PER_USER_OPERATION, ControllerState
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-
-ALTER, TOPIC_ACL = 7, 2
+from kwire.security.acl import Operation, ResourceType
 
 
 def create_partitions(
-    state: ControllerState, request: Any, context: ControllerContext
-) -> tuple[Records, Any]:
+    state: ControllerState,
+    request: m.CreatePartitionsRequest,
+    context: ControllerContext,
+    now_ms: int,
+) -> Result[m.CreatePartitionsResponse]:
     """Answer a CreatePartitionsRequest (versions 0-3)."""
     counts: dict[str, int] = {}
     for topic in request.topics:
         counts[topic.name] = counts.get(topic.name, 0) + 1
-    results: list[Any] = []
+    results: list[m.CreatePartitionsResponse.CreatePartitionsTopicResult] = []
     for name, count in counts.items():
         if count > 1:
             error = KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
@@ -34,7 +30,7 @@ def create_partitions(
     wanted = []
     for topic in request.topics:
         if counts[topic.name] == 1:
-            if context.authorize(ALTER, TOPIC_ACL, topic.name):
+            if context.authorize(Operation.ALTER, ResourceType.TOPIC, topic.name):
                 wanted.append(topic)
             else:
                 error = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -52,11 +48,13 @@ def create_partitions(
     return ([] if request.validate_only else records), response
 
 
-def _result(name: str) -> Any:
+def _result(name: str) -> m.CreatePartitionsResponse.CreatePartitionsTopicResult:
     return m.CreatePartitionsResponse.CreatePartitionsTopicResult(name=name)
 
 
-def _check_total(state: ControllerState, topics: list[Any]) -> None:
+def _check_total(
+    state: ControllerState, topics: list[m.CreatePartitionsRequest.CreatePartitionsTopic]
+) -> None:
     total = 0
     for topic in topics:
         known = state.image.topics.by_name.get(topic.name)
@@ -69,7 +67,11 @@ def _check_total(state: ControllerState, topics: list[Any]) -> None:
         )
 
 
-def _new_partitions(state: ControllerState, topic: Any, context: ControllerContext) -> Records:
+def _new_partitions(
+    state: ControllerState,
+    topic: m.CreatePartitionsRequest.CreatePartitionsTopic,
+    context: ControllerContext,
+) -> Records:
     known = state.image.topics.by_name.get(topic.name)
     if known is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -95,13 +97,13 @@ def _new_partitions(state: ControllerState, topic: Any, context: ControllerConte
     if topic.assignments is not None:
         for i, assigned in enumerate(topic.assignments):
             replicas = assigned.broker_ids
-            assignment.check_manual(state, replicas, factor)
-            pairs.append((replicas, assignment.manual_isr(state, replicas, have + i)))
+            new_partitions.check_manual(state, replicas, factor)
+            pairs.append((replicas, new_partitions.manual_isr(state, replicas, have + i)))
     else:
         for replicas in place(state.usable_brokers(), additional, factor, state.random):
-            pairs.append((replicas, assignment.placed_isr(state, replicas, factor)))
+            pairs.append((replicas, new_partitions.placed_isr(state, replicas, factor)))
     return [
-        assignment.new_partition(state, replicas, isr).to_record(
+        new_partitions.new_partition(state, replicas, isr).to_record(
             known.topic_id, have + i, state.gates
         )
         for i, (replicas, isr) in enumerate(pairs)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.partition_change import Election, PartitionChange
-from kwire.kraft.controller.results import put_error
-from kwire.kraft.controller.state import ControllerState, Records
+from kwire.kraft.controller.results import Records, Result, put_error
+from kwire.kraft.controller.state import ControllerState
 from kwire.kraft.images.topics import NO_LEADER
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.metadata_records import VersionedRecord
 
 PREFERRED, UNCLEAN = 0, 1
 
 
 def elect_leaders(
-    state: ControllerState, request: Any, context: ControllerContext
-) -> tuple[Records, Any]:
+    state: ControllerState, request: m.ElectLeadersRequest, context: ControllerContext, now_ms: int
+) -> Result[m.ElectLeadersResponse]:
     """Answer an ElectLeadersRequest (versions 0-2); without partitions it is about all of them."""
     if request.topic_partitions is not None and not request.topic_partitions:
         # Measured: an empty list is no error, whatever the election type.
@@ -45,14 +44,14 @@ def elect_leaders(
     return records, answer(replica_election_results=results)
 
 
-def _wanted(state: ControllerState, request: Any) -> list[tuple[str, list[int]]]:
+def _wanted(state: ControllerState, request: m.ElectLeadersRequest) -> list[tuple[str, list[int]]]:
     if request.topic_partitions is not None:
         return [(topic.topic, topic.partitions) for topic in request.topic_partitions]
     topics = state.image.topics.by_name
     return [(name, sorted(topics[name].partitions)) for name in sorted(topics)]
 
 
-def _elect(state: ControllerState, topic_name: str, index: int, kind: int) -> tuple[Any, int]:
+def _elect(state: ControllerState, topic_name: str, index: int, kind: int) -> VersionedRecord:
     topic = state.image.topics.by_name.get(topic_name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {topic_name}")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.kraft import features as facts
-from kwire.kraft.controller.context import ControllerContext
-from kwire.kraft.controller.state import BROKER, MIN_ISR, ControllerState, Records
+from kwire.kraft.controller.context import ControllerContext, KraftUpgrade
+from kwire.kraft.controller.results import Records, Result
+from kwire.kraft.controller.state import BROKER, MIN_ISR, ControllerState
 from kwire.kraft.images.settings import config_record
 from kwire.kraft.metadata_version import (
     METADATA_VERSIONS,
@@ -20,8 +19,11 @@ UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
 
 def update_features(
-    state: ControllerState, request: Any, context: ControllerContext
-) -> tuple[Records, Any]:
+    state: ControllerState,
+    request: m.UpdateFeaturesRequest,
+    context: ControllerContext,
+    now_ms: int,
+) -> Result[m.UpdateFeaturesResponse]:
     """Answer an UpdateFeaturesRequest (versions 0-2): all updates or none."""
     updates = {
         update.feature: (update.max_version_level, _upgrade_type(update))
@@ -34,10 +36,13 @@ def update_features(
         try:
             records.extend(_update(state, name, level, kind, proposed))
             if name == facts.KRAFT_VERSION and level > state.kraft_version:
-                context.wanted_kraft_version = level
+                context.wanted_kraft_version = KraftUpgrade(level, request.validate_only)
         except KafkaError as error:
             context.wanted_kraft_version = None
-            return [], failed(error)
+            failed = update_failed(error)
+            return [], m.UpdateFeaturesResponse(
+                error_code=int(failed.code), error_message=failed.message
+            )
     if request.validate_only and context.api_version >= 1:
         records = []
     response = m.UpdateFeaturesResponse(error_message=None)
@@ -51,20 +56,18 @@ def update_features(
     return records, response
 
 
-def failed(error: KafkaError) -> Any:
-    """The answer when one update failed, and with it all of them."""
-    return m.UpdateFeaturesResponse(
-        error_code=int(error.code),
-        error_message=(
-            "The update failed for all features since the following feature had an error: "
-            f"{error.message}"
-        ),
+def update_failed(error: KafkaError) -> KafkaError:
+    """What one update that failed says for all of them."""
+    return KafkaError(
+        error.code,
+        "The update failed for all features since the following feature had an error: "
+        f"{error.message}",
     )
 
 
-def _upgrade_type(update: Any) -> int:
+def _upgrade_type(update: m.UpdateFeaturesRequest.FeatureUpdateKey) -> int:
     """The kind of change; version 0's own way to allow a downgrade has no effect in Kafka 4.4."""
-    kind: int = update.upgrade_type
+    kind = update.upgrade_type
     return kind if kind in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE) else 0
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.kraft.controller import elections
+from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.partition_change import PartitionChange
-from kwire.kraft.controller.state import ControllerState, Records
+from kwire.kraft.controller.results import Records, Result
+from kwire.kraft.controller.state import ControllerState
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.metadata_records import VersionedRecord
 
 
-def assign_replicas_to_dirs(state: ControllerState, request: Any) -> tuple[Records, Any]:
+def assign_replicas_to_dirs(
+    state: ControllerState,
+    request: m.AssignReplicasToDirsRequest,
+    context: ControllerContext,
+    now_ms: int,
+) -> Result[m.AssignReplicasToDirsResponse]:
     """Answer an AssignReplicasToDirsRequest (version 0).
 
     A replica put into a directory that is not online leaves the ISR like that of a failed one.
@@ -32,7 +38,9 @@ def assign_replicas_to_dirs(state: ControllerState, request: Any) -> tuple[Recor
             partitions = []
             for partition in topic.partitions:
                 index = partition.partition_index
-                code, record = _assign(state, request.broker_id, directory.id, topic, index)
+                code, record = _assign(
+                    state, request.broker_id, directory.id, topic.topic_id, index
+                )
                 if record is not None:
                     records.append(record)
                 if code == ErrorCode.NONE and not is_online:
@@ -45,9 +53,9 @@ def assign_replicas_to_dirs(state: ControllerState, request: Any) -> tuple[Recor
 
 
 def _assign(
-    state: ControllerState, broker_id: int, directory: bytes, topic: Any, index: int
-) -> tuple[ErrorCode, tuple[Any, int] | None]:
-    known = state.image.topics.by_id.get(topic.topic_id)
+    state: ControllerState, broker_id: int, directory: bytes, topic_id: bytes, index: int
+) -> tuple[ErrorCode, VersionedRecord | None]:
+    known = state.image.topics.by_id.get(topic_id)
     if known is None:
         return ErrorCode.UNKNOWN_TOPIC_ID, None
     partition = known.partitions.get(index)

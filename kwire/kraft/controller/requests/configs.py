@@ -8,13 +8,13 @@ min.insync.replicas is followed by a ClearElrRecord.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeVar
 
 from kwire.config.values import operands
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.loggers import alter_loggers
-from kwire.kraft.controller.results import put_error
+from kwire.kraft.controller.results import Records, Result, put_error
 from kwire.kraft.controller.state import (
     BROKER,
     BROKER_LOGGER,
@@ -23,11 +23,11 @@ from kwire.kraft.controller.state import (
     MIN_ISR,
     TOPIC,
     ControllerState,
-    Records,
 )
 from kwire.kraft.images.settings import config_record
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
 
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 _OPERATIONS = {SET: "SET", DELETE: "DELETE", APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
@@ -38,25 +38,45 @@ _TYPE_NAMES = {
     CLIENT_METRICS: "CLIENT_METRICS",
     GROUP: "GROUP",
 }
-CLUSTER_ACTION, ALTER_CONFIGS = 9, 11
-_ACL_TOPIC, _ACL_GROUP, _ACL_CLUSTER = 2, 3, 4
-CLUSTER_NAME = "kafka-cluster"
 MAX_VALUE_LENGTH = 32767
 CORDONED = "cordoned.log.dirs"
 
 
 def incremental_alter_configs(
-    state: ControllerState, request: Any, context: ControllerContext
-) -> tuple[Records, Any]:
+    state: ControllerState,
+    request: m.IncrementalAlterConfigsRequest,
+    context: ControllerContext,
+    now_ms: int,
+) -> Result[m.IncrementalAlterConfigsResponse]:
     """Answer an IncrementalAlterConfigsRequest (versions 0-1)."""
-    return _alter(state, request, context, m.IncrementalAlterConfigsResponse, _incremental)
+    answer = m.IncrementalAlterConfigsResponse
+
+    def alter_own_loggers(
+        resource: m.IncrementalAlterConfigsRequest.AlterConfigsResource,
+    ) -> None:
+        allowed = context.authorize(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
+        alter_loggers(state.config.node_id, resource, allowed, request.validate_only)
+
+    records, responses = _alter(
+        state,
+        request.resources,
+        context,
+        answer.AlterConfigsResourceResponse,
+        _incremental,
+        alter_own_loggers,
+    )
+    return ([] if request.validate_only else records), answer(responses=responses)
 
 
 def alter_configs(
-    state: ControllerState, request: Any, context: ControllerContext
-) -> tuple[Records, Any]:
+    state: ControllerState, request: m.AlterConfigsRequest, context: ControllerContext, now_ms: int
+) -> Result[m.AlterConfigsResponse]:
     """Answer an AlterConfigsRequest (versions 0-2): what is not named is deleted."""
-    return _alter(state, request, context, m.AlterConfigsResponse, _replacing)
+    answer = m.AlterConfigsResponse
+    records, responses = _alter(
+        state, request.resources, context, answer.AlterConfigsResourceResponse, _replacing
+    )
+    return ([] if request.validate_only else records), answer(responses=responses)
 
 
 def records_for_new_topic(state: ControllerState, name: str, values: Mapping[str, str]) -> Records:
@@ -69,21 +89,51 @@ def records_for_new_topic(state: ControllerState, name: str, values: Mapping[str
     return records + _clear_elr(state, TOPIC, name, changes)
 
 
+class Resource(Protocol):
+    """A resource of either request."""
+
+    resource_type: int
+    resource_name: str
+
+
+class _Outcome(Protocol):
+    error_code: int
+    error_message: str | None
+
+
+R = TypeVar("R", bound=Resource)
+T = TypeVar("T", bound=_Outcome)
+
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class _OutcomeClass(Protocol[T_co]):
+    def __call__(
+        self, *, resource_type: int, resource_name: str, error_message: str | None
+    ) -> T_co: ...
+
+
 def _alter(
-    state: ControllerState, request: Any, context: ControllerContext, answer: Any, changes_of: Any
-) -> tuple[Records, Any]:
+    state: ControllerState,
+    resources: list[R],
+    context: ControllerContext,
+    outcome: _OutcomeClass[T],
+    changes_of: Callable[[ControllerState, R], dict[str, str | None]],
+    alter_own_loggers: Callable[[R], None] | None = None,
+) -> tuple[Records, list[T]]:
     counts: dict[tuple[int, str], int] = {}
-    for resource in request.resources:
+    for resource in resources:
         key = (resource.resource_type, resource.resource_name)
         counts[key] = counts.get(key, 0) + 1
     records: Records = []
-    responses: list[Any] = []
+    responses: list[T] = []
     doubled: dict[tuple[int, str], None] = {}
-    for resource in request.resources:
+    for resource in resources:
         key = (resource.resource_type, resource.resource_name)
         if counts[key] > 1 and key in doubled:
             continue
-        result = answer.AlterConfigsResourceResponse(
+        result = outcome(
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
             error_message=None,
@@ -97,9 +147,8 @@ def _alter(
             if counts[key] > 1:
                 doubled[key] = None
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate resource.")
-            if resource.resource_type == BROKER_LOGGER and changes_of is _incremental:
-                allowed = context.authorize(CLUSTER_ACTION, _ACL_CLUSTER, CLUSTER_NAME)
-                alter_loggers(state.config.node_id, resource, allowed, request.validate_only)
+            if resource.resource_type == BROKER_LOGGER and alter_own_loggers is not None:
+                alter_own_loggers(resource)
                 responses.append(result)
                 continue
             _authorize(resource, context)
@@ -111,19 +160,19 @@ def _alter(
         except KafkaError as error:
             put_error(result, error)
         responses.append(result)
-    return ([] if request.validate_only else records), answer(responses=responses)
+    return records, responses
 
 
-def _authorize(resource: Any, context: ControllerContext) -> None:
+def _authorize(resource: Resource, context: ControllerContext) -> None:
     kind, name = resource.resource_type, resource.resource_name
     if kind in (BROKER, CLIENT_METRICS):
-        if not context.authorize(ALTER_CONFIGS, _ACL_CLUSTER, CLUSTER_NAME):
+        if not context.authorize(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     elif kind == TOPIC:
-        if not context.authorize(ALTER_CONFIGS, _ACL_TOPIC, name):
+        if not context.authorize(Operation.ALTER_CONFIGS, ResourceType.TOPIC, name):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     elif kind == GROUP:
-        if not context.authorize(ALTER_CONFIGS, _ACL_GROUP, name):
+        if not context.authorize(Operation.ALTER_CONFIGS, ResourceType.GROUP, name):
             raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     else:
         raise KafkaError(
@@ -131,7 +180,9 @@ def _authorize(resource: Any, context: ControllerContext) -> None:
         )
 
 
-def _incremental(state: ControllerState, resource: Any) -> dict[str, str | None]:
+def _incremental(
+    state: ControllerState, resource: m.IncrementalAlterConfigsRequest.AlterConfigsResource
+) -> dict[str, str | None]:
     kind = resource.resource_type
     current = state.image.config(kind, resource.resource_name)
     changes: dict[str, str | None] = {}
@@ -149,7 +200,12 @@ def _incremental(state: ControllerState, resource: Any) -> dict[str, str | None]
 
 
 def _edited(
-    state: ControllerState, kind: int, key: str, value: str | None, operation: int, edit: str
+    state: ControllerState,
+    kind: int,
+    key: str,
+    value: str | None,
+    operation: int,
+    edit: str | None,
 ) -> str:
     if not state.config.rules.is_list(kind, key):
         raise KafkaError(
@@ -159,6 +215,7 @@ def _edited(
     if value is None:
         value = state.config.rules.default(kind, key)
     parts = [part for part in (value or "").split(",") if part]
+    assert edit is not None, f"nothing to {_OPERATIONS[operation]}"
     for part in operands(edit):
         if operation == APPEND:
             if part not in parts:
@@ -168,7 +225,9 @@ def _edited(
     return ",".join(parts)
 
 
-def _replacing(state: ControllerState, resource: Any) -> dict[str, str | None]:
+def _replacing(
+    state: ControllerState, resource: m.AlterConfigsRequest.AlterConfigsResource
+) -> dict[str, str | None]:
     changes: dict[str, str | None] = {c.name: c.value for c in resource.configs}
     for key in sorted(state.image.config(resource.resource_type, resource.resource_name)):
         changes.setdefault(key, None)
@@ -222,7 +281,7 @@ def _check_one(state: ControllerState, kind: int, name: str, key: str, value: st
 
 
 def _check_cordoned_directly(
-    state: ControllerState, resource: Any, changes: Mapping[str, str | None]
+    state: ControllerState, resource: Resource, changes: Mapping[str, str | None]
 ) -> None:
     """A controller cannot know a broker's directories: asked directly it only takes some back."""
     value = (changes.get(CORDONED) or "").strip()
@@ -252,7 +311,9 @@ def _check_exists(state: ControllerState, kind: int, name: str) -> None:
             )
 
 
-def _records(state: ControllerState, resource: Any, changes: Mapping[str, str | None]) -> Records:
+def _records(
+    state: ControllerState, resource: Resource, changes: Mapping[str, str | None]
+) -> Records:
     kind, name = resource.resource_type, resource.resource_name
     current = state.image.config(kind, name)
     # A broker's configs are written again even when equal: brokers reload them then.

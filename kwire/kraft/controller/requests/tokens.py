@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from typing import Any
 
 from kwire.kraft.controller.context import ControllerContext
-from kwire.kraft.controller.state import ControllerState, Records
+from kwire.kraft.controller.results import Records, Result
+from kwire.kraft.controller.state import ControllerState
 from kwire.kraft.images.security import DelegationTokenImage, token_record
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode
+from kwire.security.acl import Operation, ResourceType
 
 USER_TYPE = "User"
-CREATE_TOKENS, USER_ACL = 13, 7
 REQUESTER_FROM = 3
 """CreateDelegationTokenResponse names the requester from this version on (KIP-373)."""
 _MAX = (1 << 63) - 1
@@ -46,13 +46,15 @@ def may_request_tokens(context: ControllerContext) -> bool:
     return not plaintext and not anonymous_tls
 
 
-def _owner(request: Any, principal: str) -> str:
+def _owner(request: m.CreateDelegationTokenRequest, principal: str) -> str:
     if request.owner_principal_name:
         return f"{request.owner_principal_type}:{request.owner_principal_name}"
     return principal
 
 
-def _creation_response(request: Any, api_version: int, principal: str) -> Any:
+def _creation_response(
+    request: m.CreateDelegationTokenRequest, api_version: int, principal: str
+) -> m.CreateDelegationTokenResponse:
     owner_type, owner_name = split_principal(_owner(request, principal))
     response = m.CreateDelegationTokenResponse(
         principal_type=owner_type,
@@ -68,16 +70,12 @@ def _creation_response(request: Any, api_version: int, principal: str) -> Any:
     return response
 
 
-def failed(request: Any, code: int, api_version: int, principal: str) -> Any:
-    """The answer to a token request that fails as a whole."""
-    name = type(request).NAME
-    if name == "CreateDelegationTokenRequest":
-        response = _creation_response(request, api_version, principal)
-    elif name == "RenewDelegationTokenRequest":
-        response = m.RenewDelegationTokenResponse(expiry_timestamp_ms=-1)
-    else:
-        response = m.ExpireDelegationTokenResponse(expiry_timestamp_ms=-1)
-    response.error_code = int(code)
+def creation_failed(
+    request: m.CreateDelegationTokenRequest, code: int, api_version: int, principal: str
+) -> m.CreateDelegationTokenResponse:
+    """The answer to a request for a token that fails as a whole."""
+    response = _creation_response(request, api_version, principal)
+    response.error_code = code
     return response
 
 
@@ -91,12 +89,19 @@ def _refusal(state: ControllerState, context: ControllerContext) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def create(state: ControllerState, request: Any, context: ControllerContext) -> tuple[Records, Any]:
+def create(
+    state: ControllerState,
+    request: m.CreateDelegationTokenRequest,
+    context: ControllerContext,
+    now_ms: int,
+) -> Result[m.CreateDelegationTokenResponse]:
     """Answer a CreateDelegationTokenRequest (versions 1-3)."""
     owner = _owner(request, context.principal)
     response = _creation_response(request, context.api_version, context.principal)
     code = _refusal(state, context)
-    allowed = owner == context.principal or context.authorize(CREATE_TOKENS, USER_ACL, owner)
+    allowed = owner == context.principal or context.authorize(
+        Operation.CREATE_TOKENS, ResourceType.USER, owner
+    )
     if code == ErrorCode.NONE and not allowed:
         code = ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
     if code == ErrorCode.NONE and any(r.principal_type != USER_TYPE for r in request.renewers):
@@ -145,7 +150,12 @@ def is_expired(token: DelegationTokenImage, wall_ms: int) -> bool:
     return token.max_ms < wall_ms or token.expiration_ms < wall_ms
 
 
-def renew(state: ControllerState, request: Any, context: ControllerContext) -> tuple[Records, Any]:
+def renew(
+    state: ControllerState,
+    request: m.RenewDelegationTokenRequest,
+    context: ControllerContext,
+    now_ms: int,
+) -> Result[m.RenewDelegationTokenResponse]:
     """Answer a RenewDelegationTokenRequest (versions 1-2)."""
     response = m.RenewDelegationTokenResponse(expiry_timestamp_ms=-1)
     code = _refusal(state, context)
@@ -165,7 +175,12 @@ def renew(state: ControllerState, request: Any, context: ControllerContext) -> t
     return [(token_record(renewed), 0)], response
 
 
-def expire(state: ControllerState, request: Any, context: ControllerContext) -> tuple[Records, Any]:
+def expire(
+    state: ControllerState,
+    request: m.ExpireDelegationTokenRequest,
+    context: ControllerContext,
+    now_ms: int,
+) -> Result[m.ExpireDelegationTokenResponse]:
     """Answer an ExpireDelegationTokenRequest (versions 1-2); a negative period expires at once."""
     response = m.ExpireDelegationTokenResponse(expiry_timestamp_ms=-1)
     code = _refusal(state, context)

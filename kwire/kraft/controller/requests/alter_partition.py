@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.partition_change import Election, PartitionChange
-from kwire.kraft.controller.state import ControllerState, Records
+from kwire.kraft.controller.results import Records, Result
+from kwire.kraft.controller.state import ControllerState
 from kwire.kraft.images.topics import (
     NO_LEADER_CHANGE,
     RECOVERED,
@@ -19,8 +18,11 @@ from kwire.protocol.errors import ErrorCode
 
 
 def alter_partition(
-    state: ControllerState, request: Any, context: ControllerContext
-) -> tuple[Records, Any]:
+    state: ControllerState,
+    request: m.AlterPartitionRequest,
+    context: ControllerContext,
+    now_ms: int,
+) -> Result[m.AlterPartitionResponse]:
     """Answer an AlterPartitionRequest (versions 2-3).
 
     Raises KafkaError(STALE_BROKER_EPOCH), but not where nothing is asked: the answer is empty then
@@ -45,13 +47,17 @@ def alter_partition(
     return records, m.AlterPartitionResponse(topics=topics)
 
 
-def _failed(data: Any, code: ErrorCode) -> Any:
+def _failed(
+    data: m.AlterPartitionRequest.PartitionData, code: ErrorCode
+) -> m.AlterPartitionResponse.PartitionData:
     return m.AlterPartitionResponse.PartitionData(
         partition_index=data.partition_index, error_code=int(code)
     )
 
 
-def _new_isr(data: Any, api_version: int) -> list[tuple[int, int]]:
+def _new_isr(
+    data: m.AlterPartitionRequest.PartitionData, api_version: int
+) -> list[tuple[int, int]]:
     """(broker id, broker epoch or -1) of the wanted ISR."""
     if api_version < 3:
         return [(broker_id, -1) for broker_id in data.new_isr]
@@ -62,10 +68,10 @@ def _alter(
     state: ControllerState,
     broker_id: int,
     topic: TopicImage,
-    data: Any,
+    data: m.AlterPartitionRequest.PartitionData,
     context: ControllerContext,
     records: Records,
-) -> Any:
+) -> m.AlterPartitionResponse.PartitionData:
     partition = topic.partitions.get(data.partition_index)
     if partition is None:
         return _failed(data, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -98,7 +104,7 @@ def _check(
     state: ControllerState,
     broker_id: int,
     partition: PartitionImage,
-    data: Any,
+    data: m.AlterPartitionRequest.PartitionData,
     isr: list[tuple[int, int]],
 ) -> ErrorCode:
     if data.leader_epoch > partition.leader_epoch:

@@ -6,18 +6,23 @@ new ones are in sync; partition_change.py finishes it.
 
 from __future__ import annotations
 
-from typing import Any
-
-from kwire.kraft.controller import assignment
+from kwire.kraft.controller import new_partitions
+from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.partition_change import Election, PartitionChange
-from kwire.kraft.controller.results import put_error
-from kwire.kraft.controller.state import ControllerState, Records
+from kwire.kraft.controller.results import Records, Result, put_error
+from kwire.kraft.controller.state import ControllerState
 from kwire.kraft.images.topics import PartitionImage, TopicImage
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.metadata_records import VersionedRecord
 
 
-def alter_partition_reassignments(state: ControllerState, request: Any) -> tuple[Records, Any]:
+def alter_partition_reassignments(
+    state: ControllerState,
+    request: m.AlterPartitionReassignmentsRequest,
+    context: ControllerContext,
+    now_ms: int,
+) -> Result[m.AlterPartitionReassignmentsResponse]:
     """Answer an AlterPartitionReassignmentsRequest (versions 0-1)."""
     answer = m.AlterPartitionReassignmentsResponse
     records: Records = []
@@ -49,8 +54,11 @@ def alter_partition_reassignments(state: ControllerState, request: Any) -> tuple
 
 
 def _reassign(
-    state: ControllerState, name: str, target: Any, may_change_factor: bool
-) -> tuple[Any, int] | None:
+    state: ControllerState,
+    name: str,
+    target: m.AlterPartitionReassignmentsRequest.ReassignablePartition,
+    may_change_factor: bool,
+) -> VersionedRecord | None:
     topic = state.image.topics.by_name.get(name)
     if topic is None:
         raise KafkaError(
@@ -64,25 +72,25 @@ def _reassign(
         )
     if target.replicas is None:
         return _cancel(state, topic, target.partition_index, partition)
-    assignment.check_manual(state, target.replicas, None)
+    new_partitions.check_manual(state, target.replicas, None)
     if not may_change_factor:
-        _check_factor(partition, target)
-    return _change(state, topic, target, partition)
+        _check_factor(partition, len(target.replicas))
+    return _change(state, topic, target.partition_index, target.replicas, partition)
 
 
-def _check_factor(partition: PartitionImage, target: Any) -> None:
+def _check_factor(partition: PartitionImage, wanted: int) -> None:
     """KIP-860: the factor that the partition has once what is in progress is done."""
     current = len([r for r in partition.replicas if r not in partition.removing])
-    if current != len(target.replicas):
+    if current != wanted:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"The replication factor is changed from {current} to {len(target.replicas)}",
+            f"The replication factor is changed from {current} to {wanted}",
         )
 
 
 def _cancel(
     state: ControllerState, topic: TopicImage, index: int, partition: PartitionImage
-) -> tuple[Any, int] | None:
+) -> VersionedRecord | None:
     if not partition.is_reassigning:
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     replicas = [replica for replica in partition.replicas if replica not in partition.adding]
@@ -111,12 +119,16 @@ def _cancel(
 
 
 def _change(
-    state: ControllerState, topic: TopicImage, target: Any, partition: PartitionImage
-) -> tuple[Any, int] | None:
-    removing = sorted(set(partition.replicas) - set(target.replicas))
-    adding = sorted(set(target.replicas) - set(partition.replicas))
-    change = PartitionChange(state, topic.name, topic.topic_id, target.partition_index, partition)
-    change.replicas = [*target.replicas, *removing]
+    state: ControllerState,
+    topic: TopicImage,
+    index: int,
+    wanted: list[int],
+    partition: PartitionImage,
+) -> VersionedRecord | None:
+    removing = sorted(set(partition.replicas) - set(wanted))
+    adding = sorted(set(wanted) - set(partition.replicas))
+    change = PartitionChange(state, topic.name, topic.topic_id, index, partition)
+    change.replicas = [*wanted, *removing]
     if removing:
         change.removing = removing
     if adding:
@@ -124,7 +136,12 @@ def _change(
     return change.build()
 
 
-def list_partition_reassignments(state: ControllerState, request: Any) -> tuple[Records, Any]:
+def list_partition_reassignments(
+    state: ControllerState,
+    request: m.ListPartitionReassignmentsRequest,
+    context: ControllerContext,
+    now_ms: int,
+) -> Result[m.ListPartitionReassignmentsResponse]:
     """Answer a ListPartitionReassignmentsRequest (version 0)."""
     topics = []
     image = state.image.topics
@@ -144,7 +161,9 @@ def list_partition_reassignments(state: ControllerState, request: Any) -> tuple[
     )
 
 
-def _ongoing(topic: TopicImage, indexes: list[int]) -> Any:
+def _ongoing(
+    topic: TopicImage, indexes: list[int]
+) -> m.ListPartitionReassignmentsResponse.OngoingTopicReassignment:
     answer = m.ListPartitionReassignmentsResponse
     partitions = []
     for index in indexes:
