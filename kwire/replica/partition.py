@@ -540,7 +540,7 @@ class Partition:
             self.step(MinIsrChanged(min_isr))
 
     def assign(self, assigned: Assigned, now_ms: int) -> list[Effect]:
-        """Take committed metadata in; waiters of an older leadership are told."""
+        """Take committed metadata in; who waits for an older leadership is told."""
         was_leader, old_epoch = self.is_leader, self.state.leader_epoch
         effects = self.state.step(assigned, now_ms)
         if was_leader and not self.is_leader:
