@@ -18,6 +18,7 @@ from kwire.log.compaction.plan import candidate, make_plan
 from kwire.log.compaction.settings import CleanerSettings
 from kwire.log.partition.config import LogConfig
 from kwire.log.partition.partition_log import PartitionLog
+from kwire.log.recovery.opening import open_log
 from kwire.protocol.records import Codec, Record, build_batch
 
 RECORD_BYTES = 1000
@@ -27,7 +28,7 @@ CONFIG = LogConfig(cleanup_policy=("compact",), segment_bytes=128 << 20, segment
 def fill(directory: str, megabytes: int, per_batch: int, codec: Codec) -> PartitionLog:
     """A log of that many MB of records, every key twice."""
     clock = SystemClock()
-    log = PartitionLog.open(directory, "compacted", 0, bytes(16), CONFIG, clock)
+    log = open_log(directory, "compacted", 0, bytes(16), CONFIG, clock)
     count = megabytes * 1_000_000 // RECORD_BYTES
     keys = count // 2
     value = SystemRandom().random_bytes(RECORD_BYTES // 2) * 2

@@ -28,7 +28,7 @@ from kwire.coordinator import batches
 from kwire.coordinator.group.offset_records import offset_commit
 from kwire.coordinator.group.stored_offsets import StoredOffset
 from kwire.log.partition.config import LogConfig
-from kwire.log.partition.partition_log import PartitionLog
+from kwire.log.recovery.opening import open_log
 from kwire.log.types import Origin
 from kwire.protocol import messages as m
 
@@ -71,7 +71,7 @@ def fill(directory: Path, megabytes: int, keys: int) -> float:
     )  # fmt: skip
     from kwire.protocol import uuids
 
-    log = PartitionLog.open(folder, TOPIC, 0, uuids.from_text(topic_id), LogConfig(), SystemClock())
+    log = open_log(folder, TOPIC, 0, uuids.from_text(topic_id), LogConfig(), SystemClock())
     size, number = 0, 0
     while size < megabytes * 1_000_000:
         made = []

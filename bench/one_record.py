@@ -65,7 +65,7 @@ async def measure(options: argparse.Namespace, directory: str) -> float:
     frame = one_record_request(
         pathlib.Path(directory) / "frame", TOPIC, options.acks, options.size
     ).read_bytes()
-    listener = next(iter(node.listeners.values()))
+    listener = next(iter(node.listeners.bound.values()))
     connections = []
     for _ in range(options.connections):
         connection = listener.new_connection()

@@ -93,7 +93,7 @@ class Bench:
     def __init__(self, node: Node, options: argparse.Namespace) -> None:
         self.node = node
         self.options = options
-        listener = next(iter(node.listeners.values()))
+        listener = next(iter(node.listeners.bound.values()))
         self.clients = [Client(listener) for _ in range(options.connections)]
         self.cpu_s = 0.0
         self.passing = 0  # answers that made a client ask again

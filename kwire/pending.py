@@ -20,7 +20,7 @@ class Pending(Generic[T]):
 
     `complete`, `fail` and `cancel` return whether they were the first. A callback receives this
     object and reads `result()`, which raises the error of `fail`. `on_cancel` is what frees the
-    resources of whoever would have completed it (a purgatory entry, a timer); it runs only when
+    resources of whoever would have completed it (a deadline, a timer); it runs only when
     the waiting side cancels.
     """
 

@@ -1,7 +1,8 @@
 """Write the parts of the documents that come from the code (`make docs`).
 
 README.md: the table of APIs and the counts of configs, between their marker comments.
-docs/CONFIGS.md: every config with what kwire does with it. `--check` only tells whether they are
+docs/CONFIGS.md: every config with what kwire does with it.
+docs/AUTHORIZATION.md: what each API requires. `--check` only tells whether they are
 up to date; `tests/unit/test_docs.py` calls the same functions.
 """
 
@@ -108,10 +109,42 @@ def configs_page() -> str:
     return "\n".join(parts) + "\n"
 
 
+AUTHORIZATION_INTRO = """# What each API requires
+
+Made by `make docs` from the `AUTHORIZATION` of the modules in `kwire/api` and of
+`kwire/server/controller_dispatch.py`. Operations and resource types are those of Kafka's ACLs; the
+resource of type CLUSTER is called `kafka-cluster`. Without an authorizer nothing is asked.
+
+- **resources**: where the request names them. Empty: the cluster, or what only the answer names.
+- **without the right**: what becomes of the request, with the error code of the resource's type
+  (TOPIC_AUTHORIZATION_FAILED and so on).
+- **asked by**: before the handler for requests as a whole, by the handler for single entries, by
+  the active controller for what a broker hands on in its client's name.
+"""
+
+
+def authorization_page() -> str:
+    """docs/AUTHORIZATION.md."""
+    columns = ("API", "operation", "on", "resources", "without the right", "asked by", "when")
+    parts = [AUTHORIZATION_INTRO]
+    for listener in ("broker", "controller"):
+        rows = tables.authorization_rows(listener)
+        shown: list[tuple[object, ...]] = [
+            (*row[:3], f"`{row[3]}`" if row[3] not in ("", "-") else row[3], *row[4:])
+            for row in rows
+        ]
+        parts += [f"## {listener.capitalize()} listeners\n", markdown(columns, shown) + "\n"]
+    return "\n".join(parts)
+
+
 def documents() -> dict[pathlib.Path, str]:
     """Path -> text as it should be, of every document that is generated wholly or in part."""
     readme = ROOT / "README.md"
-    return {readme: with_sections(readme.read_text()), ROOT / "docs/CONFIGS.md": configs_page()}
+    return {
+        readme: with_sections(readme.read_text()),
+        ROOT / "docs/CONFIGS.md": configs_page(),
+        ROOT / "docs/AUTHORIZATION.md": authorization_page(),
+    }
 
 
 def main() -> int:

@@ -13,10 +13,17 @@ from kwire.kept_errors import anew
 from kwire.pending import Answer, Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import GROUP, READ, TRANSACTIONAL_ID, WRITE
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Checked, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 4)
+AUTHORIZATION = (
+    Requires(
+        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id", checked=Checked.BEFORE
+    ),
+    Requires(Operation.READ, ResourceType.GROUP, "group_id", checked=Checked.BEFORE),
+)
 FENCED_CODE_FROM = 2
 
 
@@ -24,10 +31,6 @@ def handle(
     context: RequestContext, request: m.AddOffsetsToTxnRequest
 ) -> Answer[m.AddOffsetsToTxnResponse]:
     """See the module."""
-    if not context.authorize(WRITE, TRANSACTIONAL_ID, request.transactional_id):
-        return _response(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if not context.authorize(READ, GROUP, request.group_id):
-        return _response(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     parts = context.parts
     offsets = parts.metadata.image.topics.by_name.get(OFFSETS_TOPIC)
     count = (

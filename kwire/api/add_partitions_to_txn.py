@@ -17,18 +17,37 @@ from kwire.kept_errors import anew
 from kwire.pending import Answer, Pending, after, gather
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import (
-    CLUSTER,
-    CLUSTER_ACTION,
-    CLUSTER_NAME,
-    INTERNAL_TOPICS,
-    TOPIC,
-    TRANSACTIONAL_ID,
-    WRITE,
-)
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
+from kwire.server.authorization import INTERNAL_TOPICS
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 5)
+VERIFY = Requires(
+    Operation.CLUSTER_ACTION,
+    ResourceType.CLUSTER,
+    note="from version 4",
+)
+WRITE_TRANSACTION = Requires(
+    Operation.WRITE,
+    ResourceType.TRANSACTIONAL_ID,
+    "v3_and_below_transactional_id",
+    denied=Denied.ENTRY,
+    note="to version 3",
+)
+WRITE_TOPIC = Requires(
+    Operation.WRITE,
+    ResourceType.TOPIC,
+    "v3_and_below_topics[].name",
+    denied=Denied.ENTRY,
+    note="to version 3",
+)
+AUTHORIZATION = (
+    VERIFY,
+    WRITE_TRANSACTION,
+    WRITE_TOPIC,
+    WRITE_TOPIC._replace(found_in="transactions[].topics[].name", note="from version 4"),
+)
 BATCHED_FROM = 4
 FENCED_CODE_FROM = 2
 CLIENT_VERSION_OF_PRODUCER = 0
@@ -48,7 +67,7 @@ def handle(
     """See the module."""
     if context.api_version < BATCHED_FROM:
         return _one(context, request)
-    if not context.authorize(CLUSTER_ACTION, CLUSTER, CLUSTER_NAME):
+    if not context.allows(VERIFY):
         return m.AddPartitionsToTxnResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     pendings = [_batched(context, transaction) for transaction in request.transactions]
     return after(gather(pendings), lambda done: _results(request.transactions, done.result()))
@@ -70,7 +89,7 @@ def _one(
             results_by_topic_v3_and_below=_topics(request.v3_and_below_topics, codes)
         )
 
-    if not context.authorize(WRITE, TRANSACTIONAL_ID, transactional_id):
+    if not context.allows(WRITE_TRANSACTION, transactional_id):
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return respond(dict.fromkeys(asked, int(code)))
     refused = _refused(context, asked, INTERNAL_TOPICS)
@@ -127,7 +146,7 @@ def _refused(context: RequestContext, asked: list[Partition], forbidden: Contain
     refused: Codes = {}
     topics = context.parts.metadata.image.topics.by_name
     for topic, index in asked:
-        if topic in forbidden or not context.authorize(WRITE, TOPIC, topic):
+        if topic in forbidden or not context.allows(WRITE_TOPIC, topic):
             refused[topic, index] = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         elif topic not in topics or index not in topics[topic].partitions:
             refused[topic, index] = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -8,9 +8,36 @@ from __future__ import annotations
 from kwire.api.shared.config_changes import alter, check_replacing
 from kwire.pending import Answer
 from kwire.protocol import messages as m
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Checked, Denied, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 2)
+AUTHORIZATION = (
+    Requires(
+        Operation.ALTER_CONFIGS,
+        ResourceType.TOPIC,
+        "resources[].resource_name",
+        denied=Denied.ENTRY,
+        checked=Checked.CONTROLLER,
+        note="resources that are topics",
+    ),
+    Requires(
+        Operation.ALTER_CONFIGS,
+        ResourceType.GROUP,
+        "resources[].resource_name",
+        denied=Denied.ENTRY,
+        checked=Checked.CONTROLLER,
+        note="resources that are groups",
+    ),
+    Requires(
+        Operation.ALTER_CONFIGS,
+        ResourceType.CLUSTER,
+        denied=Denied.ENTRY,
+        checked=Checked.CONTROLLER,
+        note="all other resources",
+    ),
+)
 
 
 def handle(

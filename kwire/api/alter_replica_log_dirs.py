@@ -12,10 +12,13 @@ from __future__ import annotations
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import ALTER, CLUSTER, CLUSTER_NAME
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (1, 2)
+ALTER_CLUSTER = Requires(Operation.ALTER, ResourceType.CLUSTER, denied=Denied.ENTRY)
+AUTHORIZATION = (ALTER_CLUSTER,)
 
 # The copy on its way lies in `topic-index.<32 hex digits>-future`, whose name must be possible.
 FUTURE_SUFFIX_CHARS = len(".") + 32 + len("-future")
@@ -26,7 +29,7 @@ def handle(
     context: RequestContext, request: m.AlterReplicaLogDirsRequest
 ) -> Answer[m.AlterReplicaLogDirsResponse]:
     """See the module."""
-    is_allowed = context.authorize(ALTER, CLUSTER, CLUSTER_NAME)
+    is_allowed = context.allows(ALTER_CLUSTER)
     shape = m.AlterReplicaLogDirsResponse
     wanted: dict[str, dict[int, str]] = {}  # a replica that is named twice goes where it is last
     for directory in request.dirs:

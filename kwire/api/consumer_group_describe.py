@@ -13,16 +13,22 @@ from typing import TypeAlias
 from kwire.pending import Answer, Pending, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import (
-    DESCRIBE,
-    GROUP,
-    GROUP_OPERATIONS,
-    TOPIC,
-    authorized_operations,
-)
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
+from kwire.server.authorization import authorized_operations
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 1)
+DESCRIBE_GROUP = Requires(
+    Operation.DESCRIBE, ResourceType.GROUP, "group_ids[]", denied=Denied.ENTRY
+)
+DESCRIBE_TOPIC = Requires(
+    Operation.DESCRIBE,
+    ResourceType.TOPIC,
+    denied=Denied.ENTRY,
+    note="every topic that is assigned to a member",
+)
+AUTHORIZATION = (DESCRIBE_GROUP, DESCRIBE_TOPIC)
 Response: TypeAlias = "m.ConsumerGroupDescribeResponse"
 Group: TypeAlias = "m.ConsumerGroupDescribeResponse.DescribedGroup"
 
@@ -35,9 +41,7 @@ def handle(
 ) -> Answer[m.ConsumerGroupDescribeResponse]:
     """See the module."""
     denied = [
-        group_id
-        for group_id in request.group_ids
-        if not context.authorize(DESCRIBE, GROUP, group_id)
+        group_id for group_id in request.group_ids if not context.allows(DESCRIBE_GROUP, group_id)
     ]
     allowed = [group_id for group_id in request.group_ids if group_id not in denied]
     answer = context.parts.coordinators.groups.describe_consumer_groups(allowed)
@@ -102,11 +106,11 @@ def _response(
 ) -> Response:
     groups = [_refused(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED) for group_id in denied]
     for group in described:
-        if not all(context.authorize(DESCRIBE, TOPIC, name) for name in _topics(group)):
+        if not all(context.allows(DESCRIBE_TOPIC, name) for name in _topics(group)):
             group = _refused(group.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         elif request.include_authorized_operations and group.error_code == 0:
             group.authorized_operations = authorized_operations(
-                context, GROUP_OPERATIONS, GROUP, group.group_id
+                context, ResourceType.GROUP, group.group_id
             )
         groups.append(group)
     return m.ConsumerGroupDescribeResponse(groups=groups)

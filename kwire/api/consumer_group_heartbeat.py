@@ -12,11 +12,15 @@ from kwire.coordinator.group.caller import Caller
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import DESCRIBE, GROUP, READ, TOPIC
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 1)
 WAITS_FOR_WRITES = False
+READ_GROUP = Requires(Operation.READ, ResourceType.GROUP, "group_id")
+DESCRIBE_TOPIC = Requires(Operation.DESCRIBE, ResourceType.TOPIC, "subscribed_topic_names[]")
+AUTHORIZATION = (READ_GROUP, DESCRIBE_TOPIC)
 
 
 def handle(
@@ -26,10 +30,10 @@ def handle(
     parts = context.parts
     if "consumer" not in parts.config["group.coordinator.rebalance.protocols"]:
         return error_response(context, KafkaError(ErrorCode.UNSUPPORTED_VERSION))
-    if not context.authorize(READ, GROUP, request.group_id):
+    if not context.allows(READ_GROUP, request.group_id):
         return error_response(context, KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED))
     for name in request.subscribed_topic_names or ():
-        if not context.authorize(DESCRIBE, TOPIC, name):
+        if not context.allows(DESCRIBE_TOPIC, name):
             return error_response(context, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     caller = Caller(context.api_version, context.client_id or "", context.client_host)
     return parts.coordinators.groups.consumer_heartbeat(request, caller)

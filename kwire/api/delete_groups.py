@@ -11,10 +11,13 @@ from kwire.coordinator.replies import convert_all
 from kwire.pending import Answer, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import DELETE, GROUP
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (0, 3)
+DELETE_GROUP = Requires(Operation.DELETE, ResourceType.GROUP, "groups_names[]", denied=Denied.ENTRY)
+AUTHORIZATION = (DELETE_GROUP,)
 
 
 def handle(
@@ -23,7 +26,7 @@ def handle(
     """See the module."""
     allowed, refused = [], []
     for group_id in dict.fromkeys(request.groups_names):
-        if context.authorize(DELETE, GROUP, group_id):
+        if context.allows(DELETE_GROUP, group_id):
             allowed.append(group_id)
         else:
             code = ErrorCode.GROUP_AUTHORIZATION_FAILED

@@ -12,15 +12,19 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from kwire.api.shared.leader_hints import missing_partition_error
-from kwire.pending import Answer, Pending, after, as_pending, gather
+from kwire.log.scheduling import Timer
+from kwire.pending import Answer, Pending, after, gather
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.partition import Partition
-from kwire.server.authorization import DELETE, INTERNAL_TOPICS, TOPIC
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
+from kwire.server.authorization import INTERNAL_TOPICS
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
-from kwire.server.deadlines import Deadline
 
 VERSIONS = (0, 2)
+DELETE_TOPIC = Requires(Operation.DELETE, ResourceType.TOPIC, "topics[].name", denied=Denied.ENTRY)
+AUTHORIZATION = (DELETE_TOPIC,)
 
 Asked: TypeAlias = "m.DeleteRecordsRequest.DeleteRecordsPartition"
 Result: TypeAlias = "m.DeleteRecordsResponse.DeleteRecordsPartitionResult"
@@ -34,7 +38,7 @@ def handle(
     """See the module."""
     response = m.DeleteRecordsResponse()
     response.topics = []
-    waiting = _Waiting(context, response)
+    deletions = _Deletions(context)
     for name, partitions in _asked(request).items():
         entry = m.DeleteRecordsResponse.DeleteRecordsTopicResult()
         entry.name = name
@@ -44,23 +48,22 @@ def handle(
             answer.partition_index = asked.partition_index
             try:
                 partition, offset = _delete(context, name, asked)
-                waiting.add(answer, partition, offset)
+                deletions.add(answer, partition, offset)
             except KafkaError as error:
                 answer.low_watermark = -1
                 answer.error_code = int(error.code)
             entry.partitions.append(answer)
         response.topics.append(entry)
-    outcome = waiting.outcome(request.timeout_ms)
-    if not waiting.moved:
-        return outcome
-    settled = as_pending(outcome)
-    saved = context.parts.log_manager.checkpoint_log_starts(waiting.moved)
-    return after(
-        gather([after(settled, lambda _: None), saved]), lambda _: _durable(response, saved.error())
-    )
+    followed = deletions.followed(request.timeout_ms)
+    if not deletions.moved:
+        return response
+    saved = context.parts.log_manager.checkpoint_log_starts(deletions.moved)
+    return after(gather([followed, saved]), lambda _: _durable(response, saved.error()))
 
 
-def _asked(request: m.DeleteRecordsRequest) -> dict[str, dict[int, Asked]]:
+def _asked(
+    request: m.DeleteRecordsRequest,
+) -> dict[str, dict[int, Asked]]:
     """The partitions by topic and index: the last of those named twice, topics without none."""
     asked: dict[str, dict[int, Asked]] = {}
     for topic in request.topics:
@@ -80,37 +83,51 @@ def _durable(response: m.DeleteRecordsResponse, error: Exception | None) -> m.De
     return response
 
 
-class _Waiting:
-    """The deletions that followers have not followed yet."""
+class _Deletions:
+    """The deletions of a request, and those of them that followers have not followed yet.
 
-    def __init__(self, context: RequestContext, response: m.DeleteRecordsResponse) -> None:
+    `moved` are the partitions (topic, index) whose log has a new start.
+    """
+
+    def __init__(self, context: RequestContext) -> None:
         self._context = context
-        self._response = response
         self._open: list[tuple[Result, Partition, int]] = []
-        self._pending: Pending[m.DeleteRecordsResponse] = Pending()
-        self._deadline: Deadline | None = None
-        self.moved: list[tuple[str, int]] = []  # partitions
+        self._awaited: list[Partition] = []
+        self._followed: Pending[None] = Pending()
+        self._deadline: Timer | None = None
+        self.moved: list[tuple[str, int]] = []
 
-    def add(self, answer: Result, partition: Partition, offset: int) -> None:
+    def add(
+        self,
+        answer: Result,
+        partition: Partition,
+        offset: int,
+    ) -> None:
         self.moved.append((partition.topic, partition.index))
-        if not self._settled(answer, partition, offset):
+        if not self._is_followed(answer, partition, offset):
             self._open.append((answer, partition, offset))
 
-    def outcome(self, timeout_ms: int) -> Answer[m.DeleteRecordsResponse]:
-        """The response, or a Pending of it."""
+    def followed(self, timeout_ms: int) -> Pending[None]:
+        """Done once every answer is filled: followed, failed, or after the time-out."""
         if not self._open:
-            return self._response
-        self._pending.set_on_cancel(self._forget)
-        for _, partition, _ in self._open:
-            partition.on_low_watermark[self._look] = None
+            self._followed.complete(None)
+            return self._followed
+        self._followed.set_on_cancel(self._stop_waiting)
+        self._awaited = [partition for _, partition, _ in self._open]
+        for partition in self._awaited:
+            partition.on_low_watermark[self._low_watermark_moved] = None
             partition.positions_changed()
         if self._open:
             deadlines = self._context.parts.deadlines
             self._deadline = deadlines.add(max(0, timeout_ms), self._timed_out)
-        return self._pending
+        return self._followed
 
     @staticmethod
-    def _settled(answer: Result, partition: Partition, offset: int) -> bool:
+    def _is_followed(
+        answer: Result,
+        partition: Partition,
+        offset: int,
+    ) -> bool:
         """Whether there is nothing to wait for; fills the answer then."""
         if not partition.is_leader or partition.log is None:
             answer.low_watermark = -1
@@ -121,11 +138,11 @@ class _Waiting:
         answer.low_watermark = partition.low_watermark
         return True
 
-    def _look(self, _: Partition) -> None:
-        self._open = [entry for entry in self._open if not self._settled(*entry)]
+    def _low_watermark_moved(self, _: Partition) -> None:
+        self._open = [entry for entry in self._open if not self._is_followed(*entry)]
         if not self._open:
-            self._forget()
-            self._pending.complete(self._response)
+            self._stop_waiting()
+            self._followed.complete(None)
 
     def _timed_out(self) -> None:
         self._deadline = None
@@ -133,12 +150,12 @@ class _Waiting:
             answer.low_watermark = -1
             answer.error_code = int(ErrorCode.REQUEST_TIMED_OUT)
         self._open = []
-        self._forget()
-        self._pending.complete(self._response)
+        self._stop_waiting()
+        self._followed.complete(None)
 
-    def _forget(self) -> None:
-        for partition in self._context.parts.replicas:
-            partition.on_low_watermark.pop(self._look, None)
+    def _stop_waiting(self) -> None:
+        for partition in self._awaited:
+            partition.on_low_watermark.pop(self._low_watermark_moved, None)
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
@@ -151,13 +168,13 @@ def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
 
 def _delete(context: RequestContext, topic: str, asked: Asked) -> tuple[Partition, int]:
     parts = context.parts
-    if not context.authorize(DELETE, TOPIC, topic):
+    if not context.allows(DELETE_TOPIC, topic):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     if parts.metadata.image.topics.partition(topic, asked.partition_index) is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if topic in INTERNAL_TOPICS:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    partition: Partition | None = parts.replicas.partition(topic, asked.partition_index)
+    partition = parts.replicas.partition(topic, asked.partition_index)
     if partition is None:
         raise KafkaError(
             missing_partition_error(parts.metadata.image.topics, topic, asked.partition_index)
@@ -169,5 +186,5 @@ def _delete(context: RequestContext, topic: str, asked: Asked) -> tuple[Partitio
     if offset < 0 or offset > log.high_watermark:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
     log.delete_records_before(offset)
-    partition.wake_fetches(0)
+    partition.wake_readers(0)
     return partition, offset

@@ -7,14 +7,17 @@ A request that names anything UNKNOWN (0) loses its connection (measured on Apac
 
 from __future__ import annotations
 
-from kwire.kraft.controller.acls import UNKNOWN, check_filter, matches_filter
+from kwire.kraft.controller.requests.acls import UNKNOWN, check_filter, matches_filter
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import CLUSTER, CLUSTER_NAME, DESCRIBE
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Requires
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (1, 3)
+DESCRIBE_CLUSTER = Requires(Operation.DESCRIBE, ResourceType.CLUSTER)
+AUTHORIZATION = (DESCRIBE_CLUSTER,)
 
 
 def handle(
@@ -24,7 +27,7 @@ def handle(
     kinds = (request.resource_type_filter, request.pattern_type_filter)
     if UNKNOWN in (*kinds, request.operation, request.permission_type):
         return DISCONNECT
-    if not context.authorize(DESCRIBE, CLUSTER, CLUSTER_NAME):
+    if not context.allows(DESCRIBE_CLUSTER):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
     if context.parts.authorizer is None and not context.parts.metadata.image.acls:
         raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")

@@ -8,10 +8,19 @@ from __future__ import annotations
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import CLUSTER, CLUSTER_NAME, DESCRIBE_CONFIGS
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Checked, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 1)
+AUTHORIZATION = (
+    Requires(
+        Operation.DESCRIBE_CONFIGS,
+        ResourceType.CLUSTER,
+        checked=Checked.BEFORE,
+        message="Cluster authorization failed.",
+    ),
+)
 EXACT, DEFAULT, ANY = 0, 1, 2
 _TYPES = ("user", "client-id", "ip")
 _MATCH_NAMES = {EXACT: "EXACT", DEFAULT: "DEFAULT", ANY: "SPECIFIED"}
@@ -21,8 +30,6 @@ def handle(
     context: RequestContext, request: m.DescribeClientQuotasRequest
 ) -> Answer[m.DescribeClientQuotasResponse]:
     """See the module."""
-    if not context.authorize(DESCRIBE_CONFIGS, CLUSTER, CLUSTER_NAME):
-        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
     exact, any_of = _read(request)
     answer = m.DescribeClientQuotasResponse
     entries = []

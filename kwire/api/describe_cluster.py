@@ -12,17 +12,22 @@ from __future__ import annotations
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import (
-    ALTER,
-    CLUSTER,
-    CLUSTER_NAME,
-    CLUSTER_OPERATIONS,
-    DESCRIBE,
-    authorized_operations,
-)
+from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
+from kwire.server.authorization import authorized_operations
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 2)
+ALTER_CLUSTER = Requires(
+    Operation.ALTER, ResourceType.CLUSTER, note="where controllers are asked for"
+)
+DESCRIBE_CLUSTER = Requires(
+    Operation.DESCRIBE,
+    ResourceType.CLUSTER,
+    denied=Denied.LEFT_OUT,
+    note="the authorized operations",
+)
+AUTHORIZATION = (ALTER_CLUSTER, DESCRIBE_CLUSTER)
 BROKER, CONTROLLER = 1, 2
 _TYPE_NAMES = {BROKER: "BROKER", CONTROLLER: "CONTROLLER"}
 
@@ -75,7 +80,7 @@ def _controllers(
             ErrorCode.UNSUPPORTED_VERSION,
             "Direct-to-controller communication is not supported with the current MetadataVersion.",
         )
-    if not context.authorize(ALTER, CLUSTER, CLUSTER_NAME):
+    if not context.allows(ALTER_CLUSTER):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     check_endpoint_type(context, request, CONTROLLER)
     answer = m.DescribeClusterResponse
@@ -105,9 +110,9 @@ def _controllers(
 
 def cluster_operations(context: RequestContext) -> int:
     """The operations on the cluster that the principal may do; 0 without DESCRIBE."""
-    if not context.authorize(DESCRIBE, CLUSTER, CLUSTER_NAME):
+    if not context.allows(DESCRIBE_CLUSTER):
         return 0
-    return authorized_operations(context, CLUSTER_OPERATIONS, CLUSTER, CLUSTER_NAME)
+    return authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def check_endpoint_type(

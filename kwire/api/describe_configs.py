@@ -29,21 +29,40 @@ from kwire.kraft.controller.topic_names import check_name
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import CLUSTER, CLUSTER_NAME, DESCRIBE_CONFIGS, GROUP, TOPIC
+from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
 from kwire.server.context import RequestContext
 from kwire.server.parts import Parts
 
 VERSIONS = (1, 4)
+DESCRIBE_TOPIC = Requires(
+    Operation.DESCRIBE_CONFIGS,
+    ResourceType.TOPIC,
+    "resources[].resource_name",
+    denied=Denied.ENTRY,
+    note="resources that are topics",
+)
+DESCRIBE_GROUP = Requires(
+    Operation.DESCRIBE_CONFIGS,
+    ResourceType.GROUP,
+    "resources[].resource_name",
+    denied=Denied.ENTRY,
+    note="resources that are groups",
+)
+DESCRIBE_CLUSTER = Requires(
+    Operation.DESCRIBE_CONFIGS,
+    ResourceType.CLUSTER,
+    denied=Denied.ENTRY,
+    note="all other resources",
+)
+AUTHORIZATION = (DESCRIBE_TOPIC, DESCRIBE_GROUP, DESCRIBE_CLUSTER)
 
 Resource: TypeAlias = "m.DescribeConfigsRequest.DescribeConfigsResource"
 Result: TypeAlias = "m.DescribeConfigsResponse.DescribeConfigsResult"
 Config: TypeAlias = "m.DescribeConfigsResponse.DescribeConfigsResourceResult"
 
 # Resource type -> (ACL resource type, error without DESCRIBE_CONFIGS on it).
-_ACL: dict[int, tuple[int, ErrorCode]] = {
-    RESOURCE_TOPIC: (TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
-    RESOURCE_GROUP: (GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
-}
+_REQUIRED = {RESOURCE_TOPIC: DESCRIBE_TOPIC, RESOURCE_GROUP: DESCRIBE_GROUP}
 # Resource type -> the scope whose configs it has; loggers have none.
 _SCOPES = {
     RESOURCE_BROKER: "broker",
@@ -119,9 +138,9 @@ def _malformed(request: m.DescribeConfigsRequest) -> m.DescribeConfigsResponse:
 
 def _refusal(context: RequestContext, resource: Resource) -> ErrorCode | None:
     """The error of a principal that may not describe this resource."""
-    kind, code = _ACL.get(resource.resource_type, (CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
-    name = CLUSTER_NAME if kind == CLUSTER else resource.resource_name
-    return None if context.authorize(DESCRIBE_CONFIGS, kind, name) else code
+    required = _REQUIRED.get(resource.resource_type, DESCRIBE_CLUSTER)
+    name = CLUSTER_NAME if required is DESCRIBE_CLUSTER else resource.resource_name
+    return None if context.allows(required, name) else required.refusal
 
 
 def _describe(context: RequestContext, resource: Resource) -> list[describe.Entry]:

@@ -6,15 +6,29 @@ on; no owners named means all. Source: KIP-48, KIP-373; measured on Apache Kafka
 
 from __future__ import annotations
 
-from kwire.kraft.controller.tokens import split_principal, token_hmac
+from kwire.kraft.controller.requests.tokens import split_principal, token_hmac
 from kwire.kraft.images.security import DelegationTokenImage
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import DESCRIBE
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (1, 3)
+DESCRIBE_OWNER = Requires(
+    Operation.DESCRIBE_TOKENS,
+    ResourceType.USER,
+    denied=Denied.LEFT_OUT,
+    note="tokens of other owners",
+)
+DESCRIBE_TOKEN = Requires(
+    Operation.DESCRIBE,
+    ResourceType.DELEGATION_TOKEN,
+    denied=Denied.LEFT_OUT,
+    note="instead of the right on the owner",
+)
+AUTHORIZATION = (DESCRIBE_OWNER, DESCRIBE_TOKEN)
 DESCRIBE_TOKENS = 14
 DELEGATION_TOKEN, USER = 6, 7
 
@@ -59,8 +73,8 @@ def _may_see(context: RequestContext, token: DelegationTokenImage) -> bool:
     principal = context.principal
     if principal in (token.owner, token.requester) or principal in token.renewers:
         return True
-    return context.authorize(DESCRIBE_TOKENS, USER, token.owner) or context.authorize(
-        DESCRIBE, DELEGATION_TOKEN, token.token_id
+    return context.allows(DESCRIBE_OWNER, token.owner) or context.allows(
+        DESCRIBE_TOKEN, token.token_id
     )
 
 

@@ -11,10 +11,14 @@ from kwire.coordinator.replies import convert_all
 from kwire.pending import Answer, Pending, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import DESCRIBE, GROUP, GROUP_OPERATIONS, authorized_operations
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
+from kwire.server.authorization import authorized_operations
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (0, 6)
+DESCRIBE_GROUP = Requires(Operation.DESCRIBE, ResourceType.GROUP, "groups[]", denied=Denied.ENTRY)
+AUTHORIZATION = (DESCRIBE_GROUP,)
 OPERATIONS_FROM = 3
 NOT_FOUND_FROM = 6
 
@@ -26,7 +30,7 @@ def handle(
     described = m.DescribeGroupsResponse.DescribedGroup
     allowed, refused = [], []
     for group_id in request.groups:
-        if context.authorize(DESCRIBE, GROUP, group_id):
+        if context.allows(DESCRIBE_GROUP, group_id):
             allowed.append(group_id)
         else:
             code = ErrorCode.GROUP_AUTHORIZATION_FAILED
@@ -43,7 +47,7 @@ def handle(
                 group.error_code, group.error_message = ErrorCode.NONE, None
             if operations and context.api_version >= OPERATIONS_FROM and not group.error_code:
                 group.authorized_operations = authorized_operations(
-                    context, GROUP_OPERATIONS, GROUP, group.group_id
+                    context, ResourceType.GROUP, group.group_id
                 )
         return m.DescribeGroupsResponse(groups=refused + groups)
 

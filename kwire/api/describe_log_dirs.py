@@ -17,10 +17,12 @@ from kwire.log.directories.refusals import refusals
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
-from kwire.server.authorization import CLUSTER, CLUSTER_NAME, DESCRIBE
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Checked, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (1, 5)
+AUTHORIZATION = (Requires(Operation.DESCRIBE, ResourceType.CLUSTER, checked=Checked.BEFORE),)
 
 Topic: TypeAlias = "m.DescribeLogDirsResponse.DescribeLogDirsTopic"
 
@@ -35,9 +37,6 @@ def handle(
     """See the module."""
     response = m.DescribeLogDirsResponse()
     response.results = []
-    if not context.authorize(DESCRIBE, CLUSTER, CLUSTER_NAME):
-        response.error_code = int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-        return response
     wanted: dict[tuple[str, int], None] | None = None
     if request.topics is not None:
         wanted = {

@@ -13,10 +13,13 @@ from kwire.kraft.controller.topic_names import check_name
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import READ, TOPIC
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (0, 0)
+READ_TOPIC = Requires(Operation.READ, ResourceType.TOPIC, "topics[].name", denied=Denied.ENTRY)
+AUTHORIZATION = (READ_TOPIC,)
 
 Producer: TypeAlias = "m.DescribeProducersResponse.ProducerState"
 
@@ -52,7 +55,7 @@ def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
 
 
 def _producers(context: RequestContext, topic: str, index: int) -> list[Producer]:
-    if not context.authorize(READ, TOPIC, topic):
+    if not context.allows(READ_TOPIC, topic):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     partition = context.parts.replicas.partition(topic, index)
     if partition is None:

@@ -20,10 +20,18 @@ from kwire.coordinator.share_state import UNKNOWN, Key, ShareState, ShareStates
 from kwire.pending import Answer, Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import DESCRIBE, GROUP, TOPIC
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 1)
+DESCRIBE_GROUP = Requires(
+    Operation.DESCRIBE, ResourceType.GROUP, "groups[].group_id", denied=Denied.ENTRY
+)
+DESCRIBE_TOPIC = Requires(
+    Operation.DESCRIBE, ResourceType.TOPIC, "groups[].topics[].topic_name", denied=Denied.ENTRY
+)
+AUTHORIZATION = (DESCRIBE_GROUP, DESCRIBE_TOPIC)
 NO_TOPIC_ID = bytes(16)
 
 AskedGroup: TypeAlias = "m.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup"
@@ -48,7 +56,7 @@ def handle(
 def _group(context: RequestContext, group: AskedGroup) -> Pending[Group]:
     outcome: Pending[Group] = Pending()
     group_id = group.group_id
-    if not context.authorize(DESCRIBE, GROUP, group_id):
+    if not context.allows(DESCRIBE_GROUP, group_id):
         outcome.complete(_failed(group_id, KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)))
         return outcome
     if group.topics is not None:
@@ -89,7 +97,7 @@ def _describe(
     missing: Topics = []
     allowed: Topics = []
     for name, topic_id, partitions in topics:
-        if not context.authorize(DESCRIBE, TOPIC, name):
+        if not context.allows(DESCRIBE_TOPIC, name):
             refused.append((name, NO_TOPIC_ID, partitions))
         elif topic_id == NO_TOPIC_ID:
             missing.append((name, topic_id, partitions))

@@ -16,16 +16,20 @@ from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import (
-    DESCRIBE,
-    INTERNAL_TOPICS,
-    TOPIC,
-    TOPIC_OPERATIONS,
-    authorized_operations,
-)
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
+from kwire.server.authorization import INTERNAL_TOPICS, authorized_operations
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 0)
+DESCRIBE_TOPIC = Requires(
+    Operation.DESCRIBE,
+    ResourceType.TOPIC,
+    "topics[].name",
+    denied=Denied.ENTRY,
+    note="left out where all topics are asked for",
+)
+AUTHORIZATION = (DESCRIBE_TOPIC,)
 
 Topic: TypeAlias = "m.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic"
 Partition: TypeAlias = "m.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition"
@@ -43,7 +47,7 @@ def handle(
     hidden = []
     shown = []
     for name in names:
-        if context.authorize(DESCRIBE, TOPIC, name):
+        if context.allows(DESCRIBE_TOPIC, name):
             shown.append(name)
         elif request.topics:
             hidden.append(_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, False))
@@ -69,7 +73,7 @@ def handle(
         remaining -= len(answer.partitions)
     for answer in response.topics:
         answer.topic_authorized_operations = authorized_operations(
-            context, TOPIC_OPERATIONS, TOPIC, answer.name or ""
+            context, ResourceType.TOPIC, answer.name or ""
         )
     response.topics += hidden
     return response

@@ -12,10 +12,18 @@ from typing import TypeAlias
 from kwire.pending import Answer, Pending, after, gather
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import DESCRIBE, TOPIC, TRANSACTIONAL_ID
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 0)
+DESCRIBE_TRANSACTION = Requires(
+    Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "transactional_ids[]", denied=Denied.ENTRY
+)
+DESCRIBE_TOPIC = Requires(
+    Operation.DESCRIBE, ResourceType.TOPIC, denied=Denied.LEFT_OUT, note="topics of a transaction"
+)
+AUTHORIZATION = (DESCRIBE_TRANSACTION, DESCRIBE_TOPIC)
 
 State: TypeAlias = "m.DescribeTransactionsResponse.TransactionState"
 
@@ -39,7 +47,7 @@ def error_response(context: RequestContext, error: KafkaError) -> m.DescribeTran
 
 
 def _one(context: RequestContext, transactional_id: str) -> Pending[State]:
-    if not context.authorize(DESCRIBE, TRANSACTIONAL_ID, transactional_id):
+    if not context.allows(DESCRIBE_TRANSACTION, transactional_id):
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return Pending.completed(_failed(transactional_id, code))
     if not transactional_id:
@@ -53,9 +61,7 @@ def _described(context: RequestContext, transactional_id: str, done: Pending[Sta
     if isinstance(error, KafkaError):
         return _failed(transactional_id, error.code)
     state = done.result()
-    state.topics = [
-        topic for topic in state.topics if context.authorize(DESCRIBE, TOPIC, topic.topic)
-    ]
+    state.topics = [topic for topic in state.topics if context.allows(DESCRIBE_TOPIC, topic.topic)]
     return state
 
 

@@ -7,19 +7,26 @@ from __future__ import annotations
 
 from kwire.pending import Answer
 from kwire.protocol import messages as m
-from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import CLUSTER, CLUSTER_NAME, DESCRIBE
+from kwire.protocol.errors import ErrorCode
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Checked, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 0)
+AUTHORIZATION = (
+    Requires(
+        Operation.DESCRIBE,
+        ResourceType.CLUSTER,
+        checked=Checked.BEFORE,
+        message="Cluster authorization failed.",
+    ),
+)
 
 
 def handle(
     context: RequestContext, request: m.DescribeUserScramCredentialsRequest
 ) -> Answer[m.DescribeUserScramCredentialsResponse]:
     """See the module."""
-    if not context.authorize(DESCRIBE, CLUSTER, CLUSTER_NAME):
-        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
     scram = context.parts.metadata.image.scram
     counts: dict[str, int] = {}
     if request.users:

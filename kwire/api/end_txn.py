@@ -12,18 +12,22 @@ from kwire.kept_errors import anew
 from kwire.pending import Answer, Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import TRANSACTIONAL_ID, WRITE
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Checked, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 5)
+AUTHORIZATION = (
+    Requires(
+        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id", checked=Checked.BEFORE
+    ),
+)
 EPOCH_BUMP_FROM = 5
 FENCED_CODE_FROM = 2
 
 
 def handle(context: RequestContext, request: m.EndTxnRequest) -> Answer[m.EndTxnResponse]:
     """See the module."""
-    if not context.authorize(WRITE, TRANSACTIONAL_ID, request.transactional_id):
-        return _error(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     pending = context.parts.coordinators.transactions.end_transaction(
         EndRequest(
             request.transactional_id,

@@ -19,10 +19,12 @@ from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.protocol.structs import Message, Request
-from kwire.server.authorization import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Checked, Requires
 from kwire.server.context import DISCONNECT, RequestContext
 
 VERSIONS = (0, 0)
+AUTHORIZATION = (Requires(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, checked=Checked.BEFORE),)
 PRINCIPAL_VERSION = 0
 
 
@@ -75,8 +77,6 @@ class ForwardedContext(RequestContext):
 
 def handle(context: RequestContext, request: m.EnvelopeRequest) -> Answer[m.EnvelopeResponse]:
     """See the module."""
-    if not context.authorize(CLUSTER_ACTION, CLUSTER, CLUSTER_NAME):
-        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     parts = context.parts
     principal = _principal(request.request_principal)
     host = _host(request.client_host_address)

@@ -15,15 +15,16 @@ answer. Source: KIP-227, KIP-516, KIP-595, KIP-951; measured on Apache Kafka 4.4
 
 from __future__ import annotations
 
-from typing import Any
-
-from kwire.api.shared.delayed_fetch import DelayedFetch, FetchLimits, FetchTarget
 from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints, missing_partition_error
 from kwire.log.types import ISOLATION_LEVELS, READ_COMMITTED, Isolation
-from kwire.pending import Answer
+from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME, READ, TOPIC
+from kwire.replica.bounded_read import ReadTarget
+from kwire.replica.delayed_read import DelayedRead
+from kwire.replica.reading import ReadLimits, ReadResult
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
 from kwire.server.context import RequestContext
 from kwire.server.fetch_sessions import (
     FINAL_EPOCH,
@@ -35,6 +36,11 @@ from kwire.server.fetch_sessions import (
 )
 
 VERSIONS = (4, 18)
+FOLLOW = Requires(
+    Operation.CLUSTER_ACTION, ResourceType.CLUSTER, denied=Denied.ENTRY, note="of followers"
+)
+READ_TOPIC = Requires(Operation.READ, ResourceType.TOPIC, "topics[].topic", denied=Denied.ENTRY)
+AUTHORIZATION = (FOLLOW, READ_TOPIC)
 SESSIONS_FROM = 7
 TOPIC_IDS_FROM = 13
 REPLICA_STATE_FROM = 15
@@ -61,17 +67,28 @@ def _error(code: int) -> m.FetchResponse:
 
 
 class _Fetch:
-    """One request: its session, its targets, its answer."""
+    """One request: its session, what it reads, its answer."""
 
-    __slots__ = ("_context", "_readable", "_request", "_session", "_targets", "_topic_ids")
+    __slots__ = (
+        "_context",
+        "_pending",
+        "_refused",
+        "_request",
+        "_response",
+        "_session",
+        "_targets",
+        "_topic_ids",
+    )
 
     def __init__(self, context: RequestContext, request: m.FetchRequest) -> None:
         self._context = context
         self._request = request
         self._topic_ids = context.api_version >= TOPIC_IDS_FROM
         self._session: FetchSession | None = None
-        self._targets: list[FetchTarget] = []
-        self._readable: list[FetchTarget] = []
+        self._targets: list[ReadTarget[SessionPartition]] = []
+        self._refused: list[tuple[SessionPartition, ReadResult]] = []
+        self._response: m.FetchResponse | None = None
+        self._pending: Pending[m.FetchResponse] | None = None
 
     def start(self) -> Answer[m.FetchResponse]:
         asked = self._asked_partitions()
@@ -80,12 +97,20 @@ class _Fetch:
         limits = self._limits()
         refused = self._follower_refused(limits)
         for partition in asked:
-            self._add_target(partition, refused)
-        if self._readable and self._request.isolation_level not in ISOLATION_LEVELS:
-            return self._invalid()
-        delayed = DelayedFetch(self._context, self._readable, limits, self._answer)
-        answer: Answer[m.FetchResponse] = delayed.start()
-        return answer
+            self._add(partition, refused)
+        if self._targets and self._request.isolation_level not in ISOLATION_LEVELS:
+            return self._invalid(asked)
+        read = DelayedRead(self._context.parts.read_context, self._targets, limits, self._finish)
+        read.start()
+        if self._response is not None:
+            return self._response
+        self._pending = Pending(read.cancel)
+        return self._pending
+
+    def _finish(self) -> None:
+        self._response = response = self._answer()
+        if self._pending is not None:
+            self._pending.complete(response)
 
     # -- what is asked
 
@@ -126,25 +151,24 @@ class _Fetch:
             )
         return partitions
 
-    def _invalid(self) -> m.FetchResponse:
+    def _invalid(self, asked: list[SessionPartition]) -> m.FetchResponse:
         """The answer to an isolation level that there is not, as Apache Kafka 4.4 gives it."""
         response = _error(ErrorCode.UNKNOWN_SERVER_ERROR)
         if self._topic_ids:
             return response
-        for target in self._targets:
-            target.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
-            target.partition = None
-        self._readable = []
+        result = ReadResult.refused(ErrorCode.UNKNOWN_SERVER_ERROR)
+        self._refused = [(partition, result) for partition in asked]
+        self._targets = []
         self._session = None
         response.responses = self._answer().responses
         return response
 
     def _replica_id(self) -> int:
         if self._context.api_version >= REPLICA_STATE_FROM:
-            return int(self._request.replica_state.replica_id)
-        return int(self._request.replica_id)
+            return self._request.replica_state.replica_id
+        return self._request.replica_id
 
-    def _limits(self) -> FetchLimits:
+    def _limits(self) -> ReadLimits:
         request, parts = self._request, self._context.parts
         connection = self._context.connection
         has_state = self._context.api_version >= REPLICA_STATE_FROM
@@ -156,7 +180,7 @@ class _Fetch:
             isolation = Isolation.COMMITTED
         else:
             isolation = Isolation.HIGH_WATERMARK
-        return FetchLimits(
+        return ReadLimits(
             bytes_min=min(request.min_bytes, bytes_max),
             bytes_max=bytes_max,
             wait_ms=request.max_wait_ms,
@@ -168,78 +192,78 @@ class _Fetch:
             replica_epoch=request.replica_state.replica_epoch if has_state else -1,
         )
 
-    def _follower_refused(self, limits: FetchLimits) -> ErrorCode | None:
-        if limits.replica_id >= 0 and not self._context.authorize(
-            CLUSTER_ACTION, CLUSTER, CLUSTER_NAME
-        ):
+    def _follower_refused(self, limits: ReadLimits) -> ErrorCode | None:
+        if limits.replica_id >= 0 and not self._context.allows(FOLLOW):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return None
 
-    def _add_target(self, asked: SessionPartition, refused: ErrorCode | None) -> None:
+    def _add(self, asked: SessionPartition, refused: ErrorCode | None) -> None:
+        """Make the partition one to read, or refuse it."""
         parts = self._context.parts
-        name: str | None
+        is_other_topic = False
         if isinstance(asked.topic, bytes):
             known = parts.metadata.image.topics.by_id.get(asked.topic)
             if known is not None:
                 asked.name = known.name
-            name = asked.name
             partition = parts.replicas.partition_by_id(asked.topic, asked.index)
+            if partition is None and asked.name is not None:
+                # The session's topic is gone; one that was made anew in its place is another.
+                partition = parts.replicas.partition(asked.name, asked.index)
+                is_other_topic = partition is not None
         else:
-            name = asked.topic
-            partition = parts.replicas.partition(name, asked.index)
-        target = FetchTarget((asked.topic, asked.index), name, asked)
-        self._targets.append(target)
-        if partition is None and name is not None and self._topic_ids:
-            # The session's topic is gone; one that was made anew in its place is another.
-            partition = parts.replicas.partition(name, asked.index)
-            target.is_other_topic = partition is not None
+            partition = parts.replicas.partition(asked.topic, asked.index)
+        name = asked.name
         if refused is not None:
-            target.refuse(refused)
+            code = refused
         elif name is None:
-            target.refuse(ErrorCode.UNKNOWN_TOPIC_ID)
-        elif parts.authorizer is not None and not self._context.authorize(READ, TOPIC, name):
-            target.refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            code = ErrorCode.UNKNOWN_TOPIC_ID
+        elif parts.authorizer is not None and not self._context.allows(READ_TOPIC, name):
+            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif partition is None:
-            target.refuse(missing_partition_error(parts.metadata.image.topics, name, asked.index))
+            code = missing_partition_error(parts.metadata.image.topics, name, asked.index)
         else:
-            target.partition = partition
-            self._readable.append(target)
+            self._targets.append(ReadTarget(partition, asked, is_other_topic))
+            return
+        self._refused.append((asked, ReadResult.refused(code)))
 
     # -- the answer
 
+    def _results(self) -> list[tuple[SessionPartition, ReadResult]]:
+        """What was read comes first, behind it what was refused: unknown ids, then the rest. An
+        incremental fetch answers what is new."""
+        refused = sorted(self._refused, key=_is_named) if self._refused else self._refused
+        session = self._session
+        if session is None:
+            return [(target.request, target.result) for target in self._targets] + refused
+        new = [
+            (target.request, target.result)
+            for target in self._targets
+            if target.request.must_answer(target.result)
+        ]
+        new += [entry for entry in refused if entry[0].must_answer(entry[1])]
+        if self._request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            return [(target.request, target.result) for target in self._targets] + refused
+        for asked, result in new:
+            if result.size_bytes:
+                session.rotate((asked.topic, asked.index))
+        return new
+
     def _answer(self) -> m.FetchResponse:
         response = m.FetchResponse()
-        session = self._session
-        incremental = session is not None and self._request.session_epoch not in (
-            INITIAL_EPOCH,
-            FINAL_EPOCH,
-        )
-        responses: list[Any] = []
-        last: Any = None  # the topic before: only neighbours share an entry
+        responses: list[m.FetchResponse.FetchableTopicResponse] = []
+        last: bytes | str | None = None  # the topic before: only neighbours share an entry
         hints: LeaderHints | None = None
-        # What was read comes first, behind it what was refused before: unknown ids, then the rest.
-        refused = [target for target in self._targets if target.partition is None]
-        refused.sort(key=_is_named)
-        for target in (*self._readable, *refused) if refused else self._readable:
-            if incremental and target.is_known:
-                continue
-            answer = target.answer
-            if target.failed:
+        for asked, result in self._results():
+            answer = _answer_of(asked.index, result)
+            if result.error_code:
                 if self._context.api_version >= LEADER_HINTS_FROM:
-                    hints = self._hint(target, hints)
+                    hints = self._hint(asked, answer, hints)
                 elif self._context.api_version < STORAGE_ERRORS_FROM:
                     _downgrade(answer)
-            if session is not None:
-                new = target.asked.must_answer(answer, target.records_bytes)
-                if incremental:
-                    if not new:
-                        continue
-                    if target.records_bytes:
-                        session.rotate(target.key)
-            if not responses or target.key[0] != last:
-                last = target.key[0]
+            if not responses or asked.topic != last:
+                last = asked.topic
                 topic = m.FetchResponse.FetchableTopicResponse()
-                if self._topic_ids:
+                if isinstance(last, bytes):
                     topic.topic_id = last
                 else:
                     topic.topic = last
@@ -247,31 +271,61 @@ class _Fetch:
                 responses.append(topic)
             topic.partitions.append(answer)
         response.responses = responses
-        if session is not None:
-            response.session_id = session.session_id
+        if self._session is not None:
+            response.session_id = self._session.session_id
         if hints is not None:
             response.node_endpoints = hints.endpoints(m.FetchResponse.NodeEndpoint)
         return response
 
-    def _hint(self, target: FetchTarget, hints: LeaderHints | None) -> LeaderHints | None:
+    def _hint(
+        self,
+        asked: SessionPartition,
+        answer: m.FetchResponse.PartitionData,
+        hints: LeaderHints | None,
+    ) -> LeaderHints | None:
         """KIP-951: who leads a partition that we do not."""
-        if target.answer.error_code not in HINTED_ERRORS or target.name is None:
+        if answer.error_code not in HINTED_ERRORS or asked.name is None:
             return hints
         hints = hints or LeaderHints(
             self._context.parts.metadata.image, self._context.listener_name
         )
-        leader_id, epoch = hints.leader_of(target.name, target.asked.index)
-        target.answer.current_leader = m.FetchResponse.LeaderIdAndEpoch(
+        leader_id, epoch = hints.leader_of(asked.name, asked.index)
+        answer.current_leader = m.FetchResponse.LeaderIdAndEpoch(
             leader_id=leader_id, leader_epoch=epoch
         )
         return hints
 
 
-def _is_named(target: FetchTarget) -> bool:
-    return target.name is not None
+def _is_named(refused: tuple[SessionPartition, ReadResult]) -> bool:
+    return refused[0].name is not None
 
 
-def _downgrade(answer: Any) -> None:
+def _answer_of(index: int, result: ReadResult) -> m.FetchResponse.PartitionData:
+    answer = m.FetchResponse.PartitionData()
+    answer.partition_index = index
+    answer.high_watermark = result.high_watermark
+    answer.last_stable_offset = result.last_stable_offset
+    answer.log_start_offset = result.log_start_offset
+    answer.records = result.buffers or b""
+    if result.aborted is None:
+        answer.aborted_transactions = None
+    else:
+        transaction = m.FetchResponse.AbortedTransaction
+        answer.aborted_transactions = [
+            transaction(producer_id=producer_id, first_offset=first_offset)
+            for producer_id, first_offset in result.aborted
+        ]
+    if result.error_code:
+        answer.error_code = int(result.error_code)
+    if result.preferred_replica >= 0:
+        answer.preferred_read_replica = result.preferred_replica
+    if result.diverging_epoch is not None:
+        epoch, end_offset = result.diverging_epoch
+        answer.diverging_epoch = m.FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return answer
+
+
+def _downgrade(answer: m.FetchResponse.PartitionData) -> None:
     """Versions before 6 do not know KAFKA_STORAGE_ERROR."""
     if answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
         answer.error_code = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -17,18 +17,30 @@ from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import (
-    CLUSTER,
-    CLUSTER_ACTION,
-    CLUSTER_NAME,
-    DESCRIBE,
-    GROUP,
-    TRANSACTIONAL_ID,
-)
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 6)
 WAITS_FOR_WRITES = False
+DESCRIBE_GROUP = Requires(
+    Operation.DESCRIBE,
+    ResourceType.GROUP,
+    "coordinator_keys[]",
+    denied=Denied.ENTRY,
+    note="keys of groups; key to version 3",
+)
+DESCRIBE_TRANSACTION = Requires(
+    Operation.DESCRIBE,
+    ResourceType.TRANSACTIONAL_ID,
+    "coordinator_keys[]",
+    denied=Denied.ENTRY,
+    note="keys of transactions; key to version 3",
+)
+SHARE_CLUSTER = Requires(
+    Operation.CLUSTER_ACTION, ResourceType.CLUSTER, note="keys of share groups"
+)
+AUTHORIZATION = (DESCRIBE_GROUP, DESCRIBE_TRANSACTION, SHARE_CLUSTER)
 BATCH_FROM = 4
 SHARE_FROM = 6
 
@@ -114,16 +126,16 @@ def _find(context: RequestContext, key_type: int, key: str) -> _Found:
 def _check(context: RequestContext, key_type: int, key: str) -> ErrorCode | None:
     """Why the key is refused; None when it is not."""
     if key_type == GROUP_KEY:
-        if not context.authorize(DESCRIBE, GROUP, key):
+        if not context.allows(DESCRIBE_GROUP, key):
             return ErrorCode.GROUP_AUTHORIZATION_FAILED
         return None
     if key_type == TRANSACTION_KEY:
-        if not context.authorize(DESCRIBE, TRANSACTIONAL_ID, key):
+        if not context.allows(DESCRIBE_TRANSACTION, key):
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return None
     if key_type != SHARE_KEY or context.api_version < SHARE_FROM:
         return ErrorCode.INVALID_REQUEST
-    if not context.authorize(CLUSTER_ACTION, CLUSTER, CLUSTER_NAME):
+    if not context.allows(SHARE_CLUSTER):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     return None if _is_share_key(key) else ErrorCode.INVALID_REQUEST
 

@@ -9,8 +9,22 @@ from typing import TypeVar
 
 from kwire.api.shared.forwarding import forward
 from kwire.pending import Answer
+from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.structs import Message, Request
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Authorization, Checked, Requires
 from kwire.server.context import RequestContext
+
+
+def _of_cluster(operation: Operation) -> Authorization:
+    return (Requires(operation, ResourceType.CLUSTER, checked=Checked.CONTROLLER),)
+
+
+AUTHORIZATIONS: dict[int, Authorization] = {
+    ApiKey.DESCRIBE_QUORUM: _of_cluster(Operation.DESCRIBE),
+    ApiKey.ADD_RAFT_VOTER: _of_cluster(Operation.ALTER),
+    ApiKey.REMOVE_RAFT_VOTER: _of_cluster(Operation.ALTER),
+}
 
 ResponseT = TypeVar("ResponseT", bound=Message)
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from kwire.pending import Answer
 from kwire.protocol import messages as m
-from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import GROUP, READ
+from kwire.protocol.errors import KafkaError
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Checked, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 4)
 WAITS_FOR_WRITES = False
+AUTHORIZATION = (Requires(Operation.READ, ResourceType.GROUP, "group_id", checked=Checked.BEFORE),)
 
 
 def handle(context: RequestContext, request: m.HeartbeatRequest) -> Answer[m.HeartbeatResponse]:
     """See the module."""
-    if not context.authorize(READ, GROUP, request.group_id):
-        return m.HeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     return context.parts.coordinators.groups.heartbeat(request)
 
 

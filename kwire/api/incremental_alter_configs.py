@@ -6,12 +6,40 @@ not touch each other. Source: KIP-339, KIP-412; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from kwire.api.shared.config_changes import alter, check_incremental
+from kwire.api.shared.config_changes import ALTER_LOGGERS, alter, check_incremental
 from kwire.pending import Answer
 from kwire.protocol import messages as m
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Checked, Denied, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 1)
+AUTHORIZATION = (
+    Requires(
+        Operation.ALTER_CONFIGS,
+        ResourceType.TOPIC,
+        "resources[].resource_name",
+        denied=Denied.ENTRY,
+        checked=Checked.CONTROLLER,
+        note="resources that are topics",
+    ),
+    Requires(
+        Operation.ALTER_CONFIGS,
+        ResourceType.GROUP,
+        "resources[].resource_name",
+        denied=Denied.ENTRY,
+        checked=Checked.CONTROLLER,
+        note="resources that are groups",
+    ),
+    Requires(
+        Operation.ALTER_CONFIGS,
+        ResourceType.CLUSTER,
+        denied=Denied.ENTRY,
+        checked=Checked.CONTROLLER,
+        note="brokers and client metrics",
+    ),
+    ALTER_LOGGERS,
+)
 
 
 def handle(

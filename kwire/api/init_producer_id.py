@@ -13,16 +13,22 @@ from kwire.kept_errors import anew
 from kwire.pending import Answer, Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import (
-    CLUSTER,
-    CLUSTER_NAME,
-    IDEMPOTENT_WRITE,
-    TRANSACTIONAL_ID,
-    WRITE,
-)
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Checked, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 5)
+AUTHORIZATION = (
+    Requires(
+        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id", checked=Checked.BEFORE
+    ),
+    Requires(
+        Operation.IDEMPOTENT_WRITE,
+        ResourceType.CLUSTER,
+        checked=Checked.BEFORE,
+        unless="transactional_id",
+    ),
+)
 FENCED_CODE_FROM = 4
 
 
@@ -31,11 +37,6 @@ def handle(
 ) -> Answer[m.InitProducerIdResponse]:
     """See the module."""
     transactional_id = request.transactional_id
-    if transactional_id is not None:
-        if not context.authorize(WRITE, TRANSACTIONAL_ID, transactional_id):
-            return _error(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    elif not context.authorize(IDEMPOTENT_WRITE, CLUSTER, CLUSTER_NAME):
-        return _error(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         return _error(ErrorCode.INVALID_REQUEST)
     if transactional_id is None:

@@ -13,17 +13,17 @@ from kwire.coordinator.group.caller import Caller
 from kwire.pending import Answer, Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import GROUP, READ
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Checked, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 9)
+AUTHORIZATION = (Requires(Operation.READ, ResourceType.GROUP, "group_id", checked=Checked.BEFORE),)
 NULL_PROTOCOL_FROM = 7
 
 
 def handle(context: RequestContext, request: m.JoinGroupRequest) -> Answer[m.JoinGroupResponse]:
     """See the module."""
-    if not context.authorize(READ, GROUP, request.group_id):
-        return _refusal(context, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     caller = Caller(context.api_version, str(context.client_id), context.client_host)
     answer = context.parts.coordinators.groups.join(request, caller)
     if isinstance(answer, Pending):

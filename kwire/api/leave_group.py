@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from kwire.pending import Answer, Pending, after
 from kwire.protocol import messages as m
-from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import GROUP, READ
+from kwire.protocol.errors import KafkaError
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Checked, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 5)
+AUTHORIZATION = (Requires(Operation.READ, ResourceType.GROUP, "group_id", checked=Checked.BEFORE),)
 MEMBERS_FROM = 3
 
 
 def handle(context: RequestContext, request: m.LeaveGroupRequest) -> Answer[m.LeaveGroupResponse]:
     """See the module."""
-    if not context.authorize(READ, GROUP, request.group_id):
-        return _error(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if context.api_version >= MEMBERS_FROM:
         return context.parts.coordinators.groups.leave(request)
     identity = m.LeaveGroupRequest.MemberIdentity(member_id=request.member_id)

@@ -17,10 +17,14 @@ from kwire.config.dynamic import (
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import CLUSTER, CLUSTER_NAME, DESCRIBE_CONFIGS
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Checked, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 1)
+AUTHORIZATION = (
+    Requires(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, checked=Checked.BEFORE),
+)
 _ALL = (
     RESOURCE_TOPIC,
     RESOURCE_BROKER,
@@ -34,8 +38,6 @@ def handle(
     context: RequestContext, request: m.ListConfigResourcesRequest
 ) -> Answer[m.ListConfigResourcesResponse]:
     """See the module."""
-    if not context.authorize(DESCRIBE_CONFIGS, CLUSTER, CLUSTER_NAME):
-        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if context.api_version == 0:
         wanted: tuple[int, ...] = (RESOURCE_CLIENT_METRICS,)
     else:

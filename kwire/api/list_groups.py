@@ -11,21 +11,27 @@ from kwire.coordinator.replies import convert_all
 from kwire.pending import Answer, Pending, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import KafkaError
-from kwire.server.authorization import CLUSTER, CLUSTER_NAME, DESCRIBE, GROUP
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 5)
+DESCRIBE_CLUSTER = Requires(Operation.DESCRIBE, ResourceType.CLUSTER)
+DESCRIBE_GROUP = Requires(
+    Operation.DESCRIBE, ResourceType.GROUP, denied=Denied.LEFT_OUT, instead=(DESCRIBE_CLUSTER,)
+)
+AUTHORIZATION = (DESCRIBE_GROUP,)
 
 
 def handle(context: RequestContext, request: m.ListGroupsRequest) -> Answer[m.ListGroupsResponse]:
     """See the module."""
-    everything = context.authorize(DESCRIBE, CLUSTER, CLUSTER_NAME)
+    everything = context.allows(DESCRIBE_CLUSTER)
 
     def answer(done: Pending[m.ListGroupsResponse]) -> m.ListGroupsResponse:
         response = done.result()
         if not everything:
             response.groups = [
-                x for x in response.groups if context.authorize(DESCRIBE, GROUP, x.group_id)
+                x for x in response.groups if context.allows(DESCRIBE_GROUP, x.group_id)
             ]
         return response
 

@@ -16,17 +16,20 @@ Source: KIP-79, KIP-734, KIP-405, KIP-1005, KIP-1023; measured on Apache Kafka 4
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.api.shared.leader_hints import missing_partition_error
-from kwire.log.types import ISOLATION_LEVELS, READ_COMMITTED
-from kwire.pending import Answer, Pending
+from kwire.log.partition.partition_log import PartitionLog
+from kwire.log.types import ISOLATION_LEVELS, READ_COMMITTED, TimestampOffset
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import DESCRIBE, TOPIC
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (1, 11)
+DESCRIBE_TOPIC = Requires(
+    Operation.DESCRIBE, ResourceType.TOPIC, "topics[].name", denied=Denied.ENTRY
+)
+AUTHORIZATION = (DESCRIBE_TOPIC,)
 
 LATEST = -1
 EARLIEST = -2
@@ -51,7 +54,7 @@ Found = tuple[int, int, int]
 NOT_FOUND: Found = (-1, -1, -1)
 
 
-def handle(context: RequestContext, request: m.ListOffsetsRequest) -> Answer[m.ListOffsetsResponse]:
+def handle(context: RequestContext, request: m.ListOffsetsRequest) -> m.ListOffsetsResponse:
     """See the module."""
     listed: dict[tuple[str, int], int] = {}
     for topic in request.topics:
@@ -60,9 +63,8 @@ def handle(context: RequestContext, request: m.ListOffsetsRequest) -> Answer[m.L
             listed[key] = listed.get(key, 0) + 1
     answered: dict[tuple[str, int], None] = {}
     response = m.ListOffsetsResponse()
-    entries: dict[str, Any] = {}
+    entries: dict[str, m.ListOffsetsResponse.ListOffsetsTopicResponse] = {}
     is_unknown = request.isolation_level not in ISOLATION_LEVELS
-    open_lookups: list[tuple[Any, Pending[Found]]] = []
     for topic in request.topics:
         if not topic.partitions:
             continue
@@ -84,16 +86,15 @@ def handle(context: RequestContext, request: m.ListOffsetsRequest) -> Answer[m.L
                     raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
                 if listed[key] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
-                found = _look_up(context, request, topic.name, asked)
+                timestamp, offset, epoch = _look_up(context, request, topic.name, asked)
             except KafkaError as error:
                 answer.error_code = int(error.code)
                 continue
-            if isinstance(found, Pending):
-                open_lookups.append((answer, found))
-            else:
-                _fill(context, answer, found)
+            answer.timestamp, answer.offset = timestamp, offset
+            if context.api_version >= LEADER_EPOCH_FROM:
+                answer.leader_epoch = epoch
     response.topics = list(entries.values())
-    return _gather(context, response, open_lookups)
+    return response
 
 
 def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
@@ -101,42 +102,13 @@ def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
     return DISCONNECT
 
 
-def _fill(context: RequestContext, answer: Any, found: Found) -> None:
-    answer.timestamp, answer.offset = found[0], found[1]
-    if context.api_version >= LEADER_EPOCH_FROM:
-        answer.leader_epoch = found[2]
-
-
-def _gather(
-    context: RequestContext,
-    response: m.ListOffsetsResponse,
-    open_lookups: list[tuple[Any, Pending[Found]]],
-) -> Answer[m.ListOffsetsResponse]:
-    """The response once every look-up that left the loop is back."""
-    if not open_lookups:
-        return response
-    left = len(open_lookups)
-    pending: Pending[m.ListOffsetsResponse] = Pending()
-
-    def done(answer: Any, lookup: Pending[Found]) -> None:
-        nonlocal left
-        try:
-            _fill(context, answer, lookup.result())
-        except KafkaError as error:
-            answer.error_code = int(error.code)
-        left -= 1
-        if left == 0:
-            pending.complete(response)
-
-    for answer, lookup in open_lookups:
-        lookup.add_done_callback(lambda found, answer=answer: done(answer, found))  # type: ignore[misc]
-    return pending
-
-
 def _look_up(
-    context: RequestContext, request: Any, topic: str, asked: Any
-) -> Found | Pending[Found]:
-    if not context.authorize(DESCRIBE, TOPIC, topic):
+    context: RequestContext,
+    request: m.ListOffsetsRequest,
+    topic: str,
+    asked: m.ListOffsetsRequest.ListOffsetsPartition,
+) -> Found:
+    if not context.allows(DESCRIBE_TOPIC, topic):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     timestamp = asked.timestamp
     if timestamp < 0 and context.api_version < FIRST_VERSION.get(timestamp, 1 << 15):
@@ -144,12 +116,10 @@ def _look_up(
     parts = context.parts
     partition = parts.replicas.partition(topic, asked.partition_index)
     if partition is None:
-        raise KafkaError(
-            missing_partition_error(parts.metadata.image.topics, topic, asked.partition_index)
-        )
+        topics = parts.metadata.image.topics
+        raise KafkaError(missing_partition_error(topics, topic, asked.partition_index))
     if request.replica_id == DEBUGGING_REPLICA_ID:
-        partition.check_epoch(asked.current_leader_epoch)
-        log = partition.log
+        log = partition.readable_log(asked.current_leader_epoch)
     else:
         log = partition.leader_log(asked.current_leader_epoch)
     if request.replica_id >= 0:
@@ -168,30 +138,18 @@ def _look_up(
         found = log.max_timestamp_offset()
     else:
         found = log.offset_for_timestamp(timestamp)
-    if isinstance(found, Pending):
-        later: Pending[Found] = Pending()
-        found.add_done_callback(lambda done: _complete(later, done, visible_end))
-        return later
     return _visible(found, visible_end)
 
 
-def _complete(later: Pending[Found], done: Pending[Any], visible_end: int) -> None:
-    error = done.error()
-    if error is not None:
-        later.fail(error)
-    else:
-        later.complete(_visible(done.result(), visible_end))
-
-
-def _visible(found: Any, visible_end: int) -> Found:
-    if found is None or found[1] >= visible_end:
+def _visible(found: TimestampOffset | None, visible_end: int) -> Found:
+    if found is None or found.offset >= visible_end:
         return NOT_FOUND
-    return found[0], found[1], found[2]
+    return found
 
 
-def _earliest_epoch(log: Any) -> int:
+def _earliest_epoch(log: PartitionLog) -> int:
     """The epoch of the log's start, when it is known (-1: the log never had a leader)."""
     entries = log.leader_epochs.entries
     if entries and entries[0][1] <= log.log_start_offset:
-        return int(entries[0][0])
+        return entries[0][0]
     return -1

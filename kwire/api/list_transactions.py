@@ -16,10 +16,15 @@ from kwire.coordinator.transaction.states import BY_TEXT
 from kwire.pending import Answer, Pending, after, gather
 from kwire.protocol import messages as m
 from kwire.protocol.errors import KafkaError
-from kwire.server.authorization import DESCRIBE, TRANSACTIONAL_ID
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 2)
+DESCRIBE_TRANSACTION = Requires(
+    Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, denied=Denied.LEFT_OUT
+)
+AUTHORIZATION = (DESCRIBE_TRANSACTION,)
 
 State: TypeAlias = "m.ListTransactionsResponse.TransactionState"
 
@@ -56,7 +61,7 @@ def _answer(
         response.transaction_states += [
             state
             for state in pending.result()
-            if context.authorize(DESCRIBE, TRANSACTIONAL_ID, state.transactional_id)
+            if context.allows(DESCRIBE_TRANSACTION, state.transactional_id)
         ]
     return response
 

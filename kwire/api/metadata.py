@@ -18,21 +18,36 @@ from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import (
-    CLUSTER,
-    CLUSTER_NAME,
-    CLUSTER_OPERATIONS,
-    CREATE,
-    DESCRIBE,
-    INTERNAL_TOPICS,
-    TOPIC,
-    TOPIC_OPERATIONS,
-    authorized_operations,
-)
+from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
+from kwire.server.authorization import INTERNAL_TOPICS, authorized_operations
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 13)
 WAITS_FOR_WRITES = False
+DESCRIBE_TOPIC = Requires(
+    Operation.DESCRIBE,
+    ResourceType.TOPIC,
+    "topics[].name",
+    denied=Denied.ENTRY,
+    note="left out where all topics are asked for",
+)
+CREATE_CLUSTER = Requires(Operation.CREATE, ResourceType.CLUSTER)
+CREATE_TOPIC = Requires(
+    Operation.CREATE,
+    ResourceType.TOPIC,
+    "topics[].name",
+    denied=Denied.ENTRY,
+    instead=(CREATE_CLUSTER,),
+    note="topics that are made because they are asked for",
+)
+DESCRIBE_CLUSTER = Requires(
+    Operation.DESCRIBE,
+    ResourceType.CLUSTER,
+    denied=Denied.LEFT_OUT,
+    note="the authorized operations",
+)
+AUTHORIZATION = (DESCRIBE_TOPIC, CREATE_TOPIC, DESCRIBE_CLUSTER)
 ALL_FROM_NULL = 1
 TOPIC_IDS_FROM = 12
 NO_OPERATIONS = -(2**31)
@@ -66,8 +81,8 @@ def handle(context: RequestContext, request: m.MetadataRequest) -> Answer[m.Meta
         response.topics = reader.asked_topics()
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = (
-            authorized_operations(context, CLUSTER_OPERATIONS, CLUSTER, CLUSTER_NAME)
-            if context.authorize(DESCRIBE, CLUSTER, CLUSTER_NAME)
+            authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME)
+            if context.allows(DESCRIBE_CLUSTER)
             else 0
         )
     return response
@@ -141,7 +156,7 @@ class _MetadataReader:
         return [
             self._topic(topic)
             for topic in self._image.topics
-            if self._context.authorize(DESCRIBE, TOPIC, topic.name)
+            if self._context.allows(DESCRIBE_TOPIC, topic.name)
         ]
 
     def asked_topics(self) -> list[Topic]:
@@ -154,7 +169,7 @@ class _MetadataReader:
         for name in dict.fromkeys(topic.name for topic in self._request.topics or ()):
             if name is None:
                 continue
-            if not self._context.authorize(DESCRIBE, TOPIC, name):
+            if not self._context.allows(DESCRIBE_TOPIC, name):
                 forbidden.append(self._error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name))
             elif name in self._image.topics.by_name:
                 found.append(self._topic(self._image.topics.by_name[name]))
@@ -168,7 +183,7 @@ class _MetadataReader:
             topic = self._image.topics.by_id.get(topic_id)
             if topic is None:
                 answers.append(self._error(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id))
-            elif not self._context.authorize(DESCRIBE, TOPIC, topic.name):
+            elif not self._context.allows(DESCRIBE_TOPIC, topic.name):
                 # That it exists is not told: measured on Apache Kafka 4.4.
                 answers.append(self._error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None, topic_id))
             else:
@@ -187,10 +202,10 @@ class _MetadataReader:
                 )
                 for name in names
             ]
-        may_create_all = self._context.authorize(CREATE, CLUSTER, CLUSTER_NAME)
+        may_create_all = self._context.allows(CREATE_CLUSTER)
         creatable, answers = [], []
         for name in names:
-            if may_create_all or self._context.authorize(CREATE, TOPIC, name):
+            if may_create_all or self._context.allows(CREATE_TOPIC, name):
                 creatable.append(name)
             else:
                 answers.append(self._error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name))
@@ -214,7 +229,7 @@ class _MetadataReader:
     def _tell_operations(self, answer: Topic) -> None:
         if self._request.include_topic_authorized_operations:
             answer.topic_authorized_operations = authorized_operations(
-                self._context, TOPIC_OPERATIONS, TOPIC, answer.name or ""
+                self._context, ResourceType.TOPIC, answer.name or ""
             )
 
     def _topic(self, topic: TopicImage) -> Topic:

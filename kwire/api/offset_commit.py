@@ -11,17 +11,22 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from kwire.api.shared.committed_topics import TopicSorter
+from kwire.api.shared.committed_topics import READ_TOPIC, TopicSorter
 from kwire.coordinator.group.refusals import offset_commit_error
 from kwire.coordinator.replies import convert_all
 from kwire.pending import Answer, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import GROUP, READ
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Checked, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (2, 10)
 WAITS_FOR_WRITES = False
+AUTHORIZATION = (
+    Requires(Operation.READ, ResourceType.GROUP, "group_id", checked=Checked.BEFORE),
+    READ_TOPIC,
+)
 TOPIC_IDS_FROM = 10
 
 Asked: TypeAlias = "m.OffsetCommitRequest.OffsetCommitRequestTopic"
@@ -33,8 +38,6 @@ def handle(
     context: RequestContext, request: m.OffsetCommitRequest
 ) -> Answer[m.OffsetCommitResponse]:
     """See the module."""
-    if not context.authorize(READ, GROUP, request.group_id):
-        return offset_commit_error(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     sorter = TopicSorter(context, _refusal, by_id=context.api_version >= TOPIC_IDS_FROM)
     request.topics = sorter.pass_topics(request.topics)
     if not request.topics:
@@ -60,6 +63,13 @@ def _refusal(topic: Asked, indexes: list[int], code: ErrorCode) -> Refused:
 def _merged(sorter: Sorter, response: m.OffsetCommitResponse) -> m.OffsetCommitResponse:
     response.topics = sorter.merge(response.topics)
     return response
+
+
+def denied_response(
+    context: RequestContext, request: m.OffsetCommitRequest, error: KafkaError
+) -> m.OffsetCommitResponse:
+    """The code at every partition."""
+    return offset_commit_error(request, error.code)
 
 
 def error_response(context: RequestContext, error: KafkaError) -> m.OffsetCommitResponse:

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from kwire.api.shared.committed_topics import TopicSorter
+from kwire.api.shared.committed_topics import READ_TOPIC, TopicSorter
 from kwire.coordinator.replies import convert_all
 from kwire.pending import Answer, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import DELETE, GROUP
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Checked, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 0)
+AUTHORIZATION = (
+    Requires(Operation.DELETE, ResourceType.GROUP, "group_id", checked=Checked.BEFORE),
+    READ_TOPIC,
+)
 
 Asked: TypeAlias = "m.OffsetDeleteRequest.OffsetDeleteRequestTopic"
 Refused: TypeAlias = "m.OffsetDeleteResponse.OffsetDeleteResponseTopic"
@@ -28,8 +33,6 @@ def handle(
     context: RequestContext, request: m.OffsetDeleteRequest
 ) -> Answer[m.OffsetDeleteResponse]:
     """See the module."""
-    if not context.authorize(DELETE, GROUP, request.group_id):
-        return m.OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     sorter = TopicSorter(context, _refusal)
     request.topics = sorter.pass_topics(request.topics)
     answer = context.parts.coordinators.groups.delete_offsets(request)

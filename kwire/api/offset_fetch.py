@@ -15,10 +15,26 @@ from kwire.coordinator.replies import collect, convert_all
 from kwire.pending import Answer, Pending, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import DESCRIBE, GROUP, TOPIC
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (1, 10)
+DESCRIBE_GROUP = Requires(
+    Operation.DESCRIBE,
+    ResourceType.GROUP,
+    "groups[].group_id",
+    denied=Denied.ENTRY,
+    note="group_id to version 7",
+)
+DESCRIBE_TOPIC = Requires(
+    Operation.DESCRIBE,
+    ResourceType.TOPIC,
+    "groups[].topics[].name",
+    denied=Denied.ENTRY,
+    note="left out where a group is asked for all of its topics",
+)
+AUTHORIZATION = (DESCRIBE_GROUP, DESCRIBE_TOPIC)
 GROUP_ERROR_FROM = 2
 GROUPS_FROM = 8
 TOPIC_IDS_FROM = 10
@@ -53,7 +69,7 @@ def _only_group(request: m.OffsetFetchRequest) -> Group:
 
 def _fetch(context: RequestContext, group: Group, require_stable: bool) -> Answer[FoundGroup]:
     """The OffsetFetchResponseGroup of one group, or a Pending of it."""
-    if not context.authorize(DESCRIBE, GROUP, group.group_id):
+    if not context.allows(DESCRIBE_GROUP, group.group_id):
         return m.OffsetFetchResponse.OffsetFetchResponseGroup(
             group_id=group.group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED
         )
@@ -89,7 +105,7 @@ def _readable(
                 refused.append(_refusal(topic, ErrorCode.UNKNOWN_TOPIC_ID))
                 continue
             topic.name = known.name
-        if context.authorize(DESCRIBE, TOPIC, topic.name):
+        if context.allows(DESCRIBE_TOPIC, topic.name):
             passed.append(topic)
         else:
             refused.append(_refusal(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
@@ -98,7 +114,7 @@ def _readable(
 
 def _visible(context: RequestContext, topics: list[FoundTopic]) -> list[FoundTopic]:
     """Of everything committed, the topics that may be told of; by id only those that exist."""
-    visible = [x for x in topics if context.authorize(DESCRIBE, TOPIC, x.name)]
+    visible = [x for x in topics if context.allows(DESCRIBE_TOPIC, x.name)]
     if context.api_version < TOPIC_IDS_FROM:
         return visible
     known = context.parts.metadata.image.topics.by_name

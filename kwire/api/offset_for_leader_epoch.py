@@ -10,29 +10,36 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from kwire.api.shared.leader_hints import missing_partition_error
-from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME, DESCRIBE, TOPIC
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (2, 4)
+DESCRIBE_TOPIC = Requires(
+    Operation.DESCRIBE,
+    ResourceType.TOPIC,
+    "topics[].topic",
+    denied=Denied.ENTRY,
+    instead=(Requires(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),),
+)
+AUTHORIZATION = (DESCRIBE_TOPIC,)
 
 Asked: TypeAlias = "m.OffsetForLeaderEpochRequest.OffsetForLeaderPartition"
 
 
 def handle(
     context: RequestContext, request: m.OffsetForLeaderEpochRequest
-) -> Answer[m.OffsetForLeaderEpochResponse]:
+) -> m.OffsetForLeaderEpochResponse:
     """See the module."""
     response = m.OffsetForLeaderEpochResponse()
     response.topics = []
-    follower = context.authorize(CLUSTER_ACTION, CLUSTER, CLUSTER_NAME)
     for topic in request.topics:
         entry = m.OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult()
         entry.topic = topic.topic
         entry.partitions = []
-        allowed = follower or context.authorize(DESCRIBE, TOPIC, topic.topic)
+        allowed = context.allows(DESCRIBE_TOPIC, topic.topic)
         for asked in topic.partitions:
             answer = m.OffsetForLeaderEpochResponse.EpochEndOffset()
             answer.partition = asked.partition
@@ -59,6 +66,4 @@ def _look_up(context: RequestContext, topic: str, asked: Asked) -> tuple[int, in
         raise KafkaError(
             missing_partition_error(parts.metadata.image.topics, topic, asked.partition)
         )
-    log = partition.leader_log(asked.current_leader_epoch)
-    found: tuple[int, int] = log.end_offset_for_epoch(asked.leader_epoch)
-    return found
+    return partition.leader_log(asked.current_leader_epoch).end_offset_for_epoch(asked.leader_epoch)

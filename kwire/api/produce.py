@@ -20,17 +20,26 @@ from kwire.log.partition.deferred_checks import CheckLaterError
 from kwire.log.types import AppendInfo
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
+from kwire.protocol.bare_classes import bare_class
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.protocol.records import parse_header
 from kwire.protocol.records.header import NoBatchError
 from kwire.protocol.records.validation import CheckedBatch, check_produced
-from kwire.protocol.structs import bare_class
-from kwire.replica.partition import AckWaiter, Partition
-from kwire.server.authorization import INTERNAL_TOPICS, TOPIC, TRANSACTIONAL_ID, WRITE
+from kwire.replica.partition import CommitCallback, Partition
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
+from kwire.server.authorization import INTERNAL_TOPICS
 from kwire.server.context import DISCONNECT, NO_REPLY, Disconnect, NoReply, RequestContext
 
 VERSIONS = (3, 13)
 WAITS_FOR_WRITES = False
+WRITE_TRANSACTION = Requires(
+    Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id", denied=Denied.ENTRY
+)
+WRITE_TOPIC = Requires(
+    Operation.WRITE, ResourceType.TOPIC, "topic_data[].name", denied=Denied.ENTRY
+)
+AUTHORIZATION = (WRITE_TRANSACTION, WRITE_TOPIC)
 TOPIC_IDS_FROM = 13
 LEADER_HINTS_FROM = 10
 ABORTABLE_ERROR_FROM = 11
@@ -242,7 +251,7 @@ class _Produce(Pending[Outcome]):
         self._failed = False
         self._is_under_way = False
         self._checking = 0  # partitions whose batch is being checked, and not appended yet
-        self._open: dict[int, tuple[Any, AckWaiter | None]] = {}  # what still waits
+        self._open: dict[int, tuple[Any, CommitCallback | None]] = {}  # what still waits
         self._count = 0
         self._waits = False
         self._deadline: Any = None
@@ -324,7 +333,7 @@ class _Produce(Pending[Outcome]):
 
     def _denial(self) -> KafkaError | None:
         """The error that every partition gets, if there is one."""
-        if not self._context.authorize(WRITE, TRANSACTIONAL_ID, self._request.transactional_id):
+        if not self._context.allows(WRITE_TRANSACTION, self._request.transactional_id):
             return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         return None
 
@@ -348,7 +357,7 @@ class _Produce(Pending[Outcome]):
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
         parts = self._context.parts
-        if parts.authorizer is not None and not self._context.authorize(WRITE, TOPIC, topic):
+        if parts.authorizer is not None and not self._context.allows(WRITE_TOPIC, topic):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if topic_id is None:
             partition = parts.replicas.partition(topic, index)

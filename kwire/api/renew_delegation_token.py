@@ -1,7 +1,7 @@
 """RenewDelegationToken, versions 1-2: a token's life, prolonged by its owner or a renewer.
 
 Refused on a connection that a token or nothing authenticated, else sent on to the controller.
-Source: KIP-48, KIP-373, KIP-900; kwire/kraft/controller/tokens.py.
+Source: KIP-48, KIP-373, KIP-900; kwire/kraft/controller/requests/tokens.py.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from kwire.kraft.controller.errors import error_response as shape
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.security.requirements import Authorization
 from kwire.server.context import RequestContext
 
 VERSIONS = (1, 2)
+AUTHORIZATION: Authorization = ()
 
 
 def handle(

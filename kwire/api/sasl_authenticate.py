@@ -9,9 +9,11 @@ from __future__ import annotations
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.security.requirements import Authorization
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 2)
+AUTHORIZATION: Authorization = ()
 MESSAGE = "SaslAuthenticate request received after successful authentication"
 
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.security.requirements import Authorization
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 1)
+AUTHORIZATION: Authorization = ()
 
 
 def handle(

@@ -10,10 +10,13 @@ from __future__ import annotations
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import GROUP, READ
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 5)
+READ_GROUP = Requires(Operation.READ, ResourceType.GROUP, "group_id")
+AUTHORIZATION = (READ_GROUP,)
 PROTOCOL_REQUIRED_FROM = 5
 
 
@@ -23,7 +26,7 @@ def handle(context: RequestContext, request: m.SyncGroupRequest) -> Answer[m.Syn
         request.protocol_type is None or request.protocol_name is None
     ):
         return m.SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    if not context.authorize(READ, GROUP, request.group_id):
+    if not context.allows(READ_GROUP, request.group_id):
         return m.SyncGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     return context.parts.coordinators.groups.sync(request)
 

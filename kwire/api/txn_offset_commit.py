@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from kwire.api.shared.committed_topics import TopicSorter
+from kwire.api.shared.committed_topics import READ_TOPIC, TopicSorter
 from kwire.coordinator.group.coordinator import TOPIC as OFFSETS_TOPIC
 from kwire.coordinator.group.refusals import txn_offset_commit_error
 from kwire.coordinator.replies import convert_all
@@ -19,10 +19,18 @@ from kwire.coordinator.transaction.verifier import Support
 from kwire.pending import Answer, Pending, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import GROUP, READ, TRANSACTIONAL_ID, WRITE
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Checked, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 6)
+AUTHORIZATION = (
+    Requires(
+        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id", checked=Checked.BEFORE
+    ),
+    Requires(Operation.READ, ResourceType.GROUP, "group_id", checked=Checked.BEFORE),
+    READ_TOPIC,
+)
 ABORTABLE_ERROR_FROM = 4
 ADDS_PARTITIONS_FROM = 5
 TOPIC_IDS_FROM = 6
@@ -36,11 +44,6 @@ def handle(
     context: RequestContext, request: m.TxnOffsetCommitRequest
 ) -> Answer[m.TxnOffsetCommitResponse]:
     """See the module."""
-    if not context.authorize(WRITE, TRANSACTIONAL_ID, request.transactional_id):
-        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        return txn_offset_commit_error(request, code)
-    if not context.authorize(READ, GROUP, request.group_id):
-        return txn_offset_commit_error(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     sorter = TopicSorter(context, _refusal, by_id=context.api_version >= TOPIC_IDS_FROM)
     request.topics = sorter.pass_topics(request.topics)
     if not request.topics:
@@ -49,6 +52,13 @@ def handle(
         return _merged(sorter, txn_offset_commit_error(request, ErrorCode.INVALID_GROUP_ID))
     pending = _committed(context, request)
     return convert_all(pending, lambda done: _merged(sorter, done.result()))
+
+
+def denied_response(
+    context: RequestContext, request: m.TxnOffsetCommitRequest, error: KafkaError
+) -> m.TxnOffsetCommitResponse:
+    """The code at every partition."""
+    return txn_offset_commit_error(request, error.code)
 
 
 def error_response(context: RequestContext, error: KafkaError) -> m.TxnOffsetCommitResponse:

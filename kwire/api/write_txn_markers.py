@@ -15,10 +15,18 @@ from kwire.api.shared.local_transactions import marker_code, write_marker
 from kwire.pending import Answer, Pending, after, gather
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import ALTER, CLUSTER, CLUSTER_ACTION, CLUSTER_NAME
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (1, 2)
+WRITE_MARKERS = Requires(
+    Operation.CLUSTER_ACTION,
+    ResourceType.CLUSTER,
+    denied=Denied.ENTRY,
+    instead=(Requires(Operation.ALTER, ResourceType.CLUSTER),),
+)
+AUTHORIZATION = (WRITE_MARKERS,)
 
 Marker: TypeAlias = "m.WriteTxnMarkersRequest.WritableTxnMarker"
 
@@ -27,9 +35,7 @@ def handle(
     context: RequestContext, request: m.WriteTxnMarkersRequest
 ) -> Answer[m.WriteTxnMarkersResponse]:
     """See the module."""
-    allowed = context.authorize(ALTER, CLUSTER, CLUSTER_NAME) or context.authorize(
-        CLUSTER_ACTION, CLUSTER, CLUSTER_NAME
-    )
+    allowed = context.allows(WRITE_MARKERS)
     writes: list[Pending[None]] = []
     for marker in request.markers:
         for topic in marker.topics:

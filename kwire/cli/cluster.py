@@ -18,12 +18,12 @@ import socket
 import sys
 from typing import Any
 
-from kwire.cli.main import ServeArguments, UsageError
 from kwire.cli.serve import (
     CLUSTER_FILE,
     default_cluster_directory,
     split_address,
 )
+from kwire.cli.serve_arguments import ServeArguments, UsageError
 from kwire.config.listeners import is_wildcard
 from kwire.config.properties import read_properties
 
@@ -167,11 +167,8 @@ class Cluster:
     def _format(self, known: dict[str, str]) -> None:
         """Format the nodes' directories, those that an interrupted start has left out at least."""
         from kwire.clock import SystemClock, SystemRandom
-        from kwire.kraft.formatting.log_directories import (
-            FormatError,
-            FormatOptions,
-            format_directories,
-        )
+        from kwire.kraft.formatting.errors import FormatError
+        from kwire.kraft.formatting.log_directories import FormatOptions, format_directories
 
         directory_ids = known[UNFORMATTED].split(",")
         initial = ",".join(

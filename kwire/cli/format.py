@@ -19,7 +19,8 @@ from kwire.clock import SystemClock, SystemRandom
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.errors import ConfigError
 from kwire.config.properties import read_properties
-from kwire.kraft.formatting.log_directories import FormatError, FormatOptions, format_directories
+from kwire.kraft.formatting.errors import FormatError
+from kwire.kraft.formatting.log_directories import FormatOptions, format_directories
 from kwire.kraft.raft.types import Endpoint
 from kwire.node.host_name import reachable_name
 

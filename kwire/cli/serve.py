@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kwire.cli.main import ServeArguments, UsageError
+from kwire.cli.serve_arguments import ServeArguments, UsageError
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.checks import is_number
 from kwire.config.listeners import is_wildcard

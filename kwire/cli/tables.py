@@ -14,6 +14,7 @@ from kwire.config.definitions import (
 )
 from kwire.config.developer import DEVELOPER_SETTINGS
 from kwire.config.documentation import texts
+from kwire.security.requirements import Requires
 
 SCOPES: dict[str, ConfigTable] = {
     "broker": BROKER,
@@ -79,3 +80,42 @@ def api_rows() -> list[tuple[int, str, str]]:
         for key, info in sorted(API_KEYS.items())
         if "broker" in info.listeners and key not in UNBUILT and has_module(info.name)
     ]
+
+
+def authorization_rows(listener: str) -> list[tuple[str, str, str, str, str, str, str]]:
+    """What each API of a kind of listener (`broker`, `controller`) requires.
+
+    (API, operation, resource type, where the request names the resources, what is refused, who
+    asks, when it is needed). An API that requires nothing has one row with dashes.
+    """
+    from kwire.protocol.api_keys import API_KEYS, UNBUILT
+    from kwire.server.controller_dispatch import authorization_of
+    from kwire.server.dispatch import declared_authorization
+
+    rows: list[tuple[str, str, str, str, str, str, str]] = []
+    find = declared_authorization if listener == "broker" else authorization_of
+    for key, info in sorted(API_KEYS.items()):
+        if listener not in info.listeners or key in UNBUILT:
+            continue
+        required = find(int(key), info.name)
+        rows += [(info.name, *_requirement(each)) for each in required]
+        if not required:
+            rows.append((info.name, "-", "-", "-", "-", "-", "-"))
+    return rows
+
+
+def _requirement(required: Requires) -> tuple[str, str, str, str, str, str]:
+    conditions = [required.note] if required.note else []
+    if required.unless:
+        conditions.append(f"unless there is a {required.unless}")
+    conditions += [
+        f"or {other.operation.name} on {other.resource_type.name}" for other in required.instead
+    ]
+    return (
+        required.operation.name,
+        required.resource_type.name,
+        required.found_in,
+        required.denied.value,
+        required.checked.value,
+        "; ".join(conditions),
+    )

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 from kwire.config import environment as environment_settings
 from kwire.config import listeners as listeners_module
@@ -23,7 +22,7 @@ from kwire.config.errors import ConfigError
 from kwire.config.listeners import Listener
 from kwire.config.provider_settings import has_providers, is_provider_setting
 from kwire.config.usable import range_missed
-from kwire.config.values import Value, to_text
+from kwire.config.values import TypedValue, Value, to_text
 
 LISTENER_PREFIX = "listener.name."
 STRING_BYTES_MAX = 32767
@@ -46,7 +45,7 @@ class Source(enum.Enum):
     OVERRIDE = "command line"
 
 
-class BrokerConfig(Mapping[str, Any]):
+class BrokerConfig(Mapping[str, TypedValue]):
     """The static settings of one node; `config["log.segment.bytes"]` is the typed value.
 
     `texts` holds what was set, as text, developer table included: DescribeConfigs shows these as
@@ -218,7 +217,7 @@ class BrokerConfig(Mapping[str, Any]):
             raise ConfigError(_unknown(name, text, near))
         self._unknown.append(name)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> TypedValue:
         """The typed value: what was set, else Kafka's default; KeyError for an unknown name."""
         try:
             return self._values[name]

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kwire.config import listeners as listeners_module
 from kwire.config.errors import ConfigError
+from kwire.config.node_settings import NodeSettings
 from kwire.config.requirements import check_requirements, for_people
-
-if TYPE_CHECKING:
-    from kwire.config.broker_config import BrokerConfig
 
 ANONYMOUS = "User:ANONYMOUS"
 REPLICA_SELECTORS = (
@@ -18,7 +14,7 @@ REPLICA_SELECTORS = (
 )
 
 
-def check_consistency(config: BrokerConfig) -> None:
+def check_consistency(config: NodeSettings) -> None:
     """Raise ConfigError for combinations that a node cannot run with."""
     _check_identity(config)
     check_supported(config)
@@ -35,14 +31,14 @@ def check_consistency(config: BrokerConfig) -> None:
         raise ConfigError(for_people(error)) from None
 
 
-def check_supported(config: BrokerConfig) -> None:
+def check_supported(config: NodeSettings) -> None:
     """Raise ConfigError for what Kafka may do and this version cannot."""
     check_authorizer(config)
     _check_replica_selector(config)
     _check_listeners(config)
 
 
-def check_authorizer(config: BrokerConfig) -> None:
+def check_authorizer(config: NodeSettings) -> None:
     """Kafka's authorizer only where it refuses nobody: every client is a super user.
 
     Without authentication all clients are User:ANONYMOUS. ACLs can then be kept and asked for; any
@@ -58,7 +54,7 @@ def check_authorizer(config: BrokerConfig) -> None:
         )
 
 
-def _check_replica_selector(config: BrokerConfig) -> None:
+def _check_replica_selector(config: NodeSettings) -> None:
     """Java classes cannot be loaded: the two that Kafka brings are known by name."""
     name = config["replica.selector.class"]
     if name and name not in REPLICA_SELECTORS:
@@ -68,7 +64,7 @@ def _check_replica_selector(config: BrokerConfig) -> None:
         )
 
 
-def _check_identity(config: BrokerConfig) -> None:
+def _check_identity(config: NodeSettings) -> None:
     for name in ("process.roles", "node.id", "controller.listener.names"):
         if name == "node.id" and config["broker.id"] >= 0:
             continue
@@ -78,7 +74,7 @@ def _check_identity(config: BrokerConfig) -> None:
             )
 
 
-def _check_listeners(config: BrokerConfig) -> None:
+def _check_listeners(config: NodeSettings) -> None:
     listeners = config.listeners()
     listeners_module.check_ports(listeners)
     names = [listener.name for listener in listeners]

@@ -21,7 +21,6 @@ from kwire.config.values import Value
 
 REQUIRED = "(required)"
 DATA = os.path.join(os.path.dirname(__file__), "data")
-_UNPARSED = object()
 
 
 class ConfigDefinition:
@@ -36,6 +35,7 @@ class ConfigDefinition:
 
     __slots__ = (
         "_default",
+        "_is_default_parsed",
         "broker_synonyms",
         "check",
         "default_text",
@@ -74,7 +74,8 @@ class ConfigDefinition:
         self.entity = get("entity", "")
         self.support = get("support", "acts")
         self.note = get("note", "")
-        self._default: object = _UNPARSED
+        self._default: Value = None
+        self._is_default_parsed = False
 
     @property
     def sensitive(self) -> bool:
@@ -84,10 +85,11 @@ class ConfigDefinition:
     @property
     def default(self) -> Value:
         """The typed default; None for null and for a required config."""
-        if self._default is _UNPARSED:
-            text = self.default_text
-            self._default = None if text is None else values.parse(self.name, self.type, text)
-        return self._default  # type: ignore[return-value]
+        if not self._is_default_parsed:
+            if self.default_text is not None:
+                self._default = values.parse(self.name, self.type, self.default_text)
+            self._is_default_parsed = True
+        return self._default
 
     def parse(self, text: str) -> Value:
         """The checked, typed value of `text`; ConfigError in Kafka's words."""

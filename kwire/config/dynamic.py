@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from kwire.config import stored
 from kwire.config.broker_config import OF_ONE_LISTENER, BrokerConfig, definition_of
@@ -24,7 +23,7 @@ from kwire.config.definitions import (
 )
 from kwire.config.provider_settings import PROVIDERS
 from kwire.config.topics import apply_overrides, topic_defaults
-from kwire.config.values import Value, to_text
+from kwire.config.values import TypedValue, Value, to_text
 
 RESOURCE_TOPIC = 2
 RESOURCE_BROKER = 4
@@ -80,7 +79,7 @@ class DynamicConfig:
         if image_configs is not None:
             self.update(image_configs)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> TypedValue:
         """The typed effective value of a broker setting; KeyError for an unknown one."""
         if name in self._effective:
             return self._effective[name]

@@ -7,14 +7,12 @@ a node what is wrong with theirs; here is what clients are told that change them
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kwire.config import listeners as listeners_module
 from kwire.config.checks import csv_map
 from kwire.config.errors import ConfigError
-
-if TYPE_CHECKING:
-    from kwire.config.broker_config import BrokerConfig
+from kwire.config.node_settings import NodeSettings
 
 PROTOCOL_MAP = "listener.security.protocol.map"
 REQUIREMENT = "requirement failed: "
@@ -31,7 +29,7 @@ class Endpoint(NamedTuple):
     port: int
 
 
-def protocol_map(config: BrokerConfig) -> dict[str, str]:
+def protocol_map(config: NodeSettings) -> dict[str, str]:
     """Listener name -> security protocol; ConfigError as Kafka's."""
     result: dict[str, str] = {}
     for name, protocol in csv_map(PROTOCOL_MAP, config[PROTOCOL_MAP]).items():
@@ -48,7 +46,7 @@ def protocol_map(config: BrokerConfig) -> dict[str, str]:
     return result
 
 
-def _uses_security(config: BrokerConfig) -> bool:
+def _uses_security(config: NodeSettings) -> bool:
     """Whether a listener has the name of a protocol with TLS or SASL: where nobody has set the map
     the controller's are PLAINTEXT only beside others that are."""
     if any(name in SECURED for name in config["controller.listener.names"] or []):
@@ -111,7 +109,7 @@ def _check_ports(result: list[Endpoint], shown: str) -> None:
             )
 
 
-def _check_inter_broker_name(config: BrokerConfig, protocols: dict[str, str]) -> None:
+def _check_inter_broker_name(config: NodeSettings, protocols: dict[str, str]) -> None:
     """The setting that names the listener between brokers, alone."""
     name = config["inter.broker.listener.name"]
     if name is None:
@@ -130,7 +128,7 @@ def _check_inter_broker_name(config: BrokerConfig, protocols: dict[str, str]) ->
         )
 
 
-def check_listeners(config: BrokerConfig) -> None:
+def check_listeners(config: NodeSettings) -> None:
     """`listeners`, what is advertised of them, and which are the controller's."""
     protocols = protocol_map(config)
     own = endpoints(config["listeners"], protocols, unique_ports=True)
@@ -154,7 +152,7 @@ def check_listeners(config: BrokerConfig) -> None:
 
 
 def _check_controller_names(
-    config: BrokerConfig, names: list[str], advertised: list[str], given: list[str]
+    config: NodeSettings, names: list[str], advertised: list[str], given: list[str]
 ) -> None:
     setting = "controller.listener.names"
     if not config.is_controller:
@@ -182,7 +180,7 @@ def _check_controller_names(
     )
 
 
-def _check_advertised(config: BrokerConfig, advertised: list[str], names: list[str]) -> None:
+def _check_advertised(config: NodeSettings, advertised: list[str], names: list[str]) -> None:
     inter_broker = config.inter_broker_listener_name()
     if inter_broker not in advertised:
         raise ConfigError(

@@ -8,15 +8,12 @@ the one that a client is told.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from kwire.config.checks import address_limits
 from kwire.config.errors import ConfigError
 from kwire.config.listener_requirements import REQUIREMENT, check_listeners
+from kwire.config.node_settings import NodeSettings
 from kwire.config.values import has_repeats
-
-if TYPE_CHECKING:
-    from kwire.config.broker_config import BrokerConfig
 
 BY_ZERO = "/ by zero"
 COMPRESSION_IDS = range(5)
@@ -72,7 +69,7 @@ ASSIGNORS = {
 }
 
 
-def check_requirements(config: BrokerConfig) -> None:
+def check_requirements(config: NodeSettings) -> None:
     """Raise ConfigError for the first requirement that the settings do not meet."""
     for check in _CHECKS:
         check(config)
@@ -91,7 +88,7 @@ def _require(holds: bool, text: str) -> None:
         raise ConfigError(REQUIREMENT + text)
 
 
-def _cleaner(config: BrokerConfig) -> None:
+def _cleaner(config: NodeSettings) -> None:
     threads = config["log.cleaner.threads"]
     if threads == 0:
         # Kafka divides by it, and tells its clients just that.
@@ -104,7 +101,7 @@ def _cleaner(config: BrokerConfig) -> None:
     )
 
 
-def _identity(config: BrokerConfig) -> None:
+def _identity(config: NodeSettings) -> None:
     node_id = config["node.id"]
     if node_id is not None and "broker.id" in config.texts and config["broker.id"] != node_id:
         raise ConfigError(
@@ -113,7 +110,7 @@ def _identity(config: BrokerConfig) -> None:
         )
 
 
-def _log_times(config: BrokerConfig) -> None:
+def _log_times(config: NodeSettings) -> None:
     roll_ms = _first_set(config, ("log.roll.ms", 1), ("log.roll.hours", 3_600_000))
     _require(roll_ms >= 1, "log.roll.ms must be greater than or equal to 1")
     jitter_ms = _first_set(config, ("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", 3_600_000))
@@ -131,7 +128,7 @@ def _log_times(config: BrokerConfig) -> None:
     )
 
 
-def _first_set(config: BrokerConfig, *names: tuple[str, int]) -> int:
+def _first_set(config: NodeSettings, *names: tuple[str, int]) -> int:
     """The first of these that is not null, times its factor; the last has a default."""
     for name, factor in names:
         value = config[name]
@@ -140,7 +137,7 @@ def _first_set(config: BrokerConfig, *names: tuple[str, int]) -> int:
     raise AssertionError(f"none of {names} has a value")
 
 
-def _cordoned(config: BrokerConfig) -> None:
+def _cordoned(config: NodeSettings) -> None:
     cordoned = config[CORDONED]
     if not config.is_broker:
         return
@@ -158,7 +155,7 @@ def _cordoned(config: BrokerConfig) -> None:
     )
 
 
-def _replication(config: BrokerConfig) -> None:
+def _replication(config: NodeSettings) -> None:
     wait_ms = config["replica.fetch.wait.max.ms"]
     _require(
         wait_ms <= config["replica.socket.timeout.ms"],
@@ -172,14 +169,14 @@ def _replication(config: BrokerConfig) -> None:
     )
 
 
-def _compression_ids(config: BrokerConfig) -> None:
+def _compression_ids(config: NodeSettings) -> None:
     for topic in ("offsets.topic", "share.coordinator.state.topic"):
         name = f"{topic}.compression.codec"
         if config[name] not in COMPRESSION_IDS:
             raise ConfigError(f"Unknown compression type id: {config[name]}", name)
 
 
-def _voters(config: BrokerConfig) -> None:
+def _voters(config: NodeSettings) -> None:
     voters = [entry.partition("@")[0] for entry in config["controller.quorum.voters"] or ()]
     _require(
         not voters or not config.is_controller or str(config.node_id) in voters,
@@ -188,7 +185,7 @@ def _voters(config: BrokerConfig) -> None:
     )
 
 
-def _connections(config: BrokerConfig) -> None:
+def _connections(config: NodeSettings) -> None:
     queued_bytes = config["queued.max.request.bytes"]
     _require(
         queued_bytes <= 0 or queued_bytes >= config["socket.request.max.bytes"],
@@ -210,7 +207,7 @@ def _connections(config: BrokerConfig) -> None:
     )
 
 
-def _groups(config: BrokerConfig) -> None:
+def _groups(config: NodeSettings) -> None:
     if "classic" not in config["group.coordinator.rebalance.protocols"]:
         raise ConfigError("Disabling the 'classic' protocol is not supported.")
     for name, relation, other in GROUP_REQUIREMENTS:
@@ -228,7 +225,7 @@ def _groups(config: BrokerConfig) -> None:
                 )
 
 
-_CHECKS: tuple[Callable[[Any], None], ...] = (
+_CHECKS: tuple[Callable[[NodeSettings], None], ...] = (
     _cleaner,
     _identity,
     _log_times,

@@ -8,13 +8,13 @@ controller, brokers and loggers by the broker that the request reached.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from kwire.config.broker_config import LISTENER_PREFIX, BrokerConfig, definition_of
 from kwire.config.definitions import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigTable
 from kwire.config.dynamic import DynamicConfig
 from kwire.config.errors import ConfigError
-from kwire.config.values import Value, has_repeats, operands, split_list
+from kwire.config.values import TypedValue, Value, has_repeats, operands, split_list
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -86,7 +86,7 @@ def _refusal(name: str, note: str) -> str:
     return f"{name} is refused: {note}"
 
 
-def validate_topic_configs(configs: Mapping[str, str | None]) -> dict[str, Any]:
+def validate_topic_configs(configs: Mapping[str, str | None]) -> dict[str, TypedValue]:
     """Check all configs that a topic is to have; returns the typed ones, raises INVALID_CONFIG."""
     nulls = [name for name, value in configs.items() if value is None]
     if nulls:
@@ -94,11 +94,11 @@ def validate_topic_configs(configs: Mapping[str, str | None]) -> dict[str, Any]:
     for name in configs:
         if name not in TOPIC:
             _invalid_config(f"Unknown topic config name: {name}")
-    values: dict[str, Any] = {
+    values: dict[str, TypedValue] = {
         name: validate_topic(name, value) for name, value in configs.items() if value is not None
     }
-    least: Any = values.get("min.compaction.lag.ms", TOPIC["min.compaction.lag.ms"].default)
-    most: Any = values.get("max.compaction.lag.ms", TOPIC["max.compaction.lag.ms"].default)
+    least: TypedValue = values.get("min.compaction.lag.ms", TOPIC["min.compaction.lag.ms"].default)
+    most: TypedValue = values.get("max.compaction.lag.ms", TOPIC["max.compaction.lag.ms"].default)
     if least > most:
         _invalid_config(
             f"conflict topic config setting min.compaction.lag.ms ({least}) > "
@@ -127,13 +127,15 @@ def validate_group_configs(
         _check_group_value(name, value, broker)
     for kind in ("consumer", "share", "streams"):
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
-        given = [values.get(name, broker[f"group.{name}"]) for name in (session, heartbeat)]
+        given: list[TypedValue] = [
+            values.get(name, broker[f"group.{name}"]) for name in (session, heartbeat)
+        ]
         if given[0] <= given[1]:
             _invalid_config(f"{session} must be greater than {heartbeat}")
 
 
-def _parse_all(table: ConfigTable, configs: Mapping[str, str | None]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
+def _parse_all(table: ConfigTable, configs: Mapping[str, str | None]) -> dict[str, TypedValue]:
+    values: dict[str, TypedValue] = {}
     for name, text in configs.items():
         try:
             values[name] = table[name].parse(text or "")
@@ -142,7 +144,7 @@ def _parse_all(table: ConfigTable, configs: Mapping[str, str | None]) -> dict[st
     return values
 
 
-def _check_group_value(name: str, value: Any, broker: BrokerConfig | DynamicConfig) -> None:
+def _check_group_value(name: str, value: TypedValue, broker: BrokerConfig | DynamicConfig) -> None:
     if name in GROUP_BOUNDS:
         least, most = (broker[bound] for bound in GROUP_BOUNDS[name])
         if not least <= value <= most:

@@ -10,7 +10,7 @@ built is refused last, so that a client is told Kafka's reason where there is on
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from kwire.config import stored
 from kwire.config.broker_config import LISTENER_PREFIX, BrokerConfig, definition_of
@@ -198,8 +198,10 @@ def _check_thread_count(name: str, value: int, current: int) -> None:
 
 def _check_reporters(candidate: BrokerConfig) -> None:
     """Whatever it names cannot be loaded here; Kafka refuses a class that it does not find."""
-    known: Any = BROKER[REPORTERS].default
-    if any(reporter not in known for reporter in candidate[REPORTERS]):
+    known = BROKER[REPORTERS].default
+    if not isinstance(known, list) or any(
+        reporter not in known for reporter in candidate[REPORTERS]
+    ):
         raise ConfigError(
             f"Validation of dynamic config update of Set({REPORTERS}) failed with class class "
             "kafka.server.DynamicMetricsReporters"

@@ -7,6 +7,8 @@ list -> list[str]; string, class, password -> str; null -> None. Texts are trimm
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 from kwire.config.errors import ConfigError
 
 INTEGER_RANGES = {
@@ -18,6 +20,8 @@ _JAVA_FLOAT_WORDS = {"NaN": "nan", "Infinity": "inf"}
 _FLOAT_CHARACTERS = frozenset("0123456789+-.eE")
 
 Value = int | float | bool | str | list[str] | None
+TypedValue: TypeAlias = Any
+"""A Value that is looked up by its config's name: whoever reads it knows its type by that."""
 
 
 def parse(name: str, kind: str, text: str) -> Value:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from kwire.kraft.metadata_log import MetadataBatch, MetadataLog, decode_batches
 from kwire.kraft.raft.types import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
 from kwire.kraft.snapshots.content import parse_snapshot
+from kwire.protocol.metadata_records import MetadataRecord
 
 UNCOMMITTED_BYTES_MAX = 64 << 20
 
@@ -23,7 +24,7 @@ class Listener(Protocol):
     def on_commit(self, batch: MetadataBatch) -> None: ...
 
     def on_snapshot(
-        self, records: list[Any], offset: int, epoch: int, timestamp_ms: int
+        self, records: list[MetadataRecord], offset: int, epoch: int, timestamp_ms: int
     ) -> None: ...
 
 

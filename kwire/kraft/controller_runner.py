@@ -10,10 +10,16 @@ committed and is ready to take over.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Generic, Protocol, TypeVar
 
-from kwire.kraft.controller.context import not_controller
-from kwire.kraft.metadata_log import MetadataBatch
+from kwire.clock import Clock
+from kwire.kraft.commit_feed import CommitFeed
+from kwire.kraft.controller.context import ControllerContext, not_controller
+from kwire.kraft.controller.results import Records, Result
+from kwire.kraft.images.metadata_image import MetadataImage
+from kwire.kraft.metadata_log import MetadataBatch, MetadataLog
+from kwire.kraft.raft import RaftState
 from kwire.kraft.raft import effects as fx
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.roles.base import FOREVER_MS
@@ -21,54 +27,138 @@ from kwire.kraft.raft.types import BOOTSTRAP_SNAPSHOT
 from kwire.kraft.snapshots.content import encode_batch, parse_snapshot
 from kwire.pending import Pending
 from kwire.protocol.errors import KafkaError
-
-if TYPE_CHECKING:
-    from kwire.kraft.raft_driver import RaftDriver
+from kwire.protocol.metadata_records import MetadataRecord
+from kwire.protocol.structs import Request, Response
 
 BATCH_RECORDS_MAX = 8192
 """More records than this go out in several batches."""
 
 EXPIRES_PER_TURN_MAX = 10_000
 
-Records = list[tuple[Any, int]]
+T = TypeVar("T")
+
+
+class MetadataController(Protocol):
+    """What is run (kwire/kraft/controller/controller.py)."""
+
+    @property
+    def image(self) -> MetadataImage: ...
+
+    def handle(
+        self, request: Request[Response], context: ControllerContext, now_ms: int
+    ) -> Result[Response]: ...
+
+    def replay(self, record: MetadataRecord, offset: int, epoch: int | None = None) -> None: ...
+
+    def load(self, records: Iterable[MetadataRecord], offset: int, epoch: int = 0) -> None: ...
+
+    def discard(self) -> None: ...
+
+    def activate(
+        self,
+        now_ms: int,
+        next_offset: int,
+        epoch: int,
+        bootstrap_records: Records | None = None,
+        is_empty: bool | None = None,
+        leader_heard: tuple[int, int] | None = None,
+    ) -> Records: ...
+
+    def deactivate(self) -> None: ...
+
+    def broker_refused(self, broker_id: int, epoch: int, since_ms: int, now_ms: int) -> Records: ...
+
+    def deadline_ms(self) -> int | None: ...
+
+    def expire(self, now_ms: int, wall_ms: int, next_offset: int | None = None) -> Records: ...
+
+
+class Quorum(Protocol):
+    """This node's replica of the metadata log, running (kwire/kraft/raft_driver.py)."""
+
+    clock: Clock
+    metadata_log: MetadataLog
+    raft: RaftState
+    feed: CommitFeed
+    leader_id: int | None
+
+    @property
+    def now_ms(self) -> int: ...
+
+    @property
+    def is_running(self) -> bool: ...
+
+    def step(self, message: msg.Message) -> None: ...
+
+    def upgrade_kraft_version(self, level: int, validate_only: bool) -> Pending[None]: ...
+
+    def fail(self, error: Exception) -> None: ...
+
+    def arm(self) -> None: ...
+
+
+class _Held(Protocol):
+    """An answer that waits until what comes before `end_offset` is committed."""
+
+    end_offset: int
+
+    def release(self) -> None: ...
+
+    def refuse(self, error: Exception) -> None: ...
+
+
+class _Waiting(Generic[T]):
+    __slots__ = ("_reply", "_response", "end_offset")
+
+    def __init__(self, end_offset: int, reply: Pending[T], response: T) -> None:
+        self.end_offset = end_offset
+        self._reply = reply
+        self._response = response
+
+    def release(self) -> None:
+        self._reply.complete(self._response)
+
+    def refuse(self, error: Exception) -> None:
+        self._reply.fail(error)
 
 
 class ControllerRunner:
     """The controller of this node, active or standing by. Also a listener of the commit feed."""
 
-    def __init__(self, driver: RaftDriver, controller: Any) -> None:
-        self._driver = driver
+    def __init__(self, quorum: Quorum, controller: MetadataController) -> None:
+        self._quorum = quorum
         self.controller = controller
         self.is_active = False
-        self.next_offset = driver.raft.log.start_offset
+        self.next_offset = quorum.raft.log.start_offset
         self._loaded_snapshot = False
         self._has_metadata = False
         self._epoch = -1
-        self._waiting: deque[tuple[int, Pending[Any], Any]] = deque()
+        self._waiting: deque[_Held] = deque()
         self._batches: deque[tuple[int, Records]] = deque()
 
     # ---- requests
 
-    def handle(self, request: Any, context: Any) -> Pending[Any]:
+    def handle(self, request: Request[Response], context: ControllerContext) -> Pending[Response]:
         """A controller request; the answer comes when it holds. Errors are answers, except
         KafkaError NOT_CONTROLLER, with which the result fails when leadership is lost."""
-        reply: Pending[Any] = Pending()
+        reply: Pending[Response] = Pending()
         was_active = self.is_active
-        raft = self._driver.raft
+        raft = self._quorum.raft
         context.next_offset = raft.log.end_offset
-        context.wall_ms = context.wall_ms or self._driver.clock.wall_ms()
+        context.wall_ms = context.wall_ms or self._quorum.clock.wall_ms()
         context.kraft_version = raft.voters.level
         context.voter_ids = tuple(raft.voters.voters.ids)
-        context.active_controller = self._driver.leader_id
-        records, response = self.controller.handle(request, context, self._driver.now_ms)
-        level = getattr(context, "wanted_kraft_version", None)
-        if level is not None:
-            raised = self._driver.upgrade_kraft_version(level, request.validate_only)
+        context.active_controller = self._quorum.leader_id
+        records, response = self.controller.handle(request, context, self._quorum.now_ms)
+        wanted = context.wanted_kraft_version
+        if wanted is not None:
+            raised = self._quorum.upgrade_kraft_version(wanted.level, wanted.validate_only)
             error = raised.error()
             if isinstance(error, KafkaError):
-                from kwire.kraft.controller.features import failed
+                from kwire.kraft.controller.errors import error_response
+                from kwire.kraft.controller.requests.features import update_failed
 
-                records, response = [], failed(error)
+                records, response = [], error_response(request, update_failed(error))
         if records and not self._append(records):
             reply.fail(not_controller())
             return reply
@@ -80,7 +170,7 @@ class ControllerRunner:
                 reply.complete(response)
             return reply
         self.when_committed(raft.log.end_offset, reply, response)
-        self._driver.arm()
+        self._quorum.arm()
         return reply
 
     def append(self, records: Records) -> Pending[None]:
@@ -89,39 +179,39 @@ class ControllerRunner:
         if not self.is_active or not self._append(records) or not self.is_active:
             reply.fail(not_controller())
         else:
-            self.when_committed(self._driver.raft.log.end_offset, reply, None)
+            self.when_committed(self._quorum.raft.log.end_offset, reply, None)
         return reply
 
     def broker_refused(self, broker_id: int, epoch: int, since_ms: int) -> bool:
         """Fence a broker whose process is gone (`Controller.broker_refused`); whether it was."""
         if not self.is_active:
             return False
-        driver = self._driver
-        records = self.controller.broker_refused(broker_id, epoch, since_ms, driver.now_ms)
+        quorum = self._quorum
+        records = self.controller.broker_refused(broker_id, epoch, since_ms, quorum.now_ms)
         if not records or not self._append(records):
             return False
-        driver.arm()
+        quorum.arm()
         return True
 
-    def when_committed(self, end_offset: int, reply: Pending[Any], response: Any) -> None:
+    def when_committed(self, end_offset: int, reply: Pending[T], response: T) -> None:
         """Complete `reply` once everything before `end_offset` is committed."""
-        if end_offset <= self._driver.feed.next_offset:
+        if end_offset <= self._quorum.feed.next_offset:
             reply.complete(response)
         else:
-            self._waiting.append((end_offset, reply, response))
+            self._waiting.append(_Waiting(end_offset, reply, response))
 
     def _append(self, records: Records) -> bool:
         """Append and replay; False when this node does not lead any more."""
-        driver = self._driver
+        quorum = self._quorum
         for start in range(0, len(records), BATCH_RECORDS_MAX):
             chunk = records[start : start + BATCH_RECORDS_MAX]
-            raft = driver.raft
+            raft = quorum.raft
             base_offset = raft.log.end_offset
             batch = encode_batch(
                 chunk,
                 base_offset=base_offset,
                 epoch=self._epoch,
-                timestamp_ms=driver.clock.wall_ms(),
+                timestamp_ms=quorum.clock.wall_ms(),
             )
             if not raft.is_leader or raft.epoch != self._epoch:
                 self.resign()
@@ -130,7 +220,7 @@ class ControllerRunner:
                 return False
             self._batches.append((base_offset, chunk))
             try:
-                driver.step(msg.Append(batch, len(chunk), self._epoch))
+                quorum.step(msg.Append(batch, len(chunk), self._epoch))
             except KafkaError:
                 self._batches.pop()
                 self.resign()
@@ -142,7 +232,7 @@ class ControllerRunner:
             for index, (record, _) in enumerate(records):
                 self.controller.replay(record, base_offset + index, self._epoch)
         except Exception as error:
-            self._driver.fail(error)
+            self._quorum.fail(error)
             return False
         self._has_metadata = True
         self.next_offset = base_offset + len(records)
@@ -156,7 +246,7 @@ class ControllerRunner:
             base_offset,
             base_offset + len(records) - 1,
             effect.epoch,
-            self._driver.clock.wall_ms(),
+            self._quorum.clock.wall_ms(),
             len(effect.batch),
             [record for record, _ in records],
         )
@@ -167,23 +257,23 @@ class ControllerRunner:
         """This node leads: everything before the start of the epoch is committed and replayed."""
         if self.is_active:
             return
-        driver = self._driver
+        quorum = self._quorum
         self._epoch = epoch
         bootstrap = None
         if not self._has_metadata:
-            bootstrap = driver.metadata_log.bootstrap_records()
+            bootstrap = quorum.metadata_log.bootstrap_records()
         self.is_active = True
         records = self.controller.activate(
-            driver.now_ms,
-            driver.raft.log.end_offset,
+            quorum.now_ms,
+            quorum.raft.log.end_offset,
             epoch,
             bootstrap,
             not self._has_metadata,
-            driver.raft.leader_heard,
+            quorum.raft.leader_heard,
         )
         if records:
             self._append(records)
-        driver.arm()
+        quorum.arm()
 
     def resign(self) -> None:
         """Lead no more: refuse what waits, go back to what is committed."""
@@ -193,24 +283,24 @@ class ControllerRunner:
         self._epoch = -1
         waiting, self._waiting = self._waiting, deque()
         self.controller.deactivate()
-        for _, reply, _ in waiting:
-            reply.fail(not_controller())
-        driver = self._driver
-        if driver.is_running and self.next_offset > driver.feed.next_offset:
+        for held in waiting:
+            held.refuse(not_controller())
+        quorum = self._quorum
+        if quorum.is_running and self.next_offset > quorum.feed.next_offset:
             try:
                 self._reload()
             except Exception as error:
-                driver.fail(error)
+                quorum.fail(error)
 
     def _reload(self) -> None:
         """Forget what was replayed but not committed: load snapshot and committed log anew."""
-        driver = self._driver
-        log = driver.metadata_log
+        quorum = self._quorum
+        log = quorum.metadata_log
         self.controller.discard()
         self._has_metadata = False
-        end_offset = driver.feed.next_offset
-        self.next_offset = driver.raft.log.start_offset
-        for snapshot in reversed(driver.raft.log.snapshots):
+        end_offset = quorum.feed.next_offset
+        self.next_offset = quorum.raft.log.start_offset
+        for snapshot in reversed(quorum.raft.log.snapshots):
             if snapshot.offset <= end_offset and snapshot != BOOTSTRAP_SNAPSHOT:
                 content = parse_snapshot(log.snapshots.read(snapshot))
                 self.on_snapshot(
@@ -228,9 +318,8 @@ class ControllerRunner:
     def committed(self, high_watermark: int) -> None:
         """Release the answers that waited for it."""
         waiting = self._waiting
-        while waiting and waiting[0][0] <= high_watermark:
-            _, reply, response = waiting.popleft()
-            reply.complete(response)
+        while waiting and waiting[0].end_offset <= high_watermark:
+            waiting.popleft().release()
 
     def on_commit(self, batch: MetadataBatch) -> None:
         """Replay what this node has not appended itself."""
@@ -241,7 +330,9 @@ class ControllerRunner:
             self._has_metadata = True
         self.next_offset = batch.last_offset + 1
 
-    def on_snapshot(self, records: list[Any], offset: int, epoch: int, timestamp_ms: int) -> None:
+    def on_snapshot(
+        self, records: list[MetadataRecord], offset: int, epoch: int, timestamp_ms: int
+    ) -> None:
         self.controller.load(records, offset, epoch)
         self._has_metadata = True
         self.next_offset = offset + 1
@@ -251,7 +342,7 @@ class ControllerRunner:
     def deadline_ms(self) -> int:
         if not self.is_active:
             return FOREVER_MS
-        deadline_ms: int | None = self.controller.deadline_ms()
+        deadline_ms = self.controller.deadline_ms()
         return FOREVER_MS if deadline_ms is None else deadline_ms
 
     def expire(self, now_ms: int) -> None:
@@ -259,9 +350,9 @@ class ControllerRunner:
         for _ in range(EXPIRES_PER_TURN_MAX):
             if not self.is_active or self.deadline_ms() > now_ms:
                 return
-            driver = self._driver
+            quorum = self._quorum
             records = self.controller.expire(
-                now_ms, driver.clock.wall_ms(), driver.raft.log.end_offset
+                now_ms, quorum.clock.wall_ms(), quorum.raft.log.end_offset
             )
             if records and not self._append(records):
                 return

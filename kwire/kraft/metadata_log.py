@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 from kwire.clock import Clock
 from kwire.kraft.raft.control_records import ControlRecord, build_control_batch, decode_control
@@ -36,6 +37,7 @@ from kwire.kraft.snapshots.files import SnapshotFiles
 from kwire.log.files import Files, SystemFiles, UnfitFileError, write_atomically
 from kwire.log.partition.config import LogConfig
 from kwire.log.partition.partition_log import PartitionLog
+from kwire.log.recovery.opening import open_log
 from kwire.log.recovery.quarantine import QUARANTINE_SUFFIX
 from kwire.log.recovery.repair import LostRecordsError
 from kwire.log.scheduling import ImmediateScheduler, Scheduler
@@ -101,9 +103,8 @@ class MetadataLog:
         *,
         files: Files | None = None,
         scheduler: Scheduler | None = None,
-        **options: Any,
     ) -> MetadataLog:
-        """Open or create `LOG_DIR/__cluster_metadata-0`; more options go to the log.
+        """Open or create `LOG_DIR/__cluster_metadata-0`.
 
         Raises OSError, and SnapshotError when something is missing that was durable.
         """
@@ -115,7 +116,7 @@ class MetadataLog:
         end_file = f"{directory}/{END_FILE}"
         try:
             durable_below = _noted_end(files, end_file, snapshots)
-            log = PartitionLog.open(
+            log = open_log(
                 directory,
                 METADATA_TOPIC,
                 METADATA_PARTITION,
@@ -126,7 +127,6 @@ class MetadataLog:
                 scheduler=scheduler,
                 verify_transactions=False,
                 durable_below=durable_below,
-                **options,
             )
         except LostRecordsError as error:
             raise SnapshotError(
@@ -348,10 +348,8 @@ class MetadataLog:
         for snapshot in gone:
             path = self.snapshots.mark_deleted(snapshot)
             if path is not None:
-                self._scheduler.call_later(
-                    FILE_DELETE_DELAY_MS,
-                    lambda path=path: self.snapshots.remove(path),  # type: ignore[misc]
-                )
+                remove = partial(self.snapshots.remove, path)
+                self._scheduler.call_later(FILE_DELETE_DELAY_MS, remove)
 
     def flush(self) -> Pending[None]:
         return self.log.flush()
@@ -388,10 +386,10 @@ def _noted_end(files: Files, path: str, snapshots: SnapshotFiles) -> int:
     return int(end)
 
 
-def decode_batches(data: Any) -> Iterator[MetadataBatch]:
+def decode_batches(data: bytes | memoryview) -> Iterator[MetadataBatch]:
     """The batches in a buffer as metadata; raises UnsupportedRecordError (decision 11)."""
     for position, header in records.iterate_headers(data):
-        metadata: list[Any] = []
+        metadata: list[MetadataRecord] = []
         if not header.is_control:
             for record in records.read_batch(data, position):
                 check(record.value is not None, f"metadata record {record.offset} has no value")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.config import BrokerConfig, ConfigError
 from kwire.kraft.metadata_log import metadata_log_config
 from kwire.kraft.raft import RaftConfig
@@ -96,7 +94,7 @@ def snapshot_policy(config: BrokerConfig) -> SnapshotPolicy:
 
 def log_config(config: BrokerConfig) -> LogConfig:
     """The settings of the metadata log."""
-    segment_bytes: Any = config["internal.metadata.log.segment.bytes"]
+    segment_bytes: int | None = config["internal.metadata.log.segment.bytes"]
     if segment_bytes is None:
         segment_bytes = config["metadata.log.segment.bytes"]
     return metadata_log_config(

@@ -14,13 +14,15 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 from kwire.clock import Clock, Random
 from kwire.kept_errors import kept
 from kwire.kraft.commit_feed import CommitFeed, LeaderListener, Listener
-from kwire.kraft.controller_runner import ControllerRunner
+from kwire.kraft.controller_runner import ControllerRunner, MetadataController
 from kwire.kraft.metadata_log import MetadataBatch, MetadataLog
+from kwire.kraft.quorum_replies import reply_records, reply_snapshot
 from kwire.kraft.raft import RaftConfig, RaftState, machine
 from kwire.kraft.raft import effects as fx
 from kwire.kraft.raft import messages as msg
@@ -33,15 +35,17 @@ from kwire.kraft.snapshots.taker import Snapshotter
 from kwire.log.directories.shortages import error_text
 from kwire.log.files import NotBegunError, ShortageError, passes
 from kwire.log.scheduling import Scheduler, Timer
-from kwire.log.types import FetchSlices, Isolation
-from kwire.pending import Pending, as_pending
+from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.structs import Request, Response
 
 logger = logging.getLogger(__name__)
 
 EFFECTS_PER_TURN_MAX = 100_000
 WAITING_EFFECTS_MAX = 100_000
 AGAIN_MS, AGAIN_MS_MAX = 50, 1000
+
+E = TypeVar("E", bound=fx.Effect)
 
 
 # What a shortage may stand in the way of, and that can be done again as if nothing had been.
@@ -64,8 +68,13 @@ class Sender(Protocol):
     """
 
     def send(
-        self, node: int, api_key: int, request: Any, *, timeout_ms: int | None = None
-    ) -> Pending[Any]: ...
+        self,
+        node: int,
+        api_key: int,
+        request: Request[Response],
+        *,
+        timeout_ms: int | None = None,
+    ) -> Pending[Response]: ...
 
     def disconnect(self, node_id: int) -> None: ...
 
@@ -94,7 +103,7 @@ class RaftDriver:
         scheduler: Scheduler,
         clock: Clock,
         random: Random,
-        controller: Any | None = None,
+        controller: MetadataController | None = None,
         policy: SnapshotPolicy | None = None,
         on_fatal: Callable[[Exception], None] | None = None,
     ) -> None:
@@ -129,26 +138,29 @@ class RaftDriver:
         if self.runner is not None:
             self.feed.add(self.runner)
         self.snapshotter = Snapshotter(self, policy or SnapshotPolicy(), scheduler)
-        self._performers: dict[type, Callable[[Any], None]] = {
-            fx.PersistElection: self._persist,
-            fx.AppendControl: self._append_control,
-            fx.AppendBatch: self._append_batch,
-            fx.AppendFetched: self._append_fetched,
-            fx.TruncateTo: self._truncate_to,
-            fx.StartAt: self._start_at,
-            fx.DeleteBefore: self._delete_before,
-            fx.Flush: self._flush,
-            fx.Send: self._send,
-            fx.Reply: self._reply,
-            fx.ReplyRecords: self._reply_records,
-            fx.ReplySnapshot: self._reply_snapshot,
-            fx.WriteSnapshot: self._write_snapshot,
-            fx.FreezeSnapshot: self._freeze_snapshot,
-            fx.Commit: self._commit,
-            fx.LoadSnapshot: self._load_snapshot,
-            fx.LeaderChanged: self._leader_changed,
-            fx.Upgraded: self._reply_upgraded,
-        }
+        self._performers: dict[type, Callable[[Any], None]] = {}
+        self._on(fx.PersistElection, self._persist)
+        self._on(fx.AppendControl, self._append_control)
+        self._on(fx.AppendBatch, self._append_batch)
+        self._on(fx.AppendFetched, self._append_fetched)
+        self._on(fx.TruncateTo, self._truncate_to)
+        self._on(fx.StartAt, self._start_at)
+        self._on(fx.DeleteBefore, self._delete_before)
+        self._on(fx.Flush, self._flush)
+        self._on(fx.Send, self._send)
+        self._on(fx.Reply, self._reply)
+        self._on(fx.ReplyRecords, partial(reply_records, metadata_log.log))
+        self._on(fx.ReplySnapshot, partial(reply_snapshot, metadata_log.snapshots))
+        self._on(fx.WriteSnapshot, self._write_snapshot)
+        self._on(fx.FreezeSnapshot, self._freeze_snapshot)
+        self._on(fx.Commit, self._commit)
+        self._on(fx.LoadSnapshot, self._load_snapshot)
+        self._on(fx.LeaderChanged, self._leader_changed)
+        self._on(fx.Upgraded, self._reply_upgraded)
+
+    def _on(self, effect: type[E], perform: Callable[[E], None]) -> None:
+        """From now on effects of this class are performed like this."""
+        self._performers[effect] = perform
 
     # ---- the outside
 
@@ -218,9 +230,11 @@ class RaftDriver:
         self._drain()
         self.arm()
 
-    def request(self, request: Any, version: int, *, listener: str) -> Pending[Any]:
+    def request(
+        self, request: Request[Response], version: int, *, listener: str
+    ) -> Pending[Response]:
         """A request for raft that came in by this listener (Vote, Fetch, DescribeQuorum, ...)."""
-        reply: Pending[Any] = Pending()
+        reply: Pending[Response] = Pending()
         if self._closed:
             reply.fail(KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "shutting down"))
             return reply
@@ -269,13 +283,13 @@ class RaftDriver:
         self._queue.clear()
         done = self._stopped
 
-        def close(_: Any) -> None:
+        def close(_: Pending[None] | None = None) -> None:
             self.metadata_log.close()
             if done is not None:
                 done.complete(None)
 
         if self.error is not None:
-            close(None)
+            close()
         else:
             self.metadata_log.flush().add_done_callback(close)
 
@@ -324,7 +338,7 @@ class RaftDriver:
         """Nothing leaves this node until there is again what was short: as if it were away."""
         if not self.waits_for:
             logger.error("the metadata quorum waits on this node: %s", error)
-        self.waits_for = error_text(self.metadata_log.log.damage.error or error)
+        self.waits_for = error_text(self.metadata_log.log.shortage.error or error)
         self._is_blocked = True
         pause_ms, self._again_ms = self._again_ms, min(2 * self._again_ms, AGAIN_MS_MAX)
         self._scheduler.call_later(pause_ms, self._try_again)
@@ -425,12 +439,12 @@ class RaftDriver:
             self._sender.disconnect(node.id)
         self._addresses[node.id] = address
 
-        def answered(done: Pending[Any]) -> None:
+        def answered(done: Pending[msg.RaftResponse]) -> None:
             error = done.error()
             if error is None:
                 response = done.result()
                 if response.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID:
-                    self._tell_of_another_cluster(node)
+                    self._report_another_cluster(node)
                 self.step(msg.Response(effect.correlation, response))
             else:
                 code = getattr(error, "code", ErrorCode.NETWORK_EXCEPTION)
@@ -441,7 +455,7 @@ class RaftDriver:
             node.id, request.API_KEY, request, timeout_ms=self.config.request_timeout_ms
         ).add_done_callback(answered)
 
-    def _tell_of_another_cluster(self, node: Node) -> None:
+    def _report_another_cluster(self, node: Node) -> None:
         """Nothing else would: this node waits for a leader, and the others see none of it."""
         address = f"{node.host}:{node.port}"
         if address not in self._of_another_cluster:
@@ -456,47 +470,6 @@ class RaftDriver:
     # ---- replies
 
     def _reply(self, effect: fx.Reply) -> None:
-        effect.reply_to.complete(effect.response)
-
-    def _reply_records(self, effect: fx.ReplyRecords) -> None:
-        partition = effect.response.responses[0].partitions[0]
-        try:
-            found = self.metadata_log.log.read(
-                effect.offset, effect.bytes_max, isolation=Isolation.LOG_END, may_wait=True
-            )
-        except KafkaError as error:
-            partition.error_code = int(error.code)
-            effect.reply_to.complete(effect.response)
-            return
-
-        def read(done: Pending[FetchSlices]) -> None:
-            error = done.error()
-            if error is None:
-                partition.records = done.result().buffers
-            else:
-                partition.error_code = int(getattr(error, "code", ErrorCode.KAFKA_STORAGE_ERROR))
-            effect.reply_to.complete(effect.response)
-
-        ready = as_pending(found)
-        ready.add_done_callback(read)
-
-    def _reply_snapshot(self, effect: fx.ReplySnapshot) -> None:
-        partition = effect.response.topics[0].partitions[0]
-        snapshots = self.metadata_log.snapshots
-        try:
-            size_bytes = snapshots.size(effect.snapshot)
-            if effect.position >= size_bytes:
-                partition.error_code = int(ErrorCode.POSITION_OUT_OF_RANGE)
-            else:
-                partition.size = size_bytes
-                partition.unaligned_records = snapshots.read_piece(
-                    effect.snapshot, effect.position, effect.bytes_max
-                )
-        except FileNotFoundError:
-            partition.error_code = int(ErrorCode.SNAPSHOT_NOT_FOUND)
-        except OSError as error:
-            logger.error("a snapshot cannot be read: %s", error)
-            partition.error_code = int(ErrorCode.KAFKA_STORAGE_ERROR)
         effect.reply_to.complete(effect.response)
 
     def _reply_upgraded(self, effect: fx.Upgraded) -> None:

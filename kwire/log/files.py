@@ -14,7 +14,7 @@ import mmap
 import os
 import stat
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Protocol, TypeGuard
 
 Buffer = bytes | bytearray | memoryview
 
@@ -56,6 +56,12 @@ class Files(Protocol):
     def sync_directory(self, path: str) -> None: ...
     def lock(self, path: str) -> int: ...
     def release_lock(self, handle: int, path: str) -> None: ...
+
+
+class MappableFiles(Files, Protocol):
+    """Files of which parts can be handed to the kernel: see `SystemFiles.map`."""
+
+    def map(self, handle: int, size_bytes: int, position: int) -> memoryview: ...
 
 
 class LockedError(OSError):
@@ -321,7 +327,7 @@ def _holds(test: Callable[[], bool]) -> bool:
         return False
 
 
-def can_map(files: Files) -> bool:
+def can_map(files: Files) -> TypeGuard[MappableFiles]:
     """Whether parts of these files can be handed to the kernel without being read before."""
     return hasattr(files, "map")
 
@@ -448,13 +454,14 @@ def _remaining(buffers: Sequence[Buffer], skip: int) -> list[Buffer]:
 
 
 _FALLOC_FL_KEEP_SIZE = 1
-_libc: Any = None
+# None before the first call, False where the C library has none.
+_fallocate: Callable[[int, int, int, int], int] | bool | None = None
 
 
 def _allocate_keep_size(handle: int, position: int, size_bytes: int) -> bool:
     """fallocate(FALLOC_FL_KEEP_SIZE); False where the C library or file system has none."""
-    global _libc
-    if _libc is None:
+    global _fallocate
+    if _fallocate is None:
         import ctypes
 
         try:
@@ -465,12 +472,12 @@ def _allocate_keep_size(handle: int, position: int, size_bytes: int) -> bool:
                 ctypes.c_int64,
                 ctypes.c_int64,
             ]
-            _libc = library.fallocate
+            _fallocate = library.fallocate
         except (OSError, AttributeError):
-            _libc = False
-    if _libc is False:
+            _fallocate = False
+    if _fallocate is None or isinstance(_fallocate, bool):
         return False
-    if _libc(handle, _FALLOC_FL_KEEP_SIZE, position, size_bytes) == 0:
+    if _fallocate(handle, _FALLOC_FL_KEEP_SIZE, position, size_bytes) == 0:
         return True
     import ctypes
 

@@ -18,9 +18,8 @@ import asyncio
 import errno
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from struct import Struct
-from typing import Any
 
 from kwire.log.files import PASSING, NotBegunError
 from kwire.pending import Pending
@@ -121,7 +120,7 @@ class _Context:
         setup, *others = SYSCALLS[os.uname().machine]
         self._destroy, self._submit, self._get_events = map(ctypes.c_long, others)
         self._long, self._errno = ctypes.c_long, ctypes.get_errno
-        self._call: Any = ctypes.CDLL(None, use_errno=True).syscall
+        self._call: Callable[..., int] = ctypes.CDLL(None, use_errno=True).syscall
         self._context = ctypes.c_ulong(0)
         count = ctypes.c_long(IN_FLIGHT_MAX)
         if self._call(ctypes.c_long(setup), count, ctypes.byref(self._context)) < 0:

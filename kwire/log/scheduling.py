@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kwire.log.files import NotBegunError
 from kwire.pending import Pending
@@ -82,19 +82,21 @@ class LoopScheduler:
         if self._is_closed:
             return pending
         try:
-            future: Any = self._loop.run_in_executor(self._executor, job)
+            future = self._loop.run_in_executor(self._executor, job)
         except RuntimeError as error:  # no thread can be started
             return Pending.failed(NotBegunError(errno.EAGAIN, str(error)))
 
-        def finished(done: Any) -> None:
+        def finished(done: asyncio.Future[T]) -> None:
             if done.cancelled():
                 pending.cancel()
                 return
             error = done.exception()
             if error is None:
                 pending.complete(done.result())
-            else:
+            elif isinstance(error, Exception):
                 pending.fail(error)
+            else:
+                pending.fail(RuntimeError(f"a job ended by {error!r}"))
 
         future.add_done_callback(finished)
         return pending

@@ -6,6 +6,7 @@ import errno
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kwire.log.files import can_map
 from kwire.pending import Pending
 
 if TYPE_CHECKING:
@@ -106,9 +107,9 @@ class FileSlice:
     def view(self) -> memoryview:
         """The bytes for a system call to take, not to be looked at in this process. OSError."""
         segment = self._segment
-        files: Any = segment.files
-        view: memoryview = files.map(segment.handle, self._size_bytes, self.position)
-        return view
+        files = segment.files
+        assert can_map(files), "whoever made the slice has asked"
+        return files.map(segment.handle, self._size_bytes, self.position)
 
     def read(self) -> bytes:
         """The bytes. OSError, also when the file has fewer."""

@@ -27,37 +27,44 @@ RETRY_MS_MAX = 10_000
 
 
 class ControllerRegistration:
-    """See the module. `image()` is the published metadata; `published(image)` is called at every
-    change of it."""
+    """See the module: from `begin` on. `image()` is the published metadata; `published(image)` is
+    called at every change of it."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         *,
         controller_id: int,
-        incarnation_id: bytes,
-        listeners: Sequence[Listener],
         image: Callable[[], MetadataImage],
         ask: AskController,
     ) -> None:
         self._loop = loop
         self._controller_id = controller_id
-        self._incarnation_id = incarnation_id
-        self._listeners = listeners
+        self._incarnation_id = b""
+        self._listeners: Sequence[Listener] = ()
         self._image = image
         self._ask = ask
         self._pending: Pending[m.ControllerRegistrationResponse] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._failures = 0
         self._is_accepted = False  # but not seen in the metadata yet
+        self._begun = False
         self._closed = False
+
+    def begin(self, incarnation_id: bytes, listeners: Sequence[Listener]) -> None:
+        """Register this incarnation, reached by these listeners, as soon as metadata allow it."""
+        self._begun = True
+        self._incarnation_id = incarnation_id
+        self._listeners = listeners
 
     def published(self, image: MetadataImage) -> None:
         if self._is_due(image) and self._pending is None and self._timer is None:
             self._send()
 
     def _is_due(self, image: MetadataImage) -> bool:
-        if self._closed or not image.features.metadata_version.controller_registration:
+        if not self._begun or self._closed:
+            return False
+        if not image.features.metadata_version.controller_registration:
             return False
         known = image.controllers.get(self._controller_id)
         if known is None or known.incarnation_id != self._incarnation_id:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from kwire.config.dynamic import DynamicConfig
 from kwire.config.values import Value
-from kwire.kraft.images.delta import MetadataDelta
+from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.log.directories.manager import LogManager
 from kwire.log.partition.partition_log import PartitionLog
 from kwire.membership.asking import AskController
@@ -64,7 +64,7 @@ class ReplicaDirectories:
     def _configured(self, changed: Mapping[str, Value]) -> None:
         self._logs.moves.rate_max = self._config[MOVE_RATE]
 
-    def applied(self, delta: MetadataDelta) -> None:
+    def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """The metadata changed: compare the directories of the changed partitions."""
         if len(self._logs.directories) < 2:
             return  # the controller knows the only one

@@ -37,7 +37,7 @@ _CORRELATION = Struct(">i").unpack_from
 
 Response = TypeVar("Response", bound=Message)
 
-LocalHandler = Callable[[int, int, Message], Pending[Any]]
+LocalHandler = Callable[[int, int, Request[Message]], Pending[Any]]
 """`handler(api_key, version, request)`: what answers a request is in its type alone."""
 Resolver = Callable[[int], tuple[str, int] | None]
 

@@ -5,13 +5,23 @@ Each is made when it is first needed: at the first partition that it leads, or t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kwire.api.shared.auto_create import CONSUMER_OFFSETS, TRANSACTION_STATE
+from kwire.clock import Clock, Random
+from kwire.config.broker_config import BrokerConfig
+from kwire.config.dynamic import DynamicConfig
 from kwire.coordinator.coordinator_log import PartitionCoordinatorLog
 from kwire.coordinator.partitioner import partition_for
+from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
+from kwire.log.scheduling import Scheduler
+from kwire.network.peer import PeerNetwork
+from kwire.node.published import PublishedMetadata
 from kwire.pending import Pending
-from kwire.protocol.api_keys import ApiKey
+from kwire.protocol.structs import Message, Request
+from kwire.replica.manager import ReplicaManager
 from kwire.replica.partition import Partition
 
 if TYPE_CHECKING:
@@ -20,20 +30,54 @@ if TYPE_CHECKING:
     from kwire.coordinator.loading import Worker
     from kwire.coordinator.transaction.service import TransactionCoordinator
     from kwire.coordinator.transaction.verifier import TransactionVerifier
+    from kwire.node.group_metadata import GroupConfigs
+
+Response = TypeVar("Response", bound=Message)
+
+
+class _MarkerParts(NamedTuple):
+    """What the markers of transactions are written with in this process."""
+
+    clock: Clock
+    coordinators: Coordinators
+    metadata: PublishedMetadata
+    replicas: ReplicaManager
 
 
 class Coordinators:
     """Loads and unloads coordinators as the leadership of their partitions moves."""
 
-    def __init__(self, node: Any) -> None:
-        self._node = node
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
+        random: Random,
+        config: BrokerConfig,
+        dynamic_config: DynamicConfig,
+        *,
+        metadata: PublishedMetadata,
+        replicas: ReplicaManager,
+        peers: PeerNetwork,
+        allocate_producer_id: Callable[[], Pending[int]],
+        new_scheduler: Callable[[str], Scheduler],
+    ) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._random = random
+        self._config = config
+        self._dynamic_config = dynamic_config
+        self._metadata = metadata
+        self._replicas = replicas
+        self._peers = peers
+        self._allocate_producer_id = allocate_producer_id
+        self._new_scheduler = new_scheduler
         self._groups: GroupCoordinator | None = None
+        self._group_configs: GroupConfigs | None = None
         self._transactions: TransactionCoordinator | None = None
         self._verifier: TransactionVerifier | None = None
-        self._group_configs: Any = None
         self._local_transactions: LocalTransactions | None = None
-        self._loader: Any = None
-        node.replicas.add_listener(self._leadership)
+        self._loader: Scheduler | None = None
+        replicas.add_listener(self._leadership)
 
     # -- made when needed
 
@@ -56,11 +100,9 @@ class Coordinators:
             from kwire.coordinator.transaction.verifier import TransactionVerifier
 
             self._verifier = TransactionVerifier(
-                loop=self._node.loop,
+                loop=self._loop,
                 coordinator_of=self._transaction_coordinator,
-                send=lambda node_id, request: self._send(
-                    node_id, ApiKey.ADD_PARTITIONS_TO_TXN, request
-                ),
+                send=self._send,
                 local=self._local,
             )
         return self._verifier
@@ -70,7 +112,8 @@ class Coordinators:
         if self._local_transactions is None:
             from kwire.api.shared.local_transactions import LocalTransactions
 
-            self._local_transactions = LocalTransactions(self._node.broker_id, self._node.parts)
+            parts = _MarkerParts(self._clock, self, self._metadata, self._replicas)
+            self._local_transactions = LocalTransactions(self._config.node_id, parts)
         return self._local_transactions
 
     def _make_groups(self) -> GroupCoordinator:
@@ -79,15 +122,14 @@ class Coordinators:
         from kwire.coordinator.group.settings import GroupSettings
         from kwire.node.group_metadata import GroupConfigs, PublishedTopics
 
-        node = self._node
-        config = node.config
-        self._group_configs = GroupConfigs(node)
+        config = self._config
+        configs = self._group_configs = GroupConfigs(self._dynamic_config)
         return GroupCoordinator(
             settings=GroupSettings.from_config(config.__getitem__),
-            partition_log=PartitionCoordinatorLog(CONSUMER_OFFSETS, node.replicas, node.clock),
-            loop=node.loop,
-            clock=node.clock,
-            random=node.random,
+            partition_log=PartitionCoordinatorLog(CONSUMER_OFFSETS, self._replicas, self._clock),
+            loop=self._loop,
+            clock=self._clock,
+            random=self._random,
             partition_count=lambda: self._count(CONSUMER_OFFSETS, "offsets.topic.num.partitions"),
             consumer_settings=ConsumerGroupSettings(
                 max_size=config["group.consumer.max.size"],
@@ -95,17 +137,16 @@ class Coordinators:
                 regex_refresh_interval_ms=config["group.consumer.regex.refresh.interval.ms"],
                 migration_policy=config["group.consumer.migration.policy"].lower(),
             ),
-            topics=PublishedTopics(node),
+            topics=PublishedTopics(lambda: self._metadata.image),
             worker=self._worker(),
-            group_config=self._group_configs.value,
+            group_config=configs.value,
         )
 
     def _make_transactions(self) -> TransactionCoordinator:
         from kwire.coordinator.transaction.service import TransactionCoordinator
         from kwire.coordinator.transaction.shard import TransactionSettings
 
-        node = self._node
-        config = node.config
+        config = self._config
         return TransactionCoordinator(
             settings=TransactionSettings(
                 transaction_max_timeout_ms=config["transaction.max.timeout.ms"],
@@ -121,14 +162,12 @@ class Coordinators:
             partition_count=lambda: self._count(
                 TRANSACTION_STATE, "transaction.state.log.num.partitions"
             ),
-            partition_log=PartitionCoordinatorLog(TRANSACTION_STATE, node.replicas, node.clock),
-            leaders=_MetadataLeaders(node),
-            send_markers=lambda node_id, request: self._send(
-                node_id, ApiKey.WRITE_TXN_MARKERS, request
-            ),
-            allocate_producer_id=node.producer_ids.take,
-            loop=node.loop,
-            clock=node.clock,
+            partition_log=PartitionCoordinatorLog(TRANSACTION_STATE, self._replicas, self._clock),
+            leaders=_MetadataLeaders(self._metadata),
+            send_markers=self._send,
+            allocate_producer_id=self._allocate_producer_id,
+            loop=self._loop,
+            clock=self._clock,
             local=self._local,
             worker=self._worker(),
         )
@@ -138,50 +177,48 @@ class Coordinators:
         from kwire.coordinator.loading import Worker
 
         if self._loader is None:
-            self._loader = self._node.workers.scheduler("kwire-coordinator")
-        return Worker(self._loader.run, lambda: self._node.random.random_bytes(16))
+            self._loader = self._new_scheduler("kwire-coordinator")
+        return Worker(self._loader.run, lambda: self._random.random_bytes(16))
 
     def _count(self, topic: str, config_name: str) -> int:
-        known = self._node.image.topics.by_name.get(topic)
-        return len(known.partitions) if known is not None else int(self._node.config[config_name])
+        known = self._metadata.image.topics.by_name.get(topic)
+        return len(known.partitions) if known is not None else int(self._config[config_name])
 
     def _transaction_version(self) -> int:
-        return int(self._node.image.features.finalized.get("transaction.version", 0))
+        return self._metadata.image.features.finalized.get("transaction.version", 0)
 
-    def _send(self, node_id: int, api_key: int, request: Any) -> Pending[Any]:
-        answer: Pending[Any] = self._node.peers.send(node_id, api_key, request)
-        return answer
+    def _send(self, node_id: int, request: Request[Response]) -> Pending[Response]:
+        return self._peers.send(node_id, request.API_KEY, request)
 
     def _transaction_coordinator(self, transactional_id: str) -> int | None:
-        known = self._node.image.topics.by_name.get(TRANSACTION_STATE)
+        known = self._metadata.image.topics.by_name.get(TRANSACTION_STATE)
         if known is None or not known.partitions:
             return None
         partition = known.partitions.get(partition_for(transactional_id, len(known.partitions)))
-        return None if partition is None or partition.leader < 0 else int(partition.leader)
+        return None if partition is None or partition.leader < 0 else partition.leader
 
     def _leadership(self, partition: Partition, leader_epoch: int | None) -> None:
         """We lead a partition of an internal topic from now on, or no longer."""
-        coordinator: Any
         if partition.topic == CONSUMER_OFFSETS:
-            coordinator = self.groups
+            runtime = self.groups.runtime
+            load, unload = runtime.load, runtime.unload
+            advanced = runtime.high_watermark_advanced
         elif partition.topic == TRANSACTION_STATE:
-            coordinator = self.transactions
+            load, unload = self.transactions.load, self.transactions.unload
+            advanced = self.transactions.runtime.high_watermark_advanced
         else:
             return
-        runtime = coordinator.runtime
         if leader_epoch is not None:
-            partition.on_high_watermark = runtime.high_watermark_advanced
-            load = getattr(coordinator, "load", runtime.load)
+            partition.on_high_watermark = advanced
             load(partition.index, leader_epoch)
         else:
             partition.on_high_watermark = None
-            unload = getattr(coordinator, "unload", runtime.unload)
             unload(partition.index)
 
-    def apply(self, delta: Any) -> None:
+    def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Committed metadata: deleted topics take their offsets with them."""
         groups = self._groups
-        if groups is None:
+        if groups is None or self._group_configs is None:
             return
         if delta.configs:
             self._group_configs.changed()
@@ -202,12 +239,12 @@ class Coordinators:
 class _MetadataLeaders:
     """`kwire.coordinator.transaction.markers.Leaders` over the published metadata."""
 
-    def __init__(self, node: Any) -> None:
-        self._node = node
+    def __init__(self, metadata: PublishedMetadata) -> None:
+        self._metadata = metadata
 
     def leader_of(self, topic: str, partition: int) -> int | None:
-        known = self._node.image.topics.partition(topic, partition)
-        return None if known is None or known.leader < 0 else int(known.leader)
+        known = self._metadata.image.topics.partition(topic, partition)
+        return None if known is None or known.leader < 0 else known.leader
 
     def exists(self, topic: str, partition: int) -> bool:
-        return self._node.image.topics.partition(topic, partition) is not None
+        return self._metadata.image.topics.partition(topic, partition) is not None

@@ -9,12 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kwire.config.dynamic import DynamicConfig
 from kwire.kraft.images.metadata_image import MetadataImage
+from kwire.log.directories.directory import LogDirectoryError
 from kwire.log.directories.loading import ExpectedTopic, Opening
 from kwire.log.directories.manager import LogManager
 from kwire.log.files import SystemFiles
+from kwire.node.start_error import StartError
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -52,7 +56,7 @@ async def load_logs(
         workers.close()
 
 
-def tell_missing(manager: LogManager, image: MetadataImage, broker_id: int) -> None:
+def warn_of_missing(manager: LogManager, image: MetadataImage, broker_id: int) -> None:
     """Name the replicas of this broker whose logs are nowhere: empty ones take their place.
 
     Unless a directory is offline: then `placement.assigned` refuses to.
@@ -65,6 +69,51 @@ def tell_missing(manager: LogManager, image: MetadataImage, broker_id: int) -> N
                 logger.warning(
                     "no log of %s-%d is in any log directory; it begins anew", name, index
                 )
+
+
+class LogLoading:
+    """Loads the logs that the metadata expects here; `loaded()` begins to follow the metadata.
+
+    Heartbeats and the quorum go on in between. `image()` is the published metadata.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        config: DynamicConfig,
+        logs: LogManager,
+        *,
+        broker_id: int,
+        image: Callable[[], MetadataImage],
+        loaded: Callable[[], None],
+    ) -> None:
+        self._loop = loop
+        self._config = config
+        self._logs = logs
+        self._broker_id = broker_id
+        self._image = image
+        self._loaded = loaded
+
+    async def run(self) -> None:
+        """Return when all are loaded, and the metadata is followed; StartError."""
+        threads = self._config["num.recovery.threads.per.data.dir"]
+        try:
+            await load_logs(self._logs, self._expected, self._loop, threads)
+        except LogDirectoryError as error:
+            raise StartError(str(error)) from None
+        for log in self._logs.logs():
+            if self._expected(log.topic, log.partition) != log.topic_id:
+                self._logs.delete(log.topic, log.partition)  # it was deleted meanwhile
+        warn_of_missing(self._logs, self._image(), self._broker_id)
+        self._loaded()
+
+    def _expected(self, topic: str, index: int) -> bytes | None:
+        """The id of the topic whose partition has a replica here."""
+        known = self._image().topics.by_name.get(topic)
+        partition = None if known is None else known.partitions.get(index)
+        if known is None or partition is None or self._broker_id not in partition.replicas:
+            return None
+        return known.topic_id
 
 
 class _Workers:

@@ -10,19 +10,41 @@ from kwire.protocol.api_keys import Listener
 
 
 class PublishedMetadata:
-    """`image` is the newest published one. `controller_listeners` are the names of the listeners
-    that serve the controller, `kraft_version` tells the quorum's level."""
+    """`image` is the newest published one. `broker_listener` is the name of the listener of brokers
+    among themselves, `controller_listeners` are those that serve the controller, `kraft_version`
+    gives the quorum's level."""
 
-    __slots__ = ("_apis", "_controller_listeners", "_kraft_version", "cluster_id", "image")
+    __slots__ = (
+        "_apis",
+        "_broker_listener",
+        "_controller_listeners",
+        "_kraft_version",
+        "cluster_id",
+        "image",
+    )
 
     def __init__(
-        self, controller_listeners: Collection[str], kraft_version: Callable[[], int]
+        self,
+        broker_listener: str,
+        controller_listeners: Collection[str],
+        kraft_version: Callable[[], int],
     ) -> None:
         self.image = MetadataImage()
         self.cluster_id = ""
+        self._broker_listener = broker_listener
         self._controller_listeners = controller_listeners
         self._kraft_version = kraft_version
         self._apis: dict[str, list[tuple[int, int, int]]] = {}
+
+    def has_other_brokers(self) -> bool:
+        """Whether others can take over what this broker cannot write."""
+        return len(self.image.brokers) > 1
+
+    def address_of(self, broker_id: int) -> tuple[str, int] | None:
+        """Where a broker is reached by other brokers."""
+        broker = self.image.brokers.get(broker_id)
+        endpoint = None if broker is None else broker.endpoint(self._broker_listener)
+        return None if endpoint is None else (endpoint.host, endpoint.port)
 
     def finalized_features(self) -> dict[str, int]:
         """Feature levels of the cluster, kraft.version among them."""

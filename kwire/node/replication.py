@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
-from kwire.network.peer import PeerNetwork
+from kwire.clock import Random
+from kwire.config.broker_config import BrokerConfig
+from kwire.config.dynamic import DynamicConfig
+from kwire.config.values import Value
+from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
+from kwire.membership.asking import AskController
+from kwire.network.buffers import BufferPool
+from kwire.network.peer import PeerNetwork, Resolver
+from kwire.node.publishing import moved_brokers
 from kwire.pending import Pending
+from kwire.protocol.structs import Message, Request
 from kwire.replica.fetcher import FetchSettings
 from kwire.replica.fetchers import Fetchers
 from kwire.replica.isr_changes import IsrChangeSender
+from kwire.replica.manager import ReplicaManager
 from kwire.replica.partition import Partition
 from kwire.replica.quota import ReplicationQuota, is_throttled
 
-if TYPE_CHECKING:
-    from kwire.node.node import Node
+Response = TypeVar("Response", bound=Message)
 
 TICKS_PER_LAG_TIME = 2
 LEADER_RATE, FOLLOWER_RATE = (
@@ -28,12 +38,29 @@ LEADER_REPLICAS, FOLLOWER_REPLICAS = (
 
 
 class Replication:
-    """What fetches for followers and asks for ISRs; also `kwire.replica.fetcher.FetcherHost`."""
+    """What fetches for followers and asks for ISRs; also `kwire.replica.fetcher.FetcherHost`.
 
-    def __init__(self, node: Node) -> None:
-        config = node.config
-        self._node = node
-        self.broker_id = node.broker_id
+    `resolve(broker id)` is where a leader is reached, `own_epoch()` this broker's epoch.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        pool: BufferPool,
+        random: Random,
+        config: BrokerConfig,
+        dynamic_config: DynamicConfig,
+        *,
+        replicas: ReplicaManager,
+        resolve: Resolver,
+        own_epoch: Callable[[], int],
+        ask: AskController,
+    ) -> None:
+        self._loop = loop
+        self._dynamic_config = dynamic_config
+        self._replicas = replicas
+        self._own_epoch = own_epoch
+        self.broker_id = config.node_id
         self.settings = FetchSettings(
             wait_max_ms=config["replica.fetch.wait.max.ms"],
             min_bytes=config["replica.fetch.min.bytes"],
@@ -43,21 +70,19 @@ class Replication:
             timeout_ms=config["replica.socket.timeout.ms"],
         )
         self._peers = PeerNetwork(
-            node.loop,
-            node.buffer_pool,
-            node.random,
-            resolve=node.address_of,
+            loop,
+            pool,
+            random,
+            resolve=resolve,
             controller=lambda: None,
-            client_id=f"broker-{node.broker_id}-fetcher-0",
+            client_id=f"broker-{self.broker_id}-fetcher-0",
             backoff_ms=10,
             backoff_max_ms=min(self.settings.backoff_ms, 1000),
         )
         self.fetchers = Fetchers(self)
-        self.isr_changes = IsrChangeSender(
-            node.broker_id, self.broker_epoch, node.controller_channel.ask, self.call_later
-        )
-        node.replicas.followers = self.fetchers
-        node.replicas.isr_changes = self.isr_changes
+        self.isr_changes = IsrChangeSender(self.broker_id, self.broker_epoch, ask, self.call_later)
+        replicas.followers = self.fetchers
+        replicas.isr_changes = self.isr_changes
         windows = (
             config["replication.quota.window.num"],
             config["replication.quota.window.size.seconds"] * 1000,
@@ -65,23 +90,22 @@ class Replication:
         self.leader_quota = ReplicationQuota(config[LEADER_RATE], *windows)
         self.follower_quota = ReplicationQuota(config[FOLLOWER_RATE], *windows)
         self._throttled: dict[str, tuple[list[str], list[str]]] = {}
-        node.dynamic_config.add_listener(self._configured)
+        dynamic_config.add_listener(self._configured)
         self._tick_ms = max(1, config["replica.lag.time.max.ms"] // TICKS_PER_LAG_TIME)
-        self._timer: Any = None
+        self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Begin to look for followers that lag."""
-        self._timer = self._node.loop.call_later(self._tick_ms / 1000, self._tick)
+        """Begin to check for followers that lag."""
+        self._timer = self._loop.call_later(self._tick_ms / 1000, self._tick)
 
     def _tick(self) -> None:
-        self._node.replicas.tick()
+        self._replicas.tick()
         self.start()
 
-    def applied(self, delta: Any) -> None:
+    def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """The replicas have followed a change of the metadata."""
-        for broker_id, (old, new) in delta.brokers.items():
-            if old is not None and (new is None or new.endpoints != old.endpoints):
-                self._peers.disconnect(broker_id)
+        for broker_id in moved_brokers(delta):
+            self._peers.disconnect(broker_id)
         if delta.configs or delta.topics_deleted:
             self._throttled.clear()
         self.fetchers.settle()
@@ -96,15 +120,17 @@ class Replication:
     # -- what fetchers need
 
     def broker_epoch(self) -> int:
-        return self._node.lifecycle.epoch
+        return self._own_epoch()
 
     def now_ms(self) -> int:
-        return int(self._node.loop.time() * 1000)
+        return int(self._loop.time() * 1000)
 
-    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Any:
-        return self._node.loop.call_later(delay_ms / 1000, callback)
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        return self._loop.call_later(delay_ms / 1000, callback)
 
-    def send(self, node_id: int, api_key: int, request: Any, timeout_ms: int) -> Pending[Any]:
+    def send(
+        self, node_id: int, api_key: int, request: Request[Response], timeout_ms: int
+    ) -> Pending[Response]:
         return self._peers.send(node_id, api_key, request, timeout_ms=timeout_ms)
 
     def reconnect(self, node_id: int) -> None:
@@ -139,10 +165,10 @@ class Replication:
         """Whether the topic's configs throttle this replica as a leader's, as a follower's."""
         entries = self._throttled.get(partition.topic)
         if entries is None:
-            values: Any = self._node.dynamic_config.topic_values_of(partition.topic)
+            values = self._dynamic_config.topic_values_of(partition.topic)
             entries = self._throttled[partition.topic] = (
-                list(values.get(LEADER_REPLICAS) or ()),
-                list(values.get(FOLLOWER_REPLICAS) or ()),
+                _as_list(values.get(LEADER_REPLICAS)),
+                _as_list(values.get(FOLLOWER_REPLICAS)),
             )
         if not (entries[0] or entries[1]):
             return False, False
@@ -151,7 +177,11 @@ class Replication:
             is_throttled(entries[1], partition.index, self.broker_id),
         )
 
-    def _configured(self, changed: Any) -> None:
-        config = self._node.dynamic_config
+    def _configured(self, changed: Mapping[str, Value]) -> None:
+        config = self._dynamic_config
         self.leader_quota.rate = config[LEADER_RATE]
         self.follower_quota.rate = config[FOLLOWER_RATE]
+
+
+def _as_list(value: Value) -> list[str]:
+    return value if isinstance(value, list) else []

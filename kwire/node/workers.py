@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
 
+from kwire.log.kernel_syncs import KernelSyncs
 from kwire.log.partition.deferred_checks import Checks
 from kwire.log.scheduling import LoopScheduler
 from kwire.pending import Pending
@@ -22,9 +23,16 @@ def one_thread(name: str) -> Executor:
 
 
 class Workers:
-    """Makes schedulers, and ends what they run."""
+    """Makes schedulers, and ends what they run. `syncs` let the kernel sync files, where there are
+    real ones."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, new_executor: NewExecutor) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        new_executor: NewExecutor,
+        syncs: KernelSyncs | None = None,
+    ) -> None:
+        self.syncs = syncs
         self._loop = loop
         self._new_executor = new_executor
         self._schedulers: list[LoopScheduler] = []
@@ -49,5 +57,7 @@ class Workers:
 
     def close(self) -> None:
         """Jobs under way end, no other begins."""
+        if self.syncs is not None:
+            self.syncs.close()
         for scheduler in self._schedulers:
             scheduler.close()

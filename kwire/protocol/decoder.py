@@ -23,10 +23,10 @@ from struct import unpack_from
 from typing import Any
 
 from kwire.protocol import budget, schema
+from kwire.protocol.bare_classes import bare_class
 from kwire.protocol.errors import MalformedError
 from kwire.protocol.records import envelope_kernel
 from kwire.protocol.source import FORMATS, Writer, is_flexible, minimum_size_bytes
-from kwire.protocol.structs import bare_class
 from kwire.protocol.text import ERRORS
 from kwire.protocol.varint import finish_uvarint, read_uvarint
 

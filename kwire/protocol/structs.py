@@ -8,22 +8,34 @@ compiled when that version is first used.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Generic, TypeVar, cast, overload
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, overload
 
 from kwire.protocol import schema
 from kwire.protocol.errors import UnsupportedVersionError
 
-__all__ = ["UNSET", "Message", "Records", "Request", "Struct", "Tagged", "Tags", "bare_class"]
+__all__ = ["UNSET", "Message", "Records", "Request", "Struct", "Tagged", "Tags"]
 
 Buffer = bytes | bytearray | memoryview
-Records = Buffer | list[Buffer]
-"""Record batches: a view of the receive buffer when decoded, one buffer or several to encode."""
+
+
+class FilePart(Protocol):
+    """Bytes that are in a file still: whoever sends them puts them in the place of this."""
+
+    def __len__(self) -> int: ...
+
+    def read(self) -> bytes: ...
+
+    def view(self) -> memoryview: ...
+
+
+Records = Buffer | list[Buffer] | list[Buffer | FilePart]
+"""Record batches: a view of the receive buffer when decoded, one buffer or a list to encode."""
 Tags = Sequence[tuple[int, bytes]]
 """Tagged fields that the schema does not know, as (tag, bytes) in the order in which they came."""
 Self = TypeVar("Self", bound="Struct")
 SelfMessage = TypeVar("SelfMessage", bound="Message")
 Value = TypeVar("Value")
-Response = TypeVar("Response", bound="Message")
+Response = TypeVar("Response", bound="Message", covariant=True)
 
 UNSET: Any = ...
 """The argument of a field that is left out and whose default is a new list or struct, or a tag."""
@@ -43,7 +55,7 @@ class Struct:
     FIELDS: ClassVar[tuple[str, ...]] = ()
     NAME: ClassVar[str] = ""
     PLAIN: ClassVar[type[Struct]]
-    """The class that callers construct; see `bare_class`."""
+    """The class that callers construct; see `bare_classes.py`."""
 
     _tagged: dict[str, Any] | None
 
@@ -93,22 +105,6 @@ class Struct:
         if self.unknown_tags:
             fields.append(f"unknown_tags={self.unknown_tags!r}")
         return f"{self.NAME}({', '.join(fields)})"
-
-
-def bare_class(cls: type[Self]) -> Callable[[], Self]:
-    """The subclass of a struct whose instances have no field set yet.
-
-    Its `__init__` is that of `object`: an instance costs a third of one whose fields get their
-    defaults. Whoever makes one sets all fields, `_tagged` included. For `isinstance`, `==`, `repr`
-    and `copy` it is the struct.
-    """
-    bare = cls.__dict__.get("_bare")
-    if bare is None:
-        members = {"__slots__": (), "__init__": object.__init__, "__module__": cls.__module__}
-        bare = type(cls.__name__, (cls,), members, bare=True)
-        bare.__qualname__ = cls.__qualname__
-        cls._bare = bare  # type: ignore[attr-defined]
-    return cast("Callable[[], Self]", bare)
 
 
 class Tagged(Generic[Value]):

@@ -20,12 +20,16 @@ from __future__ import annotations
 import enum
 import logging
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
+from kwire.log.files import Buffer
+from kwire.log.partition.partition_log import PartitionLog
+from kwire.log.scheduling import Timer
 from kwire.pending import Pending, gather
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.structs import Message, Request
 from kwire.replica.follower_session import Asked, FollowerSession, Key
 from kwire.replica.partition import Partition
 
@@ -35,6 +39,8 @@ LATEST, EARLIEST = -1, -2
 INTERRUPT_AFTER_MS = 5
 SHORT_MS = 100  # until a log that takes nothing for now is looked at again
 THROTTLED_MS = 100
+
+Response = TypeVar("Response", bound=Message)
 
 
 class FetchSettings(NamedTuple):
@@ -58,9 +64,11 @@ class FetcherHost(Protocol):
 
     def now_ms(self) -> int: ...
 
-    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Any: ...
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer: ...
 
-    def send(self, node_id: int, api_key: int, request: Any, timeout_ms: int) -> Pending[Any]: ...
+    def send(
+        self, node_id: int, api_key: int, request: Request[Response], timeout_ms: int
+    ) -> Pending[Response]: ...
 
     def reconnect(self, node_id: int) -> None: ...
 
@@ -99,18 +107,19 @@ class LeaderFetcher:
         self.followed: dict[Key, _Followed] = {}
         self._session = FollowerSession()
         self._asked: dict[Key, tuple[_Followed, Asked]] = {}
-        self._pending: Pending[Any] | None = None
+        self._pending: Pending[m.FetchResponse] | None = None
         self._sent_ms = 0
         self._is_appending = False
         self._is_interrupted = False
         self._failures = 0
-        self._timer: Any = None
+        self._timer: Timer | None = None
         self._closed = False
 
     def add(self, partition: Partition, leader_epoch: int) -> None:
         """Fetch this partition from now on, at this epoch."""
         followed = _Followed(partition, leader_epoch)
         log = partition.log
+        assert log is not None
         if log.leader_epochs.latest < 0 and partition.state.high_watermark < log.log_end_offset:
             # Nothing tells where the leader's log parts from ours: only what is committed stays.
             try:
@@ -246,7 +255,7 @@ class LeaderFetcher:
 
     # -- answers
 
-    def _answered(self, done: Pending[Any]) -> None:
+    def _answered(self, done: Pending[m.FetchResponse]) -> None:
         self._pending = None
         self._is_interrupted = False
         if self._closed:
@@ -264,7 +273,7 @@ class LeaderFetcher:
             self._connection_failed(ErrorCode(response.error_code).name)
             return
         self._failures = 0
-        written: list[Pending[Any]] = []
+        written: list[Pending[None]] = []
         for topic in response.responses:
             for answer in topic.partitions:
                 self._partition_answered((topic.topic_id, answer.partition_index), answer, written)
@@ -287,13 +296,16 @@ class LeaderFetcher:
         if not self._closed:
             self._turn()
 
-    def _partition_answered(self, key: Key, answer: Any, written: list[Pending[Any]]) -> None:
+    def _partition_answered(
+        self, key: Key, answer: m.FetchResponse.PartitionData, written: list[Pending[None]]
+    ) -> None:
         followed = self.followed.get(key)
         sent = self._asked.get(key)
         if followed is None or sent is None or sent[0] is not followed:
             return  # it was given up or taken over anew meanwhile
         partition, asked = followed.partition, sent[1]
-        if partition.log is None or partition.log.log_end_offset != asked.fetch_offset:
+        log = partition.log
+        if log is None or log.log_end_offset != asked.fetch_offset:
             return
         try:
             if answer.error_code:
@@ -301,7 +313,7 @@ class LeaderFetcher:
             elif answer.is_set("diverging_epoch") and answer.diverging_epoch.epoch >= 0:
                 self._diverged(partition, answer.diverging_epoch)
             else:
-                self._append(followed, answer, written)
+                self._append(followed, log, answer, written)
         except KafkaError as error:
             logger.error("replica %s of broker %d: %s", partition, self.leader_id, error)
             self._failed(followed)
@@ -314,13 +326,20 @@ class LeaderFetcher:
         else:
             self._delay(followed)
 
-    def _append(self, followed: _Followed, answer: Any, written: list[Pending[Any]]) -> None:
+    def _append(
+        self,
+        followed: _Followed,
+        log: PartitionLog,
+        answer: m.FetchResponse.PartitionData,
+        written: list[Pending[None]],
+    ) -> None:
         partition = followed.partition
         records = answer.records
         if not records:
-            followed.lags = partition.log.log_end_offset < answer.high_watermark
+            followed.lags = log.log_end_offset < answer.high_watermark
             partition.leader_answered(answer.high_watermark, answer.log_start_offset)
             return
+        assert not isinstance(records, list), "what was decoded is one buffer"
         size_bytes = whole_batches_bytes(records)
         if not size_bytes:
             self._delay(followed)
@@ -329,7 +348,7 @@ class LeaderFetcher:
         self._host.fetched(partition, size_bytes)
         followed.lags = info.last_offset + 1 < answer.high_watermark
 
-        def done(pending: Pending[Any]) -> None:
+        def done(pending: Pending[None]) -> None:
             error = pending.error()
             if error is not None or partition.log is None:
                 self._failed(followed)
@@ -344,7 +363,7 @@ class LeaderFetcher:
             info.written.add_done_callback(done)
             written.append(info.written)
 
-    def _diverged(self, partition: Partition, diverging: Any) -> None:
+    def _diverged(self, partition: Partition, diverging: m.FetchResponse.EpochEndOffset) -> None:
         """The leader's largest epoch not above our last one, and where it ends there."""
         offset = truncation_offset(partition, diverging.epoch, diverging.end_offset)
         if offset < partition.state.high_watermark:
@@ -444,14 +463,14 @@ class LeaderFetcher:
             ],
         )
 
-        def answered(done: Pending[Any]) -> None:
+        def answered(done: Pending[m.ListOffsetsResponse]) -> None:
             if self.followed.get((partition.topic_id, partition.index)) is not followed:
                 return
             if done.error() is not None:
                 use(None)
                 return
             answer = done.result().topics[0].partitions[0]
-            use(None if answer.error_code else int(answer.offset))
+            use(None if answer.error_code else answer.offset)
 
         self._host.send(
             self.leader_id, ApiKey.LIST_OFFSETS, request, self._host.settings.timeout_ms
@@ -468,7 +487,7 @@ _SOON_OVER = (
 """Either side has not seen the newest metadata yet."""
 
 
-def whole_batches_bytes(records: Any) -> int:
+def whole_batches_bytes(records: Buffer) -> int:
     """How many bytes at the beginning are whole batches; the last one may be cut off."""
     view = memoryview(records)
     end, size_bytes = 0, len(view)
@@ -487,13 +506,14 @@ def truncation_offset(partition: Partition, epoch: int, end_offset: int) -> int:
     fetch asks on.
     """
     log = partition.log
+    assert log is not None
     if end_offset < 0:
-        return min(int(partition.state.high_watermark), int(log.log_end_offset))
+        return min(partition.state.high_watermark, log.log_end_offset)
     if epoch < 0:
-        return min(end_offset, int(log.log_end_offset))
+        return min(end_offset, log.log_end_offset)
     own_epoch, own_end = log.end_offset_for_epoch(epoch)
     if own_epoch < 0:
-        return min(end_offset, int(log.log_end_offset))
+        return min(end_offset, log.log_end_offset)
     if own_epoch != epoch:
-        return min(int(own_end), int(log.log_end_offset))
-    return min(int(own_end), end_offset, int(log.log_end_offset))
+        return min(own_end, log.log_end_offset)
+    return min(own_end, end_offset, log.log_end_offset)

@@ -1,8 +1,8 @@
-"""AlterPartition: a leader's wishes for its ISRs on their way to the controller (KIP-497, KIP-903).
+"""AlterPartition: the ISRs that a leader wants, on their way to the controller (KIP-497, KIP-903).
 
 One request is under way at a time, with everything that is wanted by then. A request that fails as
 a whole is sent again, since the controller may have executed it; an answer for a partition ends the
-wish, or keeps it as pending until the metadata tells what became of it:
+matter, or leaves the ISR pending until the metadata tells what became of it:
 
     accepted                                      the new ISR holds
     INELIGIBLE_REPLICA, OPERATION_NOT_ATTEMPTED   nothing has changed: the old ISR holds
@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
 
+from kwire.log.scheduling import Timer
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
@@ -49,8 +49,8 @@ class IsrChangeSender:
         self,
         broker_id: int,
         broker_epoch: Callable[[], int],
-        ask: Callable[[int, Any], Pending[Any]],
-        call_later: Callable[[float, Callable[[], None]], Any],
+        ask: Callable[[int, m.AlterPartitionRequest], Pending[m.AlterPartitionResponse]],
+        call_later: Callable[[float, Callable[[], None]], Timer],
     ) -> None:
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
@@ -89,9 +89,9 @@ class IsrChangeSender:
         pending = self._ask(ApiKey.ALTER_PARTITION, self._request(self._sent))
         pending.add_done_callback(self._answered)
 
-    def _request(self, wanted: dict[Key, tuple[Partition, AlterIsr]]) -> Any:
+    def _request(self, wanted: dict[Key, tuple[Partition, AlterIsr]]) -> m.AlterPartitionRequest:
         message = m.AlterPartitionRequest
-        topics: dict[bytes, list[Any]] = {}
+        topics: dict[bytes, list[m.AlterPartitionRequest.PartitionData]] = {}
         for (topic_id, index), (partition, change) in wanted.items():
             topics.setdefault(topic_id, []).append(
                 message.PartitionData(
@@ -123,7 +123,7 @@ class IsrChangeSender:
         progress = partition.state.followers.get(replica)
         return -1 if progress is None else progress.replica_epoch
 
-    def _answered(self, done: Pending[Any]) -> None:
+    def _answered(self, done: Pending[m.AlterPartitionResponse]) -> None:
         sent, self._sent = self._sent or {}, None
         if self._closed:
             return
@@ -148,7 +148,12 @@ class IsrChangeSender:
             self._wanted.setdefault(key, entry)
         self._schedule(RETRY_MS)
 
-    def _settle(self, key: Key, entry: tuple[Partition, AlterIsr], answer: Any) -> None:
+    def _settle(
+        self,
+        key: Key,
+        entry: tuple[Partition, AlterIsr],
+        answer: m.AlterPartitionResponse.PartitionData,
+    ) -> None:
         partition, change = entry
         code = answer.error_code
         if not _is_current(partition, change):

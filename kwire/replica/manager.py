@@ -8,13 +8,15 @@ won and lost in the order of the changes (coordinators load and unload by them).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Protocol
 
+from kwire.log.directories.manager import LogManager
 from kwire.log.directories.placement import assigned
 from kwire.log.directories.shortages import error_text
 from kwire.log.files import passes
 from kwire.log.partition.config import LogConfig
+from kwire.log.partition.partition_log import PartitionLog
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.partition import Partition
@@ -25,6 +27,7 @@ from kwire.replica.state import (
     BecomeFollower,
     BecomeLeader,
     Effect,
+    Removed,
     ReplicaState,
     StopReplica,
     Tick,
@@ -37,6 +40,64 @@ BROKER_RESOURCE = 4
 
 LeadershipListener = Callable[[Partition, int | None], None]
 """`listener(partition, leader_epoch)`: we lead at this epoch, or no longer (None)."""
+
+
+class RegisteredBroker(Protocol):
+    """A broker as the metadata has it."""
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def is_active(self) -> bool:
+        """Neither fenced nor on its way out."""
+        ...
+
+
+class Assignment(Protocol):
+    """Who replicates and leads a partition, as the metadata has it."""
+
+    @property
+    def leader(self) -> int: ...
+    @property
+    def leader_epoch(self) -> int: ...
+    @property
+    def partition_epoch(self) -> int: ...
+    @property
+    def replicas(self) -> tuple[int, ...]: ...
+    @property
+    def isr(self) -> tuple[int, ...]: ...
+    @property
+    def directories(self) -> tuple[bytes, ...]: ...
+
+
+class PartitionChange(Protocol):
+    """A partition in a change of the metadata; `new` is None when it is gone."""
+
+    @property
+    def topic_name(self) -> str: ...
+    @property
+    def topic_id(self) -> bytes: ...
+    @property
+    def index(self) -> int: ...
+    @property
+    def new(self) -> Assignment | None: ...
+
+
+class MetadataChange(Protocol):
+    """What replicas look at of a change of the metadata; configs by resource type and name."""
+
+    @property
+    def partitions(self) -> Mapping[tuple[bytes, int], PartitionChange]: ...
+    @property
+    def configs(self) -> Iterable[tuple[int, str]]: ...
+
+
+class Metadata(Protocol):
+    """What replicas look at of the metadata."""
+
+    @property
+    def brokers(self) -> Mapping[int, RegisteredBroker]: ...
 
 
 class Followers(Protocol):
@@ -62,7 +123,7 @@ class ReplicaManager:
     def __init__(
         self,
         broker_id: int,
-        log_manager: Any,
+        log_manager: LogManager,
         topic_config: Callable[[str], LogConfig],
         now_ms: Callable[[], int],
         lag_time_max_ms: int = 30_000,
@@ -75,7 +136,7 @@ class ReplicaManager:
         self._now_ms = now_ms
         self._lag_time_max_ms = lag_time_max_ms
         self._listeners: list[LeadershipListener] = []
-        self._brokers: Any = {}
+        self._brokers: Mapping[int, RegisteredBroker] = {}
         self.followers: Followers | None = None
         self.isr_changes: IsrChanges | None = None
 
@@ -96,7 +157,7 @@ class ReplicaManager:
 
     # -- metadata
 
-    def apply(self, delta: Any, image: Any) -> None:
+    def apply(self, delta: MetadataChange, image: Metadata) -> None:
         """A committed change of the metadata."""
         self._brokers = image.brokers
         if delta.partitions:
@@ -109,7 +170,7 @@ class ReplicaManager:
                     self.configure(topic)
                 break
 
-    def _change(self, partitions: Iterable[Any]) -> None:
+    def _change(self, partitions: Iterable[PartitionChange]) -> None:
         changes = sorted(partitions, key=lambda change: (change.topic_name, change.index))
         for change in changes:
             if change.new is None:
@@ -137,7 +198,7 @@ class ReplicaManager:
         broker = self._brokers.get(replica_id)
         return broker is not None and broker.is_active and replica_epoch in (-1, broker.epoch)
 
-    def _assign(self, topic: str, topic_id: bytes, index: int, new: Any) -> None:
+    def _assign(self, topic: str, topic_id: bytes, index: int, new: Assignment) -> None:
         partition = self.by_id.get((topic_id, index))
         if partition is None:
             if self.broker_id not in new.replicas:
@@ -151,7 +212,7 @@ class ReplicaManager:
             self.by_name[topic, index] = partition
         log = partition.log
         if log is not None and new.leader_epoch != partition.leader_epoch:
-            self._settle(partition)
+            self._settle(log)
         assignment = Assigned(
             leader_id=new.leader,
             leader_epoch=new.leader_epoch,
@@ -187,9 +248,7 @@ class ReplicaManager:
                     lambda: self._open_again(partition, directory_id),
                 )
             return
-        partition.log = log
-        partition.state.high_watermark = log.high_watermark
-        partition.state.min_isr = int(log.config.min_insync_replicas)
+        partition.log_opened(log)
 
     def _open_again(self, partition: Partition, directory_id: bytes) -> Pending[None]:
         """A shortage kept a new replica from having a log: try again, and take up its role."""
@@ -208,12 +267,12 @@ class ReplicaManager:
         self._perform(partition, [] if effect is None else [effect], False)
         return Pending.completed(None)
 
-    def _settle(self, partition: Partition) -> None:
+    def _settle(self, log: PartitionLog) -> None:
         """What is still being written belongs to the epoch that ends."""
         try:
-            partition.log.settle()
+            log.settle()
         except (KafkaError, OSError) as error:
-            logger.error("%s cannot be written: %s", partition, error)
+            logger.error("%s cannot be written: %s", log.name, error)
 
     def _perform(self, partition: Partition, effects: list[Effect], was_leader: bool) -> None:
         followers = self.followers
@@ -226,13 +285,13 @@ class ReplicaManager:
                         partition.log.assign_epoch(effect.leader_epoch)
                         if partition.log.log_end_offset > partition.state.log_end_offset:
                             partition.taken_over()  # lost offsets are not given anew
-                    self._tell(partition, effect.leader_epoch)
+                    self._notify(partition, effect.leader_epoch)
                 case AdvanceHighWatermark():
                     if partition.log is not None:
                         partition.advance_high_watermark(effect.offset)
                 case BecomeFollower():
                     if was_leader:
-                        self._tell(partition, None)
+                        self._notify(partition, None)
                     if followers is not None:
                         followers.follow(partition, effect.leader_id, effect.leader_epoch)
                 case StopReplica():
@@ -244,7 +303,7 @@ class ReplicaManager:
             if type(effect) is AlterIsr and self.isr_changes is not None:
                 self.isr_changes.submit(partition, effect)
 
-    def _tell(self, partition: Partition, leader_epoch: int | None) -> None:
+    def _notify(self, partition: Partition, leader_epoch: int | None) -> None:
         for listener in self._listeners:
             listener(partition, leader_epoch)
 
@@ -256,12 +315,13 @@ class ReplicaManager:
             self.followers.forget(partition)
         if self.by_name.get((partition.topic, index)) is partition:
             del self.by_name[partition.topic, index]
-        was_leader, partition.state.leader_id = partition.is_leader, -1
+        was_leader = partition.is_leader
+        partition.step(Removed())
         if was_leader:
-            self._tell(partition, None)
+            self._notify(partition, None)
         log, partition.log = partition.log, None
         self._log_manager.shortages.remove((partition.topic, partition.index))
-        partition.drop_waiters(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        partition.end_waiting(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if log is not None:
             self._log_manager.delete(partition.topic, index)
 
@@ -270,4 +330,4 @@ class ReplicaManager:
         for partition in list(self):
             if self.followers is not None:
                 self.followers.forget(partition)
-            partition.drop_waiters(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            partition.end_waiting(ErrorCode.NOT_LEADER_OR_FOLLOWER)

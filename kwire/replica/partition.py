@@ -1,6 +1,6 @@
-"""A partition that this node hosts: its replica state, its log, and who waits at it.
+"""A partition that this node hosts: its replica state, its log, and who waits for it.
 
-The leader's rules of reading and writing are here; which replica leads is decided by the metadata
+The rules of reading and writing are here; which replica leads is decided by the metadata
 (`manager.py`), when the high watermark moves by `state.py`. Errors are KafkaError with Kafka's
 codes.
 """
@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
+from kwire.log.files import Buffer
 from kwire.log.partition.batch_rules import earlier_start
-from kwire.log.types import AppendInfo, Isolation, Origin
-from kwire.pending import Pending
+from kwire.log.partition.partition_log import PartitionLog
+from kwire.log.partition.producers import VerificationGuard
+from kwire.log.types import AppendInfo, FetchSlices, Isolation, Origin
+from kwire.pending import Pending, after
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records.validation import CheckedBatch
+from kwire.replica.reading import ReadLimits, ReadRequest, ReadResult
 from kwire.replica.state import (
     AdvanceHighWatermark,
     Assigned,
@@ -24,6 +29,8 @@ from kwire.replica.state import (
     FollowerFetched,
     LeaderAnswered,
     LogEndMoved,
+    LogOpened,
+    LogRestarted,
     MinIsrChanged,
     ReplicaState,
     TruncateTo,
@@ -32,14 +39,15 @@ from kwire.replica.state import (
 NO_EPOCH = -1
 UNSEEN_MAX = 1000
 ANY_BYTES = 1 << 40
+LOG_END, COMMITTED = Isolation.LOG_END, Isolation.COMMITTED
 
 
 def _no_time() -> int:
     return 0
 
 
-class FetchWaiter(Protocol):
-    """Someone who waits for data."""
+class DataListener(Protocol):
+    """Someone who waits for data, or for a change of the partition."""
 
     def data_arrived(self, partition: Partition, size_bytes: int) -> None:
         """`size_bytes` more can be read (0 when only a position moved)."""
@@ -54,8 +62,24 @@ class FetchWaiter(Protocol):
         ...
 
 
-class AckWaiter:
-    """Someone who waits for the high watermark to reach `offset` (exclusive end)."""
+class LeaderQuota(Protocol):
+    """What limits a leader's answers to its followers (KIP-73)."""
+
+    def holds_back(self, partition: Partition, replica_id: int) -> bool:
+        """Whether nothing of the partition is sent to this follower now."""
+        ...
+
+    def sent(self, partition: Partition, size_bytes: int) -> None:
+        """A follower's read is answered with `size_bytes` of the partition."""
+        ...
+
+
+ReplicaSelector = Callable[["Partition", int, str], int | None]
+"""(partition, offset, rack) -> the replica to read from, None for this one (KIP-392)."""
+
+
+class CommitCallback:
+    """A callback for when the high watermark reaches `offset` (exclusive end)."""
 
     __slots__ = ("callback", "leader_epoch", "offset", "order")
 
@@ -71,14 +95,14 @@ class AckWaiter:
         self.order = order
         self.callback = callback
 
-    def __lt__(self, other: AckWaiter) -> bool:
+    def __lt__(self, other: CommitCallback) -> bool:
         return (self.offset, self.order) < (other.offset, other.order)
 
     def cancel(self) -> None:
         """The callback will not run."""
         self.callback = None
 
-    def fire(self, code: ErrorCode) -> None:
+    def run(self, code: ErrorCode) -> None:
         callback, self.callback = self.callback, None
         if callback is not None:
             callback(code)
@@ -88,12 +112,12 @@ class Partition:
     """One hosted partition. `log` is None only while its directory is offline."""
 
     __slots__ = (
-        "_ack_order",
-        "_ack_waiters",
         "_awaited",
         "_awaited_range",
+        "_commit_callbacks",
+        "_commit_order",
         "_unseen",
-        "fetch_waiters",
+        "data_listeners",
         "index",
         "log",
         "now_ms",
@@ -110,14 +134,14 @@ class Partition:
         self.topic_id = topic_id
         self.index = index
         self.state = state
-        self.log: Any = None
-        self.fetch_waiters: dict[FetchWaiter, None] = {}
+        self.log: PartitionLog | None = None
+        self.data_listeners: dict[DataListener, None] = {}
         self.on_high_watermark: Callable[[int, int], None] | None = None
         self.on_low_watermark: dict[Callable[[Partition], None], None] = {}
         self.on_effects: Callable[[Partition, list[Effect]], None] | None = None
         self.now_ms: Callable[[], int] = _no_time
-        self._ack_waiters: list[AckWaiter] = []
-        self._ack_order = 0
+        self._commit_callbacks: list[CommitCallback] = []  # a heap
+        self._commit_order = 0
         self._unseen: deque[tuple[int, int]] = deque()  # (end offset, bytes) above the mark
         self._awaited: Pending[None] | None = None  # the write that the last append waits for
         self._awaited_range = [0, 0]  # what it writes: end offset, bytes
@@ -146,7 +170,7 @@ class Partition:
             )
             raise KafkaError(code)
 
-    def leader_log(self, current_leader_epoch: int = NO_EPOCH) -> Any:
+    def leader_log(self, current_leader_epoch: int = NO_EPOCH) -> PartitionLog:
         """The log, when we lead at this epoch; NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR."""
         state = self.state
         if current_leader_epoch not in (NO_EPOCH, state.leader_epoch):
@@ -157,7 +181,7 @@ class Partition:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         return self.log
 
-    def readable_log(self, current_leader_epoch: int = NO_EPOCH) -> Any:
+    def readable_log(self, current_leader_epoch: int = NO_EPOCH) -> PartitionLog:
         """The log of whatever role we have, for a consumer that may read from followers."""
         if current_leader_epoch != NO_EPOCH:
             self.check_epoch(current_leader_epoch)
@@ -172,16 +196,16 @@ class Partition:
 
     def append(
         self,
-        batches: Any,
+        batches: Buffer | Sequence[Buffer],
         *,
         acks: int,
         wall_ms: int,
         origin: Origin = Origin.CLIENT,
-        guard: Any = None,
+        guard: VerificationGuard | None = None,
         transaction_version: int = 0,
         leader_epoch: int = NO_EPOCH,
         may_wait: bool = False,
-        checked: Any = None,
+        checked: CheckedBatch | None = None,
     ) -> AppendInfo:
         """Append as leader. NOT_ENOUGH_REPLICAS when acks=-1 cannot be met from the start.
 
@@ -189,7 +213,7 @@ class Partition:
         """
         log = self.check_append(acks, leader_epoch)
         state = self.state
-        info: AppendInfo = log.append_as_leader(
+        info = log.append_as_leader(
             batches,
             leader_epoch=state.leader_epoch,
             origin=origin,
@@ -207,7 +231,7 @@ class Partition:
                 self._written(info.last_offset + 1, info.size_bytes)
         return info
 
-    def check_append(self, acks: int, leader_epoch: int = NO_EPOCH) -> Any:
+    def check_append(self, acks: int, leader_epoch: int = NO_EPOCH) -> PartitionLog:
         """The log, if an append may be tried; raises what `append` would before it."""
         log = self.leader_log(leader_epoch)
         state = self.state
@@ -232,7 +256,9 @@ class Partition:
 
     def effective_min_isr(self) -> int:
         """min.insync.replicas, never more than there are replicas (KIP-966)."""
-        return min(int(self.log.config.min_insync_replicas), len(self.state.replicas))
+        log = self.log
+        assert log is not None
+        return min(log.config.min_insync_replicas, len(self.state.replicas))
 
     def _write_done(self, done: Pending[None], appended: list[int]) -> None:
         if done is self._awaited:
@@ -240,7 +266,7 @@ class Partition:
         if done.error() is None:
             self._written(appended[0], appended[1])
         else:
-            self.drop_waiters(ErrorCode.KAFKA_STORAGE_ERROR)
+            self.end_waiting(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _written(self, end: int, size_bytes: int) -> None:
         """Our log is written up to `end`; on a partition alone that is the high watermark."""
@@ -251,8 +277,8 @@ class Partition:
             return
         self._not_seen_yet(end, size_bytes)
         self.step(LogEndMoved(end))
-        for waiter in list(self.fetch_waiters):
-            waiter.log_extended(self, size_bytes)
+        for listener in list(self.data_listeners):
+            listener.log_extended(self, size_bytes)
 
     def _not_seen_yet(self, end: int, size_bytes: int) -> None:
         """Bytes that consumers will see once the high watermark has passed `end`."""
@@ -268,47 +294,49 @@ class Partition:
             if type(effect) is AdvanceHighWatermark:
                 self.advance_high_watermark(effect.offset, size_bytes)
             elif type(effect) is TruncateTo:
+                assert self.log is not None
                 self.log.truncate_to(effect.offset)
         if effects and self.on_effects is not None:
             self.on_effects(self, effects)
 
     def advance_high_watermark(self, offset: int, size_bytes: int = 0) -> None:
         """Everything before `offset` is committed: tell the log, then whoever waited for it."""
+        assert self.log is not None
         self.log.update_high_watermark(offset)
         unseen = self._unseen
         while unseen and unseen[0][0] <= offset:
             size_bytes += unseen.popleft()[1]
-        waiters = self._ack_waiters
-        while waiters and waiters[0].offset <= offset:
-            heapq.heappop(waiters).fire(ErrorCode.NONE)
+        callbacks = self._commit_callbacks
+        while callbacks and callbacks[0].offset <= offset:
+            heapq.heappop(callbacks).run(ErrorCode.NONE)
         if self.on_high_watermark is not None:
             self.on_high_watermark(self.index, offset)
-        self.wake_fetches(size_bytes)
+        self.wake_readers(size_bytes)
 
-    def wake_fetches(self, size_bytes: int) -> None:
+    def wake_readers(self, size_bytes: int) -> None:
         """More can be read, or a position moved."""
-        if self.fetch_waiters:
-            for waiter in list(self.fetch_waiters):
-                waiter.data_arrived(self, size_bytes)
+        if self.data_listeners:
+            for listener in list(self.data_listeners):
+                listener.data_arrived(self, size_bytes)
 
     def positions_changed(self) -> None:
         """Followers hear of the log's start now, not when their fetches time out."""
-        for waiter in list(self.fetch_waiters):
-            waiter.log_extended(self, ANY_BYTES)
+        for listener in list(self.data_listeners):
+            listener.log_extended(self, ANY_BYTES)
 
     def wait_for_commit(
         self, offset: int, callback: Callable[[ErrorCode], None]
-    ) -> AckWaiter | None:
+    ) -> CommitCallback | None:
         """Run `callback(code)` when the high watermark reaches `offset`, or we lead no more.
 
         None when it already has; the callback then was not and will not be called.
         """
         if self.state.high_watermark >= offset:
             return None
-        self._ack_order += 1
-        waiter = AckWaiter(offset, self.state.leader_epoch, self._ack_order, callback)
-        heapq.heappush(self._ack_waiters, waiter)
-        return waiter
+        self._commit_order += 1
+        waiting = CommitCallback(offset, self.state.leader_epoch, self._commit_order, callback)
+        heapq.heappush(self._commit_callbacks, waiting)
+        return waiting
 
     def enough_replicas(self) -> bool:
         """Whether the ISR still meets min.insync.replicas (asked after a commit)."""
@@ -327,7 +355,7 @@ class Partition:
         before = self.low_watermark
         self.step(event)
         if self.low_watermark != before:
-            self.tell_low_watermark()
+            self.low_watermark_changed()
 
     def check_follower(self, replica_id: int, current_leader_epoch: int) -> None:
         """Whether that broker replicates this partition: UNKNOWN_LEADER_EPOCH (it may be about to)
@@ -342,39 +370,43 @@ class Partition:
     @property
     def low_watermark(self) -> int:
         """The smallest log start of the live replicas; -1 while one of them is unknown."""
-        low = int(self.log.log_start_offset)
+        assert self.log is not None
+        low = self.log.log_start_offset
         for replica, progress in self.state.followers.items():
             if self.state.is_eligible(replica, NO_EPOCH):
                 low = min(low, progress.log_start_offset)
         return low
 
-    def tell_low_watermark(self) -> None:
-        """Whoever waits for records to be deleted everywhere looks again."""
+    def low_watermark_changed(self) -> None:
+        """Whoever waits for records to be deleted everywhere hears of it."""
         for callback in list(self.on_low_watermark):
             callback(self)
 
     # -- following
 
-    def append_as_follower(self, records: Any) -> AppendInfo:
+    def append_as_follower(self, records: Buffer) -> AppendInfo:
         """Append what the leader sent. KafkaError: CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR.
 
         A log without records may have to begin earlier for it (`earlier_start`).
         """
         log = self.log
+        assert log is not None
         start = earlier_start(records, log.log_start_offset, log.log_end_offset)
         if start is not None:
             self.start_anew_at(start)
-        info: AppendInfo = log.append_as_follower(records)
+        info = log.append_as_follower(records)
         self._not_seen_yet(info.last_offset + 1, info.size_bytes)
         return info
 
     def taken_over(self) -> None:
         """What we had fetched is written, and by now we lead."""
-        self.step(LogEndMoved(int(self.log.log_end_offset)))
+        assert self.log is not None
+        self.step(LogEndMoved(self.log.log_end_offset))
 
     def leader_answered(self, high_watermark: int, log_start_offset: int) -> None:
         """Take over the leader's positions, as far as our log goes."""
         log = self.log
+        assert log is not None
         if log_start_offset > log.log_start_offset and log_start_offset <= log.log_end_offset:
             # Before that nothing is readable at the leader: it is committed or gone. First the
             # start: what we have there may be a tail of an old epoch, which nobody may read.
@@ -385,33 +417,125 @@ class Partition:
 
     def truncate_to(self, offset: int) -> None:
         """Drop what the leader does not have from `offset` on."""
+        assert self.log is not None
         end = self.log.log_end_offset
         self.step(LeaderAnswered(NO_EPOCH, end, diverging_end_offset=offset))
 
     def start_anew_at(self, offset: int) -> None:
         """Drop everything: the leader's log begins behind the end of ours."""
+        assert self.log is not None
         self.log.truncate_fully_and_start_at(offset)
-        self.state.high_watermark = self.log.high_watermark
-        self.step(LeaderAnswered(offset, offset))
+        self.step(LogRestarted(offset))
 
     # -- reading
 
     def read(
         self,
-        offset: int,
-        bytes_max: int,
-        *,
-        isolation: Isolation,
-        min_one: bool,
-    ) -> Any:
-        """FetchSlices, or a Pending of it. The caller has checked leadership."""
-        return self.log.read(offset, bytes_max, isolation=isolation, min_one=min_one)
+        request: ReadRequest,
+        limits: ReadLimits,
+        bytes_left: int,
+        min_one: bool = True,
+        selector: ReplicaSelector | None = None,
+        quota: LeaderQuota | None = None,
+    ) -> ReadResult | Pending[ReadResult]:
+        """Whole batches of at most `bytes_left` from where `request` says, as far as `limits` show.
+
+        `min_one` gives the first batch whatever its size. A follower's read tells how far it is,
+        and is held back by `quota`; a consumer may be sent elsewhere by `selector`. A read that has
+        to wait for the disk gives a Pending. Raises KafkaError, from an epoch that is not ours to
+        OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE and KAFKA_STORAGE_ERROR.
+        """
+        offset, isolation = request.fetch_offset, limits.isolation
+        if limits.from_follower:
+            log = self.readable_log(request.current_leader_epoch)
+            if selector is not None and self.is_leader:
+                replica = selector(self, offset, limits.rack)
+                if replica is not None:
+                    elsewhere = _nothing(log, isolation)
+                    elsewhere.preferred_replica = replica
+                    return elsewhere
+        else:
+            log = self.leader_log(request.current_leader_epoch)
+            if limits.replica_id >= 0:
+                self.check_follower(limits.replica_id, request.current_leader_epoch)
+        if request.last_fetched_epoch >= 0:
+            diverging_epoch = _diverging_epoch(log, request)
+            if diverging_epoch is not None:
+                diverging = _nothing(log, isolation)
+                diverging.diverging_epoch = diverging_epoch
+                return diverging
+        end = log.log_end_offset if isolation is LOG_END else log.high_watermark
+        if quota is not None and quota.holds_back(self, limits.replica_id):
+            if not log.log_start_offset <= offset <= log.log_end_offset:
+                raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+            end = offset
+        if offset == end:
+            result = _nothing(log, isolation)
+            if limits.replica_id >= 0:
+                self._follower_read(request, limits, result, quota)
+            return result
+        is_negative = request.partition_bytes_max < 0 or bytes_left < 0
+        if is_negative and log.log_start_offset <= offset <= log.log_end_offset:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Apache Kafka 4.4 answers it
+        found = log.read(
+            offset,
+            max(0, min(request.partition_bytes_max, bytes_left)),
+            isolation=isolation,
+            may_wait=True,
+            as_file=limits.as_files,
+            min_one=min_one,
+        )
+        if isinstance(found, Pending):
+            return after(found, lambda done: self._found(request, limits, done.result(), quota))
+        return self._found(request, limits, found, quota)
+
+    def _found(
+        self,
+        request: ReadRequest,
+        limits: ReadLimits,
+        slices: FetchSlices,
+        quota: LeaderQuota | None,
+    ) -> ReadResult:
+        result = ReadResult(
+            slices.high_watermark,
+            slices.last_stable_offset,
+            slices.log_start_offset,
+            slices.aborted,
+            slices.buffers,
+            slices.size_bytes,
+            slices.counted_bytes,
+        )
+        if limits.replica_id >= 0:
+            self._follower_read(request, limits, result, quota)
+        return result
+
+    def _follower_read(
+        self,
+        request: ReadRequest,
+        limits: ReadLimits,
+        result: ReadResult,
+        quota: LeaderQuota | None,
+    ) -> None:
+        """Our log holds what a follower asked for: it has everything before."""
+        self.follower_fetched(
+            limits.replica_id, limits.replica_epoch, request.fetch_offset, request.log_start_offset
+        )
+        if self.log is not None:
+            result.high_watermark = self.log.high_watermark
+        if result.size_bytes and quota is not None:
+            quota.sent(self, result.size_bytes)
 
     # -- changing roles
 
+    def log_opened(self, log: PartitionLog) -> None:
+        """What this replica reads and writes is there."""
+        self.log = log
+        self.step(LogOpened(log.high_watermark, log.config.min_insync_replicas))
+
     def configured(self) -> None:
         """The log's configs changed."""
-        min_isr = int(self.log.config.min_insync_replicas)
+        assert self.log is not None
+        min_isr = self.log.config.min_insync_replicas
         if min_isr != self.state.min_isr:
             self.step(MinIsrChanged(min_isr))
 
@@ -420,20 +544,41 @@ class Partition:
         was_leader, old_epoch = self.is_leader, self.state.leader_epoch
         effects = self.state.step(assigned, now_ms)
         if was_leader and not self.is_leader:
-            self.drop_waiters(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self.end_waiting(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         elif was_leader and self.state.leader_epoch != old_epoch:
-            self._tell_fetches()
+            self._changed()
         return effects
 
-    def drop_waiters(self, code: ErrorCode) -> None:
+    def end_waiting(self, code: ErrorCode) -> None:
         """Everybody who waits here is answered with `code`."""
-        waiters, self._ack_waiters = self._ack_waiters, []
-        for waiter in sorted(waiters):
-            waiter.fire(code)
+        callbacks, self._commit_callbacks = self._commit_callbacks, []
+        for waiting in sorted(callbacks):
+            waiting.run(code)
         if self.on_low_watermark:
-            self.tell_low_watermark()
-        self._tell_fetches()
+            self.low_watermark_changed()
+        self._changed()
 
-    def _tell_fetches(self) -> None:
-        for waiter in list(self.fetch_waiters):
-            waiter.partition_changed(self)
+    def _changed(self) -> None:
+        for listener in list(self.data_listeners):
+            listener.partition_changed(self)
+
+
+def _nothing(log: PartitionLog, isolation: Isolation) -> ReadResult:
+    """No batches, and the log's positions: usual at the end of what is shown."""
+    return ReadResult(
+        log.high_watermark,
+        log.last_stable_offset,
+        log.log_start_offset,
+        [] if isolation is COMMITTED else None,
+    )
+
+
+def _diverging_epoch(log: PartitionLog, request: ReadRequest) -> tuple[int, int] | None:
+    """Where the asker's last epoch ends in our log if that is not where it does in its own
+    (KIP-595): (epoch, end offset)."""
+    epoch, end_offset = log.end_offset_for_epoch(request.last_fetched_epoch)
+    if epoch < 0 or end_offset < 0:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    if epoch >= request.last_fetched_epoch and end_offset >= request.fetch_offset:
+        return None
+    return epoch, end_offset

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Protocol
 
-from kwire.replica.partition import Partition
+from kwire.replica.partition import Partition, ReplicaSelector
 
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 LEADER = "org.apache.kafka.common.replica.LeaderSelector"
@@ -35,10 +35,20 @@ def rack_aware(
     return None if best is None else best[1]
 
 
-Selector = Callable[[Partition, int, str], int | None]
+class Broker(Protocol):
+    """A broker as the metadata has it."""
+
+    @property
+    def broker_id(self) -> int: ...
+    @property
+    def rack(self) -> str | None: ...
+    @property
+    def fenced(self) -> bool: ...
 
 
-def selector(class_name: str | None, brokers: Callable[[], Any]) -> Selector | None:
+def selector(
+    class_name: str | None, brokers: Callable[[], Mapping[int, Broker]]
+) -> ReplicaSelector | None:
     """The selector of a setting; None where consumers always read from the leader.
 
     `brokers()` are the registered brokers by id.

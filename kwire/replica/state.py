@@ -11,13 +11,16 @@ AlterPartition, the larger ISR counts. A follower fetches from its leader and tr
 epochs diverge (KIP-595).
 
     event                 role      effects
+    LogOpened             any       none
     Assigned              any       BecomeLeader, BecomeFollower, StopReplica, AdvanceHighWatermark
+    Removed               any       none
     LogEndMoved           leader    AdvanceHighWatermark
     FollowerFetched       leader    AdvanceHighWatermark, AlterIsr
     Tick                  leader    AlterIsr
     IsrAnswered           leader    AdvanceHighWatermark
     MinIsrChanged         leader    AdvanceHighWatermark
     LeaderAnswered        follower  TruncateTo, AdvanceHighWatermark
+    LogRestarted          follower  none
 """
 
 from __future__ import annotations
@@ -34,6 +37,13 @@ LONG_AGO_MS = -(1 << 62)
 # -- events
 
 
+class LogOpened(NamedTuple):
+    """Our log is open: how much of it is known to be committed, and what its topic demands."""
+
+    high_watermark: int
+    min_isr: int
+
+
 class Assigned(NamedTuple):
     """The committed metadata of the partition: who leads at which epoch, who replicates.
 
@@ -48,6 +58,10 @@ class Assigned(NamedTuple):
     isr: tuple[int, ...]
     log_end_offset: int
     next_offset: int = -1
+
+
+class Removed(NamedTuple):
+    """This node hosts the partition no longer."""
 
 
 class LogEndMoved(NamedTuple):
@@ -93,8 +107,23 @@ class LeaderAnswered(NamedTuple):
     diverging_end_offset: int = -1
 
 
+class LogRestarted(NamedTuple):
+    """Our log was dropped and begins anew at `log_start_offset`, where its leader's does."""
+
+    log_start_offset: int
+
+
 Event = (
-    Assigned | LogEndMoved | FollowerFetched | Tick | IsrAnswered | LeaderAnswered | MinIsrChanged
+    LogOpened
+    | Assigned
+    | Removed
+    | LogEndMoved
+    | FollowerFetched
+    | Tick
+    | IsrAnswered
+    | LeaderAnswered
+    | LogRestarted
+    | MinIsrChanged
 )
 
 
@@ -210,6 +239,15 @@ class ReplicaState:
                 return self._isr_answered(event, now_ms)
             case LeaderAnswered():
                 return self._leader_answered(event)
+            case LogRestarted():
+                self.high_watermark = self.log_end_offset = event.log_start_offset
+                return []
+            case LogOpened():
+                self.high_watermark, self.min_isr = event.high_watermark, event.min_isr
+                return []
+            case Removed():
+                self.leader_id = NO_LEADER
+                return []
             case MinIsrChanged():
                 self.min_isr = event.min_isr
                 return self._advance(now_ms) if self.is_leader else []

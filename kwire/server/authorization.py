@@ -1,70 +1,69 @@
-"""What a principal may do with a resource, and what can be done with it at all."""
+"""The authorisation step: what an API requires, asked of the authorizer.
+
+Each API declares its `AUTHORIZATION` (`kwire/security/requirements.py`). What concerns the request
+as a whole is asked here before the handler; handlers that refuse single entries or leave some out
+ask for each by the same declaration: `context.allows(READ_TOPIC, name)`.
+"""
 
 from __future__ import annotations
 
-from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
+from kwire.protocol.structs import Struct
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Authorization, Requires
 from kwire.server.context import RequestContext
 
-__all__ = [
-    "ALTER",
-    "ALTER_CONFIGS",
-    "CLUSTER",
-    "CLUSTER_ACTION",
-    "CLUSTER_NAME",
-    "CLUSTER_OPERATIONS",
-    "CREATE",
-    "DELETE",
-    "DESCRIBE",
-    "DESCRIBE_CONFIGS",
-    "GROUP",
-    "GROUP_OPERATIONS",
-    "IDEMPOTENT_WRITE",
-    "INTERNAL_TOPICS",
-    "READ",
-    "TOPIC",
-    "TOPIC_OPERATIONS",
-    "TRANSACTIONAL_ID",
-    "WRITE",
-    "authorized_operations",
-]
-
-READ = Operation.READ
-WRITE = Operation.WRITE
-CREATE = Operation.CREATE
-DELETE = Operation.DELETE
-ALTER = Operation.ALTER
-DESCRIBE = Operation.DESCRIBE
-CLUSTER_ACTION = Operation.CLUSTER_ACTION
-DESCRIBE_CONFIGS = Operation.DESCRIBE_CONFIGS
-ALTER_CONFIGS = Operation.ALTER_CONFIGS
-IDEMPOTENT_WRITE = Operation.IDEMPOTENT_WRITE
-
-TOPIC = ResourceType.TOPIC
-GROUP = ResourceType.GROUP
-CLUSTER = ResourceType.CLUSTER
-TRANSACTIONAL_ID = ResourceType.TRANSACTIONAL_ID
-
-TOPIC_OPERATIONS = (READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
-GROUP_OPERATIONS = (READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
-CLUSTER_OPERATIONS = (
-    CREATE,
-    ALTER,
-    DESCRIBE,
-    CLUSTER_ACTION,
-    DESCRIBE_CONFIGS,
-    ALTER_CONFIGS,
-    IDEMPOTENT_WRITE,
-)
+OPERATIONS: dict[ResourceType, tuple[Operation, ...]] = {
+    ResourceType.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (
+        Operation.READ,
+        Operation.DELETE,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        Operation.CREATE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+    ),
+}
+"""What can be done to a resource of a type."""
 
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 
+def missing_right(
+    context: RequestContext, required: Authorization, request: Struct
+) -> Requires | None:
+    """The first requirement that is not met for a resource which the request names."""
+    for requirement in required:
+        for name in requirement.resources(request):
+            if not context.allows(requirement, name):
+                return requirement
+    return None
+
+
 def authorized_operations(
-    context: RequestContext, operations: tuple[int, ...], resource_type: int, name: str
+    context: RequestContext,
+    resource_type: ResourceType,
+    name: str,
 ) -> int:
     """The bit field of the operations that the principal may do on a resource (KIP-430)."""
     return sum(
         1 << operation
-        for operation in operations
+        for operation in OPERATIONS[resource_type]
         if context.authorize(operation, resource_type, name)
     )

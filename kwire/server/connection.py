@@ -15,21 +15,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from kwire.log.types import FileSlice
 from kwire.network.buffers import BufferPool
-from kwire.network.frames import FrameConnection
+from kwire.network.frames import Buffer, FrameConnection
 from kwire.pending import Pending
 from kwire.protocol.errors import EncodeError, KafkaError, MalformedError
 from kwire.protocol.frame import encode_response, parse_request_header
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
-from kwire.server.dispatch import Dispatcher, Route
+from kwire.server.dispatch import Dispatcher, Response, Route
 from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps, plain_allowed
-from kwire.server.watched_requests import WatchedRequests
+from kwire.server.watched_requests import Buffers, WatchedRequests
 
 logger = logging.getLogger(__name__)
 
@@ -43,8 +42,6 @@ CLOSE_S = 10.0
 UNREPLIED_WRITES_KEPT = 32
 PRODUCE_KEY = 0
 ANONYMOUS = "User:ANONYMOUS"
-
-Buffers = Sequence[Any]  # buffers and, until a reply is sent, FileSlices
 
 
 class ConnectionSetup:
@@ -89,7 +86,7 @@ class ConnectionSetup:
         self.closed = closed
 
 
-def hands_to_kernel(transport: Any) -> bool:
+def hands_to_kernel(transport: asyncio.BaseTransport) -> bool:
     """Whether a transport never looks into what it sends: uvloop's, without TLS."""
     is_uvloop = type(transport).__module__.startswith("uvloop")
     return is_uvloop and transport.get_extra_info("sslcontext") is None
@@ -102,7 +99,7 @@ class _Slot:
 
     def __init__(self, context: RequestContext | None) -> None:
         self.context = context
-        self.pending: Pending[Any] | None = None
+        self.pending: Pending[Response] | None = None
         self.parts: Buffers | None = None
         self.done = False
         self.disconnect: str | None = None
@@ -142,7 +139,7 @@ class BrokerConnection(FrameConnection):
         self.unreplied_writes: list[Pending[None]] = []
         """Of requests without a reply, as long as they are under way and somewhat longer."""
         self._awaited_writes = 0
-        self._output: list[Any] = []
+        self._output: list[Buffer] = []
         self._output_bytes = 0
         self.sends_files = False
         self._in_batch = False
@@ -349,6 +346,8 @@ class BrokerConnection(FrameConnection):
 
     def _arrives(self, route: Route, context: RequestContext, request_bytes: int) -> bool:
         """The arrival step: whether the request is to be executed; the others are answered."""
+        if self.is_authenticated and not self._setup.steps.has_hooks:
+            return True  # not plain for another reason: there is an authorizer
         refusal = self._watched.arrives(context, request_bytes, self.is_authenticated)
         if refusal is None:
             return True
@@ -362,7 +361,7 @@ class BrokerConnection(FrameConnection):
         return False
 
     def _responds(
-        self, context: RequestContext, outcome: Any, parts: Buffers | None
+        self, context: RequestContext, outcome: Response, parts: Buffers | None
     ) -> Buffers | None:
         """The response step; what is sent."""
         parts, wait_ms = self._watched.responds(context, outcome, parts)
@@ -370,7 +369,7 @@ class BrokerConnection(FrameConnection):
             self._throttle(wait_ms)
         return parts
 
-    def _encoded(self, context: RequestContext, outcome: Any) -> Buffers | None:
+    def _encoded(self, context: RequestContext, outcome: Response) -> Buffers | None:
         """The framed response; None, with a line in the log, for one that cannot be sent."""
         parts: Buffers | None
         try:
@@ -382,7 +381,7 @@ class BrokerConnection(FrameConnection):
             parts = None
         return self._responds(context, outcome, parts) if self._watched.open else parts
 
-    def _wait_for(self, context: RequestContext, pending: Pending[Any]) -> None:
+    def _wait_for(self, context: RequestContext, pending: Pending[Response]) -> None:
         if self._watched.open:
             self._watched.executed(context)
         slot = _Slot(context)
@@ -392,7 +391,7 @@ class BrokerConnection(FrameConnection):
             self._blocking = slot
         pending.add_done_callback(partial(self._pending_done, slot))
 
-    def _pending_done(self, slot: _Slot, pending: Pending[Any]) -> None:
+    def _pending_done(self, slot: _Slot, pending: Pending[Response]) -> None:
         if self._closed:
             return
         assert slot.context is not None
@@ -465,7 +464,7 @@ class BrokerConnection(FrameConnection):
 
     # -- answering
 
-    def _answer(self, slot: _Slot, outcome: Any) -> None:
+    def _answer(self, slot: _Slot, outcome: Response) -> None:
         context = slot.context
         assert context is not None
         slot.done = True

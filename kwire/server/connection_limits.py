@@ -8,10 +8,10 @@ that come afterwards, as in Kafka.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from kwire.config.checks import address_limits
 from kwire.config.dynamic import DynamicConfig
+from kwire.config.values import TypedValue
 
 NAMES = ("max.connections", "max.connections.per.ip", "max.connections.per.ip.overrides")
 UNLIMITED = 2**31 - 1
@@ -20,13 +20,13 @@ UNLIMITED = 2**31 - 1
 class ConnectionLimits:
     """The limits in effect. `changed` is a listener of `DynamicConfig`."""
 
-    def __init__(self, values: DynamicConfig | Mapping[str, Any]) -> None:
+    def __init__(self, values: DynamicConfig | Mapping[str, TypedValue]) -> None:
         self.total: int = UNLIMITED
         self._per_address: int = UNLIMITED
         self._overrides: dict[str, int] = {}
         self.changed({name: values[name] for name in NAMES})
 
-    def changed(self, values: Mapping[str, Any]) -> None:
+    def changed(self, values: Mapping[str, TypedValue]) -> None:
         """Take over those of the changed settings that are limits."""
         if "max.connections" in values:
             self.total = values["max.connections"]

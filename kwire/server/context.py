@@ -6,8 +6,13 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from kwire.pending import Answer, Pending
 from kwire.protocol.structs import Message
+from kwire.security.acl import CLUSTER_NAME
+from kwire.security.requirements import Requires
 
 if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
     from kwire.server.parts import Parts
 
 
@@ -63,6 +68,13 @@ class Connection(Protocol):
 
     @property
     def sends_files(self) -> bool: ...
+
+    @property
+    def transport(self) -> asyncio.Transport: ...
+
+    def add_close_callback(self, callback: Callable[[], None]) -> None:
+        """Run `callback()` once when the connection closes."""
+        ...
 
     def effects_done(self, context: RequestContext, /) -> None:
         """The next request may start; see `RequestContext.let_next_start`."""
@@ -150,6 +162,18 @@ class RequestContext:
         if authorizer is None or self.is_internal:
             return True
         return authorizer.authorize(self, operation, resource_type, resource_name)
+
+    def allows(self, requirement: Requires, resource_name: str = CLUSTER_NAME) -> bool:
+        """Whether the principal meets a requirement of its API for one resource."""
+        authorizer = self.parts.authorizer
+        if authorizer is None or self.is_internal:
+            return True
+        for other in requirement.instead:
+            if authorizer.authorize(self, other.operation, other.resource_type, CLUSTER_NAME):
+                return True
+        return authorizer.authorize(
+            self, requirement.operation, requirement.resource_type, resource_name
+        )
 
     def let_next_start(self) -> None:
         """Let the connection's next request start although the reply of this one is pending."""

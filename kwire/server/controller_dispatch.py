@@ -11,32 +11,63 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypeVar
 
-from kwire.kraft.controller.controller import HANDLED_REQUESTS
 from kwire.kraft.controller.errors import error_response
+from kwire.kraft.controller.routes import HANDLED_REQUESTS
 from kwire.kraft.raft.machine import REQUESTS
 from kwire.pending import Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS, UNBUILT, ApiKey
-from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.errors import KafkaError
 from kwire.protocol.structs import Message, Request
-from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
-from kwire.server.context import RequestContext
-from kwire.server.dispatch import Dispatcher, Route
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Authorization, Checked, Requires
+from kwire.server.context import Outcome, RequestContext
+from kwire.server.dispatch import Dispatcher, Response, Route, declared_authorization
 
-Response = TypeVar("Response", bound=Message)
+ResponseT = TypeVar("ResponseT", bound=Message)
 
 LISTENER = "controller"
-_RAFT_RIGHTS: dict[int, Operation] = {
-    ApiKey.DESCRIBE_QUORUM: Operation.DESCRIBE,
-    ApiKey.ADD_RAFT_VOTER: Operation.ALTER,
-    ApiKey.REMOVE_RAFT_VOTER: Operation.ALTER,
+
+
+def _of_cluster(operation: Operation, checked: Checked = Checked.BEFORE) -> Authorization:
+    return (Requires(operation, ResourceType.CLUSTER, checked=checked),)
+
+
+RAFT_AUTHORIZATION: dict[int, Authorization] = {
+    key: _of_cluster(Operation.CLUSTER_ACTION) for key in REQUESTS
+} | {
+    ApiKey.DESCRIBE_QUORUM: _of_cluster(Operation.DESCRIBE),
+    ApiKey.ADD_RAFT_VOTER: _of_cluster(Operation.ALTER),
+    ApiKey.REMOVE_RAFT_VOTER: _of_cluster(Operation.ALTER),
 }
+"""What requests to a replica of the metadata quorum require."""
+
+CONTROLLER_AUTHORIZATION: dict[int, Authorization] = {
+    key: _of_cluster(Operation.CLUSTER_ACTION, Checked.CONTROLLER)
+    for key in (
+        ApiKey.ALTER_PARTITION,
+        ApiKey.BROKER_REGISTRATION,
+        ApiKey.BROKER_HEARTBEAT,
+        ApiKey.ALLOCATE_PRODUCER_IDS,
+        ApiKey.CONTROLLER_REGISTRATION,
+        ApiKey.ASSIGN_REPLICAS_TO_DIRS,
+    )
+}
+"""The same of requests that only nodes send to the controller; those of clients have modules."""
+
+
+def authorization_of(api_key: int, name: str) -> Authorization:
+    """What an API requires on a controller's listener."""
+    found = RAFT_AUTHORIZATION.get(api_key) or CONTROLLER_AUTHORIZATION.get(api_key)
+    return found or declared_authorization(api_key, name)
 
 
 class Quorum(Protocol):
     """This node's part of the metadata quorum."""
 
-    def raft_request(self, request: Message, context: RequestContext) -> Pending[Any]:
+    def raft_request(
+        self, request: Request[ResponseT], context: RequestContext
+    ) -> Pending[ResponseT]:
         """A request of another replica, or about the quorum."""
         ...
 
@@ -49,8 +80,8 @@ class AskController(Protocol):
     """Hands a request to this node's controller; at a version, in the name of a client."""
 
     def __call__(
-        self, request: Request[Response], context: RequestContext, version: int, /
-    ) -> Pending[Response]: ...
+        self, request: Request[ResponseT], context: RequestContext, version: int, /
+    ) -> Pending[ResponseT]: ...
 
 
 class ControllerDispatcher(Dispatcher):
@@ -69,27 +100,30 @@ class ControllerDispatcher(Dispatcher):
 
     def _load(self, api_key: int, name: str) -> Route:
         if api_key in REQUESTS:
-            return Route.of_api(api_key, self._ask_quorum)
+            return Route.of_api(api_key, self._ask_quorum, RAFT_AUTHORIZATION[api_key])
         if m.request_class(api_key).NAME in HANDLED_REQUESTS:
-            return Route.of_api(api_key, self._ask)
+            return Route.of_api(api_key, self._ask, authorization_of(api_key, name))
         return super()._load(api_key, name)
 
-    def _ask_quorum(self, context: RequestContext, request: Message) -> Pending[Any]:
+    def _ask_quorum(self, context: RequestContext, request: Request[Message]) -> Outcome:
         """Requests of other replicas of the metadata quorum."""
-        right = _RAFT_RIGHTS.get(context.api_key, Operation.CLUSTER_ACTION)
-        if not context.authorize(right, ResourceType.CLUSTER, CLUSTER_NAME):
-            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-        return self._quorum.raft_request(request, context)
+        answer: Pending[Any] = self._quorum.raft_request(request, context)
+        return answer
 
-    def _ask(self, context: RequestContext, request: Request[Any]) -> Pending[Any]:
+    def _ask(self, context: RequestContext, request: Request[Message]) -> Outcome:
         """Requests that the active controller answers."""
 
-        def settle(done: Pending[Any]) -> Any:
+        def settle(done: Pending[Message]) -> Response:
             error = done.error()
             if isinstance(error, KafkaError):
-                return error_response(request, error, context.api_version)
+                refused: Message = error_response(request, error, context.api_version)
+                return refused
             response = done.result()
-            if isinstance(request, m.BrokerHeartbeatRequest) and not response.error_code:
+            if (
+                isinstance(request, m.BrokerHeartbeatRequest)
+                and isinstance(response, m.BrokerHeartbeatResponse)
+                and not response.error_code
+            ):
                 self._quorum.heard(context, request)
             return response
 

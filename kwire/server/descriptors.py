@@ -6,7 +6,7 @@ accepted says how many are in use, and nothing has to be counted.
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
 
 RESERVE_MIN, RESERVE_MAX = 64, 4096
 UNKNOWN = -1
@@ -34,7 +34,7 @@ class DescriptorReserve:
         return self.limit > 0 and descriptor >= self.limit - self.kept
 
 
-def descriptor_of(transport: Any) -> int:
+def descriptor_of(transport: asyncio.BaseTransport) -> int:
     """The number of a connection's socket, UNKNOWN where it has none (a simulated one)."""
     fileno = getattr(transport.get_extra_info("socket"), "fileno", None)
     return UNKNOWN if fileno is None else int(fileno())

@@ -4,6 +4,10 @@ Handlers are modules of `kwire/api`, imported at the first request for them, so 
 broker starts without any. An API that has no module, or a version outside of its range, closes the
 connection; ApiVersions is answered at any version (measured on Apache Kafka 4.4).
 
+`AUTHORIZATION` of a module says what its API requires. What is marked `Checked.BEFORE` is asked
+here, before the handler; a refused request is answered by the module's `denied_response(context,
+request, error)`, or as other errors are.
+
 A module whose requests neither read nor change what a write in front of them does says
 `WAITS_FOR_WRITES = False`; all others start behind the replies of those writes
 (docs/adr/0007-one-connection-one-order.md).
@@ -22,7 +26,10 @@ from kwire.protocol import api_versions
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS, ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
-from kwire.server.context import DISCONNECT, RequestContext
+from kwire.protocol.structs import Message
+from kwire.security.requirements import Authorization, Checked, Requires
+from kwire.server.authorization import missing_right
+from kwire.server.context import DISCONNECT, Disconnect, NoReply, Outcome, RequestContext
 
 logger = logging.getLogger(__name__)
 
@@ -36,8 +43,10 @@ Decode: TypeAlias = Callable[[memoryview, int, int], tuple[Decoded, int]]
 """(buffer, position, version) -> (request, position after it)."""
 DecodeVersion: TypeAlias = Callable[[memoryview, int], tuple[Decoded, int]]
 """The same for one version."""
-Handler: TypeAlias = Callable[[RequestContext, Decoded], Any]
-ErrorResponse: TypeAlias = Callable[[RequestContext, KafkaError], Any]
+Response: TypeAlias = Message | NoReply | Disconnect
+Handler: TypeAlias = Callable[[RequestContext, Decoded], Outcome]
+ErrorResponse: TypeAlias = Callable[[RequestContext, KafkaError], Message | Disconnect]
+DeniedResponse: TypeAlias = Callable[[RequestContext, Decoded, KafkaError], Message]
 
 
 class Route:
@@ -46,16 +55,20 @@ class Route:
     `decoders` are those made so far, by version; `decode` makes and uses the one of a version.
     `error_response` gives the API's shape of an error; without it a response with a top-level
     error code carries it, and an API without either loses the connection, which every client
-    retries.
+    retries. `denied_response` does the same for who has no right, where the shape depends on the
+    request.
     """
 
     __slots__ = (
         "api_key",
+        "authorization",
         "decode",
         "decoders",
+        "denied_response",
         "error_response",
         "handle",
         "name",
+        "required",
         "version_max",
         "version_min",
         "waits_for_writes",
@@ -70,8 +83,10 @@ class Route:
         decode: Decode,
         decoders: Mapping[int, DecodeVersion],
         versions: tuple[int, int],
+        authorization: Authorization,
         waits_for_writes: bool = True,
         error_response: ErrorResponse | None = None,
+        denied_response: DeniedResponse | None = None,
     ) -> None:
         self.api_key = api_key
         self.name = name
@@ -81,16 +96,21 @@ class Route:
         self.version_min, self.version_max = versions
         self.waits_for_writes = waits_for_writes
         self.error_response = error_response
+        self.denied_response = denied_response
+        self.authorization = authorization
+        self.required = tuple(each for each in authorization if each.checked is Checked.BEFORE)
 
     @classmethod
     def of_api(
         cls,
         api_key: int,
         handle: Handler,
+        authorization: Authorization,
         *,
         versions: tuple[int, int] | None = None,
         waits_for_writes: bool = True,
         error_response: ErrorResponse | None = None,
+        denied_response: DeniedResponse | None = None,
     ) -> Route:
         """The route of an API with its own decoder; all its stable versions if none are given."""
         info = API_KEYS[api_key]
@@ -102,8 +122,10 @@ class Route:
             decode=request_class.decode_from,
             decoders=request_class._decoders,
             versions=versions or (info.min, info.max),
+            authorization=authorization,
             waits_for_writes=waits_for_writes,
             error_response=error_response,
+            denied_response=denied_response,
         )
 
     @classmethod
@@ -112,26 +134,40 @@ class Route:
         return cls.of_api(
             api_key,
             module.handle,
+            module.AUTHORIZATION,
             versions=getattr(module, "VERSIONS", None),
             waits_for_writes=getattr(module, "WAITS_FOR_WRITES", True),
             error_response=getattr(module, "error_response", None),
+            denied_response=getattr(module, "denied_response", None),
         )
 
-    def execute(self, context: RequestContext, request: Decoded) -> Any:
+    def execute(self, context: RequestContext, request: Decoded) -> Outcome:
         """The handler's outcome; an error it raises becomes the API's error response."""
         try:
+            if self.required and context.parts.authorizer is not None:
+                missing = missing_right(context, self.required, request)
+                if missing is not None:
+                    return self._refused(context, request, missing)
             return self.handle(context, request)
         except Exception as error:
             return self.failed(context, error)
 
-    def failed(self, context: RequestContext, error: Exception) -> Any:
+    def _refused(
+        self, context: RequestContext, request: Decoded, missing: Requires
+    ) -> Message | Disconnect:
+        error = KafkaError(missing.refusal, missing.message)
+        if self.denied_response is not None:
+            return self.denied_response(context, request, error)
+        return self.failed(context, error)
+
+    def failed(self, context: RequestContext, error: Exception) -> Message | Disconnect:
         """What a client gets for an error of a handler: its API's shape of it."""
         if not isinstance(error, KafkaError):
             logger.error("%s failed", self.name, exc_info=error)
             error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         if self.error_response is not None:
             return self.error_response(context, error)
-        response = m.response_class(self.api_key)()
+        response: Message = m.response_class(self.api_key)()
         if not hasattr(response, "error_code"):
             logger.info("%s failed: %s", self.name, error)
             return DISCONNECT
@@ -171,12 +207,13 @@ class Dispatcher:
         return route
 
     def _load(self, api_key: int, name: str) -> Route:
-        module = module_name(name)
         if API_KEYS[api_key].forwardable and not has_module(name):
-            module = "forwarded"
-        return Route.of_module(api_key, importlib.import_module(f"{API_PACKAGE}.{module}"))
+            module = importlib.import_module(f"{API_PACKAGE}.forwarded")
+            return Route.of_api(api_key, module.handle, module.AUTHORIZATIONS[api_key])
+        module = importlib.import_module(f"{API_PACKAGE}.{module_name(name)}")
+        return Route.of_module(api_key, module)
 
-    def failed(self, context: RequestContext, error: Exception) -> Any:
+    def failed(self, context: RequestContext, error: Exception) -> Message | Disconnect:
         """The response for a request whose Pending failed."""
         route = self._routes.get(context.api_key)
         return DISCONNECT if route is None else route.failed(context, error)
@@ -187,10 +224,11 @@ def _whole_frame(buffer: memoryview, offset: int, version: int) -> tuple[Decoded
     return None, len(buffer)
 
 
-def _unsupported_version(context: RequestContext, request: None) -> Any:
+def _unsupported_version(context: RequestContext, request: None) -> m.ApiVersionsResponse:
     """Version 0 of the response, which every client can read: error 35, our own range."""
     context.api_version = 0
-    return api_versions.unsupported_version()
+    response: m.ApiVersionsResponse = api_versions.unsupported_version()
+    return response
 
 
 UNSUPPORTED_API_VERSIONS = Route(
@@ -200,6 +238,7 @@ UNSUPPORTED_API_VERSIONS = Route(
     decode=_whole_frame,
     decoders={},
     versions=(0, 0),
+    authorization=(),
     waits_for_writes=False,
 )
 """ApiVersions at a version that is not known."""
@@ -213,6 +252,17 @@ def module_name(api_name: str) -> str:
             letters.append("_")
         letters.append(letter.lower())
     return "".join(letters)
+
+
+def declared_authorization(api_key: int, api_name: str) -> Authorization:
+    """What an API of `kwire/api` requires."""
+    if API_KEYS[api_key].forwardable and not has_module(api_name):
+        forwarded = importlib.import_module(f"{API_PACKAGE}.forwarded")
+        of_forwarded: Authorization = forwarded.AUTHORIZATIONS[api_key]
+        return of_forwarded
+    module = importlib.import_module(f"{API_PACKAGE}.{module_name(api_name)}")
+    of_module: Authorization = module.AUTHORIZATION
+    return of_module
 
 
 def has_module(api_name: str) -> bool:

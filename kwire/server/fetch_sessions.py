@@ -15,10 +15,11 @@ older than that; else the client gets no session and keeps sending full fetches.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from kwire.clock import Random
+from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
+from kwire.replica.reading import ReadResult
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
@@ -26,12 +27,13 @@ NO_SESSION = 0
 EPOCH_MAX = 0x7FFFFFFF
 EVICTION_MS = 120_000
 
-Key = tuple[bytes | str, int]
+SessionKey = tuple[bytes | str, int]
 """A partition within a session: topic id (version 13 and later) or name, and index."""
 
 
 class SessionPartition:
-    """What a session remembers of one partition: the last request and the last answer."""
+    """One partition of a fetch, and what a session remembers of it: what was asked and answered
+    last. As a `ReadRequest` it is what is read."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -46,41 +48,39 @@ class SessionPartition:
         "topic",
     )
 
-    def __init__(self, topic: bytes | str, request: Any) -> None:
+    def __init__(self, topic: bytes | str, request: m.FetchRequest.FetchPartition) -> None:
         self.topic = topic
-        self.name: str | None = None  # what the topic of an id was called when it was last there
-        self.index: int = request.partition
+        # What the topic of an id was called when it was last there.
+        self.name = None if isinstance(topic, bytes) else topic
+        self.index = request.partition
         self.high_watermark = -1
         self.local_log_start_offset = -1
         self.update(request)
 
-    def update(self, request: Any) -> None:
+    def update(self, request: m.FetchRequest.FetchPartition) -> None:
         """Take over what a FetchPartition asks for."""
-        self.fetch_offset: int = request.fetch_offset
+        self.fetch_offset = request.fetch_offset
         # Any negative epoch is none at all in a Fetch (measured on Apache Kafka 4.4).
-        self.current_leader_epoch: int = max(request.current_leader_epoch, -1)
-        self.last_fetched_epoch: int = request.last_fetched_epoch
-        self.log_start_offset: int = request.log_start_offset
-        self.partition_bytes_max: int = request.partition_max_bytes
+        self.current_leader_epoch = max(request.current_leader_epoch, -1)
+        self.last_fetched_epoch = request.last_fetched_epoch
+        self.log_start_offset = request.log_start_offset
+        self.partition_bytes_max = request.partition_max_bytes
 
-    def must_answer(self, answer: Any, records_bytes: int) -> bool:
-        """Whether a PartitionData has something new; remembers it."""
-        new = records_bytes > 0
-        if answer.high_watermark != self.high_watermark:
-            self.high_watermark = answer.high_watermark
-            new = True
-        if answer.log_start_offset != self.local_log_start_offset:
-            self.local_log_start_offset = answer.log_start_offset
-            new = True
-        if answer.preferred_read_replica != -1:
-            new = True
-        if answer.error_code != 0:
+    def must_answer(self, result: ReadResult) -> bool:
+        """Whether a result has something new for the client; remembers it."""
+        is_new = result.size_bytes > 0
+        if result.high_watermark != self.high_watermark:
+            self.high_watermark = result.high_watermark
+            is_new = True
+        if result.log_start_offset != self.local_log_start_offset:
+            self.local_log_start_offset = result.log_start_offset
+            is_new = True
+        if result.preferred_replica >= 0:
+            is_new = True
+        if result.error_code or result.diverging_epoch is not None:
             self.high_watermark = -1  # so that the next success is answered as well
-            new = True
-        if answer.is_set("diverging_epoch"):
-            self.high_watermark = -1
-            new = True
-        return new
+            is_new = True
+        return is_new
 
 
 class FetchSession:
@@ -106,10 +106,14 @@ class FetchSession:
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.epoch = INITIAL_EPOCH + 1
-        self.partitions: dict[Key, SessionPartition] = {}
+        self.partitions: dict[SessionKey, SessionPartition] = {}
         self.cached_size = 0
 
-    def update(self, topics: Iterable[Any], forgotten: Iterable[Any]) -> None:
+    def update(
+        self,
+        topics: Iterable[m.FetchRequest.FetchTopic],
+        forgotten: Iterable[m.FetchRequest.ForgottenTopic],
+    ) -> None:
         """Add and change partitions, then drop the forgotten ones."""
         for key, request in partitions_of(topics, self.uses_topic_ids):
             known = self.partitions.get(key)
@@ -122,14 +126,16 @@ class FetchSession:
             for index in topic.partitions:
                 self.partitions.pop((name, index), None)
 
-    def rotate(self, key: Key) -> None:
+    def rotate(self, key: SessionKey) -> None:
         """A partition that gave data is read last next time."""
         partition = self.partitions.pop(key, None)
         if partition is not None:
             self.partitions[key] = partition
 
 
-def partitions_of(topics: Iterable[Any], uses_topic_ids: bool) -> Iterable[tuple[Key, Any]]:
+def partitions_of(
+    topics: Iterable[m.FetchRequest.FetchTopic], uses_topic_ids: bool
+) -> Iterable[tuple[SessionKey, m.FetchRequest.FetchPartition]]:
     """(key, FetchPartition) of a request's topics, in order."""
     for topic in topics:
         name = topic.topic_id if uses_topic_ids else topic.topic

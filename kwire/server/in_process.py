@@ -7,13 +7,12 @@ of them as of others; their sizes are 0.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from kwire.pending import Pending
-from kwire.protocol.structs import Struct
+from kwire.protocol.structs import Message, Struct
 from kwire.server.arrival import Arrival
 from kwire.server.context import RequestContext
-from kwire.server.dispatch import Dispatcher
+from kwire.server.dispatch import Dispatcher, Response
 from kwire.server.request_steps import RequestSteps
 from kwire.server.response import Answered, error_counts, responded
 
@@ -23,8 +22,8 @@ def execute(
     steps: RequestSteps,
     loop: asyncio.AbstractEventLoop,
     context: RequestContext,
-    request: Any,
-) -> Pending[Any]:
+    request: Message,
+) -> Pending[Response]:
     """The response of this node's own handler."""
     context.is_internal = True
     arrived_s = loop.time()
@@ -36,7 +35,7 @@ def execute(
 
 
 def _tell(
-    pending: Pending[Any],
+    pending: Pending[Response],
     steps: RequestSteps,
     loop: asyncio.AbstractEventLoop,
     context: RequestContext,
@@ -54,7 +53,7 @@ def _tell(
         arrived_s,
     )
 
-    def settle(done: Pending[Any]) -> None:
+    def settle(done: Pending[Response]) -> None:
         error = done.error()
         if error is not None:
             errors = {int(getattr(error, "code", -1)): 1}

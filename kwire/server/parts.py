@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kwire.protocol.errors import ErrorCode
     from kwire.protocol.records.validation import CheckedBatch
     from kwire.protocol.structs import Message, Request
+    from kwire.replica.delayed_read import ReadContext
     from kwire.replica.partition import Partition
     from kwire.security.authorizer import Authorizer
     from kwire.server.deadlines import DeadlineHeap
@@ -149,16 +150,6 @@ class Cordoning(Protocol):
         ...
 
 
-class ReadQuota(Protocol):
-    """The replication quota of a leader."""
-
-    def holds_back(self, partition: Partition, replica_id: int, /) -> bool: ...
-
-    def sent(self, partition: Partition, size_bytes: int, /) -> None: ...
-
-
-ReplicaSelector: TypeAlias = "Callable[[Partition, int, str], int | None]"
-"""(partition, offset, rack) -> the replica to read from, None for this one."""
 CheckLater: TypeAlias = "Callable[[CheckLaterError], Pending[CheckedBatch]]"
 """Checks a batch beside the loop."""
 
@@ -190,8 +181,7 @@ class Parts:
         "producer_ids",
         "quorum",
         "random",
-        "read_quota",
-        "replica_selector",
+        "read_context",
         "replicas",
     )
 
@@ -221,8 +211,7 @@ class Parts:
         check_later: CheckLater,
         fetch_sessions: FetchSessionCache,
         fetch_bytes_max: int,
-        replica_selector: ReplicaSelector | None,
-        read_quota: ReadQuota,
+        read_context: ReadContext,
     ) -> None:
         self.broker_id = broker_id
         self.listener_name = listener_name
@@ -247,5 +236,4 @@ class Parts:
         self.check_later = check_later
         self.fetch_sessions = fetch_sessions
         self.fetch_bytes_max = fetch_bytes_max
-        self.replica_selector = replica_selector
-        self.read_quota = read_quota
+        self.read_context = read_context

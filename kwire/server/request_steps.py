@@ -51,6 +51,7 @@ class RequestSteps:
         self.arrival_hooks: tuple[ArrivalHook, ...] = ()
         self.throttle_hooks: tuple[ThrottleHook, ...] = ()
         self.response_hooks: tuple[ResponseHook, ...] = ()
+        self.has_hooks = False
         self._audit: tuple[ResponseHook, ...] = ()
         self._observers: tuple[ResponseHook, ...] = ()
         self._listeners: list[Callable[[], None]] = []
@@ -88,6 +89,7 @@ class RequestSteps:
         self._changed(inputs)
 
     def _changed(self, inputs: PlainInputs) -> None:
+        self.has_hooks = bool(self.arrival_hooks or self.throttle_hooks or self.response_hooks)
         if inputs != self.inputs:
             self.inputs = inputs
             for listener in self._listeners:

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from kwire.network.frames import SIZE_PREFIX_BYTES
 from kwire.protocol.frame import encode_response
 from kwire.protocol.structs import Struct
 from kwire.server.arrival import Arrival, Refusal, arrive
 from kwire.server.context import RequestContext
+from kwire.server.dispatch import Response
 from kwire.server.request_steps import RequestSteps
 from kwire.server.response import Answered, error_counts, responded, throttle_ms
 
-Parts = Sequence[Any]
+Buffers: TypeAlias = Sequence[Any]
+"""What an encoder made of a response: buffers and, until they are sent, `FileSlice`s."""
 
 
 class Watched:
@@ -64,8 +66,8 @@ class WatchedRequests:
             watched.executed_s = self._loop.time()
 
     def responds(
-        self, context: RequestContext, response: Any, parts: Parts | None
-    ) -> tuple[Parts | None, int]:
+        self, context: RequestContext, response: Response, parts: Buffers | None
+    ) -> tuple[Buffers | None, int]:
         """The response step: what is to be sent, and for how many ms nothing is to be read.
 
         `parts` is the encoded response, None where none is sent.

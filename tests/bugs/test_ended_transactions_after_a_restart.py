@@ -32,7 +32,7 @@ def test_a_transaction_that_has_ended_holds_readers_back_after_a_clean_stop(comm
     world = World()
     _ended(world, commit=commit)
     log = world.reopen()
-    assert 5 in log.snapshots.offsets, "the snapshot of the stop"
+    assert 5 in log.local.snapshots.offsets, "the snapshot of the stop"
     assert (log.log_end_offset, log.high_watermark, log.last_stable_offset) == (5, 4, 2)
     log.update_high_watermark(5)
     assert log.last_stable_offset == 5

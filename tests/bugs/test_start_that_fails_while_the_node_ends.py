@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kwire.cli import serve
-from kwire.cli.main import parse_serve
+from kwire.cli.serve_arguments import parse_serve
 from kwire.log.files import SystemFiles
 from kwire.testing.cluster import Broker
 from tests.support.wire import WireClient, produce_values

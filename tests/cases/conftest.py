@@ -9,10 +9,11 @@ import subprocess
 import time
 import uuid
 
-import not_yet
 import pytest
-import wire
-from fixtures_extra import add_options, broker_pid, c, kafka_tool  # noqa: F401
+
+from tests import wire
+from tests.cases import not_yet
+from tests.cases.fixtures_extra import add_options, broker_pid, c, kafka_tool  # noqa: F401
 
 DEFAULT_TIMEOUT = 60  # seconds per test unless it has its own @pytest.mark.timeout(n)
 _counter = itertools.count()
@@ -244,7 +245,7 @@ def unique():
 @pytest.fixture
 def topic(conn, unique):
     """A fresh topic with one partition; deleted afterwards."""
-    name = wire.create_topic(conn, unique("t"))
+    name = wire.new_topic(conn, unique("t"))
     yield name
     _drop(conn.bootstrap, [name])
 
@@ -255,7 +256,7 @@ def topics(conn, unique):
     made = []
 
     def make(partitions=1, configs=None, name=None):
-        name = wire.create_topic(conn, name or unique("t"), partitions, configs)
+        name = wire.new_topic(conn, name or unique("t"), partitions, configs)
         made.append(name)
         return name
 

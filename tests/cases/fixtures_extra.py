@@ -14,7 +14,8 @@ import pathlib
 import subprocess
 
 import pytest
-import wire_extra as w
+
+from tests import wire as w
 
 
 def add_options(group):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 
-import wire
-from wire import Conn, batch, retry
+from tests import wire
+from tests.wire import Conn, batch, retry
 
 
 def subscription(topics=(), user_data: bytes | None = None) -> bytes:
@@ -319,9 +319,16 @@ class Txn:
             assert self.add((topic, partition)) == [0]
         seq = self.seq.get((topic, partition), 0)
         data = batch(
-            list(vals), producer_id=self.pid, epoch=self.epoch, seq=seq, transactional=True, **kw
+            list(vals),
+            producer_id=self.pid,
+            producer_epoch=self.epoch,
+            base_sequence=seq,
+            transactional=True,
+            **kw,
         )
-        r = wire.produce(self.c, topic, partition, data, version=version, transactional_id=self.tid)
+        r = wire.produce_once(
+            self.c, topic, partition, data, version=version, transactional_id=self.tid
+        )
         if r.error_code == 0:
             self.seq[(topic, partition)] = seq + len(vals)
         return r

@@ -3,8 +3,9 @@
 import time
 
 import pytest
-import wire
-from wire import ZERO_UUID, Conn, batch, retry
+
+from tests import wire
+from tests.wire import ZERO_UUID, Conn, batch, retry
 
 ALL, READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE = 2, 3, 4, 5, 6, 7, 8
 TOPIC, GROUP, CLUSTER, TXN = 2, 3, 4, 5
@@ -77,10 +78,10 @@ def _meta(c, names, version=12, auto=True):
 
 def _granted(env, unique, *extra):
     """Topics ok (READ granted) and secret (nothing granted)."""
-    ok, secret = wire.create_topic(env.a, unique("ok")), wire.create_topic(env.a, unique("secret"))
+    ok, secret = wire.new_topic(env.a, unique("ok")), wire.new_topic(env.a, unique("secret"))
     env.grant(TOPIC, ok, READ)
-    assert wire.produce(env.a, ok, 0, batch(["x"])).error_code == 0
-    assert wire.produce(env.a, secret, 0, batch(["x"])).error_code == 0
+    assert wire.produce_once(env.a, ok, 0, batch(["x"])).error_code == 0
+    assert wire.produce_once(env.a, secret, 0, batch(["x"])).error_code == 0
     t = retry(lambda: _meta(env.u, [ok])[ok], lambda t: t.error_code == 0, 5)
     assert t.error_code == 0, "READ implies DESCRIBE"
     return ok, secret
@@ -179,9 +180,9 @@ def test_acl_1_data_apis_answer_per_partition(env, unique):
         secret: (29, -1),
         nosuch: (29, -1),
     }
-    w = wire.create_topic(env.a, unique("w"))
+    w = wire.new_topic(env.a, unique("w"))
     env.grant(TOPIC, w, WRITE)
-    retry(lambda: wire.produce(u, w, 0, batch(["a"])), lambda x: x.error_code == 0, 5)
+    retry(lambda: wire.produce_once(u, w, 0, batch(["a"])), lambda x: x.error_code == 0, 5)
     n0 = wire.latest(env.a, w)
     r = u.send(
         "produce",
@@ -462,7 +463,7 @@ def test_acl_1_patterns_and_deny(env, unique):
     SOURCES: apache/kafka PR#3924
     """
     base = unique("pre")
-    a, b, other = (wire.create_topic(env.a, n) for n in (base + "-a", base + "-b", unique("other")))
+    a, b, other = (wire.new_topic(env.a, n) for n in (base + "-a", base + "-b", unique("other")))
     env.grant(TOPIC, base, READ, PREFIXED)
     codes = lambda: {n: x.error_code for n, x in _meta(env.u, [a, b, other]).items()}
     want = {a: 0, b: 0, other: 29}
@@ -470,7 +471,7 @@ def test_acl_1_patterns_and_deny(env, unique):
     env.grant(TOPIC, b, DESCRIBE, LITERAL, DENY)
     want = {a: 0, b: 29, other: 29}
     assert retry(codes, lambda c: c == want, 5) == want
-    assert wire.fetch(env.u, a).error_code == 0
+    assert wire.fetch_partition(env.u, a).error_code == 0
     env.grant(TOPIC, "*", READ)
     want = {a: 0, b: 29, other: 0}
     assert retry(codes, lambda c: c == want, 5) == want

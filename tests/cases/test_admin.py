@@ -3,7 +3,8 @@
 import time
 
 import pytest
-import wire_extra as w
+
+from tests import wire as w
 
 
 def _topic(name, partitions=1, replication=1, assignment=(), configs=()):
@@ -17,15 +18,15 @@ def _topic(name, partitions=1, replication=1, assignment=(), configs=()):
 
 
 def _create(c, *topics, version=7, **kw):
-    r = c.call("create_topics", version, topics=list(topics), timeout=15000, **kw)
+    r = c.send("create_topics", version, topics=list(topics), timeout_ms=15000, **kw)
     return {t.name: t for t in r.topics}
 
 
 def _partitions(c, name, count, assignments=None, version=3, validate_only=False):
-    r = c.call(
+    r = c.send(
         "create_partitions",
         version,
-        timeout=15000,
+        timeout_ms=15000,
         validate_only=validate_only,
         topics=[
             {
@@ -97,7 +98,7 @@ def test_adm_1_validate_only_changes_nothing(bootstrap, c):
         == 0
     )
     for value, want in (("x", 40), ("88", 0)):
-        r = c.call(
+        r = c.send(
             "alter_configs",
             2,
             validate_only=True,
@@ -309,7 +310,7 @@ def test_adm_8_bad_values_are_refused_per_resource(c):
         assert key in a.error_message
         _eventually(lambda: _dynamic(c, two), {"segment.ms": stamp})
         assert _dynamic(c, one) == {}
-        r = c.call(
+        r = c.send(
             "alter_configs",
             1,
             validate_only=False,
@@ -353,14 +354,14 @@ def test_adm_40_moves_between_log_directories(c):
     """
     topic = w.unique("adm40")
     w.create_topic(c, topic, partitions=2)
-    here = c.call("describe_log_dirs", 1, topics=None).results[0].log_dir
+    here = c.send("describe_log_dirs", 1, topics=None).results[0].log_dir
 
     def ask(*dirs):
         wanted = [
             {"path": path, "topics": [{"name": n, "partitions": ps} for n, ps in topics]}
             for path, topics in dirs
         ]
-        r = c.call("alter_replica_log_dirs", 2, dirs=wanted)
+        r = c.send("alter_replica_log_dirs", 2, dirs=wanted)
         answers = [(t.topic_name, p) for t in r.results for p in t.partitions]
         assert len({(n, p.partition_index) for n, p in answers}) == len(answers)
         return {(n, p.partition_index): p.error_code for n, p in answers}

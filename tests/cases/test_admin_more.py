@@ -3,8 +3,9 @@
 import uuid
 
 import pytest
-import wire
-from wire import retry
+
+from tests import wire
+from tests.wire import retry
 
 TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -201,7 +202,7 @@ def test_adm_4_more_partitions(conn, topics, unique):
         assert more((topic, count, assignment)) == [(topic, code)], assignment
     got = more((topic, 5, None), (missing, 4, None), validate=False)
     assert got == sorted([(topic, 0), (missing, 3)])
-    wire.wait_topic(conn, topic, 5)
+    wire.wait_ready(conn, topic, 5)
 
 
 @pytest.mark.case("ADM-6")
@@ -229,7 +230,7 @@ def test_adm_6_topics_are_deleted_by_name_or_id(conn, topics, unique):
     assert delete((a, ZERO), (a, ZERO)) == [42]
     assert delete((None, ids[a]), (None, ids[a])) == [42]
     assert delete((a, ZERO), (None, ids[a])) == [42]
-    wire.wait_topic(conn, a)
+    wire.wait_ready(conn, a)
     assert delete((b, ZERO), (None, ids[c]), (missing, ZERO)) == [0, 0, 3]
     again = retry(lambda: delete((b, ZERO), (None, ids[c])), lambda x: x == [3, 100], 10)
     assert again == [3, 100]

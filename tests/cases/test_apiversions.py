@@ -3,7 +3,8 @@
 import struct
 
 import pytest
-import wire_extra as w
+
+from tests import wire as w
 
 
 def _header(key, version, corr, client_id=b"heldout"):
@@ -27,21 +28,21 @@ def test_av_2_null_and_empty_client_id_and_unknown_tags(c):
     for client_id in (None, b"", b"some-client"):
         for version in (0, 1, 2):
             c.send_frame(_header(18, version, 5, client_id))
-            corr, r = c.recv("api_versions", version, 5)
+            corr, r = c.recv_as("api_versions", version, 5)
             assert (corr, r.error_code) == (5, 0)
         for header_tags in (b"\0", tag):
             for body_tags in (b"\0", tag):
                 c.send_frame(_header(18, 3, 6, client_id) + header_tags + body + body_tags)
-                corr, r = c.recv("api_versions", 3, 5)
+                corr, r = c.recv_as("api_versions", 3, 5)
                 assert (corr, r.error_code) == (6, 0)
                 # Metadata v12: empty topic list, no auto-creation, no operations
                 c.send_frame(_header(3, 12, 8, client_id) + header_tags + b"\x01\0\0" + body_tags)
-                corr, r = c.recv("metadata", 12, 5)
+                corr, r = c.recv_as("metadata", 12, 5)
                 assert corr == 8
                 assert r.brokers
                 assert r.topics == []
         c.send_frame(_header(3, 1, 9, client_id) + struct.pack(">i", 0))
-        corr, r = c.recv("metadata", 1, 5)
+        corr, r = c.recv_as("metadata", 1, 5)
         assert corr == 9
         assert r.brokers
 
@@ -53,11 +54,11 @@ def test_av_4_produce_range_starts_at_zero_so_old_librdkafka_compresses(bootstra
 
     SOURCES: confluentinc/librdkafka#4956, apache/kafka#18727, kroxylicious/kroxylicious#2851
     """
-    row = next(k for k in c.call("api_versions", 0).api_keys if k.api_key == 0)
+    row = next(k for k in c.send("api_versions", 0).api_keys if k.api_key == 0)
     assert row.min_version == 0
     row = next(
         k
-        for k in c.call(
+        for k in c.send(
             "api_versions", 3, client_software_name="a", client_software_version="1"
         ).api_keys
         if k.api_key == 0
@@ -110,8 +111,8 @@ def test_av_5_unknown_key_or_version_closes_the_connection(bootstrap, c, key, ve
     with w.Conn(bootstrap) as d:
         good = w.encode_request("metadata", 1, 41, topics=[])
         bad = _header(key, version, 42) + b"\0" * 12
-        d.send_bytes(struct.pack(">i", len(good)) + good + struct.pack(">i", len(bad)) + bad)
-        corr, r = d.recv("metadata", 1, 5)
+        d.send_raw(struct.pack(">i", len(good)) + good + struct.pack(">i", len(bad)) + bad)
+        corr, r = d.recv_as("metadata", 1, 5)
         assert corr == 41
         assert r.brokers
         d.expect_close(5)

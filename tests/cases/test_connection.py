@@ -6,7 +6,8 @@ import struct
 import time
 
 import pytest
-import wire_extra as w
+
+from tests import wire as w
 
 
 def _frame(payload):
@@ -24,13 +25,13 @@ def test_conn_2_impossible_frame_lengths_close_at_once(bootstrap, broker_pid):
     cases.append(struct.pack(">i", 3) + b"abc")
     for data in cases:
         with w.Conn(bootstrap) as d:
-            d.send_bytes(data)
+            d.send_raw(data)
             assert d.expect_close(5) < 2
     before = w.rss_kb(broker_pid) if broker_pid else 0
     conns = []
     for i in range(50):
         d = w.Conn(bootstrap)
-        d.send_bytes(struct.pack(">i", 104857601 if i % 2 else 0x7FFFFFFF) + b"x" * 100)
+        d.send_raw(struct.pack(">i", 104857601 if i % 2 else 0x7FFFFFFF) + b"x" * 100)
         conns.append(d)
     time.sleep(0.5)
     w.still_serves(bootstrap)
@@ -88,7 +89,7 @@ def test_conn_3_plaintext_request_on_a_tls_port_gets_no_kafka_answer(tls_bootstr
     ctx.verify_mode = ssl.CERT_NONE
     d = w.Conn(tls_bootstrap)
     d.sock = ctx.wrap_socket(d.sock, server_hostname="localhost")
-    assert d.call("api_versions", 0).error_code == 0
+    assert d.send("api_versions", 0).error_code == 0
     d.close()
 
 
@@ -111,7 +112,7 @@ def test_conn_5_requests_received_before_eof_are_executed(bootstrap, c, how):
         for i in range(200)
     )
     d = w.Conn(bootstrap)
-    d.send_bytes(data)
+    d.send_raw(data)
     if how == "close":
         d.close()
     else:

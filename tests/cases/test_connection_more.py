@@ -3,11 +3,12 @@
 import socket
 
 import pytest
-import wire_extra as w
+
+from tests import wire as w
 
 
 def _metadata(d):
-    return d.send("metadata", 9, topics=[], allow_auto_topic_creation=False)
+    return d.post("metadata", 9, topics=[], allow_auto_topic_creation=False)
 
 
 @pytest.mark.case("CONN-20")
@@ -20,24 +21,24 @@ def test_conn_20_a_client_that_ends_its_side_gets_every_answer(bootstrap, c):
     topic, made = w.unique("conn20"), w.unique("conn20")
     w.create_topic(c, topic)
     with w.Conn(bootstrap) as d:
-        d.send("fetch", 12, **w.fetch_fields(topic, {0: 0}, 12, max_wait=300, min_bytes=1))
-        d.send("produce", 9, **w.produce_fields(topic, {0: w.batch([b"x"])}))
+        d.post("fetch", 12, **w.fetch_fields(topic, {0: 0}, 12, max_wait=300, min_bytes=1))
+        d.post("produce", 9, **w.produce_fields(topic, {0: w.batch([b"x"])}))
         creatable = {"name": made, "num_partitions": 1, "replication_factor": 1}
-        d.send("create_topics", 5, topics=[creatable], timeout=15000)
+        d.post("create_topics", 5, topics=[creatable], timeout_ms=15000)
         _metadata(d)
         d.sock.shutdown(socket.SHUT_WR)
-        _, r = d.recv("fetch", 12, 20)
+        r = d.recv(20)
         assert not w.parts_of(r)[0].records, "what comes behind a fetch in wait waits as well"
-        _, r = d.recv("produce", 9, 20)
+        r = d.recv(20)
         assert r.responses[0].partition_responses[0].error_code == 0
-        _, r = d.recv("create_topics", 5, 20)
+        r = d.recv(20)
         assert r.topics[0].error_code == 0
         w.CREATED.append(made)
-        _, r = d.recv("metadata", 9, 20)
+        r = d.recv(20)
         assert r.brokers
         d.expect_close(10)
     with w.Conn(bootstrap) as d:
-        d.send_bytes(b"\0\0\0")
+        d.send_raw(b"\0\0\0")
         d.sock.shutdown(socket.SHUT_WR)
         d.expect_close(10)
 
@@ -51,15 +52,15 @@ def test_conn_21_sasl_on_a_listener_without_sasl(bootstrap):
     """
     with w.Conn(bootstrap) as d:
         keys = {
-            k.api_key: (k.min_version, k.max_version) for k in d.call("api_versions", 0).api_keys
+            k.api_key: (k.min_version, k.max_version) for k in d.send("api_versions", 0).api_keys
         }
         assert (keys[17], keys[36]) == ((0, 1), (0, 2))
         for version in (0, 1):
             for mechanism in ("PLAIN", "SCRAM-SHA-256", ""):
-                r = d.call("sasl_handshake", version, mechanism=mechanism)
+                r = d.send("sasl_handshake", version, mechanism=mechanism)
                 assert (r.error_code, r.mechanisms) == (34, [])
         for version in (0, 1, 2):
-            r = d.call("sasl_authenticate", version, auth_bytes=b"\0user\0secret")
+            r = d.send("sasl_authenticate", version, auth_bytes=b"\0user\0secret")
             assert r.error_code == 34
             assert r.error_message
             assert not r.auth_bytes
@@ -76,16 +77,16 @@ def test_conn_22_a_fetch_in_wait_holds_up_what_follows_it(bootstrap, c):
     topic = w.unique("conn22")
     w.create_topic(c, topic)
     with w.Conn(bootstrap) as d:
-        d.send("fetch", 12, **w.fetch_fields(topic, {0: 0}, 12, max_wait=60_000, min_bytes=1))
+        d.post("fetch", 12, **w.fetch_fields(topic, {0: 0}, 12, max_wait=60_000, min_bytes=1))
         _metadata(d)
         d.expect_silence(0.2)
         w.produce(c, topic, [b"x"])
-        _, r = d.recv("fetch", 12, 20)
+        r = d.recv(20)
         assert len(w.parse(w.parts_of(r)[0].records)[0]) == 1
-        assert d.recv("metadata", 9, 20)[1].brokers
-        d.send("fetch", 12, **w.fetch_fields(topic, {0: 1}, 12, max_wait=200, min_bytes=1))
-        d.send("produce", 9, **w.produce_fields(topic, {0: w.batch([b"y"])}))
-        _, r = d.recv("fetch", 12, 20)
+        assert d.recv(20).brokers
+        d.post("fetch", 12, **w.fetch_fields(topic, {0: 1}, 12, max_wait=200, min_bytes=1))
+        d.post("produce", 9, **w.produce_fields(topic, {0: w.batch([b"y"])}))
+        r = d.recv(20)
         assert not w.parts_of(r)[0].records
-        _, r = d.recv("produce", 9, 20)
+        r = d.recv(20)
         assert r.responses[0].partition_responses[0].base_offset == 1

@@ -3,9 +3,10 @@
 import uuid
 
 import pytest
-import wire
-from helpers import Member, committed, simple_commit, stable
-from wire import group_ready, retry
+
+from tests import wire
+from tests.cases.helpers import Member, committed, simple_commit, stable
+from tests.wire import group_ready, retry
 
 NONE = {
     "instance_id": None,

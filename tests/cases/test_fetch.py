@@ -4,7 +4,8 @@ import threading
 import time
 
 import pytest
-import wire_extra as w
+
+from tests import wire as w
 
 
 def _more(got, want, last):

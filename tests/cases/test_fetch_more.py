@@ -3,14 +3,14 @@
 import uuid
 
 import pytest
-import wire
-import wire_extra as w
-from helpers import Txn
+
+from tests import wire
+from tests.cases.helpers import Txn
 
 
 def _fetch(c, version, topics, **more):
     """One Fetch of [(name, id, [(partition, offset), ...]), ...] with max_wait 0."""
-    fields = w.fetch_fields("x", {0: 0}, version, max_wait=0, **more)
+    fields = wire.fetch_fields("x", {0: 0}, version, max_wait=0, **more)
     shape = fields["topics"][0]["partitions"][0]
     fields["topics"] = [
         {
@@ -19,7 +19,7 @@ def _fetch(c, version, topics, **more):
         }
         for name, tid, parts in topics
     ]
-    return c.call("fetch", version, **fields)
+    return c.send("fetch", version, **fields)
 
 
 def _order(r, names):
@@ -33,12 +33,12 @@ def _order(r, names):
 
 
 def _two(c):
-    t, u = w.unique("fetch"), w.unique("fetch")
-    w.create_topic(c, t, partitions=3)
-    w.create_topic(c, u, partitions=2)
+    t, u = wire.unique("fetch"), wire.unique("fetch")
+    wire.create_topic(c, t, partitions=3)
+    wire.create_topic(c, u, partitions=2)
     for name in (t, u):
-        w.produce(c, name, [b"x"])
-    tid, uid = w.topic_id(c, t), w.topic_id(c, u)
+        wire.produce(c, name, [b"x"])
+    tid, uid = wire.topic_id(c, t), wire.topic_id(c, u)
     return t, u, tid, uid, {t: "T", u: "U", tid: "T", uid: "U"}
 
 
@@ -51,7 +51,7 @@ def test_fetch_20_what_is_read_comes_in_the_order_of_the_request(c, version):
     SOURCES: apache/kafka#1812 (KIP-74), apache/kafka#9944 (KAFKA-10580)
     """
     t, u, tid, uid, names = _two(c)
-    missing, unknown = w.unique("missing"), uuid.uuid4()
+    missing, unknown = wire.unique("missing"), uuid.uuid4()
     names.update({missing: "?", unknown: "?"})
     lost = (0, 100 if version >= 13 else 3)
     for epoch in (-1, 0) if version >= 7 else (-1,):
@@ -83,10 +83,10 @@ def test_fetch_21_of_a_partition_named_twice_the_last_offset_counts(c, version):
     SOURCES: apache/kafka#1812 (KIP-74)
     """
     t, _, tid, _, names = _two(c)
-    w.produce(c, t, [b"y"])
+    wire.produce(c, t, [b"y"])
     r = _fetch(c, version, [(t, tid, [(0, 0), (1, 0), (0, 1)])])
     assert _order(r, names) == [("T", [(0, 0), (1, 0)])]
-    (b,), _ = w.parse(r.responses[0].partitions[0].records)
+    (b,), _ = wire.parse(r.responses[0].partitions[0].records)
     assert b.base_offset == 1
 
 
@@ -107,7 +107,7 @@ def test_fetch_22_an_isolation_level_that_there_is_not(c, version, level):
         assert r.responses == []
         return
     assert _order(r, names) == [("T", [(0, -1), (1, -1)]), ("U", [(0, -1)])]
-    for p in w.parts_of(r).values():
+    for p in wire.parts_of(r).values():
         assert (p.high_watermark, p.last_stable_offset) == (-1, -1)
         assert not p.records
 
@@ -124,10 +124,10 @@ def test_fetch_23_negative_limits(c, version):
     for limits in ({"partition_max_bytes": -1}, {"max_bytes": -1}):
         r = _fetch(c, version, [(t, tid, [(0, 0), (1, 0), (0, 0)])], **limits)
         assert _order(r, names) == [("T", [(0, -1), (1, 0)])]
-        assert not w.parts_of(r)[0].records
+        assert not wire.parts_of(r)[0].records
     for limits in ({"partition_max_bytes": 0}, {"max_bytes": 0}):
         r = _fetch(c, version, [(t, tid, [(0, 0)])], **limits)
-        assert len(w.parse(w.parts_of(r)[0].records)[0]) == 1
+        assert len(wire.parse(wire.parts_of(r)[0].records)[0]) == 1
 
 
 @pytest.mark.case("LO-20")
@@ -153,7 +153,7 @@ def test_lo_20_topics_named_twice_share_an_entry(c, version):
         }
         if version >= 2:
             fields["isolation_level"] = more.get("level", 0)
-        r = c.call("list_offsets", version, **fields)
+        r = c.send("list_offsets", version, **fields)
         return {t.name: {p.partition_index: p for p in t.partitions} for t in r.topics}, r
 
     got, r = ask([(t, [(0, -1), (1, -1)]), (u, [(0, -1)]), (t, [(0, -2), (2, -1)])])
@@ -164,7 +164,7 @@ def test_lo_20_topics_named_twice_share_an_entry(c, version):
     assert ask([(t, []), (u, [(0, -1)])])[0].keys() == {u}
     if version >= 2:
         for level in (2, -1):
-            got, _ = ask([(t, [(0, -1)]), (w.unique("missing"), [(0, -1)])], level=level)
+            got, _ = ask([(t, [(0, -1)]), (wire.unique("missing"), [(0, -1)])], level=level)
             assert {(p.error_code, p.offset) for ps in got.values() for p in ps.values()} == {
                 (-1, -1)
             }
@@ -178,12 +178,12 @@ def test_lo_21_special_timestamps_by_version(c):
     SOURCES: redpanda-data/redpanda#17829, KIP-734, KIP-405, KIP-1005, KIP-1023
     """
     t, *_ = _two(c)
-    w.produce(c, t, [b"y"])
+    wire.produce(c, t, [b"y"])
     since = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11}
     want = {-1: 2, -2: 0, -4: 0, -5: -1, -6: -1}
     for version in range(1, 12):
         for ts in range(-8, 0):
-            p = w.list_offset(c, t, ts, version=version)
+            p = wire.list_offset(c, t, ts, version=version)
             if version < since.get(ts, 99):
                 assert (p.error_code, p.timestamp, p.offset) == (35, -1, -1), (version, ts)
                 continue
@@ -203,20 +203,20 @@ def test_lo_22_the_largest_timestamp_is_that_of_a_record(c, codec):
     SOURCES: apache/kafka#15474 (KAFKA-16342), apache/kafka#15621 (KAFKA-16310), apache/kafka#15476 (KAFKA-16341)
     """
     for target in ("producer", "gzip", "uncompressed"):
-        t, empty = w.unique("lo22"), w.unique("lo22")
-        w.create_topic(c, t, configs={"compression.type": target})
-        w.create_topic(c, empty)
+        t, empty = wire.unique("lo22"), wire.unique("lo22")
+        wire.create_topic(c, t, configs={"compression.type": target})
+        wire.create_topic(c, empty)
         stamps = (100, 300, 200, 300, 50)
-        raw = w.batch([(None, b"v", (), ts) for ts in stamps], codec=w.CODECS[codec])
-        w.produce(c, t, raw)
-        p = w.list_offset(c, t, -3)
+        raw = wire.batch([(None, b"v", (), ts) for ts in stamps], codec=wire.CODECS[codec])
+        wire.produce(c, t, raw)
+        p = wire.list_offset(c, t, -3)
         assert (p.offset, p.timestamp, p.leader_epoch) == (1, 300, 0)
-        w.produce(c, t, w.batch([(None, b"v", (), 300)]))
-        assert w.list_offset(c, t, -3).offset == 1
-        w.produce(c, t, w.batch([(None, b"v", (), 10), (None, b"v", (), 301)]))
-        p = w.list_offset(c, t, -3)
+        wire.produce(c, t, wire.batch([(None, b"v", (), 300)]))
+        assert wire.list_offset(c, t, -3).offset == 1
+        wire.produce(c, t, wire.batch([(None, b"v", (), 10), (None, b"v", (), 301)]))
+        p = wire.list_offset(c, t, -3)
         assert (p.offset, p.timestamp) == (7, 301)
-        p = w.list_offset(c, empty, -3)
+        p = wire.list_offset(c, empty, -3)
         assert (p.error_code, p.offset, p.timestamp, p.leader_epoch) == (0, -1, -1, -1)
 
 
@@ -230,15 +230,15 @@ def test_fetch_24_a_limit_that_is_used_up_ends_the_wait(bootstrap, c, version):
     """
     t, _, tid, *_ = _two(c)
     for _ in range(5):
-        w.produce(c, t, [b"x"])
-    size = len(w.read_log(c, t)[0].raw)
+        wire.produce(c, t, [b"x"])
+    size = len(wire.read_log(c, t)[0].raw)
     for part_max, total_max, least in (
         (size + 30, 1 << 20, size + 30),
         (1 << 20, size + 30, size + 30),
         (1 << 20, size + 30, 1 << 20),
         (size - 10, 1 << 20, size),
     ):
-        fields = w.fetch_fields(
+        fields = wire.fetch_fields(
             t,
             {0: 0},
             version,
@@ -248,8 +248,8 @@ def test_fetch_24_a_limit_that_is_used_up_ends_the_wait(bootstrap, c, version):
             max_bytes=total_max,
             partition_max_bytes=part_max,
         )
-        r = c.call("fetch", version, wait=20, **fields)
-        assert len(w.parse(w.parts_of(r)[0].records)[0]) == 1
+        r = c.send("fetch", version, timeout=20, **fields)
+        assert len(wire.parse(wire.parts_of(r)[0].records)[0]) == 1
 
 
 @pytest.mark.case("FETCH-25")
@@ -261,8 +261,8 @@ def test_fetch_25_a_partition_counts_up_to_its_own_limit(bootstrap, c, version):
     SOURCES: tulios/kafkajs#1365, confluentinc/confluent-kafka-dotnet#1115
     """
     t, u, tid, *_ = _two(c)
-    size = len(w.read_log(c, u)[0].raw)
-    fields = w.fetch_fields(
+    size = len(wire.read_log(c, u)[0].raw)
+    fields = wire.fetch_fields(
         t,
         {1: 0, 2: 0},
         version,
@@ -271,15 +271,15 @@ def test_fetch_25_a_partition_counts_up_to_its_own_limit(bootstrap, c, version):
         min_bytes=2 * size + 20,
         partition_max_bytes=size + 10,
     )
-    with w.Conn(bootstrap) as d:
-        d.send("fetch", version, **fields)
+    with wire.Conn(bootstrap) as d:
+        d.post("fetch", version, **fields)
         for _ in range(4):
-            w.produce(c, t, [b"x"], partition=1)
+            wire.produce(c, t, [b"x"], partition=1)
         d.expect_silence(0.1)
         for _ in range(2):
-            w.produce(c, t, [b"x"], partition=2)
-        _, r = d.recv("fetch", version, 20)
-        assert {i: bool(p.records) for i, p in w.parts_of(r).items()} == {1: True, 2: True}
+            wire.produce(c, t, [b"x"], partition=2)
+        r = d.recv(20)
+        assert {i: bool(p.records) for i, p in wire.parts_of(r).items()} == {1: True, 2: True}
 
 
 @pytest.mark.case("FETCH-26")
@@ -292,13 +292,13 @@ def test_fetch_26_an_incremental_fetch_without_partitions_waits_for_those_of_its
     SOURCES: redpanda-data/redpanda#1123, KIP-227
     """
     t, _, tid, *_ = _two(c)
-    with w.Conn(bootstrap) as d:
-        r = d.call(
+    with wire.Conn(bootstrap) as d:
+        r = d.send(
             "fetch",
             version,
-            **w.fetch_fields(t, {1: 0}, version, tid=tid, max_wait=0, session_epoch=0),
+            **wire.fetch_fields(t, {1: 0}, version, tid=tid, max_wait=0, session_epoch=0),
         )
-        fields = w.fetch_fields(
+        fields = wire.fetch_fields(
             t,
             {},
             version,
@@ -307,11 +307,11 @@ def test_fetch_26_an_incremental_fetch_without_partitions_waits_for_those_of_its
             session_id=r.session_id,
             session_epoch=1,
         )
-        d.send("fetch", version, **fields)
+        d.post("fetch", version, **fields)
         d.expect_silence(0.1)
-        w.produce(c, t, [b"x"], partition=1)
-        _, r = d.recv("fetch", version, 20)
-        assert list(w.parts_of(r)) == [1]
+        wire.produce(c, t, [b"x"], partition=1)
+        r = d.recv(20)
+        assert list(wire.parts_of(r)) == [1]
 
 
 @pytest.mark.case("FETCH-27")
@@ -328,7 +328,7 @@ def test_fetch_27_what_a_session_tells_again(c, version):
 
     def ask(topics, forgotten=()):
         more = {"session_id": state["id"], "session_epoch": state["epoch"]}
-        fields = w.fetch_fields("x", {0: 0}, version, max_wait=0, **more)
+        fields = wire.fetch_fields("x", {0: 0}, version, max_wait=0, **more)
         shape = fields["topics"][0]["partitions"][0]
         key = "topic_id" if version >= 13 else "topic"
         name = {t: tid, u: uid} if version >= 13 else {t: t, u: u}
@@ -343,7 +343,7 @@ def test_fetch_27_what_a_session_tells_again(c, version):
             fields["forgotten_topics_data"] = [
                 {key: name[n], "partitions": ps} for n, ps in forgotten
             ]
-        r = c.call("fetch", version, **fields)
+        r = c.send("fetch", version, **fields)
         assert r.error_code == 0
         state.update(id=r.session_id, epoch=state["epoch"] + 1)
         return [(n, p) for n, parts in _order(r, names) for p in parts]
@@ -352,10 +352,10 @@ def test_fetch_27_what_a_session_tells_again(c, version):
     assert ask([]) == []
     assert ask([(u, [(1, 0)])]) == [("U", (1, 0))]
     assert ask([]) == []
-    w.produce(c, t, [b"x"], partition=1)
+    wire.produce(c, t, [b"x"], partition=1)
     assert ask([(t, [(1, 1)])]) == [("T", (1, 0))]
     assert ask([]) == []
-    w.delete_records(c, t, 1, partition=1)
+    wire.delete_records(c, t, 1, partition=1)
     assert ask([]) == [("T", (1, 0))]
     assert ask([]) == []
     assert ask([(t, [(1, 99)])]) == [("T", (1, 1))]
@@ -363,7 +363,7 @@ def test_fetch_27_what_a_session_tells_again(c, version):
     assert ask([(t, [(1, 1)])]) == [("T", (1, 0))]
     assert ask([]) == []
     assert ask([(t, [(0, 0)])], [(t, [0])]) == []
-    w.produce(c, t, [b"x"], partition=1)
+    wire.produce(c, t, [b"x"], partition=1)
     assert ask([], [(t, [1, 7])]) == []
     assert ask([(u, [(7, 0)])]) == [("U", (7, 3))]
     assert ask([]) == [("U", (7, 3))]
@@ -382,10 +382,10 @@ def test_fetch_28_session_errors(c):
     t, _, tid, *_ = _two(c)
 
     def ask(version, sid, epoch, parts=None):
-        fields = w.fetch_fields(
+        fields = wire.fetch_fields(
             t, parts or {}, version, tid=tid, max_wait=0, session_id=sid, session_epoch=epoch
         )
-        return c.call("fetch", version, **fields)
+        return c.send("fetch", version, **fields)
 
     for sid, epoch in ((77, 1), (77, 2**31 - 1), (0, 1), (-5, 3), (0, -2)):
         r = ask(12, sid, epoch)
@@ -414,23 +414,23 @@ def test_fetch_29_read_committed_waits_for_the_end_of_a_transaction(bootstrap, c
 
     SOURCES: kafka4beam/brod#326, streamnative/kop#1856, redpanda-data/redpanda#3159
     """
-    topic = w.unique("fetch29")
-    w.create_topic(c, topic)
-    fields = w.fetch_fields(topic, {0: 0}, 12, max_wait=60_000, min_bytes=1)
-    with w.Conn(bootstrap) as d, w.Conn(bootstrap) as e, wire.Conn(bootstrap) as t:
-        txn = Txn(t, w.unique("tx"))
-        d.send("fetch", 12, **dict(fields, isolation_level=1))
-        e.send("fetch", 12, **fields)
+    topic = wire.unique("fetch29")
+    wire.create_topic(c, topic)
+    fields = wire.fetch_fields(topic, {0: 0}, 12, max_wait=60_000, min_bytes=1)
+    with wire.Conn(bootstrap) as d, wire.Conn(bootstrap) as e, wire.Conn(bootstrap) as t:
+        txn = Txn(t, wire.unique("tx"))
+        d.post("fetch", 12, **dict(fields, isolation_level=1))
+        e.post("fetch", 12, **fields)
         assert txn.produce(topic, [b"a"], add=True).error_code == 0
-        _, r = e.recv("fetch", 12, 20)
-        assert len(w.parse(w.parts_of(r)[0].records)[0]) == 1
+        r = e.recv(20)
+        assert len(wire.parse(wire.parts_of(r)[0].records)[0]) == 1
         assert txn.produce(topic, [b"b"]).error_code == 0
         d.expect_silence(0.2)
         txn.end(commit)
-        _, r = d.recv("fetch", 12, 20)
-        p = w.parts_of(r)[0]
+        r = d.recv(20)
+        p = wire.parts_of(r)[0]
         assert (p.last_stable_offset, p.high_watermark) == (3, 3)
-        assert [b.base_offset for b in w.parse(p.records)[0]] == [0, 1, 2]
+        assert [b.base_offset for b in wire.parse(p.records)[0]] == [0, 1, 2]
         aborted = [(a.producer_id, a.first_offset) for a in p.aborted_transactions or []]
         assert aborted == ([] if commit else [(txn.pid, 0)])
 
@@ -442,15 +442,15 @@ def test_fetch_30_a_topic_that_is_deleted_ends_the_wait(bootstrap, c, version):
 
     SOURCES: redpanda-data/redpanda#126, apache/kafka#9944 (KAFKA-10580)
     """
-    topic = w.unique("fetch30")
-    w.create_topic(c, topic)
-    fields = w.fetch_fields(
-        topic, {0: 0}, version, tid=w.topic_id(c, topic), max_wait=60_000, min_bytes=1
+    topic = wire.unique("fetch30")
+    wire.create_topic(c, topic)
+    fields = wire.fetch_fields(
+        topic, {0: 0}, version, tid=wire.topic_id(c, topic), max_wait=60_000, min_bytes=1
     )
-    with w.Conn(bootstrap) as d:
-        d.send("fetch", version, **fields)
+    with wire.Conn(bootstrap) as d:
+        d.post("fetch", version, **fields)
         d.expect_silence(0.1)
-        w.delete_topic(c, topic)
-        _, r = d.recv("fetch", version, 20)
-        p = w.parts_of(r)[0]
-        assert (p.error_code, p.high_watermark) == (w.UNKNOWN_TOPIC_OR_PARTITION, -1)
+        wire.delete_topic(c, topic)
+        r = d.recv(20)
+        p = wire.parts_of(r)[0]
+        assert (p.error_code, p.high_watermark) == (wire.UNKNOWN_TOPIC_OR_PARTITION, -1)

@@ -4,7 +4,8 @@ import time
 import uuid
 
 import pytest
-import wire_extra as w
+
+from tests import wire as w
 
 
 def _close(c, sid, epoch=-1):

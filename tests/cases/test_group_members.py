@@ -1,7 +1,8 @@
 """Members of classic groups: joining, protocols, states, static members, batched leave."""
 
 import pytest
-from helpers import (
+
+from tests.cases.helpers import (
     Member,
     committed,
     describe_group,
@@ -10,7 +11,7 @@ from helpers import (
     stable,
     state_of,
 )
-from wire import group_ready, retry
+from tests.wire import group_ready, retry
 
 
 @pytest.mark.case("GRP-10")

@@ -3,7 +3,8 @@
 import uuid
 
 import pytest
-from helpers import (
+
+from tests.cases.helpers import (
     Member,
     Txn,
     committed,
@@ -13,7 +14,7 @@ from helpers import (
     state_of,
     subscription,
 )
-from wire import group_ready, retry
+from tests.wire import group_ready, retry
 
 
 def _topics(*told):

@@ -1,12 +1,13 @@
 """Looking at groups and for their coordinators: what is not there, filters, kinds."""
 
 import pytest
-import wire
-from helpers import (
+
+from tests import wire
+from tests.cases.helpers import (
     describe_group,
     simple_commit,
 )
-from wire import group_ready
+from tests.wire import group_ready
 
 
 @pytest.mark.case("GRP-13")

@@ -4,8 +4,9 @@ import time
 import uuid
 
 import pytest
-import wire
-from helpers import (
+
+from tests import wire
+from tests.cases.helpers import (
     Member,
     committed,
     describe_group,
@@ -15,7 +16,7 @@ from helpers import (
     state_of,
     subscription,
 )
-from wire import group_ready, retry
+from tests.wire import group_ready, retry
 
 
 def ms(t0):
@@ -893,7 +894,7 @@ def test_grp_15_any_text_is_a_transactional_id(conn, topic, unique):
 
     SOURCES: redpanda-data/console#555
     """
-    from helpers import Txn
+    from tests.cases.helpers import Txn
 
     u, seen = unique(""), {}
     for n in NAMES[:14]:
@@ -927,7 +928,12 @@ def test_grp_18_topic_deletion_removes_its_offsets(conn, topics, unique):
     pid = wire.init_producer(conn).producer_id
 
     def send(seq):
-        r = wire.produce(conn, t, 0, wire.batch([f"old{seq}"], producer_id=pid, epoch=0, seq=seq))
+        r = wire.produce_once(
+            conn,
+            t,
+            0,
+            wire.batch([f"old{seq}"], producer_id=pid, producer_epoch=0, base_sequence=seq),
+        )
         return r.error_code, r.base_offset
 
     assert send(0) == (0, 0)
@@ -950,12 +956,12 @@ def test_grp_18_topic_deletion_removes_its_offsets(conn, topics, unique):
         lambda e: e == 3,
         5,
     )
-    wire.create_topic(conn, t)
+    wire.new_topic(conn, t)
     assert (wire.earliest(conn, t), wire.latest(conn, t)) == (0, 0)
     assert committed(conn, g1, t).committed_offset == -1
     # the old idempotent producer: either refused or appended, never taken for a duplicate
     assert send(1) == (0, 0), "no state on the new topic: any sequence is a first one"
-    assert [b.records[0].value for b in wire.fetch_all(conn, t)] == [b"old1"]
+    assert [b.records[0].value for b in wire.read_log(conn, t)] == [b"old1"]
 
 
 @pytest.mark.case("GRP-18")
@@ -968,7 +974,7 @@ def test_grp_18_consumer_of_a_recreated_topic(bootstrap, conn, topics, group):
 
     t = topics()
     group_ready(conn, group)
-    wire.produce(conn, t, 0, wire.batch(["o"] * 100))
+    wire.produce_once(conn, t, 0, wire.batch(["o"] * 100))
     assert simple_commit(conn, group, t, 100) == 0
     assert wire.delete_topic(conn, t) == 0
     retry(
@@ -980,8 +986,8 @@ def test_grp_18_consumer_of_a_recreated_topic(bootstrap, conn, topics, group):
         lambda e: e == 3,
         5,
     )
-    wire.create_topic(conn, t)
-    wire.produce(conn, t, 0, wire.batch([b"n%d" % i for i in range(5)]))
+    wire.new_topic(conn, t)
+    wire.produce_once(conn, t, 0, wire.batch([b"n%d" % i for i in range(5)]))
     k = KafkaConsumer(t, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest")
     try:
         got, end = [], time.monotonic() + 15

@@ -11,7 +11,8 @@ import struct
 import time
 
 import pytest
-import wire_extra as w
+
+from tests import wire as w
 
 MAX_INT = 0x7FFFFFFF
 PROMPT = 5.0  # seconds within which a refusal must come
@@ -53,7 +54,7 @@ def _refused(bootstrap, payload, times=3, raw=False):
     for _ in range(times):
         with w.Conn(bootstrap) as d:
             try:
-                d.send_bytes(payload if raw else _framed(payload))
+                d.send_raw(payload if raw else _framed(payload))
             except w.Closed:
                 continue
             d.expect_close(PROMPT)
@@ -193,7 +194,7 @@ def test_hostile_sloppy_requests_are_answered_or_refused(bootstrap, alive, paylo
             d.send_frame(payload)
             try:
                 assert struct.unpack_from(">i", d.recv_frame(PROMPT))[0] == 1
-                assert d.call("api_versions", 0).error_code == 0
+                assert d.send("api_versions", 0).error_code == 0
             except w.Closed:
                 pass
     alive()
@@ -209,7 +210,7 @@ def test_hostile_unknown_tags_in_great_number_are_skipped(bootstrap, alive):
     tags = w.uvarint(n) + b"".join(w.uvarint(100 + i) + b"\x01x" for i in range(n))
     with w.Conn(bootstrap) as d:
         d.send_frame(_head(3, 9, 7, tags=tags) + b"\x01\0\0\0" + tags)
-        corr, r = d.recv("metadata", 9, 10)
+        corr, r = d.recv_as("metadata", 9, 10)
         assert corr == 7
         assert r.brokers
     alive()
@@ -223,10 +224,10 @@ def test_hostile_bytes_behind_the_body_are_ignored(bootstrap, alive):
     """
     with w.Conn(bootstrap) as d:
         d.send_frame(_head(3, 1, 9) + struct.pack(">i", 0) + b"\xde\xad\xbe\xef" * 10)
-        corr, r = d.recv("metadata", 1, 10)
+        corr, r = d.recv_as("metadata", 1, 10)
         assert corr == 9
         assert r.brokers
-        assert d.call("api_versions", 0).error_code == 0
+        assert d.send("api_versions", 0).error_code == 0
     alive()
 
 
@@ -248,7 +249,7 @@ _RECS = [b"a", b"b", b"c"]
 
 
 def _one_record_body(body, length=None):
-    return w.varint(len(body) if length is None else length) + body
+    return w.svarint(len(body) if length is None else length) + body
 
 
 BATCHES = {
@@ -269,16 +270,18 @@ BATCHES = {
         {87},
     ),
     "last_delta_negative": (lambda: w.batch(_RECS, last_offset_delta=-4), {87}),
-    "record_length_huge": (lambda: w.batch([], payload=w.varint(MAX_INT) + b"xx", count=1), {87}),
-    "record_length_negative": (lambda: w.batch([], payload=w.varint(-5) + b"xx", count=1), {87}),
+    "record_length_huge": (lambda: w.batch([], payload=w.svarint(MAX_INT) + b"xx", count=1), {87}),
+    "record_length_negative": (lambda: w.batch([], payload=w.svarint(-5) + b"xx", count=1), {87}),
     "key_length_huge": (
-        lambda: w.batch([], payload=_one_record_body(b"\0\0\0" + w.varint(MAX_INT)), count=1),
+        lambda: w.batch([], payload=_one_record_body(b"\0\0\0" + w.svarint(MAX_INT)), count=1),
         {87},
     ),
     "header_count_huge": (
         lambda: w.batch(
             [],
-            payload=_one_record_body(b"\0\0\0" + w.varint(-1) + w.varint(-1) + w.varint(MAX_INT)),
+            payload=_one_record_body(
+                b"\0\0\0" + w.svarint(-1) + w.svarint(-1) + w.svarint(MAX_INT)
+            ),
             count=1,
         ),
         {87},
@@ -287,7 +290,12 @@ BATCHES = {
         lambda: w.batch(
             [],
             payload=_one_record_body(
-                b"\0\0\0" + w.varint(-1) + w.varint(-1) + w.varint(1) + w.varint(-1) + w.varint(-1)
+                b"\0\0\0"
+                + w.svarint(-1)
+                + w.svarint(-1)
+                + w.svarint(1)
+                + w.svarint(-1)
+                + w.svarint(-1)
             ),
             count=1,
         ),
@@ -337,7 +345,7 @@ def test_hostile_five_hundred_idle_connections(bootstrap, alive):
         for i in range(500):
             d = stack.enter_context(w.Conn(bootstrap))
             if i % 2:
-                d.send_bytes(b"\0\0")
+                d.send_raw(b"\0\0")
         t0 = time.monotonic()
         alive(100)
         assert time.monotonic() - t0 < 10
@@ -353,10 +361,10 @@ def test_hostile_slow_senders(bootstrap, alive):
     with contextlib.ExitStack() as stack:
         slow = [stack.enter_context(w.Conn(bootstrap)) for _ in range(50)]
         for d in slow:
-            d.send_bytes(struct.pack(">i", 1 << 20))
+            d.send_raw(struct.pack(">i", 1 << 20))
         for _ in range(5):
             for d in slow:
-                d.send_bytes(b"\0")
+                d.send_raw(b"\0")
             t0 = time.monotonic()
             w.still_serves(bootstrap)
             assert time.monotonic() - t0 < 5
@@ -373,9 +381,9 @@ def test_hostile_connects_and_resets(bootstrap, alive):
     for i in range(1000):
         d = w.Conn(bootstrap)
         if i % 3 == 1:
-            d.send_bytes(struct.pack(">i", 500) + b"abc")
+            d.send_raw(struct.pack(">i", 500) + b"abc")
         elif i % 3 == 2:
-            d.send("metadata", 9, topics=None)
+            d.post("metadata", 9, topics=None)
         d.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         d.close()
     alive()
@@ -448,7 +456,7 @@ def test_hostile_long_polls_that_are_abandoned(bootstrap, c, alive):
     w.create_topic(c, topic)
     for _ in range(200):
         d = w.Conn(bootstrap)
-        d.send("fetch", 12, **w.fetch_fields(topic, {0: 0}, 12, max_wait=30000))
+        d.post("fetch", 12, **w.fetch_fields(topic, {0: 0}, 12, max_wait=30000))
         d.close()
     w.produce(c, topic, [b"x"])
     assert w.read_log(c, topic)[0].records[0].value == b"x"

@@ -1,8 +1,9 @@
 """Idempotent producers: sequence numbers, duplicates, producer epochs."""
 
 import pytest
-import wire
-from wire import batch, fetch_all, init_producer, latest, produce, values
+
+from tests import wire
+from tests.wire import batch, init_producer, latest, produce_once, read_log, values
 
 
 @pytest.mark.case("IDEM-1")
@@ -15,7 +16,9 @@ def test_idem_1_last_five_batches_are_recognised_as_duplicates(conn, topic):
     pid = init_producer(conn).producer_id
 
     def send(seq):
-        return produce(conn, topic, 0, batch([f"v{seq}"], producer_id=pid, epoch=0, seq=seq))
+        return produce_once(
+            conn, topic, 0, batch([f"v{seq}"], producer_id=pid, producer_epoch=0, base_sequence=seq)
+        )
 
     for seq in range(7):
         r = send(seq)
@@ -29,7 +32,7 @@ def test_idem_1_last_five_batches_are_recognised_as_duplicates(conn, topic):
     assert latest(conn, topic) == 7
     r = send(7)
     assert (r.error_code, r.base_offset) == (0, 7)
-    assert values(fetch_all(conn, topic)) == [b"v%d" % i for i in range(8)]
+    assert values(read_log(conn, topic)) == [b"v%d" % i for i in range(8)]
 
 
 @pytest.mark.case("IDEM-1")
@@ -42,7 +45,9 @@ def test_idem_1_duplicates_are_counted_per_partition(conn, topics):
     pid = init_producer(conn).producer_id
     for p in (0, 1):
         for seq in (0, 1):
-            r = produce(conn, t, p, batch(["a"], producer_id=pid, epoch=0, seq=seq))
+            r = produce_once(
+                conn, t, p, batch(["a"], producer_id=pid, producer_epoch=0, base_sequence=seq)
+            )
             assert (r.error_code, r.base_offset) == (0, seq)
     assert [latest(conn, t, p) for p in (0, 1)] == [2, 2]
 
@@ -58,15 +63,23 @@ def test_idem_1_duplicate_recognised_after_restart(conn, topic, restart_broker, 
     pid = init_producer(conn).producer_id
     for seq in range(7):
         assert (
-            produce(conn, topic, 0, batch(["v"], producer_id=pid, epoch=0, seq=seq)).error_code == 0
+            produce_once(
+                conn, topic, 0, batch(["v"], producer_id=pid, producer_epoch=0, base_sequence=seq)
+            ).error_code
+            == 0
         )
     restart_broker(conn.bootstrap)
     c = conns()
-    wire.wait_topic(c, topic)
-    r = produce(c, topic, 0, batch(["v"], producer_id=pid, epoch=0, seq=6))
+    wire.wait_ready(c, topic)
+    r = produce_once(c, topic, 0, batch(["v"], producer_id=pid, producer_epoch=0, base_sequence=6))
     assert (r.error_code, r.base_offset) == (0, 6)
-    assert produce(c, topic, 0, batch(["v"], producer_id=pid, epoch=0, seq=8)).error_code == 45
-    r = produce(c, topic, 0, batch(["v"], producer_id=pid, epoch=0, seq=7))
+    assert (
+        produce_once(
+            c, topic, 0, batch(["v"], producer_id=pid, producer_epoch=0, base_sequence=8)
+        ).error_code
+        == 45
+    )
+    r = produce_once(c, topic, 0, batch(["v"], producer_id=pid, producer_epoch=0, base_sequence=7))
     assert (r.error_code, r.base_offset) == (0, 7)
     assert latest(c, topic) == 8
 
@@ -80,7 +93,9 @@ def test_idem_3_sequence_wraps_to_zero(conn, topic):
     top = 2**31 - 1
 
     def send(pid, seq, n=1):
-        r = produce(conn, topic, 0, batch(["v"] * n, producer_id=pid, epoch=0, seq=seq))
+        r = produce_once(
+            conn, topic, 0, batch(["v"] * n, producer_id=pid, producer_epoch=0, base_sequence=seq)
+        )
         return r.error_code, r.base_offset
 
     p1 = init_producer(conn).producer_id

@@ -3,7 +3,8 @@
 import time
 
 import pytest
-import wire_extra as w
+
+from tests import wire as w
 
 
 def _ts(*stamps, codec=0):
@@ -60,7 +61,7 @@ def test_lo_1_search_by_time(bootstrap, c, codec):
                 }
             ],
         }
-        r = c.call("list_offsets", version, **fields)
+        r = c.send("list_offsets", version, **fields)
         assert {p.error_code for t in r.topics for p in t.partitions} == {42}, (
             "same partition twice"
         )

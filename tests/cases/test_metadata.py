@@ -5,7 +5,8 @@ import struct
 import time
 
 import pytest
-import wire_extra as w
+
+from tests import wire as w
 
 
 @pytest.mark.case("META-1")
@@ -22,24 +23,24 @@ def test_meta_1_empty_and_null_topic_lists(c):
     def names(r):
         return {t.name for t in r.topics}
 
-    r = c.call("metadata", 0, topics=[])
+    r = c.send("metadata", 0, topics=[])
     assert mine <= names(r)
     assert r.brokers
-    r = c.call("metadata", 1, topics=[])
+    r = c.send("metadata", 1, topics=[])
     assert r.topics == []
     assert r.brokers
     assert r.controller_id >= 0
-    r = c.call("metadata", 1, topics=None)
+    r = c.send("metadata", 1, topics=None)
     assert mine <= names(r)
     assert r.brokers
     head = struct.pack(">hhih", 3, 9, 77, -1) + b"\0"
     c.send_frame(head + b"\x00" + b"\1\0\0" + b"\0")  # compact null
-    corr, r = c.recv("metadata", 9)
+    corr, r = c.recv_as("metadata", 9)
     assert corr == 77
     assert mine <= names(r)
     assert r.brokers
     c.send_frame(head + b"\x01" + b"\1\0\0" + b"\0")  # compact empty
-    corr, r = c.recv("metadata", 9)
+    corr, r = c.recv_as("metadata", 9)
     assert r.topics == []
     assert r.brokers
     assert r.cluster_id
@@ -79,7 +80,7 @@ def test_meta_5_controller_and_replicas_are_real(bootstrap, c):
             if version >= 5:
                 assert p.offline_replicas == []
     ctl = {b.node_id: b for b in r.brokers}[w.metadata(c, []).controller_id]
-    with w.Conn((ctl.host, ctl.port)) as d:
+    with w.Conn(f"{ctl.host}:{ctl.port}") as d:
         w.create_topic(d, w.unique("meta5"))
 
     from confluent_kafka.admin import AdminClient, NewTopic
@@ -154,7 +155,7 @@ def test_meta_6_one_leader_epoch_everywhere(c):
         }
         if version >= 3:
             fields["replica_id"] = -1
-        p = c.call("offset_for_leader_epoch", version, **fields).topics[0].partitions[0]
+        p = c.send("offset_for_leader_epoch", version, **fields).topics[0].partitions[0]
         return p.error_code, p.leader_epoch, p.end_offset
 
     for version in (2, 3, 4):
@@ -181,14 +182,14 @@ def test_meta_6_one_leader_epoch_everywhere(c):
 
     end = time.monotonic() + 15
     while True:
-        r = c.call("find_coordinator", 3, key=group, key_type=0)
+        r = c.send("find_coordinator", 3, key=group, key_type=0)
         if r.error_code == 0 or time.monotonic() > end:
             break
         time.sleep(0.2)
     assert r.error_code == 0
-    with w.Conn((r.host, r.port)) as g:
+    with w.Conn(f"{r.host}:{r.port}") as g:
         while True:
-            r = g.call(
+            r = g.send(
                 "offset_commit",
                 6,
                 group_id=group,
@@ -215,7 +216,7 @@ def test_meta_6_one_leader_epoch_everywhere(c):
             break
         assert p.error_code == 0
         for version in (5, 6, 7):
-            r = g.call(
+            r = g.send(
                 "offset_fetch",
                 version,
                 group_id=group,
@@ -256,18 +257,18 @@ def test_conn_7_advertised_addresses_are_usable(c):
     for version in (0, 1, 5, 9):
         v = w.metadata(c, [name], version)
         assert {b.node_id: (b.host, b.port) for b in v.brokers} == nodes
-    d = c.call("describe_cluster", 0, include_cluster_authorized_operations=False)
+    d = c.send("describe_cluster", 0, include_cluster_authorized_operations=False)
     assert {b.broker_id: (b.host, b.port) for b in d.brokers} == nodes
     assert d.controller_id in nodes
     for kind, key in ((0, w.unique("g")), (1, w.unique("tx"))):
         end = time.monotonic() + 20
         while True:
-            f = c.call("find_coordinator", 3, key=key, key_type=kind)
+            f = c.send("find_coordinator", 3, key=key, key_type=kind)
             if f.error_code != 15 or time.monotonic() > end:
                 break
             time.sleep(0.2)
         assert f.error_code == 0
         assert nodes[f.node_id] == (f.host, f.port)
-        f = c.call("find_coordinator", 4, key_type=kind, coordinator_keys=[key]).coordinators[0]
+        f = c.send("find_coordinator", 4, key_type=kind, coordinator_keys=[key]).coordinators[0]
         assert f.error_code == 0
         assert nodes[f.node_id] == (f.host, f.port)

@@ -3,11 +3,12 @@
 import uuid
 
 import pytest
-import wire_extra as w
+
+from tests import wire as w
 
 
 def _pages(c, names, limit, cursor=None):
-    r = c.call(
+    r = c.send(
         "describe_topic_partitions",
         0,
         topics=[{"name": n} for n in names],
@@ -94,7 +95,7 @@ def test_meta_22_topics_by_id(c, version):
     old = w.topic_id(c, topic)
 
     def ask(*ids):
-        r = c.call(
+        r = c.send(
             "metadata",
             version,
             topics=[{"topic_id": i, "name": None} for i in ids],

@@ -3,7 +3,8 @@
 import time
 
 import pytest
-from wire import batch, retry
+
+from tests.wire import batch, retry
 
 
 def alter(c, client, rates: dict):

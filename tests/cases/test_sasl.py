@@ -5,7 +5,8 @@ import json
 import time
 
 import pytest
-import wire
+
+from tests import wire
 
 
 def handshake(c, mechanism, version=1):

@@ -9,7 +9,8 @@ import time
 import urllib.request
 
 import pytest
-import wire_extra as w
+
+from tests import wire as w
 
 
 @pytest.mark.case("ADM-10")
@@ -159,12 +160,12 @@ def test_adm_13_acl_requests_without_an_authorizer(bootstrap, c):
         "permission_type": 3,
     }
     for version in (1, 2, 3):
-        r = c.call("describe_acls", version, **flt)
+        r = c.send("describe_acls", version, **flt)
         assert (r.error_code, r.resources) == (54, [])
         assert r.error_message
-        r = c.call("create_acls", version, creations=[new, dict(new, operation=4)])
+        r = c.send("create_acls", version, creations=[new, dict(new, operation=4)])
         assert [x.error_code for x in r.results] == [54, 54]
-        r = c.call("delete_acls", version, filters=[flt, flt])
+        r = c.send("delete_acls", version, filters=[flt, flt])
         assert [(x.error_code, x.matching_acls) for x in r.filter_results] == [(54, []), (54, [])]
 
     from confluent_kafka import KafkaError, KafkaException
@@ -236,7 +237,7 @@ def test_adm_15_planning_by_offsets(bootstrap, c):
         return n
 
     def ask(ts):
-        r = c.call(
+        r = c.send(
             "list_offsets",
             7,
             replica_id=-1,

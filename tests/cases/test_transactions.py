@@ -4,16 +4,17 @@ import asyncio
 import time
 
 import pytest
-import wire
-from helpers import Member, Txn, committed, marker_type, stable, wait_lso
-from wire import (
+
+from tests import wire
+from tests.cases.helpers import Member, Txn, committed, marker_type, stable, wait_lso
+from tests.wire import (
     batch,
-    fetch,
-    fetch_all,
+    fetch_partition,
     init_producer,
     latest,
-    produce,
+    produce_once,
     read_committed,
+    read_log,
     retry,
     txn_ready,
     values,
@@ -140,10 +141,10 @@ def test_txn_2_aborted_list_covers_overlapping_transactions_over_segments(conn, 
     assert wait_lso(conn, topic, end) == end == latest(conn, topic)
     expected.sort()
     assert 10 < len(expected) < 200
-    markers = [b for b in fetch_all(conn, topic) if b.control]
+    markers = [b for b in read_log(conn, topic) if b.control]
     marker_offsets = []
     for start in range(end):
-        p = fetch(conn, topic, offset=start, isolation=1, partition_max_bytes=300000)
+        p = fetch_partition(conn, topic, offset=start, isolation=1, partition_max_bytes=300000)
         assert p.error_code == 0 and p.batches, f"offset {start}"
         last = p.batches[-1].last_offset
         got = [
@@ -189,7 +190,7 @@ def test_txn_2_fetch_from_the_middle_of_an_aborted_transaction(conn, topic, tid)
     t.produce(topic, ["b"], add=True)
     assert t.end(False) == 0
     assert wait_lso(conn, topic, 6) == 6  # the answer to EndTxn comes before the marker
-    assert produce(conn, topic, 0, batch(["p"])).error_code == 0
+    assert produce_once(conn, topic, 0, batch(["p"])).error_code == 0
     assert wait_lso(conn, topic, 7) == 7
     for start, want in (
         (0, [0, 4]),
@@ -200,11 +201,11 @@ def test_txn_2_fetch_from_the_middle_of_an_aborted_transaction(conn, topic, tid)
         (5, [4]),
         (6, []),
     ):
-        p = fetch(conn, topic, offset=start, isolation=1)
+        p = fetch_partition(conn, topic, offset=start, isolation=1)
         assert [a.first_offset for a in p.aborted_transactions] == want, f"fetch at {start}"
         assert all(a.producer_id == t.pid for a in p.aborted_transactions)
         assert [r.value for r in read_committed(p.batches, p.aborted_transactions)] == [b"p"]
-    p = fetch(conn, topic, offset=3, isolation=1)
+    p = fetch_partition(conn, topic, offset=3, isolation=1)
     assert p.batches[0].base_offset == 3
     assert p.batches[0].control
     assert marker_type(p.batches[0]) == "abort"
@@ -222,8 +223,10 @@ def test_txn_2_transaction_without_records(conn, topics, tid):
     assert t.produce(topic, ["a"]).error_code == 0
     assert t.end(False) == 0
     assert wait_lso(conn, topic, 2) == 2
-    assert [b.control for b in fetch_all(conn, topic, 0)] == [False, True]
-    p = retry(lambda: fetch(conn, topic, 1, isolation=1, max_wait_ms=0), lambda p: p.batches, 5)
+    assert [b.control for b in read_log(conn, topic, 0)] == [False, True]
+    p = retry(
+        lambda: fetch_partition(conn, topic, 1, isolation=1, max_wait_ms=0), lambda p: p.batches, 5
+    )
     assert [(b.control, marker_type(b)) for b in p.batches] == [(True, "abort")]
     assert p.aborted_transactions == []
 
@@ -256,7 +259,7 @@ def test_txn_3_marker_layout(conn, topic, tid):
         assert t.end(commit) == 0
     assert wait_lso(conn, topic, 9) == 9
     assert latest(conn, topic) == 9
-    bs = fetch_all(conn, topic)
+    bs = read_log(conn, topic)
     assert [r.offset for b in bs if not b.control for r in b.records] == [0, 1, 3, 4, 6, 7]
     marks = [b for b in bs if b.control]
     assert [(b.base_offset, marker_type(b)) for b in marks] == [
@@ -265,7 +268,14 @@ def test_txn_3_marker_layout(conn, topic, tid):
         (8, "commit"),
     ]
     for b in marks:
-        assert (b.count, b.transactional, b.codec, b.producer_id, b.epoch, b.seq) == (
+        assert (
+            b.count,
+            b.transactional,
+            b.codec,
+            b.producer_id,
+            b.producer_epoch,
+            b.base_sequence,
+        ) == (
             1,
             True,
             0,
@@ -313,7 +323,7 @@ def test_txn_6_commit_from_another_connection(conns, topic, tid, version):
     assert retry(lambda: _end_txn(b, t, False, version), lambda e: e != 51, 10) == 48
     assert wait_lso(b, topic, 4) == 4
     assert latest(b, topic) == 4, "one marker only"
-    assert values(fetch_all(b, topic, isolation=1)) == [b"1", b"2", b"3"]
+    assert values(read_log(b, topic, isolation=1)) == [b"1", b"2", b"3"]
 
 
 @pytest.mark.case("TXN-6")
@@ -344,13 +354,13 @@ def test_txn_6_commit_after_broker_restart(conn, conns, topic, tid, restart_brok
     assert t.produce(topic, ["1", "2", "3"], add=True).error_code == 0
     restart_broker(conn.bootstrap)
     b = conns()
-    wire.wait_topic(b, topic)
+    wire.wait_ready(b, topic)
     txn_ready(b, tid)
     assert latest(b, topic, isolation=1) == 0, "still open"
     t.c = b
     assert t.end(True) == 0
     assert wait_lso(b, topic, 4) == 4
-    assert values(fetch_all(b, topic, isolation=1)) == [b"1", b"2", b"3"]
+    assert values(read_log(b, topic, isolation=1)) == [b"1", b"2", b"3"]
 
 
 @pytest.mark.case("TXN-7")
@@ -484,18 +494,18 @@ def test_txn_9_timeout_bounds(conn, unique):
 def _expiry(conn, conns, topic, tid, between=lambda: None):
     t = Txn(conn, tid, timeout_ms=3000)
     assert t.produce(topic, ["dead"], add=True).error_code == 0
-    assert produce(conn, topic, 0, batch(["plain"])).error_code == 0
-    p = fetch(conn, topic, isolation=1, max_wait_ms=200)
+    assert produce_once(conn, topic, 0, batch(["plain"])).error_code == 0
+    p = fetch_partition(conn, topic, isolation=1, max_wait_ms=200)
     assert p.batches == []
     assert p.last_stable_offset == 0
     between()
     c = conns()
-    wire.wait_topic(c, topic)
+    wire.wait_ready(c, topic)
     assert wait_lso(c, topic, 3, seconds=25) == 3, "the broker must abort the expired transaction"
-    bs = fetch_all(c, topic)
+    bs = read_log(c, topic)
     assert [b.control for b in bs] == [False, False, True]
     assert marker_type(bs[2]) == "abort"
-    p = fetch(c, topic, isolation=1)
+    p = fetch_partition(c, topic, isolation=1)
     assert [r.value for r in read_committed(p.batches, p.aborted_transactions)] == [b"plain"]
     t.c = c
     assert t.end(True, version=3) == 90

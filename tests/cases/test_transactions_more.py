@@ -1,9 +1,10 @@
 """Transactions and idempotent producers, more of them: epochs, fencing, both forms of the requests, sequences."""
 
 import pytest
-import wire
-from helpers import Member, Txn, committed, marker_type, wait_lso
-from wire import batch, fetch_all, init_producer, latest, retry, txn_ready
+
+from tests import wire
+from tests.cases.helpers import Member, Txn, committed, marker_type, wait_lso
+from tests.wire import batch, init_producer, latest, read_log, retry, txn_ready
 
 
 def _end(c, t, commit, version, epoch=None):
@@ -38,11 +39,11 @@ def _write(c, t, topic, values=("v",), version=12, seq=0, partition=0, epoch=Non
     data = batch(
         list(values),
         producer_id=t.pid,
-        epoch=t.epoch if epoch is None else epoch,
-        seq=seq,
+        producer_epoch=t.epoch if epoch is None else epoch,
+        base_sequence=seq,
         **{"transactional": True, **told},
     )
-    r = wire.produce(c, topic, partition, data, version=version, transactional_id=t.tid)
+    r = wire.produce_once(c, topic, partition, data, version=version, transactional_id=t.tid)
     return r.error_code, r.base_offset
 
 
@@ -97,7 +98,7 @@ def test_txn_1_init_over_an_open_transaction(conn, topic, tid):
     assert [t.add((topic, 0), version=v) for v in (0, 1, 2, 3)] == [[47], [47], [90], [90]]
     assert [t.add_offsets("g", version=v) for v in (0, 1, 2, 3)] == [47, 47, 90, 90]
     assert [_write(conn, t, topic, version=v, seq=1)[0] for v in (7, 9, 11)] == [47, 47, 47]
-    kinds = [marker_type(b) if b.control else "data" for b in fetch_all(conn, topic)]
+    kinds = [marker_type(b) if b.control else "data" for b in read_log(conn, topic)]
     assert kinds == ["data", "abort"]
 
 
@@ -155,7 +156,7 @@ def test_txn_4_every_end_gives_the_next_epoch(conn, topic, tid):
     assert _end(conn, t, True, 5).error_code == 48, "nothing to commit"
     r = _end(conn, t, False, 5)
     assert (r.error_code, r.producer_epoch) == (0, t.epoch + 1), "an abort of nothing fences too"
-    marks = [(marker_type(b), b.epoch) for b in fetch_all(conn, topic) if b.control]
+    marks = [(marker_type(b), b.producer_epoch) for b in read_log(conn, topic) if b.control]
     assert marks == [("commit", t.epoch - 1), ("abort", t.epoch)]
 
 
@@ -358,11 +359,11 @@ def test_txn_10_a_topic_that_is_deleted_meanwhile(conn, topics, tid):
     assert retry(lambda: gone(a).error_code, lambda e: e == 3, 10) == 3
     assert t.produce(b, ["y"]).error_code == 0
     assert (t.add((a, 0)), t.produce(a, ["y"]).error_code) == ([3], 3)
-    wire.create_topic(conn, a)
+    wire.new_topic(conn, a)
     assert t.end(True) == 0
     assert _described(conn, tid).transaction_state == "CompleteCommit"
     assert wait_lso(conn, b, 3) == 3
-    assert [b.control for b in fetch_all(conn, a)] == [True]
+    assert [b.control for b in read_log(conn, a)] == [True]
     assert t.add((b, 0)) == [0]
     assert t.end(False) == 0
 
@@ -376,7 +377,7 @@ def test_txn_10_records_deleted_meanwhile(conn, topic, tid):
     """
     t = Txn(conn, tid)
     assert t.produce(topic, ["a", "b"], add=True).error_code == 0
-    assert wire.produce(conn, topic, 0, batch(["p"])).error_code == 0
+    assert wire.produce_once(conn, topic, 0, batch(["p"])).error_code == 0
 
     def delete(offset):
         one = [{"name": topic, "partitions": [{"partition_index": 0, "offset": offset}]}]
@@ -388,7 +389,7 @@ def test_txn_10_records_deleted_meanwhile(conn, topic, tid):
     assert t.produce(topic, ["c"]).error_code == 0
     assert t.end(False) == 0
     assert wait_lso(conn, topic, 5) == 5
-    p = wire.fetch(conn, topic, offset=3, isolation=1)
+    p = wire.fetch_partition(conn, topic, offset=3, isolation=1)
     assert [(b.base_offset, b.control) for b in p.batches] == [(3, False), (4, True)]
     assert [(x.producer_id, x.first_offset) for x in p.aborted_transactions] == [(t.pid, 0)]
 
@@ -429,8 +430,8 @@ def test_idem_2_sequences_and_epochs(conn, topic):
     pid = init_producer(conn).producer_id
 
     def send(seq, epoch=0, values=("a",), producer_id=pid):
-        data = batch(list(values), producer_id=producer_id, epoch=epoch, seq=seq)
-        r = wire.produce(conn, topic, 0, data)
+        data = batch(list(values), producer_id=producer_id, producer_epoch=epoch, base_sequence=seq)
+        r = wire.produce_once(conn, topic, 0, data)
         return r.error_code, r.base_offset
 
     assert [send(7), send(8)] == [(0, 0), (0, 1)]
@@ -452,8 +453,8 @@ def test_idem_2_records_deleted_under_a_producer(conn, topic):
     pid = init_producer(conn).producer_id
 
     def send(seq):
-        data = batch(["a"], producer_id=pid, epoch=0, seq=seq)
-        r = wire.produce(conn, topic, 0, data)
+        data = batch(["a"], producer_id=pid, producer_epoch=0, base_sequence=seq)
+        r = wire.produce_once(conn, topic, 0, data)
         return r.error_code, r.base_offset
 
     assert [send(0), send(1)] == [(0, 0), (0, 1)]

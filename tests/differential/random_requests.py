@@ -20,7 +20,8 @@ from kwire.protocol import messages as m
 from kwire.protocol import schema, uuids
 from kwire.protocol.api_keys import API_KEYS, UNBUILT, ApiKey
 from kwire.protocol.records import Record, build_batch, read_records
-from tests.support.wire import TRANSIENT, ConnectionClosed, WireClient, produce_request
+from tests.support.frames import Closed
+from tests.support.wire import TRANSIENT, WireClient, produce_request
 
 TRACE = bool(os.environ.get("TRACE"))
 BASE_MS = 1_700_000_000_000
@@ -306,10 +307,10 @@ class Side:
         own = self._own(request)
         try:
             return self.plain(self.client.call(own, version))
-        except (ConnectionClosed, TimeoutError) as error:
+        except (Closed, TimeoutError) as error:
             self.client.close()
             self.client = WireClient(self.bootstrap, 10)
-            return "closed" if isinstance(error, ConnectionClosed) else "no answer"
+            return "closed" if isinstance(error, Closed) else "no answer"
 
     def _own(self, value: Any) -> Any:
         if hasattr(value, "FIELDS"):

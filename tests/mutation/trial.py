@@ -34,6 +34,7 @@ TESTS = (
     "tests/golden/test_raft_answers.py",
     "tests/golden/coordinator/test_coordinator_answers.py",
     "tests/unit/kraft/test_raft_parts.py",
+    "tests/unit/kraft/test_raft_roles.py",
     "tests/unit/kraft/test_raft_flush.py",
     "tests/unit/kraft/test_raft_edges.py",
     "tests/unit/kraft/test_leader_refused.py",

@@ -527,13 +527,13 @@ class _MetadataListener:
 
 def batches_of(log: Any, start: int, end: int) -> Iterator[memoryview]:
     """The bytes of whole batches from the one that holds `start` up to `end`."""
-    offset = start
+    offset, disk = start, log.local.files
     while offset < end:
-        fault, log.files.fault = log.files.fault, None  # nothing is kept from the checkers
+        fault, disk.fault = disk.fault, None  # nothing is kept from the checkers
         try:
             found = log.read(offset, READ_BYTES, isolation=Isolation.LOG_END, min_one=True)
         finally:
-            log.files.fault = fault
+            disk.fault = fault
         if not isinstance(found, FetchSlices) or not found.size_bytes:
             return
         data = memoryview(b"".join(found.buffers))

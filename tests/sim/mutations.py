@@ -149,31 +149,31 @@ def metadata_acknowledged_unsynced(replace: Any) -> None:
 
 def fetches_above_the_high_watermark(replace: Any) -> None:
     """Consumers read what is written."""
-    from kwire.log.partition.partition_log import PartitionLog
+    from kwire.log.partition.reader import LogReader
     from kwire.log.types import Isolation
 
-    original = PartitionLog.read
+    original = LogReader.read
 
     def read(self: Any, offset: int, bytes_max: int, **options: Any) -> Any:
         if options.get("isolation") == Isolation.HIGH_WATERMARK:
             options["isolation"] = Isolation.LOG_END
         return original(self, offset, bytes_max, **options)
 
-    replace(PartitionLog, "read", read)
+    replace(LogReader, "read", read)
 
 
 def last_stable_offset_ignored(replace: Any) -> None:
     """read_committed reads up to the high watermark."""
-    from kwire.log.partition.base import LogBase
+    from kwire.log.partition.partition_log import PartitionLog
 
-    replace(LogBase, "last_stable_offset", property(lambda self: self.high_watermark))
+    replace(PartitionLog, "last_stable_offset", property(lambda self: self.high_watermark))
 
 
 def aborted_list_lost(replace: Any) -> None:
     """A read_committed fetch does not say which transactions are aborted."""
-    from kwire.log.partition.partition_log import PartitionLog
+    from kwire.log.partition.reader import LogReader
 
-    replace(PartitionLog, "_aborted", lambda self, offset, next_offset: [])
+    replace(LogReader, "_aborted", lambda self, offset, next_offset: [])
 
 
 def marker_lost(replace: Any) -> None:
@@ -351,10 +351,10 @@ def cleaner_drops_whole_batches(replace: Any) -> None:
 
 def shortages_do_not_heal(replace: Any) -> None:
     """A log that was short of something takes no more appends, also when there is room again."""
-    from kwire.log.partition.base import LogBase
+    from kwire.log.partition.partition_log import PartitionLog
     from kwire.pending import Pending
 
-    replace(LogBase, "mend", lambda self: Pending.failed(OSError("still short")))
+    replace(PartitionLog, "mend", lambda self: Pending.failed(OSError("still short")))
 
 
 def refused_batches_are_not_taken_back(replace: Any) -> None:

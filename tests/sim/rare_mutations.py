@@ -40,7 +40,7 @@ def pending_isr_not_held(replace: Any) -> None:
 
 def alter_partition_of_an_earlier_life(replace: Any) -> None:
     """A replica gets into the ISR for what an earlier life of its broker had (KIP-903)."""
-    from kwire.kraft.controller import alter_partition
+    from kwire.kraft.controller.requests import alter_partition
 
     def is_ineligible(state: Any, broker_id: int, epoch: int) -> bool:
         broker = state.image.brokers.get(broker_id)
@@ -51,7 +51,7 @@ def alter_partition_of_an_earlier_life(replace: Any) -> None:
 
 def alter_partition_of_an_old_partition_epoch(replace: Any) -> None:
     """A wish for an ISR holds although the partition has changed since."""
-    from kwire.kraft.controller import alter_partition
+    from kwire.kraft.controller.requests import alter_partition
 
     original = alter_partition._check
 
@@ -102,16 +102,16 @@ def high_watermark_kept_at_truncation(replace: Any) -> None:
 
 def producers_kept_at_truncation(replace: Any) -> None:
     """A log that is cut off remembers the batches that it has no more."""
-    from kwire.log.partition import rolling as maintenance
+    from kwire.log.partition.partition_log import PartitionLog
 
-    original = maintenance.truncate_to
+    original = PartitionLog._truncate_to
 
     def truncate_to(log: Any, offset: int) -> None:
         entries = {key: entry.copy() for key, entry in log.producers.entries.items()}
         original(log, offset)
         log.producers.entries.update(entries)
 
-    replace(maintenance, "truncate_to", truncate_to)
+    replace(PartitionLog, "_truncate_to", truncate_to)
 
 
 def only_the_last_batch_is_known(replace: Any) -> None:
@@ -136,7 +136,7 @@ def end_of_the_log_is_listed(replace: Any) -> None:
     def look_up(context: Any, request: Any, topic: str, asked: Any) -> Any:
         found = original(context, request, topic, asked)
         if asked.timestamp == list_offsets.LATEST and isinstance(found, tuple):
-            partition = context.node.replicas.partition(topic, asked.partition_index)
+            partition = context.parts.replicas.partition(topic, asked.partition_index)
             return (found[0], partition.log.log_end_offset, found[2])
         return found
 

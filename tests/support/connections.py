@@ -14,6 +14,7 @@ from kwire.server.connection import BrokerConnection, ConnectionSetup
 from kwire.server.context import RequestContext
 from kwire.server.dispatch import Route
 from kwire.server.request_steps import RequestSteps
+from tests.support.parts import made_parts
 
 
 class RecordingTransport:
@@ -92,10 +93,10 @@ class FakeDispatcher:
     def route(self, api_key: int, api_version: int) -> Route:
         if api_key not in (0, 2, 3, 18):
             raise MalformedError(f"unknown API key {api_key}")
-        return Route.of_api(api_key, self.execute, waits_for_writes=api_key not in (0, 3, 18))
+        return Route.of_api(api_key, self.execute, (), waits_for_writes=api_key not in (0, 3, 18))
 
     def route_local(self, api_key: int) -> Route:
-        return Route.of_api(api_key, self.execute)
+        return Route.of_api(api_key, self.execute, ())
 
     def execute(self, context: RequestContext, request: Any) -> Any:
         self.started.append(context.correlation_id)
@@ -115,7 +116,7 @@ class FakeListener:
         self.setup = ConnectionSetup(
             loop=self.loop,  # type: ignore[arg-type]
             pool=BufferPool(),
-            parts=None,
+            parts=made_parts(),
             listener_name="PLAINTEXT",
             dispatcher=self.dispatcher,  # type: ignore[arg-type]
             steps=steps,

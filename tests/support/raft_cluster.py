@@ -512,7 +512,8 @@ class RaftCluster:
             # What the version cannot carry is not sent at all.
             self.fail(flight.source, flight.correlation, ErrorCode.UNSUPPORTED_VERSION)
             return
-        reply_to = (flight.source, flight.correlation, flight.version)
+        # Raft hands it back as it is: here an address, in the driver a Pending.
+        reply_to: Any = (flight.source, flight.correlation, flight.version)
         target.step(msg.Request(body, flight.version, reply_to, wall_ms=self.now_ms), self.now_ms)
 
     def fail(self, node_id: int, correlation: int, code: ErrorCode) -> None:
@@ -523,7 +524,8 @@ class RaftCluster:
     def ask(self, node_id: int, request: Any, name: str = "client", version: int = -1) -> None:
         """A client's request; the answer comes to `client_replies`."""
         at = int(type(request).MAX_VERSION) if version < 0 else version
-        message = msg.Request(request, at, ("client", name), wall_ms=self.now_ms)
+        reply_to: Any = ("client", name)
+        message = msg.Request(request, at, reply_to, wall_ms=self.now_ms)
         self.nodes[node_id].step(message, self.now_ms)
         self.collect()
 

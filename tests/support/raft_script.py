@@ -32,6 +32,7 @@ from typing import Any
 from kwire.kraft.raft import effects as fx
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.control_records import ControlType
+from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol import records
 from kwire.protocol.errors import ErrorCode
@@ -290,7 +291,8 @@ class Script:
     def do_upgrade(self, via: str, leader: str) -> None:
         node = self.cluster.nodes[int(leader)]
         assert node.raft is not None
-        node.step(msg.UpgradeVersion(node.raft.epoch, 1, False, None), self.cluster.now_ms)
+        unanswered: Pending[None] = Pending()
+        node.step(msg.UpgradeVersion(node.raft.epoch, 1, False, unanswered), self.cluster.now_ms)
         self.do_settle()
         answer = node.upgrades[-1]
         self._say(f"upgrade: {ErrorCode(answer.code).name} {answer.message or ''}".rstrip())

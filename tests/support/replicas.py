@@ -16,26 +16,53 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kwire.api.shared.delayed_fetch import FetchLimits, FetchRead, FetchTarget
+from kwire.api.fetch import _answer_of
 from kwire.clock import SeededRandom, SystemClock
 from kwire.log.directories.manager import LogManager
 from kwire.log.partition.config import LogConfig
+from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.scheduling import Scheduler
 from kwire.log.types import Isolation
-from kwire.pending import Pending
+from kwire.pending import Pending, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import Record, build_batch, read_records
+from kwire.replica.bounded_read import BoundedRead, ReadTarget
 from kwire.replica.fetcher import FetchSettings
 from kwire.replica.fetchers import Fetchers
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.partition import Partition
+from kwire.replica.reading import ReadLimits
 from kwire.replica.state import AlterIsr, Assigned, BecomeFollower, BecomeLeader, ReplicaState
-from kwire.server.fetch_sessions import FetchSession, FetchSessionCache, partitions_of
+from kwire.server.fetch_sessions import (
+    FetchSession,
+    FetchSessionCache,
+    SessionPartition,
+    partitions_of,
+)
 
 TOPIC, TOPIC_ID = "t", bytes(range(16))
 EXCHANGES_MAX = 1000
+
+
+class Position:
+    """What a read asks of a partition (`kwire.replica.reading.ReadRequest`)."""
+
+    def __init__(
+        self,
+        fetch_offset: int,
+        *,
+        current_leader_epoch: int = -1,
+        last_fetched_epoch: int = -1,
+        log_start_offset: int = -1,
+        partition_bytes_max: int = 1 << 20,
+    ) -> None:
+        self.fetch_offset = fetch_offset
+        self.current_leader_epoch = current_leader_epoch
+        self.last_fetched_epoch = last_fetched_epoch
+        self.log_start_offset = log_start_offset
+        self.partition_bytes_max = partition_bytes_max
 
 
 class Timer:
@@ -59,7 +86,8 @@ class Broker:
         self.logs.open_directories()
         self.logs.load_all()
         self.partition = Partition(TOPIC, TOPIC_ID, 0, ReplicaState(broker_id))
-        self.partition.log = self.logs.create(TOPIC, 0, TOPIC_ID, LogConfig())
+        self.log: PartitionLog = self.logs.create(TOPIC, 0, TOPIC_ID, LogConfig())
+        self.partition.log = self.log
         self.partition.now_ms = self.now_ms
         self.partition.on_effects = self._stepped
         self.sessions = FetchSessionCache(10, SeededRandom(broker_id))
@@ -72,7 +100,7 @@ class Broker:
         self.wanted_isrs += [effect for effect in effects if type(effect) is AlterIsr]
 
     def assign(self, leader: int, epoch: int, partition_epoch: int, isr: tuple[int, ...]) -> None:
-        log = self.partition.log
+        log = self.log
         event = Assigned(
             leader, epoch, partition_epoch, self.world.ids, isr, log.log_end_offset, log.next_offset
         )
@@ -128,8 +156,6 @@ class Broker:
         response = m.FetchResponse()
         session: FetchSession | ErrorCode | None
         if request.session_epoch == 0:
-            from kwire.server.fetch_sessions import SessionPartition
-
             listed = [SessionPartition(k[0], p) for k, p in partitions_of(request.topics, True)]
             session = self.sessions.create(
                 listed, privileged=True, uses_topic_ids=True, now_ms=self.now_ms()
@@ -144,16 +170,15 @@ class Broker:
             self.sessions.used(session, self.now_ms())
         response.session_id = session.session_id
         state = request.replica_state
-        limits = FetchLimits(
-            1, 1 << 20, 0, Isolation.LOG_END, state.replica_id, state.replica_epoch
-        )
+        limits = ReadLimits(1, 1 << 20, 0, Isolation.LOG_END, state.replica_id, state.replica_epoch)
         answers = []
         for asked in session.partitions.values():
-            target = FetchTarget((TOPIC_ID, 0), TOPIC, asked)
-            target.partition = self.partition
-            FetchRead([target], limits, lambda read: None).run()
-            target.answer.records = b"".join(bytes(part) for part in target.answer.records or ())
-            answers.append(target.answer)
+            target = ReadTarget(self.partition, asked)
+            BoundedRead([target], limits, lambda read: None).run()
+            answer = _answer_of(0, target.result)
+            parts: list[Any] = list(target.result.buffers or ())
+            answer.records = b"".join(bytes(part) for part in parts)
+            answers.append(answer)
         response.responses = [
             m.FetchResponse.FetchableTopicResponse(topic_id=TOPIC_ID, partitions=answers)
         ]
@@ -222,18 +247,18 @@ class Replicas:
 
     def values(self, broker_id: int) -> list[bytes | None]:
         """Every record of a broker's log."""
-        log = self[broker_id].partition.log
+        log = self[broker_id].log
         found: list[bytes | None] = []
         offset = log.log_start_offset
         while offset < log.log_end_offset:
-            slices = log.read(offset, 1 << 20)
+            slices = as_pending(log.read(offset, 1 << 20)).result()
             for buffer in slices.buffers:
                 found += [record.value for record in read_records(buffer)]
             offset = slices.next_offset
         return found
 
     def epochs(self, broker_id: int) -> list[tuple[int, int]]:
-        return list(self[broker_id].partition.log.leader_epochs.entries)
+        return list(self[broker_id].log.leader_epochs.entries)
 
 
 class Assignment:
@@ -242,6 +267,7 @@ class Assignment:
     def __init__(self, leader: int, epoch: int) -> None:
         self.leader, self.leader_epoch, self.partition_epoch = leader, epoch, epoch
         self.replicas = self.isr = (1, 2)
+        self.directories = (bytes(16), bytes(16))
 
 
 def replica_of_broker_1(

@@ -1,12 +1,12 @@
-"""A small client over kwire's own codec, for tests of the broker: one connection, one call a time.
+"""A small client over kwire's own typed messages, for tests of the broker: one call a time.
 
 The codec itself is checked against golden vectors and real clients; here it is only a convenience.
+What shares no code with kwire, for any broker, is `tests/wire`; both send by `frames.py`.
 """
 
 from __future__ import annotations
 
 import itertools
-import socket
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -15,6 +15,7 @@ from kwire.protocol import frame
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import Record, build_batch, read_records
+from tests.support.frames import FrameSocket
 
 TIMEOUT_S = 20.0
 TRANSIENT = (
@@ -24,16 +25,12 @@ TRANSIENT = (
 )
 
 
-class ConnectionClosed(AssertionError):
-    """The broker closed the connection."""
-
-
 class WireClient:
     """`call(request, version)` sends and receives; `send`/`receive` for pipelining."""
 
     def __init__(self, bootstrap: str, timeout_s: float = TIMEOUT_S) -> None:
-        host, _, port = bootstrap.rpartition(":")
-        self.socket = socket.create_connection((host.strip("[]"), int(port)), timeout_s)
+        self._frames = FrameSocket(bootstrap, timeout_s)
+        self.socket = self._frames.sock
         self._correlation_id = 0
         self._sent: list[tuple[int, int, int]] = []
 
@@ -44,17 +41,17 @@ class WireClient:
         self.close()
 
     def close(self) -> None:
-        self.socket.close()
+        self._frames.close()
 
     def send(self, request: Any, version: int) -> int:
         """Send without waiting; returns the correlation id."""
-        self.socket.sendall(self._encoded(request, version))
+        self._frames.send_raw(self._encoded(request, version))
         return self._correlation_id
 
     def pipeline(self, requests: Sequence[tuple[Any, int]]) -> list[Any]:
         """Send requests in one piece, then receive; None for a Produce without acks."""
         unanswered = len(self._sent)
-        self.socket.sendall(b"".join(self._encoded(*asked) for asked in requests))
+        self._frames.send_raw(b"".join(self._encoded(*asked) for asked in requests))
         asked_back = self._sent[unanswered:]
         is_answered = [getattr(request, "acks", 1) != 0 for request, _ in requests]
         self._sent[unanswered:] = itertools.compress(asked_back, is_answered)
@@ -75,28 +72,11 @@ class WireClient:
         return response
 
     def receive_frame(self) -> bytes:
-        size = int.from_bytes(self._exactly(4), "big")
-        return self._exactly(size)
-
-    def _exactly(self, size: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            try:
-                piece = self.socket.recv(size - len(data))
-            except ConnectionError as error:
-                raise ConnectionClosed(str(error)) from None
-            if not piece:
-                raise ConnectionClosed("end of stream")
-            data += piece
-        return bytes(data)
+        return self._frames.recv_frame()
 
     def expect_closed(self) -> None:
         """Wait for the broker to close; nothing may come before."""
-        try:
-            data = self.socket.recv(1)
-        except ConnectionError:
-            return
-        assert data == b"", "bytes instead of a close"
+        self._frames.expect_close(TIMEOUT_S)
 
     def call(self, request: Any, version: int) -> Any:
         self.send(request, version)

@@ -11,7 +11,8 @@ import pytest
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.testing.cluster import Broker, wait_for
-from tests.support.wire import ConnectionClosed, WireClient, batch_of, produce_request
+from tests.support.frames import Closed
+from tests.support.wire import WireClient, batch_of, produce_request
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 MALFORMED = (
@@ -313,7 +314,7 @@ def test_acls_with_anything_unknown_lose_the_connection(client: WireClient, fiel
         for request in requests:
             with WireClient(f"{host}:{port}") as own:
                 if value == 0:
-                    with pytest.raises(ConnectionClosed):
+                    with pytest.raises(Closed):
                         own.call(request, 3)
                 else:
                     own.call(request, 3)

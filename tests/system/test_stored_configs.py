@@ -37,7 +37,7 @@ import kwire.api.shared.config_changes as altering
 from kwire.kraft.controller.rules import KafkaConfigRules
 altering.validate_broker_configs = lambda *_, **__: None
 KafkaConfigRules.validate = lambda *_: None
-import kwire.kraft.controller.configs as configs
+import kwire.kraft.controller.requests.configs as configs
 configs._check_one = configs._check_cordoned_directly = lambda *_: None
 from kwire.cli.main import main
 main()

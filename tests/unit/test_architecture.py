@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "kraft": LOW,
     "coordinator": MIDDLE,
     "membership": MIDDLE,
-    "server": (*HIGH, "api"),
+    "server": HIGH,
     "api": (*HIGH, "server"),
     "node": (*HIGH, "tiered", "server", "api"),
     "spark": (*FACTS, "log"),

@@ -14,8 +14,11 @@ from typing import Generic, TypeVar
 from kwire.kraft.images.topics import TopicImage
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
-from kwire.server.authorization import READ, TOPIC
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
 from kwire.server.context import RequestContext
+
+READ_TOPIC = Requires(Operation.READ, ResourceType.TOPIC, "topics[].name", denied=Denied.ENTRY)
 
 AskedT = TypeVar(
     "AskedT",
@@ -87,7 +90,7 @@ class TopicSorter(Generic[AskedT, AnswerT]):
         else:
             name = key
             known = image.by_name.get(name)
-        if not self._context.authorize(READ, TOPIC, name):
+        if not self._context.allows(READ_TOPIC, name):
             self._refuse_all(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             return None
         if known is None:

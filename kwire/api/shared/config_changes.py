@@ -35,8 +35,16 @@ from kwire.pending import Answer, Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.structs import Request
-from kwire.server.authorization import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
 from kwire.server.context import RequestContext
+
+ALTER_LOGGERS = Requires(
+    Operation.CLUSTER_ACTION,
+    ResourceType.CLUSTER,
+    denied=Denied.ENTRY,
+    note="resources that are loggers",
+)
 
 _OPERATIONS = (SET, DELETE, APPEND, SUBTRACT)
 _FORWARDED = (RESOURCE_TOPIC, RESOURCE_CLIENT_METRICS, RESOURCE_GROUP, RESOURCE_BROKER)
@@ -137,7 +145,7 @@ def check_incremental(
     )
     name = resource.resource_name
     if resource.resource_type == RESOURCE_BROKER_LOGGER:
-        authorized = context.authorize(CLUSTER_ACTION, CLUSTER, CLUSTER_NAME)
+        authorized = context.allows(ALTER_LOGGERS)
         alter_loggers(context.parts.broker_id, resource, authorized, validate_only)
         return False
     _check_kind(resource)

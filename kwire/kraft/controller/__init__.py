@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kwire.kraft.controller.context import ControllerConfig, ControllerContext
-from kwire.kraft.controller.controller import HANDLED_REQUESTS, Controller
+from kwire.kraft.controller.controller import Controller
+from kwire.kraft.controller.routes import HANDLED_REQUESTS
 
 __all__ = ["HANDLED_REQUESTS", "Controller", "ControllerConfig", "ControllerContext"]

@@ -7,13 +7,13 @@ that the previous controller left open, if there is one.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.kraft import features as facts
-from kwire.kraft.controller.state import ControllerState, Records
+from kwire.kraft.controller.results import Records
+from kwire.kraft.controller.state import ControllerState
 from kwire.kraft.images.errors import ImageError
 from kwire.kraft.metadata_version import METADATA_VERSIONS
 from kwire.protocol import messages as m
+from kwire.protocol.metadata_records import VersionedRecord
 
 TRANSACTION_NAME = "Bootstrap records"
 
@@ -43,13 +43,13 @@ def activation_records(
         records.append((m.AbortTransactionRecord(reason="Controller failover"), 0))
     records.extend(wanted)
     elr = any(
-        type(record).NAME == "FeatureLevelRecord"
+        isinstance(record, m.FeatureLevelRecord)
         and record.name == facts.ELR_VERSION
         and record.feature_level > 0
         for record, _ in wanted
     )
     if elr:
-        from kwire.kraft.controller.features import elr_safety_records
+        from kwire.kraft.controller.requests.features import elr_safety_records
 
         records.extend(elr_safety_records(state))
     if METADATA_VERSIONS[level].metadata_transaction:
@@ -61,14 +61,14 @@ def activation_records(
 
 def _metadata_level(records: Records) -> int:
     for record, _ in records:
-        if type(record).NAME == "FeatureLevelRecord" and record.name == facts.METADATA_VERSION:
-            level: int = record.feature_level
+        if isinstance(record, m.FeatureLevelRecord) and record.name == facts.METADATA_VERSION:
+            level = record.feature_level
             if level not in METADATA_VERSIONS:
                 raise ImageError(f"metadata.version {level} is not supported")
             return level
     raise ImageError("the bootstrap records hold no metadata.version")
 
 
-def no_op_record() -> tuple[Any, int]:
+def no_op_record() -> VersionedRecord:
     """What an idle active controller appends to show that it is alive."""
     return m.NoOpRecord(), 0

@@ -107,6 +107,14 @@ class ControllerConfig:
     token_expiry_check_interval_ms: int = 3_600_000
 
 
+@dataclass(frozen=True, slots=True)
+class KraftUpgrade:
+    """The kraft.version that an UpdateFeaturesRequest asks for: raft's to raise, not a record."""
+
+    level: int
+    validate_only: bool
+
+
 @dataclass(slots=True)
 class ControllerContext:
     """What accompanies one request.
@@ -135,5 +143,5 @@ class ControllerContext:
     apply_partition_quota: Callable[[int], None] = no_quota
     kraft_version: int | None = None
     voter_ids: tuple[int, ...] | None = None
-    wanted_kraft_version: int | None = None
+    wanted_kraft_version: KraftUpgrade | None = None
     active_controller: int | None = None

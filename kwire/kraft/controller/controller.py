@@ -12,96 +12,29 @@ Life of an active controller: replay the log -> `activate` -> `handle`/`expire`/
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 from kwire.clock import Random
 from kwire.kraft.controller import bootstrap, elections
 from kwire.kraft.controller.context import ControllerConfig, ControllerContext, not_controller
 from kwire.kraft.controller.index import PartitionIndex
-from kwire.kraft.controller.state import (
-    MAX_RECORDS_PER_USER_OPERATION,
-    ControllerState,
-    Records,
-)
+from kwire.kraft.controller.results import Records, Result
+from kwire.kraft.controller.routes import AREAS, route_of
+from kwire.kraft.controller.state import MAX_RECORDS_PER_USER_OPERATION, ControllerState
 from kwire.kraft.images.metadata_image import MetadataImage
+from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.metadata_records import MetadataRecord
+from kwire.protocol.structs import Request, Response
+from kwire.security.acl import CLUSTER_NAME, ResourceType
 
-_ALTER, _ALTER_CONFIGS, _CLUSTER_ACTION, _DESCRIBE = 7, 11, 9, 8
-_CLUSTER_ACL, _CLUSTER_NAME = 4, "kafka-cluster"
-
-# request -> (operation on the cluster it needs, module, function, arguments of the function: the
-# first so many of state, request, context and now_ms). Modules are imported at first use.
-# fmt: off
-_ROUTES: dict[str, tuple[int | None, str, str, int]] = {
-    "CreateTopicsRequest": (None, "topics", "create_topics", 3),
-    "DeleteTopicsRequest": (None, "topics", "delete_topics", 3),
-    "CreatePartitionsRequest": (None, "partitions", "create_partitions", 3),
-    "IncrementalAlterConfigsRequest": (None, "configs", "incremental_alter_configs", 3),
-    "AlterConfigsRequest": (None, "configs", "alter_configs", 3),
-    "CreateAclsRequest": (_ALTER, "acls", "create_acls", 2),
-    "DeleteAclsRequest": (_ALTER, "acls", "delete_acls", 2),
-    "AlterClientQuotasRequest": (_ALTER_CONFIGS, "quotas", "alter_client_quotas", 2),
-    "AlterUserScramCredentialsRequest": (_ALTER, "scram", "alter_credentials", 2),
-    "UpdateFeaturesRequest": (_ALTER, "features", "update_features", 3),
-    "ElectLeadersRequest": (_ALTER, "elect_leaders", "elect_leaders", 3),
-    "AlterPartitionReassignmentsRequest":
-        (_ALTER, "reassignment", "alter_partition_reassignments", 2),
-    "ListPartitionReassignmentsRequest":
-        (_DESCRIBE, "reassignment", "list_partition_reassignments", 2),
-    "UnregisterBrokerRequest": (_ALTER, "brokers", "unregister_broker", 2),
-    "UnregisterControllerRequest": (_ALTER, "brokers", "unregister_controller", 2),
-    "AlterPartitionRequest": (_CLUSTER_ACTION, "alter_partition", "alter_partition", 3),
-    "BrokerRegistrationRequest": (_CLUSTER_ACTION, "brokers", "register_broker", 4),
-    "BrokerHeartbeatRequest": (_CLUSTER_ACTION, "brokers", "heartbeat", 4),
-    "ControllerRegistrationRequest": (_CLUSTER_ACTION, "brokers", "register_controller", 2),
-    "AssignReplicasToDirsRequest":
-        (_CLUSTER_ACTION, "assign_dirs", "assign_replicas_to_dirs", 2),
-    "AllocateProducerIdsRequest": (_CLUSTER_ACTION, "producer_ids", "allocate", 2),
-    "CreateDelegationTokenRequest": (None, "tokens", "create", 3),
-    "RenewDelegationTokenRequest": (None, "tokens", "renew", 3),
-    "ExpireDelegationTokenRequest": (None, "tokens", "expire", 3),
-}
-# fmt: on
-
-_loaded: dict[str, Callable[..., tuple[Records, Any]]] = {}
-
-
-def _function(module: str, name: str) -> Callable[..., tuple[Records, Any]]:
-    key = f"{module}.{name}"
-    function = _loaded.get(key)
-    if function is None:
-        found = getattr(importlib.import_module(f"kwire.kraft.controller.{module}"), name)
-        function = _loaded[key] = found
-    return function
-
-
-_TIMED = (
-    "CreateTopicsRequest",
-    "DeleteTopicsRequest",
-    "CreatePartitionsRequest",
-    "ElectLeadersRequest",
-    "AlterPartitionReassignmentsRequest",
+# Records after which a broker's session may be another one.
+_SESSION_RECORDS = (
+    m.BrokerRegistrationChangeRecord,
+    m.FenceBrokerRecord,
+    m.UnfenceBrokerRecord,
+    m.UnregisterBrokerRecord,
 )
-"""Requests whose time is over before they are looked at when they give themselves none."""
-
-_BOUNDED = (
-    "CreateTopicsRequest",
-    "DeleteTopicsRequest",
-    "CreatePartitionsRequest",
-    "ElectLeadersRequest",
-    "AlterPartitionReassignmentsRequest",
-    "IncrementalAlterConfigsRequest",
-    "AlterConfigsRequest",
-    "CreateAclsRequest",
-    "AlterClientQuotasRequest",
-    "AlterUserScramCredentialsRequest",
-)
-"""Requests of users, which may write so many records and no more."""
-
-HANDLED_REQUESTS = frozenset(_ROUTES)
-"""Names of the requests that `Controller.handle` answers."""
 
 
 class Controller:
@@ -126,35 +59,43 @@ class Controller:
 
     # --- replicated state ------------------------------------------------------------------
 
-    def replay(self, record: Any, offset: int, epoch: int | None = None) -> None:
+    def replay(self, record: MetadataRecord, offset: int, epoch: int | None = None) -> None:
         """Apply one record of the log. Raises ImageError when it cannot follow."""
         state = self.state
-        name = type(record).NAME
         held = state.image.in_transaction
         state.image.replay(record, offset, epoch, state.index)
-        if name == "RegisterBrokerRecord" and not held:
-            self._registered(record, offset)
-        elif self.is_active and name in _SESSION_RECORDS:
-            self._session_changed(record, name)
+        if isinstance(record, m.RegisterBrokerRecord):
+            if not held:
+                self._registered(record, offset)
+        elif self.is_active and isinstance(record, _SESSION_RECORDS):
+            self._session_changed(record)
 
-    def _registered(self, record: Any, offset: int) -> None:
+    def _registered(self, record: m.RegisterBrokerRecord, offset: int) -> None:
         self.state.index.registration_offsets[record.broker_id] = offset
         if self.is_active:
             self.state.heartbeats.remove(record.broker_id)
             self.state.heartbeats.register(record.broker_id, record.fenced)
 
-    def _session_changed(self, record: Any, name: str) -> None:
+    def _session_changed(
+        self,
+        record: m.BrokerRegistrationChangeRecord
+        | m.FenceBrokerRecord
+        | m.UnfenceBrokerRecord
+        | m.UnregisterBrokerRecord,
+    ) -> None:
         heartbeats = self.state.heartbeats
-        if name == "UnregisterBrokerRecord":
+        if isinstance(record, m.UnregisterBrokerRecord):
             heartbeats.remove(record.broker_id)
             heartbeats.end_session(record.broker_id)
             return
-        is_change = name == "BrokerRegistrationChangeRecord"
-        broker_id = record.broker_id if is_change else record.id
+        if isinstance(record, m.BrokerRegistrationChangeRecord):
+            broker_id = record.broker_id
+        else:
+            broker_id = record.id
         broker = self.image.brokers[broker_id]
         heartbeats.register(broker_id, broker.fenced)
 
-    def load(self, records: Iterable[Any], offset: int, epoch: int = 0) -> None:
+    def load(self, records: Iterable[MetadataRecord], offset: int, epoch: int = 0) -> None:
         """Become the content of a snapshot that ends with `offset` (inclusive)."""
         self.discard()
         for record in records:
@@ -205,7 +146,9 @@ class Controller:
         self.is_active = False
         self._deadlines = {}
 
-    def handle(self, request: Any, context: ControllerContext, now_ms: int) -> tuple[Records, Any]:
+    def handle(
+        self, request: Request[Response], context: ControllerContext, now_ms: int
+    ) -> Result[Response]:
         """(records to append, answer once they are committed).
 
         Errors are answers, with Kafka's codes in Kafka's places; an inactive controller answers
@@ -215,19 +158,20 @@ class Controller:
             self.state.kraft_version = context.kraft_version
         if context.voter_ids is not None:
             self.state.voter_ids = context.voter_ids
-        operation, module, function, count = _ROUTES[type(request).NAME]
+        if request.API_KEY not in AREAS:
+            raise KeyError(request.NAME)
         try:
             if not self.is_active:
                 raise not_controller(context.active_controller)
-            if operation is not None and not context.authorize(
-                operation, _CLUSTER_ACL, _CLUSTER_NAME
+            route = route_of(request.API_KEY)
+            if route.operation is not None and not context.authorize(
+                route.operation, ResourceType.CLUSTER, CLUSTER_NAME
             ):
                 raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-            if getattr(request, "timeout_ms", 1) <= 0 and type(request).NAME in _TIMED:
+            if route.timeout_ms is not None and route.timeout_ms(request) <= 0:
                 raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
-            arguments = (self.state, request, context, now_ms)[:count]
-            records, response = _function(module, function)(*arguments)
-            if len(records) > MAX_RECORDS_PER_USER_OPERATION and type(request).NAME in _BOUNDED:
+            result: Result[Response] = route.handle(self.state, request, context, now_ms)
+            if len(result[0]) > MAX_RECORDS_PER_USER_OPERATION and route.is_bounded:
                 raise KafkaError(
                     ErrorCode.POLICY_VIOLATION,
                     "Unable to perform excessively large batch operation.",
@@ -236,9 +180,9 @@ class Controller:
             from kwire.kraft.controller.errors import error_response
 
             return [], error_response(request, error, context.api_version)
-        if records:
+        if result[0]:
             self._wrote(now_ms)
-        return records, response
+        return result
 
     # --- time ------------------------------------------------------------------------------
 
@@ -282,7 +226,7 @@ class Controller:
             records = elections.elect_unclean_leaders(self.state)
             self._again_if_full("unclean", records, now_ms)
         elif self._due("tokens", now_ms, config.token_expiry_check_interval_ms):
-            from kwire.kraft.controller.tokens import sweep
+            from kwire.kraft.controller.requests.tokens import sweep
 
             records = sweep(self.state, wall_ms)
         elif self._due("no_op", now_ms, config.max_idle_interval_ms):
@@ -333,11 +277,3 @@ class Controller:
         """Any record is a sign of life."""
         if "no_op" in self._deadlines:
             self._deadlines["no_op"] = now_ms + self.config.max_idle_interval_ms
-
-
-_SESSION_RECORDS = (
-    "BrokerRegistrationChangeRecord",
-    "FenceBrokerRecord",
-    "UnfenceBrokerRecord",
-    "UnregisterBrokerRecord",
-)

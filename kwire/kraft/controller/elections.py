@@ -7,11 +7,11 @@ partition_change.py.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from kwire.kraft.controller.index import PartitionKey
 from kwire.kraft.controller.partition_change import Election, PartitionChange
-from kwire.kraft.controller.state import ControllerState, Records
+from kwire.kraft.controller.results import Records
+from kwire.kraft.controller.state import ControllerState
 from kwire.kraft.images.cluster import ENTER_CONTROLLED_SHUTDOWN, FENCE, UNFENCE
 from kwire.kraft.images.topics import NO_LEADER
 from kwire.protocol import messages as m
@@ -54,24 +54,24 @@ def leader_and_isr_updates(
     return records
 
 
-def registration_change(broker_id: int, epoch: int, version: int, **fields: Any) -> Any:
-    """A BrokerRegistrationChangeRecord with its version."""
-    record = m.BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, **fields)
-    return record, version
-
-
 def fence(state: ControllerState, broker_id: int) -> Records:
     """Records that fence a broker: first its partitions move, then it is fenced."""
     broker = state.image.brokers[broker_id]
     records = leader_and_isr_updates(state, state.index.in_isr(broker_id), remove=broker_id)
-    records.append(registration_change(broker_id, broker.epoch, 0, fenced=FENCE))
+    change = m.BrokerRegistrationChangeRecord(
+        broker_id=broker_id, broker_epoch=broker.epoch, fenced=FENCE
+    )
+    records.append((change, 0))
     return records
 
 
 def unfence(state: ControllerState, broker_id: int) -> Records:
     """Records that unfence a broker and give it partitions that have no leader."""
     broker = state.image.brokers[broker_id]
-    records: Records = [registration_change(broker_id, broker.epoch, 0, fenced=UNFENCE)]
+    change = m.BrokerRegistrationChangeRecord(
+        broker_id=broker_id, broker_epoch=broker.epoch, fenced=UNFENCE
+    )
+    records: Records = [(change, 0)]
     records += leader_and_isr_updates(state, state.index.without_leader(), add=broker_id)
     return records
 
@@ -81,11 +81,12 @@ def controlled_shutdown(state: ControllerState, broker_id: int) -> Records:
     broker = state.image.brokers[broker_id]
     records: Records = []
     if not broker.in_controlled_shutdown:
-        records.append(
-            registration_change(
-                broker_id, broker.epoch, 1, in_controlled_shutdown=ENTER_CONTROLLED_SHUTDOWN
-            )
+        change = m.BrokerRegistrationChangeRecord(
+            broker_id=broker_id,
+            broker_epoch=broker.epoch,
+            in_controlled_shutdown=ENTER_CONTROLLED_SHUTDOWN,
         )
+        records.append((change, 1))
     records += leader_and_isr_updates(state, state.index.in_isr(broker_id), remove=broker_id)
     return records
 
@@ -123,7 +124,10 @@ def directories_offline(state: ControllerState, broker_id: int, offline: list[by
         partitions = state.index.in_directory(directory)
         records += leader_and_isr_updates(state, partitions, remove=broker_id)
     online = [directory for directory in broker.directories if directory not in offline]
-    records.append(registration_change(broker_id, broker.epoch, 2, log_dirs=online))
+    change = m.BrokerRegistrationChangeRecord(
+        broker_id=broker_id, broker_epoch=broker.epoch, log_dirs=online
+    )
+    records.append((change, 2))
     return records
 
 
@@ -137,7 +141,10 @@ def directories_cordoned(
     known = broker.cordoned_directories
     if known is not None and sorted(set(known)) == sorted(set(cordoned)):
         return []
-    return [registration_change(broker_id, broker.epoch, 3, cordoned_log_dirs=list(cordoned))]
+    change = m.BrokerRegistrationChangeRecord(
+        broker_id=broker_id, broker_epoch=broker.epoch, cordoned_log_dirs=list(cordoned)
+    )
+    return [(change, 3)]
 
 
 def balance_leaders(state: ControllerState) -> Records:

@@ -26,9 +26,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
-from typing import Any
 
 from kwire.kraft.images.cluster import BrokerImage
+from kwire.protocol import messages as m
 
 LATE_MS = 1000
 """So late to the end of a session is a controller that was away."""
@@ -184,7 +184,7 @@ class Heartbeats:
     def next_state(
         self,
         broker_id: int,
-        request: Any,
+        request: m.BrokerHeartbeatRequest,
         registration_offset: int,
         leads_any: Callable[[int], bool],
     ) -> tuple[BrokerState, BrokerState]:
@@ -201,7 +201,9 @@ class Heartbeats:
             return current, BrokerState.SHUTDOWN_NOW
         return current, current
 
-    def _from_fenced(self, request: Any, registration_offset: int) -> BrokerState:
+    def _from_fenced(
+        self, request: m.BrokerHeartbeatRequest, registration_offset: int
+    ) -> BrokerState:
         if request.want_shut_down:
             return BrokerState.SHUTDOWN_NOW
         caught_up = request.current_metadata_offset >= registration_offset
@@ -210,7 +212,10 @@ class Heartbeats:
         return BrokerState.FENCED
 
     def _from_unfenced(
-        self, broker_id: int, request: Any, leads_any: Callable[[int], bool]
+        self,
+        broker_id: int,
+        request: m.BrokerHeartbeatRequest,
+        leads_any: Callable[[int], bool],
     ) -> BrokerState:
         if request.want_fence:
             return BrokerState.SHUTDOWN_NOW if request.want_shut_down else BrokerState.FENCED

@@ -6,14 +6,18 @@ and changes its own loggers. Codes and texts measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kwire.config import loggers
 from kwire.config.validate import APPEND, DELETE, SET, SUBTRACT
+from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 
-def alter_loggers(node_id: int, resource: Any, authorized: bool, validate_only: bool) -> None:
+def alter_loggers(
+    node_id: int,
+    resource: m.IncrementalAlterConfigsRequest.AlterConfigsResource,
+    authorized: bool,
+    validate_only: bool,
+) -> None:
     """Apply a resource's changes to this node's loggers, all or none. Raises KafkaError."""
     if not authorized:
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
 
+from kwire.kraft.controller.state import ControllerState
 from kwire.kraft.images.topics import (
     NO_LEADER,
     NO_LEADER_CHANGE,
@@ -20,9 +20,6 @@ from kwire.kraft.images.topics import (
     PartitionImage,
 )
 from kwire.protocol import messages as m
-
-if TYPE_CHECKING:
-    from kwire.kraft.controller.state import ControllerState
 
 
 class Election(IntEnum):
@@ -63,7 +60,7 @@ class PartitionChange:
         self.unclean_shutdown_replicas: tuple[int, ...] = ()
         self._elr = list(partition.elr)
 
-    def build(self) -> tuple[Any, int] | None:
+    def build(self) -> tuple[m.PartitionChangeRecord, int] | None:
         """The PartitionChangeRecord and its version, or None when nothing changes."""
         record = m.PartitionChangeRecord(topic_id=self._topic_id, partition_id=self._index)
         self._complete_reassignment()
@@ -115,13 +112,13 @@ class PartitionChange:
             if replica not in self.isr and replica not in self.unclean_shutdown_replicas
         ]
 
-    def _record_elr(self, record: Any) -> None:
+    def _record_elr(self, record: m.PartitionChangeRecord) -> None:
         if record.isr is not None or not self._elr_enabled:
             self._elr = []
         if self._elr != list(self._partition.elr):
             record.eligible_leader_replicas = list(self._elr)
 
-    def _record_last_known_leader(self, record: Any) -> None:
+    def _record_last_known_leader(self, record: m.PartitionChangeRecord) -> None:
         """The last leader is kept in the last known ELR while a partition has none."""
         if not self._elr_enabled:
             return
@@ -165,7 +162,7 @@ class PartitionChange:
             return False
         return self._accept(known[0])
 
-    def _elect(self, record: Any) -> None:
+    def _elect(self, record: m.PartitionChangeRecord) -> None:
         leader, unclean = self._choose_leader()
         if leader == self._partition.leader:
             return
@@ -179,13 +176,13 @@ class PartitionChange:
             if self._partition.leader_recovery_state != RECOVERING:
                 record.leader_recovery_state = RECOVERING
 
-    def _bump_epoch_for_lost_replicas(self, record: Any) -> None:
+    def _bump_epoch_for_lost_replicas(self, record: m.PartitionChangeRecord) -> None:
         if record.leader != NO_LEADER_CHANGE:
             return
         if any(replica not in self.replicas for replica in self._partition.replicas):
             record.leader = self._partition.leader
 
-    def _bump_epoch_for_shrunk_isr(self, record: Any) -> None:
+    def _bump_epoch_for_shrunk_isr(self, record: m.PartitionChangeRecord) -> None:
         """Before 3.6 brokers needed it (KAFKA-15021)."""
         if not self._gates.leader_epoch_bump_on_isr_shrink:
             return
@@ -196,7 +193,7 @@ class PartitionChange:
 
     # --- assignment ------------------------------------------------------------------------
 
-    def _record_assignment(self, record: Any) -> None:
+    def _record_assignment(self, record: m.PartitionChangeRecord) -> None:
         partition = self._partition
         if self.replicas:
             if self._gates.directory_assignment:
@@ -216,7 +213,7 @@ class PartitionChange:
             record.adding_replicas = list(self.adding)
 
 
-def _is_no_op(record: Any) -> bool:
+def _is_no_op(record: m.PartitionChangeRecord) -> bool:
     return (
         record.isr is None
         and record.eligible_leader_replicas is None

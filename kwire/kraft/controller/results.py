@@ -1,10 +1,18 @@
-"""Small helpers for answers: an error as a pair, several records bounded."""
+"""What a request comes to: records and an answer; errors in the places of an answer."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol, TypeAlias, TypeVar
 
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.metadata_records import VersionedRecord
+from kwire.protocol.structs import Response
+
+Records: TypeAlias = list[VersionedRecord]
+"""(message, version), in the order in which they are appended."""
+
+Result: TypeAlias = tuple[Records, Response]
+"""The records to append, and the answer once they are committed."""
 
 INVALID_REQUEST_TEXT = (
     "This most likely occurs because of a request being malformed by the client library or the "
@@ -35,7 +43,15 @@ def text_of(error: KafkaError) -> str | None:
     return DEFAULT_TEXTS.get(ErrorCode(error.code))
 
 
-def put_error(target: Any, error: KafkaError, generic_text: bool = True) -> Any:
+class _Failing(Protocol):
+    error_code: int
+    error_message: str | None
+
+
+T = TypeVar("T", bound=_Failing)
+
+
+def put_error(target: T, error: KafkaError, generic_text: bool = True) -> T:
     """Set `error_code` and `error_message` of a response struct; returns it.
 
     `generic_text` False leaves an error that has no message of its own without one: Kafka gives

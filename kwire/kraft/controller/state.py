@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from kwire.clock import Random
+from kwire.config.values import Value
 from kwire.kraft.controller.context import ControllerConfig
 from kwire.kraft.controller.heartbeats import Heartbeats
 from kwire.kraft.controller.index import PartitionIndex
@@ -24,9 +24,6 @@ from kwire.kraft.images.topics import (
 from kwire.kraft.metadata_version import MetadataVersion
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
-
-Records = list[tuple[Any, int]]
-"""(message, version), in the order in which they are appended."""
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 """ConfigResource.Type."""
@@ -125,7 +122,7 @@ class ControllerState:
 
     # --- configs ---------------------------------------------------------------------------
 
-    def topic_value(self, topic_name: str, key: str) -> Any:
+    def topic_value(self, topic_name: str, key: str) -> Value:
         """The effective value of a topic's config, typed."""
         configs = self.image.config
         return self.config.rules.topic_value(
@@ -140,6 +137,7 @@ class ControllerState:
 
     def effective_min_isr(self, topic_name: str) -> int:
         """min.insync.replicas of a topic, at most its replication factor."""
-        value = int(self.topic_value(topic_name, MIN_ISR))
+        value = self.topic_value(topic_name, MIN_ISR)
+        assert isinstance(value, int)
         first = self.image.topics.partition(topic_name, 0)
         return value if first is None else min(value, len(first.replicas))

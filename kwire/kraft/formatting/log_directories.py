@@ -15,10 +15,10 @@ measured on Apache Kafka 4.4.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from kwire.clock import Clock, Random
 from kwire.kraft import features as facts
+from kwire.kraft.formatting.errors import FeatureError, FormatError
 from kwire.kraft.metadata_log import LOG_DIRECTORY
 from kwire.kraft.metadata_version import (
     LATEST_PRODUCTION_LEVEL,
@@ -34,18 +34,11 @@ from kwire.log.directories.identity_files import META_PROPERTIES, encode_meta_pr
 from kwire.log.files import Files, SystemFiles, write_atomically
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
+from kwire.protocol.metadata_records import VersionedRecord
 
 CLUSTER_ID_BYTES_MAX = 255
 RESERVED_DIRECTORY_IDS = 100
 _FLAGS = "--standalone, --initial-controllers, or --no-initial-controllers"
-
-
-class FormatError(ValueError):
-    """The directories cannot be formatted as asked; one line."""
-
-
-class FeatureError(FormatError):
-    """A feature or a level that there is not: the command line is wrong."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +135,7 @@ def _kind(options: FormatOptions, voters: VoterSet | None) -> str:
 def _write_checkpoint(
     files: Files,
     directory: str,
-    records: list[tuple[Any, int]],
+    records: list[VersionedRecord],
     levels: dict[str, int],
     voters: VoterSet | None,
     clock: Clock,
@@ -347,9 +340,9 @@ def _check_level(name: str, level: int, levels: dict[str, int]) -> None:
 
 def _bootstrap_records(
     options: FormatOptions, levels: dict[str, int], random: Random
-) -> list[tuple[Any, int]]:
+) -> list[VersionedRecord]:
     """What the first leader will append: feature levels, then SCRAM credentials."""
-    records: list[tuple[Any, int]] = [
+    records: list[VersionedRecord] = [
         (m.FeatureLevelRecord(name=name, feature_level=level), 0)
         for name, level in levels.items()
         if level > 0 and name != facts.KRAFT_VERSION

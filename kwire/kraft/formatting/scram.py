@@ -10,10 +10,9 @@ import base64
 import binascii
 import hashlib
 import hmac
-from typing import Any
 
 from kwire.clock import Random
-from kwire.kraft.formatting.log_directories import FormatError
+from kwire.kraft.formatting.errors import FormatError
 from kwire.protocol import messages as m
 
 MECHANISMS = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
@@ -23,12 +22,12 @@ _SALT_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 _FIELDS = ("name", "password", "salt", "iterations", "saltedpassword")
 
 
-def scram_records(arguments: list[str], random: Random) -> list[Any]:
+def scram_records(arguments: list[str], random: Random) -> list[m.UserScramCredentialRecord]:
     """A UserScramCredentialRecord for each argument. Raises FormatError."""
     return [_record(argument, random) for argument in arguments]
 
 
-def _record(argument: str, random: Random) -> Any:
+def _record(argument: str, random: Random) -> m.UserScramCredentialRecord:
     mechanism, fields = _parse(argument)
     number, algorithm = MECHANISMS[mechanism]
     if not fields.get("name"):

@@ -9,13 +9,16 @@ from kwire.kraft.raft.voters import VoterSet
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.structs import Message as WireMessage
+from kwire.protocol.structs import Request as WireRequest
 
-RaftRequest: TypeAlias = (
-    "m.AddRaftVoterRequest | m.ApiVersionsRequest | m.BeginQuorumEpochRequest"
-    "| m.DescribeQuorumRequest | m.EndQuorumEpochRequest | m.FetchRequest | m.FetchSnapshotRequest"
-    "| m.RemoveRaftVoterRequest | m.UpdateRaftVoterRequest | m.VoteRequest"
+RaftResponse: TypeAlias = (
+    "m.AddRaftVoterResponse | m.ApiVersionsResponse | m.BeginQuorumEpochResponse"
+    "| m.EndQuorumEpochResponse | m.FetchResponse | m.FetchSnapshotResponse"
+    "| m.RemoveRaftVoterResponse | m.UpdateRaftVoterResponse | m.VoteResponse"
 )
-"""What raft sends to other nodes, and answers."""
+"""What answers the requests that it sends."""
+RaftRequest: TypeAlias = "WireRequest[RaftResponse]"
+"""What it sends to other nodes."""
 
 R_co = TypeVar("R_co", bound=WireMessage, covariant=True)
 
@@ -52,7 +55,7 @@ class Response:
     """The response to the request of a `Send` effect."""
 
     correlation: int
-    response: WireMessage
+    response: RaftResponse
 
 
 @value

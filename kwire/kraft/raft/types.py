@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias, TypeVar, dataclass_transform
+from typing import Any, NamedTuple, TypeAlias, TypeVar, dataclass_transform
 
 from kwire.pending import Pending
-from kwire.protocol.structs import Message
 
 T = TypeVar("T")
 
@@ -16,8 +15,8 @@ METADATA_TOPIC_ID = bytes(15) + b"\x01"
 METADATA_PARTITION = 0
 UNKNOWN_ID = -1
 
-ReplyTo: TypeAlias = Pending[Message]
-"""Who waits for an answer. Raft only hands it back, in the effect that answers."""
+ReplyTo: TypeAlias = Pending[Any]
+"""Who waits for the response to a request. Raft only hands it back, in the effect that answers."""
 
 
 class RaftInvariantError(AssertionError):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Protocol
 
+from kwire.clock import Clock
+from kwire.kraft.metadata_log import MetadataLog
+from kwire.kraft.raft import RaftState
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.types import OffsetAndEpoch
 from kwire.kraft.snapshots.content import SnapshotError, snapshot_batches
@@ -18,9 +21,7 @@ from kwire.kraft.snapshots.policy import (
 )
 from kwire.log.scheduling import Scheduler, Timer
 from kwire.pending import Pending
-
-if TYPE_CHECKING:
-    from kwire.kraft.raft_driver import RaftDriver
+from kwire.protocol.metadata_records import VersionedRecord
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ class Image(Protocol):
     offset: int
     epoch: int
 
-    def record_source(self) -> Iterator[tuple[Any, int]]: ...
+    def record_source(self) -> Iterator[VersionedRecord]: ...
 
     @property
     def in_transaction(self) -> bool: ...
@@ -43,17 +44,32 @@ class ImageSource(Protocol):
     last_timestamp_ms: int
 
     @property
-    def image(self) -> Any: ...
+    def image(self) -> Image: ...
+
+
+class Quorum(Protocol):
+    """This node's replica of the metadata log, running (kwire/kraft/raft_driver.py)."""
+
+    clock: Clock
+    metadata_log: MetadataLog
+    raft: RaftState
+
+    @property
+    def now_ms(self) -> int: ...
+
+    def step(self, message: msg.Message) -> None: ...
+
+    def snapshot_facts(self, snapshot: OffsetAndEpoch) -> tuple[int, int]: ...
 
 
 class Snapshotter:
     """Watches what is committed; `source` is set by who composes the node."""
 
-    def __init__(self, driver: RaftDriver, policy: SnapshotPolicy, scheduler: Scheduler) -> None:
-        self._driver = driver
+    def __init__(self, quorum: Quorum, policy: SnapshotPolicy, scheduler: Scheduler) -> None:
+        self._quorum = quorum
         self._policy = policy
         self._scheduler = scheduler
-        self._trigger = SnapshotTrigger(policy, driver.now_ms)
+        self._trigger = SnapshotTrigger(policy, quorum.now_ms)
         self._timer: Timer | None = None
         self._is_busy = False
         self._stopped = False
@@ -66,7 +82,7 @@ class Snapshotter:
     def committed(self, size_bytes: int) -> None:
         """So much was committed; take a snapshot if one is due."""
         self._trigger.committed(size_bytes)
-        if self._trigger.is_due(self._driver.now_ms):
+        if self._trigger.is_due(self._quorum.now_ms):
             self.take()
 
     def take(self) -> bool:
@@ -76,17 +92,17 @@ class Snapshotter:
             return False
         image = source.image
         snapshot = OffsetAndEpoch(image.offset + 1, image.epoch)
-        raft = self._driver.raft
+        raft = self._quorum.raft
         if image.in_transaction or image.offset < 0 or snapshot in raft.log.snapshots:
             return False
         if snapshot.offset <= raft.log.start_offset:
             return False
         self._is_busy = True
-        self._trigger.reset(self._driver.now_ms)
+        self._trigger.reset(self._quorum.now_ms)
         batches = snapshot_batches(
             image.record_source(),
             epoch=snapshot.epoch,
-            clock=self._driver.clock,
+            clock=self._quorum.clock,
             last_timestamp_ms=source.last_timestamp_ms,
             kraft_version=raft.voters.level_at(image.offset),
             voters=raft.voters.voters_at(image.offset),
@@ -109,7 +125,7 @@ class Snapshotter:
         self._scheduler.call_soon(lambda: self._encode(snapshot, batches, done))
 
     def _write(self, snapshot: OffsetAndEpoch, batches: list[bytes]) -> None:
-        files = self._driver.metadata_log.snapshots
+        files = self._quorum.metadata_log.snapshots
         written = self._scheduler.run(lambda: files.write(snapshot, batches))
         written.add_done_callback(lambda end: self._written(snapshot, end))
 
@@ -120,7 +136,7 @@ class Snapshotter:
             logger.error("cannot write the metadata snapshot %s: %s", snapshot, error)
             return
         logger.info("wrote the metadata snapshot up to offset %d", snapshot.offset)
-        self._driver.step(msg.SnapshotCreated(snapshot))
+        self._quorum.step(msg.SnapshotCreated(snapshot))
 
     # ---- retention
 
@@ -134,20 +150,20 @@ class Snapshotter:
 
     def clean(self) -> None:
         """Delete the snapshots, and the log before the next one, that retention gives up."""
-        driver = self._driver
+        quorum = self._quorum
         try:
             facts = [
-                (snapshot, *driver.snapshot_facts(snapshot))
-                for snapshot in driver.raft.log.snapshots
+                (snapshot, *quorum.snapshot_facts(snapshot))
+                for snapshot in quorum.raft.log.snapshots
             ]
         except (OSError, SnapshotError) as error:
             logger.error("cannot look at the metadata snapshots: %s", error)
             return
         start = snapshot_to_start_at(
-            facts, driver.metadata_log.log.size_bytes, self._policy, driver.clock.wall_ms()
+            facts, quorum.metadata_log.log.size_bytes, self._policy, quorum.clock.wall_ms()
         )
         if start is not None:
-            driver.step(msg.DeletePrefix(start))
+            quorum.step(msg.DeletePrefix(start))
 
     def stop(self) -> None:
         self._stopped = True

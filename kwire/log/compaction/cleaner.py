@@ -9,27 +9,27 @@ happen on the loop. A partition that cannot be cleaned is named in the log and l
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from kwire.clock import Random
+from kwire.clock import Clock, Random
 from kwire.kept_errors import kept
 from kwire.log.compaction import replacement
 from kwire.log.compaction.job import CleaningJob, CleaningStopped, sync_segment
 from kwire.log.compaction.plan import Candidate, Source, candidate, make_plan
 from kwire.log.compaction.settings import NO_LIMIT, CleanerSettings
-from kwire.log.directories import checkpoint_format
+from kwire.log.config_values import Values
+from kwire.log.directories.checkpoint_format import CLEANER_POINTS
+from kwire.log.directories.directory import LogDirectory
 from kwire.log.partition.partition_log import PartitionLog
+from kwire.log.partition.replay import rebuild_transaction_indexes
 from kwire.log.scheduling import Scheduler, Timer
 from kwire.log.segment.segment import Segment
 from kwire.log.segment.transaction_index import DamagedIndexError
 from kwire.pending import Pending
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.records.compaction_kernel import COMPILED
-
-if TYPE_CHECKING:
-    from kwire.log.directories.manager import LogManager
 
 logger = logging.getLogger(__name__)
 
@@ -42,26 +42,39 @@ SLICE_RECORDS = 512  # on the loop
 RETRY_MS = 600_000  # after a fault of the disk
 
 
+class CleanableLogs(Protocol):
+    """The logs of a node, where they are, and which are being moved."""
+
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def scheduler(self) -> Scheduler: ...
+    def logs(self) -> list[PartitionLog]: ...
+    def directory_of(self, topic: str, partition: int) -> LogDirectory | None: ...
+    def is_moving(self, topic: str, partition: int) -> bool: ...
+    def checkpoint_failed(self, directory: LogDirectory, error: OSError) -> None: ...
+
+
 class LogCleaner:
-    """Cleans the logs of a manager. `start`, then it works by itself until `stop`.
+    """Cleans the logs of a node. `start`, then it works by itself until `stop`.
 
     `uncleanable` holds, by partition, why it was given up.
     """
 
     def __init__(
         self,
-        manager: LogManager,
+        logs: CleanableLogs,
         settings: CleanerSettings,
         new_scheduler: Callable[[], Scheduler],
         random: Random,
         *,
         compiled: bool = COMPILED,
     ) -> None:
-        self._manager = manager
+        self._logs = logs
         self.settings = settings
         self._new_scheduler = new_scheduler
         self._idle: list[Scheduler] = []  # one with a worker of its own for each thread
-        self._scheduler = manager.scheduler
+        self._scheduler = logs.scheduler
         self._random = random
         self.is_compiled = compiled
         self._busy: dict[Key, _Cleaning] = {}
@@ -77,7 +90,7 @@ class LogCleaner:
         if self.settings.enabled:
             self._wait()
 
-    def changed(self, values: Mapping[str, Any]) -> None:
+    def changed(self, values: Values) -> None:
         """Take over changed broker configs, for cleanings that begin from now on."""
         self.settings = self.settings.changed(values)
 
@@ -99,7 +112,7 @@ class LogCleaner:
 
     def cleaned_to(self, key: Key) -> int | None:
         """Up to which offset a log was cleaned, None when it never was."""
-        home = self._manager.directory_of(*key)
+        home = self._logs.directory_of(*key)
         return None if home is None else home.cleaner_points.get(key)
 
     def interrupt(self, key: Key) -> None:
@@ -110,16 +123,16 @@ class LogCleaner:
 
     def _set_cleaned_to(self, key: Key, offset: int) -> None:
         """Note it, in the directory's checkpoint file too (Kafka's `cleaner-offset-checkpoint`)."""
-        home = self._manager.directory_of(*key)
+        home = self._logs.directory_of(*key)
         if home is None or home.error is not None:
             return
         home.cleaner_points[key] = offset
-        job = home.checkpoint_job(checkpoint_format.CLEANER_POINTS, dict(home.cleaner_points))
+        job = home.checkpoint_job(CLEANER_POINTS, dict(home.cleaner_points))
 
         def written(done: Pending[None]) -> None:
             error = done.error()
             if isinstance(error, OSError):
-                self._manager.checkpoint_failed(home, error)
+                self._logs.checkpoint_failed(home, error)
 
         self._scheduler.run(job).add_done_callback(written)
 
@@ -136,11 +149,11 @@ class LogCleaner:
         if len(self._busy) >= max(self.settings.threads, 1):
             return
         self._is_looking = True
-        self._scan(self._manager.logs(), None)
+        self._scan(self._logs.logs(), None)
 
     def _scan(self, logs: list[PartitionLog], best: Candidate | None) -> None:
         """Compare logs in slices with the loop's turn in between."""
-        now_ms = self._manager.clock.wall_ms()
+        now_ms = self._logs.clock.wall_ms()
         for log in logs[:SLICE_LOGS]:
             found = self._candidate(log, now_ms)
             if found is not None and (best is None or found.ratio > best.ratio):
@@ -163,7 +176,7 @@ class LogCleaner:
             return None
         try:
             log.delete_old_segments(now_ms)  # Kafka's cleaner does retention for these
-            if key in self._manager.moves.moves:
+            if self._logs.is_moving(*key):
                 return None  # what of a key was copied already must not outlive its tombstone
             found = candidate(log, self.cleaned_to(key), now_ms)
         except (OSError, KafkaError) as error:
@@ -185,7 +198,7 @@ class LogCleaner:
         topic, partition = key
         again = ""
         if isinstance(error, OSError):
-            self._retry_at_ms[key] = self._manager.clock.wall_ms() + RETRY_MS
+            self._retry_at_ms[key] = self._logs.clock.wall_ms() + RETRY_MS
             again = f"; trying again in {RETRY_MS // 60_000} minutes"
         self.uncleanable[key] = str(error)
         logger.error("%s-%d cannot be compacted: %s%s", topic, partition, error, again)
@@ -216,12 +229,10 @@ class LogCleaner:
     def new_job(self, found: Candidate) -> tuple[CleaningJob, list[Segment]]:
         """The job for a candidate as its log is now."""
         try:
-            plan, segments = make_plan(found, self._manager.clock.wall_ms())
+            plan, segments = make_plan(found, self._logs.clock.wall_ms())
         except DamagedIndexError:
-            from kwire.log.recovery.replay import rebuild_transaction_indexes
-
-            rebuild_transaction_indexes(found.log)
-            plan, segments = make_plan(found, self._manager.clock.wall_ms())
+            rebuild_transaction_indexes(found.log.local, found.log.log_end_offset)
+            plan, segments = make_plan(found, self._logs.clock.wall_ms())
         return CleaningJob(plan, self.settings, self._random.random_bytes(16)), segments
 
     def run(
@@ -231,6 +242,15 @@ class LogCleaner:
         running = _Running(self, job, steps, scheduler)
         running.begin()
         return running.result
+
+
+class _Finished(Generic[T]):
+    """Steps that are over."""
+
+    __slots__ = ("result",)
+
+    def __init__(self, result: T) -> None:
+        self.result = result
 
 
 class _Running(Generic[T]):
@@ -266,14 +286,14 @@ class _Running(Generic[T]):
         job = partial(_advance, self._job, self._steps, PIECE_BYTES)
         self._scheduler.run(job).add_done_callback(self._advanced)
 
-    def _advanced(self, done: Pending[tuple[bool, T | None]]) -> None:
+    def _advanced(self, done: Pending[_Finished[T] | None]) -> None:
         error = done.error()
         if error is not None:
             self.result.fail(error)
             return
-        is_over, value = done.result()
-        if is_over:
-            self.result.complete(value)  # type: ignore[arg-type]
+        finished = done.result()
+        if finished is not None:
+            self.result.complete(finished.result)
         elif self._cleaner.is_stopped or self._job.is_stopped:
             self._steps.close()
             self.result.fail(CleaningStopped())
@@ -282,20 +302,20 @@ class _Running(Generic[T]):
 
     def _turn(self) -> None:
         try:
-            is_over, value = _advance(self._job, self._steps, PIECE_BYTES, SLICE_RECORDS)
+            finished = _advance(self._job, self._steps, PIECE_BYTES, SLICE_RECORDS)
         except Exception as error:
             self.result.fail(error)
             return
-        if is_over:
-            self.result.complete(value)  # type: ignore[arg-type]
+        if finished is not None:
+            self.result.complete(finished.result)
         else:
             self.begin()
 
 
 def _advance(
     job: CleaningJob, steps: Generator[None, None, T], bytes_max: int, records_max: int = 0
-) -> tuple[bool, T | None]:
-    """Go on for that many bytes or records; (whether it is over, its result)."""
+) -> _Finished[T] | None:
+    """Go on for that many bytes or records; the result if that was all."""
     bytes_end = job.bytes_done + bytes_max
     records_end = job.records_done + records_max
     try:
@@ -304,8 +324,8 @@ def _advance(
             if records_max and job.records_done >= records_end:
                 break
     except StopIteration as stop:
-        return True, stop.value
-    return False, None
+        return _Finished(stop.value)
+    return None
 
 
 class _Cleaning:

@@ -77,7 +77,7 @@ class Plan(NamedTuple):
 
 def first_dirty_offset(log: PartitionLog, cleaned_to: int | None) -> int:
     """Where the dirty part begins; a checkpoint outside of the log counts for nothing."""
-    start = log.log_start_offset
+    start = log.local_log_start_offset
     if cleaned_to is None or cleaned_to < start or cleaned_to > log.log_end_offset:
         return start
     return cleaned_to
@@ -153,7 +153,7 @@ def make_plan(found: Candidate, wall_ms: int) -> tuple[Plan, list[Segment]]:
         for entry in log.producers.entries.values()
     }
     plan = Plan(
-        log.files,
+        log.local.files,
         log.directory,
         log.config,
         sources,

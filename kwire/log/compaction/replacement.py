@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from kwire.kept_errors import kept
 from kwire.log.flushing import SyncRequest
 from kwire.log.partition.partition_log import PartitionLog
-from kwire.log.partition.retention import remove_later
 from kwire.log.segment.segment import DELETED_SUFFIX, SWAP_SUFFIX, Segment
 from kwire.pending import Pending
 
@@ -72,10 +71,7 @@ def _exchange(
     except OSError as error:
         result.fail(error)
         return
-    for segment in old:
-        log.segments.remove(segment)
-    log.add_segment(new)
-    log.snapshots.remove([segment.base_offset for segment in old[1:]])
+    log.local.exchange(old, new)
 
     def renamed(done: Pending[None]) -> None:
         error = done.error()
@@ -88,7 +84,7 @@ def _exchange(
         if error is not None:
             result.fail(error)
             return
-        remove_later(log, list(old))
+        log.local.remove_later(old)
         final = _sync_directory(log)
         final.add_done_callback(lambda done: _settle(done, result))
 
@@ -106,7 +102,7 @@ def _settle(done: Pending[None], result: Pending[bool]) -> None:
 def _sync_directory(log: PartitionLog) -> Pending[None]:
     request = SyncRequest()
     request.directories.append(log.directory)
-    pending = log.flusher.request(request)
+    pending = log.local.flusher.request(request)
     pending.add_done_callback(lambda done: _sync_failed(log, done.error()))
     return pending
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+
+from kwire.log.config_values import TypedValues, Values
 
 NO_LIMIT = 1.7976931348623157e308
 SLOT_BYTES = 24  # of an OffsetMap
@@ -26,30 +26,29 @@ class CleanerSettings:
     backoff_ms: int = 15_000
 
     @classmethod
-    def from_values(cls, values: Mapping[str, Any]) -> CleanerSettings:
+    def from_values(cls, values: Values) -> CleanerSettings:
         """From typed broker config values by Kafka's names."""
-        return cls(
-            **{name: values[key] for name, key in _SETTINGS.items() if values.get(key) is not None}
-        )
+        return cls().changed(values)
 
-    def changed(self, values: Mapping[str, Any]) -> CleanerSettings:
+    def changed(self, values: Values) -> CleanerSettings:
         """These settings with the changed ones among `values`."""
-        found = {name: values[key] for name, key in _SETTINGS.items() if key in values}
-        return replace(self, **found) if found else self
+        read = TypedValues(values)
+        return CleanerSettings(
+            enabled=read.flag("log.cleaner.enable", self.enabled),
+            threads=read.integer("log.cleaner.threads", self.threads),
+            dedupe_buffer_bytes=read.integer(
+                "log.cleaner.dedupe.buffer.size", self.dedupe_buffer_bytes
+            ),
+            load_factor=read.number("log.cleaner.io.buffer.load.factor", self.load_factor),
+            io_buffer_bytes=read.integer("log.cleaner.io.buffer.size", self.io_buffer_bytes),
+            io_bytes_per_second_max=read.number(
+                "log.cleaner.io.max.bytes.per.second", self.io_bytes_per_second_max
+            ),
+            backoff_ms=read.integer("log.cleaner.backoff.ms", self.backoff_ms),
+        )
 
     def map_bytes(self, offsets: int) -> int:
         """Memory of the key map for a range of that many offsets: no more than it can fill."""
         limit = self.dedupe_buffer_bytes // max(self.threads, 1)
         wanted = int(offsets / self.load_factor) * SLOT_BYTES + 2 * SLOT_BYTES
         return max(min(limit, wanted), 2 * SLOT_BYTES)
-
-
-_SETTINGS = {
-    "enabled": "log.cleaner.enable",
-    "threads": "log.cleaner.threads",
-    "dedupe_buffer_bytes": "log.cleaner.dedupe.buffer.size",
-    "load_factor": "log.cleaner.io.buffer.load.factor",
-    "io_buffer_bytes": "log.cleaner.io.buffer.size",
-    "io_bytes_per_second_max": "log.cleaner.io.max.bytes.per.second",
-    "backoff_ms": "log.cleaner.backoff.ms",
-}

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
-from kwire.log.directories import checkpoint_format
+from kwire.log.directories.checkpoint_format import (
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    Offsets,
+)
 from kwire.log.directories.checkpoint_writer import high_watermark, moved_start, recovery_point
 from kwire.log.directories.directory import LogDirectory
 from kwire.log.flushing import SyncRequest, sync_files
-
-if TYPE_CHECKING:
-    from kwire.log.directories.manager import LogManager
+from kwire.log.partition.partition_log import PartitionLog
 
 
 def close_directory(
-    manager: LogManager, directory: LogDirectory, broker_epoch: int, *, is_loaded: bool
+    directory: LogDirectory,
+    logs: Sequence[PartitionLog],
+    offsets_of: Callable[[Callable[[PartitionLog], int]], Offsets],
+    broker_epoch: int,
+    *,
+    is_loaded: bool,
 ) -> None:
     """Write, sync and close the directory's logs, then its checkpoints, then the note.
 
-    One whose logs were not all loaded (not `is_loaded`) stays as clean as it was, with its
-    checkpoints. Blocks. Raises OSError.
+    `offsets_of` gives what a checkpoint file holds. A directory whose logs were not all loaded (not
+    `is_loaded`) stays as clean as it was, with its checkpoints. Blocks. Raises OSError.
     """
-    logs = manager.logs_in(directory)
     if not is_loaded and not directory.was_clean:
         for log in logs:
             log.abandon()
@@ -34,17 +41,17 @@ def close_directory(
             request.add(log.begin_close())
     # Everything is written before anything is synced: the first syncs take most along.
     if directory.error is None:
-        sync_files(manager.files, request)
+        sync_files(directory.files, request)
     for log in logs:
         log.end_close(is_durable=directory.error is None)
     if directory.error is not None:
         return
     if is_loaded:
         for name, value in (
-            (checkpoint_format.RECOVERY_POINTS, recovery_point),
-            (checkpoint_format.HIGH_WATERMARKS, high_watermark),
-            (checkpoint_format.LOG_STARTS, moved_start),
+            (RECOVERY_POINTS, recovery_point),
+            (HIGH_WATERMARKS, high_watermark),
+            (LOG_STARTS, moved_start),
         ):
-            directory.write_checkpoint(name, manager.offsets_in(directory, value))
+            directory.write_checkpoint(name, offsets_of(value))
     if all(log.error is None for log in logs):
         directory.finish(broker_epoch)

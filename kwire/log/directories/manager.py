@@ -6,7 +6,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from kwire.clock import Clock, Random
 from kwire.kept_errors import kept
@@ -38,11 +37,11 @@ from kwire.log.directories.identity_files import (
 )
 from kwire.log.directories.loading import ExpectedTopic, Opening, load_directories
 from kwire.log.directories.moving import LogMoves
-from kwire.log.directories.periodic_work import SLICE_SEGMENTS, visit_in_slices
+from kwire.log.directories.periodic_work import SLICE_SEGMENTS, Timers, visit_in_slices
 from kwire.log.directories.placement import emptiest
 from kwire.log.directories.removal import Removals
 from kwire.log.directories.settings import ManagerSettings
-from kwire.log.directories.shortages import Shortages
+from kwire.log.directories.shortages import Shortages, ShortLog
 from kwire.log.files import (
     Files,
     NotBegunError,
@@ -53,11 +52,10 @@ from kwire.log.files import (
     write_atomically,
 )
 from kwire.log.flushing import Flusher, SyncRequest, Syncs
-from kwire.log.partition.base import LogBase
 from kwire.log.partition.config import LogConfig
 from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.recovery.opening import open_log
-from kwire.log.scheduling import ImmediateScheduler, Scheduler, Timer
+from kwire.log.scheduling import ImmediateScheduler, Scheduler
 from kwire.log.segment.open_file_limit import OpenSegments
 from kwire.pending import Pending, after, gather
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -107,7 +105,7 @@ class LogManager:
         self._on_directory_failure = on_directory_failure
         self.goes_offline_by_writes: Callable[[], bool] = lambda: False
         self._open_segments = OpenSegments()
-        self._timers: dict[str, Timer] = {}
+        self._timers = Timers(self.scheduler)
         self._checkpoints = CheckpointWriter(self.scheduler, self.checkpoint_failed)
         self.cleaner: LogCleaner | None = None
         self.moves = LogMoves(self)
@@ -171,14 +169,11 @@ class LogManager:
 
         Raises KafkaError, OSError.
         """
-        clean, scheduler = directory.was_clean, ImmediateScheduler()
-        flusher = Flusher(self.files, scheduler)
-        known = self._known_of(directory, key)
-        return self._open(path, key, topic_id, scheduler, flusher, None, clean=clean, **known)
+        return self._open(path, key, topic_id, directory, clean=directory.was_clean, is_alone=True)
 
     def adopt(self, log: PartitionLog, directory: LogDirectory) -> None:
         """Make a log that was opened apart the partition's."""
-        log.join(self.scheduler, directory.flusher, self._open_segments)
+        log.share(self.scheduler, directory.flusher, self._open_segments)
         log.on_error = self._log_failed
         log.on_refused = self.shortages.hurry
         log.on_truncated = self._log_truncated
@@ -190,13 +185,18 @@ class LogManager:
         path: str,
         key: tuple[str, int],
         topic_id: bytes,
-        scheduler: Scheduler,
-        flusher: Flusher,
-        open_segments: OpenSegments | None,
-        **options: Any,
+        directory: LogDirectory,
+        *,
+        clean: bool,
+        is_alone: bool = False,
+        is_copy: bool = False,
     ) -> PartitionLog:
-        """A log with the settings of all; `options` are those of `open_log` for this one."""
+        """A log with the settings of all.
+
+        One that `is_alone` shares nothing with others; of a copy the checkpoints say nothing.
+        """
         topic, partition = key
+        scheduler = ImmediateScheduler() if is_alone else self.scheduler
         return open_log(
             path,
             topic,
@@ -206,20 +206,22 @@ class LogManager:
             self.clock,
             files=self.files,
             scheduler=scheduler,
-            flusher=flusher,
-            open_segments=open_segments,
+            flusher=Flusher(self.files, scheduler) if is_alone else directory.flusher,
+            open_segments=None if is_alone else self._open_segments,
+            clean=clean,
+            recovery_point=0 if is_copy else directory.recovery_point(key),
+            log_start_offset=0 if is_copy else directory.log_starts.get(key, 0),
+            high_watermark=0 if is_copy else directory.high_watermarks.get(key, 0),
             producer_expiration_ms=self.settings.producer_id_expiration_ms,
             verify_transactions=self.settings.verify_transactions,
-            **options,
+            on_error=partial(self._copy_failed, directory) if is_copy else None,
         )
 
-    def _known_of(self, directory: LogDirectory, key: tuple[str, int]) -> dict[str, Any]:
-        """What the directory's checkpoints say of a log, as options of `open_log`."""
-        return {
-            "recovery_point": directory.recovery_point(key),
-            "log_start_offset": directory.log_starts.get(key, 0),
-            "high_watermark": directory.high_watermarks.get(key, 0),
-        }
+    def _copy_failed(
+        self, directory: LogDirectory, log: PartitionLog, error: Exception, lost: bool
+    ) -> None:
+        if lost:
+            self.take_offline(directory, error)
 
     # -- look-up ------------------------------------------------------------------------------
 
@@ -233,6 +235,9 @@ class LogManager:
     def directory_of(self, topic: str, partition: int) -> LogDirectory | None:
         """Where a partition lives."""
         return self._home.get((topic, partition))
+
+    def is_moving(self, topic: str, partition: int) -> bool:
+        return (topic, partition) in self.moves.moves
 
     def logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
         return [log for key, log in self._logs.items() if self._home[key] is directory]
@@ -272,9 +277,7 @@ class LogManager:
             self._limit(home, key, -1)
             self.files.make_directory(path)
             self.write_partition_metadata(path, topic_id)
-            shared = (self.scheduler, home.flusher, self._open_segments)
-            options = self._known_of(home, key)
-            log = self._open(path, key, topic_id, *shared, clean=False, **options)
+            log = self._open(path, key, topic_id, home, clean=False)
             if config is not None:
                 log.reconfigure(config)
         except OSError as error:
@@ -285,7 +288,7 @@ class LogManager:
         request = SyncRequest()
         request.paths.append(f"{path}/{PARTITION_METADATA}")
         request.directories += [path, home.path]
-        log.has_new_files = False
+        log.local.has_new_files = False  # the directory is synced here
         home.flusher.request(request).add_done_callback(
             lambda done: self._synced_new(log, done.error())
         )
@@ -325,16 +328,7 @@ class LogManager:
         self, directory: LogDirectory, path: str, key: tuple[str, int], topic_id: bytes
     ) -> PartitionLog:
         """The log in `path` that is not the partition's yet (see `moving`)."""
-        return self._open(
-            path,
-            key,
-            topic_id,
-            self.scheduler,
-            directory.flusher,
-            self._open_segments,
-            clean=directory.was_clean,
-            on_error=lambda log, error, lost: self.take_offline(directory, error) if lost else None,
-        )
+        return self._open(path, key, topic_id, directory, clean=directory.was_clean, is_copy=True)
 
     def exchange(
         self, old: PartitionLog, new: PartitionLog, directory: LogDirectory
@@ -368,12 +362,17 @@ class LogManager:
         self.checkpoint_high_watermarks()
         return new
 
+    def interrupt_cleaning(self, topic: str, partition: int) -> None:
+        """What is done just now of compacting the log is dropped."""
+        if self.cleaner is not None:
+            self.cleaner.interrupt((topic, partition))
+
     def remove_later(self, path: str) -> None:
         self._removals.remove_later(path)
 
     # -- failures -----------------------------------------------------------------------------
 
-    def _log_failed(self, log: LogBase, error: Exception, lost: bool) -> None:
+    def _log_failed(self, log: PartitionLog, error: Exception, lost: bool) -> None:
         key = (log.topic, log.partition)
         home = self._home.get(key)
         if log.is_short:
@@ -383,16 +382,15 @@ class LogManager:
         if home is not None and not log.is_short and (lost or self.goes_offline_by_writes()):
             self.take_offline(home, error)
 
-    def _give_up(self, log: LogBase, reason: str) -> None:
+    def _give_up(self, log: ShortLog, reason: str) -> None:
         """The log is short for too long: where others can take over, its directory goes offline."""
         home = self._home.get((log.topic, log.partition))
         if home is not None and home.error is None and self.goes_offline_by_writes():
             self.take_offline(home, OSError(reason))
 
-    def _log_truncated(self, log: LogBase) -> None:
+    def _log_truncated(self, log: PartitionLog) -> None:
         key = (log.topic, log.partition)
-        if self.cleaner is not None:
-            self.cleaner.interrupt(key)
+        self.interrupt_cleaning(*key)
         home = self._home.get(key)
         if home is None or home.error is not None:
             return
@@ -422,42 +420,30 @@ class LogManager:
         """Begin the periodic work."""
         settings = self.settings
         delay_ms = settings.initial_task_delay_ms
-        self._repeat(
+        self._timers.repeat(
             "retention", settings.retention_check_interval_ms, self.enforce_retention, delay_ms
         )
-        self._repeat("flush", settings.flush_check_interval_ms, self.flush_old, delay_ms)
-        self._repeat(
+        self._timers.repeat("flush", settings.flush_check_interval_ms, self.flush_old, delay_ms)
+        self._timers.repeat(
             "recovery points", settings.checkpoint_interval_ms, self.checkpoint_recovery, delay_ms
         )
-        self._repeat(
+        self._timers.repeat(
             "log starts",
             settings.start_offset_checkpoint_interval_ms,
             self.checkpoint_log_starts,
             delay_ms,
         )
-        self._repeat(
+        self._timers.repeat(
             "high watermarks",
             settings.high_watermark_checkpoint_interval_ms,
             self.checkpoint_high_watermarks,
             0,
         )
-        self._repeat(
+        self._timers.repeat(
             "producers", settings.producer_id_check_interval_ms, self.expire_producers, delay_ms
         )
         if self.cleaner is not None:
             self.cleaner.start()
-
-    def _repeat(
-        self, name: str, interval_ms: int, task: Callable[[], object], delay_ms: int
-    ) -> None:
-        if interval_ms < 1 << 53:
-            fire = partial(self._fire, name, interval_ms, task)
-            self._timers[name] = self.scheduler.call_later(delay_ms or interval_ms, fire)
-
-    def _fire(self, name: str, interval_ms: int, task: Callable[[], object]) -> None:
-        again = partial(self._fire, name, interval_ms, task)
-        self._timers[name] = self.scheduler.call_later(interval_ms, again)
-        task()
 
     def enforce_retention(self) -> None:
         """Delete old segments of all logs."""
@@ -474,7 +460,7 @@ class LogManager:
 
         def visit(log: PartitionLog) -> int:
             # A clock that went back says nothing of how long ago it was.
-            is_recent = 0 <= now_ms - log.last_flush_ms < log.config.flush_ms
+            is_recent = 0 <= now_ms - log.local.last_flush_ms < log.config.flush_ms
             if not is_recent and log.recovery_point < log.log_end_offset:
                 log.flush()
             return 0
@@ -567,16 +553,15 @@ class LogManager:
         self._stop_timers()
         for directory in self.directories:
             try:
-                close_directory(self, directory, broker_epoch, is_loaded=is_loaded)
+                logs, offsets_of = self.logs_in(directory), partial(self.offsets_in, directory)
+                close_directory(directory, logs, offsets_of, broker_epoch, is_loaded=is_loaded)
             except OSError as error:
                 self.take_offline(directory, error)
             finally:
                 directory.unlock()
 
     def _stop_timers(self) -> None:
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
+        self._timers.cancel()
         self.shortages.close()
         self.moves.close()
         if self.cleaner is not None:

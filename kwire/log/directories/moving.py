@@ -14,31 +14,55 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from kwire.clock import Random
 from kwire.kept_errors import anew
 from kwire.log.directories.directory import FUTURE_SUFFIX, LogDirectory, suffixed_name
 from kwire.log.directories.identity_files import PARTITION_METADATA
-from kwire.log.files import Buffer
+from kwire.log.files import Buffer, Files
 from kwire.log.flushing import SyncRequest, sync_files
 from kwire.log.partition.batch_rules import earlier_start
 from kwire.log.partition.config import LONG_MAX
 from kwire.log.partition.partition_log import PartitionLog
-from kwire.log.types import FetchSlices, Isolation
+from kwire.log.scheduling import Scheduler
+from kwire.log.types import FetchSlices, FileSlice, Isolation
 from kwire.pending import Pending, as_pending
 from kwire.protocol.errors import ErrorCode, KafkaError
-
-if TYPE_CHECKING:
-    from kwire.log.directories.manager import LogManager
 
 logger = logging.getLogger(__name__)
 
 STEP_BYTES = 1 << 20
-REST_BYTES_MAX = 4 << 20  # what may be left for the turn that switches over
+LEFT_BYTES_MAX = 4 << 20  # what may be left for the turn that switches over
 CLOSE_BYTES = 64 << 10
 THROTTLE_MS = 200  # after which a changed rate shows
 
 Key = tuple[str, int]
+
+
+class MovableLogs(Protocol):
+    """The logs of a node, and how a copy of one is made and takes its place."""
+
+    @property
+    def scheduler(self) -> Scheduler: ...
+    @property
+    def files(self) -> Files: ...
+    @property
+    def random(self) -> Random: ...
+    def get(self, topic: str, partition: int) -> PartitionLog | None: ...
+    def directory_of(self, topic: str, partition: int) -> LogDirectory | None: ...
+    def interrupt_cleaning(self, topic: str, partition: int) -> None: ...
+    def write_partition_metadata(
+        self, path: str, topic_id: bytes, *, sync: bool = False
+    ) -> None: ...
+    def open_future(
+        self, directory: LogDirectory, path: str, key: Key, topic_id: bytes
+    ) -> PartitionLog: ...
+    def exchange(
+        self, old: PartitionLog, new: PartitionLog, directory: LogDirectory
+    ) -> PartitionLog: ...
+    def take_offline(self, directory: LogDirectory, error: Exception) -> None: ...
+    def remove_later(self, path: str) -> None: ...
 
 
 class LogMoves:
@@ -47,8 +71,8 @@ class LogMoves:
     `rate_max` is the limit of all together in bytes per second.
     """
 
-    def __init__(self, manager: LogManager) -> None:
-        self._manager = manager
+    def __init__(self, logs: MovableLogs) -> None:
+        self._logs = logs
         self.on_moved: Callable[[PartitionLog], None] = lambda log: None
         self.moves: dict[Key, LogMove] = {}
         self.rate_max: int = LONG_MAX
@@ -63,9 +87,9 @@ class LogMoves:
             if known.directory is directory:
                 return
             self.cancel(key)
-        if self._manager.directory_of(*key) is directory:
+        if self._logs.directory_of(*key) is directory:
             return
-        source = self._manager.get(*key)
+        source = self._logs.get(*key)
         if source is None or directory.error is not None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{directory.path} is offline")
         self.moves[key] = move = self._make(source, directory, None)
@@ -76,21 +100,20 @@ class LogMoves:
 
         Raises KafkaError.
         """
-        source = self._manager.get(*key)
-        home = self._manager.directory_of(*key)
+        source = self._logs.get(*key)
+        home = self._logs.directory_of(*key)
         if source is None or home is directory or key in self.moves:
             return False
         move = self._make(source, directory, path)
         self.moves[key] = move
-        self._manager.scheduler.call_soon(move.step)
+        self._logs.scheduler.call_soon(move.step)
         return True
 
     def _make(self, source: PartitionLog, directory: LogDirectory, path: str | None) -> LogMove:
-        cleaner = self._manager.cleaner
-        if cleaner is not None:
-            cleaner.interrupt((source.topic, source.partition))  # it leaves moving logs alone
+        # The cleaner leaves moving logs alone.
+        self._logs.interrupt_cleaning(source.topic, source.partition)
         try:
-            return LogMove(self, self._manager, source, directory, path)
+            return LogMove(self, self._logs, source, directory, path)
         except OSError as error:
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"Error while creating log in {directory.path}"
@@ -121,41 +144,41 @@ class LogMove:
     def __init__(
         self,
         moves: LogMoves,
-        manager: LogManager,
+        logs: MovableLogs,
         source: PartitionLog,
         directory: LogDirectory,
         path: str | None,
     ) -> None:
         self.key: Key = (source.topic, source.partition)
         self.directory = directory
-        self._manager = manager
+        self._logs = logs
         self._source = source
         self._moves = moves
         self._owed_bytes = 0.0  # copied, not yet paid for with time
         self._is_over = False
         self._truncations = source.truncations
         if path is None:
-            unique = manager.random.random_bytes(16).hex()
+            unique = logs.random.random_bytes(16).hex()
             name = suffixed_name(source.topic, source.partition, unique, FUTURE_SUFFIX)
             path = f"{directory.path}/{name}"
-            manager.files.make_directory(path)
-            manager.write_partition_metadata(path, source.topic_id)
+            logs.files.make_directory(path)
+            logs.write_partition_metadata(path, source.topic_id)
             request = SyncRequest()
             request.paths.append(f"{path}/{PARTITION_METADATA}")
             request.directories += [path, directory.path]
             directory.flusher.request(request).add_done_callback(self._synced)
         self._path = path
-        self.target = manager.open_future(directory, path, self.key, source.topic_id)
+        self.target = logs.open_future(directory, path, self.key, source.topic_id)
         # Nobody is told of what is in the copy: it is synced at the end, not by flush.messages.
         self.target.reconfigure(replace(source.config, flush_messages=LONG_MAX))
-        self._meet()
+        self._agree()
 
     def _synced(self, done: Pending[None]) -> None:
         error = done.error()
         if error is not None:
-            self._manager.take_offline(self.directory, error)
+            self._logs.take_offline(self.directory, error)
 
-    def _meet(self) -> None:
+    def _agree(self) -> None:
         """Let the copy end where it and the original are the same (KIP-101, KIP-279)."""
         source, target = self._source, self.target
         end = target.log_end_offset
@@ -183,7 +206,7 @@ class LogMove:
             return
         self._is_over = True
         self.target.abandon()
-        self._manager.remove_later(self._path)
+        self._logs.remove_later(self._path)
 
     def suspend(self) -> None:
         """The node stops: close the copy and leave it."""
@@ -198,7 +221,7 @@ class LogMove:
         if self._is_over:
             return
         source = self._source
-        if source.is_closed or self._manager.get(*self.key) is not source:
+        if source.is_closed or self._logs.get(*self.key) is not source:
             self._fail("it was deleted")
             return
         try:
@@ -220,21 +243,21 @@ class LogMove:
         return True
 
     def _is_close(self) -> bool:
-        return self._rest_bytes() <= CLOSE_BYTES
+        return self._bytes_left() <= CLOSE_BYTES
 
-    def _rest_bytes(self) -> int:
+    def _bytes_left(self) -> int:
         """About how much is left: counted in the source's last segment, else too much."""
         offset = self.target.log_end_offset
         active = self._source.segments.active
         if self.lag == 0:
             return 0
         if offset < active.base_offset:
-            return REST_BYTES_MAX + 1
+            return LEFT_BYTES_MAX + 1
         return active.size_bytes - active.position_of(offset)
 
     def _copy_piece(self) -> None:
         if self.lag == 0:
-            self._manager.scheduler.call_later(10, self.step)
+            self._logs.scheduler.call_later(10, self.step)
             return
         found = self._source.read(
             self.target.log_end_offset, STEP_BYTES, isolation=Isolation.LOG_END, may_wait=True
@@ -264,13 +287,13 @@ class LogMove:
         rate = self._moves.rate_max
         if self._owed_bytes <= 0 or rate >= LONG_MAX:
             self._owed_bytes = 0.0
-            self._manager.scheduler.call_soon(self.step)
+            self._logs.scheduler.call_soon(self.step)
             return
         bytes_per_turn = rate * THROTTLE_MS / 1000 / max(len(self._moves.moves), 1)
         paid = min(self._owed_bytes, bytes_per_turn)
         wait_ms = THROTTLE_MS * paid / bytes_per_turn if bytes_per_turn else THROTTLE_MS
         self._owed_bytes -= paid
-        self._manager.scheduler.call_later(wait_ms, self._paid)
+        self._logs.scheduler.call_later(wait_ms, self._paid)
 
     def _append(self, slices: FetchSlices) -> None:
         target = self.target
@@ -302,10 +325,7 @@ class LogMove:
             slices = source.read(target.log_end_offset, STEP_BYTES)
             assert isinstance(slices, FetchSlices)
             self._append(slices)
-        target.leader_epochs.replace(list(source.leader_epochs.entries))
-        target.producers.take_over(source.producers)
-        target.update_high_watermark(source.high_watermark)
-        target.has_new_files = True
+        target.take_over(source)
         request = SyncRequest()
         request.paths.append(f"{self._path}/{PARTITION_METADATA}")
         request.directories += [self._path]
@@ -317,12 +337,12 @@ class LogMove:
             raise
         try:
             target.sync_now()
-            sync_files(self._manager.files, request)
+            sync_files(self._logs.files, request)
         except OSError as error:
-            self._manager.take_offline(self.directory, error)
+            self._logs.take_offline(self.directory, error)
             raise
         self._is_over = True
-        moved = self._manager.exchange(source, target, self.directory)
+        moved = self._logs.exchange(source, target, self.directory)
         logger.info("%s was moved to %s", source.name, self.directory.path)
         self._moves.ended(self, moved)
         return True
@@ -335,7 +355,5 @@ class LogMove:
         self._moves.ended(self, None)
 
 
-def _as_buffer(data: object) -> Buffer:
-    if not isinstance(data, (bytes, bytearray, memoryview)):
-        raise TypeError(f"no buffer: {type(data).__name__}")
-    return data
+def _as_buffer(data: Buffer | FileSlice) -> Buffer:
+    return data.read() if isinstance(data, FileSlice) else data

@@ -4,18 +4,44 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
 
+from kwire.log.partition.partition_log import PartitionLog
+from kwire.log.scheduling import Scheduler, Timer
 from kwire.protocol.errors import KafkaError
-
-if TYPE_CHECKING:
-    from kwire.log.partition.partition_log import PartitionLog
-    from kwire.log.scheduling import Scheduler
 
 logger = logging.getLogger(__name__)
 
+NEVER_MS = 1 << 53
 SLICE_LOGS = 100  # logs that are looked at before the loop gets its turn
 SLICE_SEGMENTS = 10  # that are given up: their files are renamed by the loop
+
+
+class Timers:
+    """Tasks that are done again and again, each after its interval."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._timers: dict[str, Timer] = {}
+
+    def repeat(
+        self, name: str, interval_ms: int, task: Callable[[], object], delay_ms: int
+    ) -> None:
+        """Do `task` after `delay_ms` (0: the interval), and every `interval_ms` from then on."""
+        if interval_ms < NEVER_MS:
+            fire = partial(self._fire, name, interval_ms, task)
+            self._timers[name] = self._scheduler.call_later(delay_ms or interval_ms, fire)
+
+    def _fire(self, name: str, interval_ms: int, task: Callable[[], object]) -> None:
+        again = partial(self._fire, name, interval_ms, task)
+        self._timers[name] = self._scheduler.call_later(interval_ms, again)
+        task()
+
+    def cancel(self) -> None:
+        """Do none of them any more."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
 
 
 def visit_in_slices(

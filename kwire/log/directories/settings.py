@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from kwire.log.config_values import TypedValues, Values
 
 SHORTAGE_TIMEOUT_MS_MIN = 10_000
 """How long a broker that is short of space keeps its leaderships though others could write: as
@@ -28,24 +28,43 @@ class ManagerSettings:
     shortage_timeout_ms: int = 10_000
 
     @classmethod
-    def from_values(cls, values: Mapping[str, Any]) -> ManagerSettings:
+    def from_values(cls, values: Values) -> ManagerSettings:
         """From typed broker config values by Kafka's names."""
-        found = {
-            name: values[key] for name, key in _SETTINGS.items() if values.get(key) is not None
-        }
-        session_ms = values.get("broker.session.timeout.ms") or 0
-        return cls(**found, shortage_timeout_ms=max(SHORTAGE_TIMEOUT_MS_MIN, session_ms))
-
-
-_SETTINGS = {
-    "retention_check_interval_ms": "log.retention.check.interval.ms",
-    "flush_check_interval_ms": "log.flush.scheduler.interval.ms",
-    "checkpoint_interval_ms": "log.flush.offset.checkpoint.interval.ms",
-    "start_offset_checkpoint_interval_ms": "log.flush.start.offset.checkpoint.interval.ms",
-    "high_watermark_checkpoint_interval_ms": "replica.high.watermark.checkpoint.interval.ms",
-    "producer_id_expiration_ms": "producer.id.expiration.ms",
-    "producer_id_check_interval_ms": "producer.id.expiration.check.interval.ms",
-    "initial_task_delay_ms": "log.initial.task.delay.ms",
-    "file_delete_delay_ms": "log.segment.delete.delay.ms",
-    "verify_transactions": "transaction.partition.verification.enable",
-}
+        read, default = TypedValues(values), cls()
+        session_ms = read.integer("broker.session.timeout.ms", 0)
+        return cls(
+            retention_check_interval_ms=read.integer(
+                "log.retention.check.interval.ms", default.retention_check_interval_ms
+            ),
+            flush_check_interval_ms=read.integer(
+                "log.flush.scheduler.interval.ms", default.flush_check_interval_ms
+            ),
+            checkpoint_interval_ms=read.integer(
+                "log.flush.offset.checkpoint.interval.ms", default.checkpoint_interval_ms
+            ),
+            start_offset_checkpoint_interval_ms=read.integer(
+                "log.flush.start.offset.checkpoint.interval.ms",
+                default.start_offset_checkpoint_interval_ms,
+            ),
+            high_watermark_checkpoint_interval_ms=read.integer(
+                "replica.high.watermark.checkpoint.interval.ms",
+                default.high_watermark_checkpoint_interval_ms,
+            ),
+            producer_id_expiration_ms=read.integer(
+                "producer.id.expiration.ms", default.producer_id_expiration_ms
+            ),
+            producer_id_check_interval_ms=read.integer(
+                "producer.id.expiration.check.interval.ms",
+                default.producer_id_check_interval_ms,
+            ),
+            initial_task_delay_ms=read.integer(
+                "log.initial.task.delay.ms", default.initial_task_delay_ms
+            ),
+            file_delete_delay_ms=read.integer(
+                "log.segment.delete.delay.ms", default.file_delete_delay_ms
+            ),
+            verify_transactions=read.flag(
+                "transaction.partition.verification.enable", default.verify_transactions
+            ),
+            shortage_timeout_ms=max(SHORTAGE_TIMEOUT_MS_MIN, session_ms),
+        )

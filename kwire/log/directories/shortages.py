@@ -11,14 +11,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from kwire.log.files import DESCRIPTORS
 from kwire.log.scheduling import Scheduler, Timer
 from kwire.pending import Pending
-
-if TYPE_CHECKING:
-    from kwire.log.partition.base import LogBase
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +28,17 @@ NAMED_MAX = 20
 
 Key = tuple[str, int]
 Retry = Callable[[], Pending[None]]
+
+
+class ShortLog(Protocol):
+    """A log that takes no appends until `mend` succeeds."""
+
+    topic: str
+    partition: int
+
+    @property
+    def is_short(self) -> bool: ...
+    def mend(self) -> Pending[None]: ...
 
 
 def error_text(error: BaseException) -> str:
@@ -59,14 +67,14 @@ class Shortages:
         scheduler: Scheduler,
         now_ms: Callable[[], float] | None = None,
         timeout_ms: float = float("inf"),
-        give_up: Callable[[LogBase, str], None] | None = None,
+        give_up: Callable[[ShortLog, str], None] | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._now_ms = now_ms or (lambda: 0.0)
         self._timeout_ms = timeout_ms
         self._give_up = give_up
         self.on_descriptors_short: Callable[[], object] = lambda: None
-        self._logs: dict[Key, LogBase] = {}
+        self._logs: dict[Key, ShortLog] = {}
         self._waiting: dict[Key, Refusal] = {}
         self._again_ms = AGAIN_MS
         self._ended_ms = -CALM_MS * 1.0
@@ -99,7 +107,7 @@ class Shortages:
         self._waiting[key] = Refusal(reason, now_ms if known is None else known.since_ms, retry)
         self._arm()
 
-    def log_is_short(self, log: LogBase, error: Exception) -> None:
+    def log_is_short(self, log: ShortLog, error: Exception) -> None:
         """A log takes no appends until `log.mend` succeeds."""
         key = (log.topic, log.partition)
         self.add(key, error_text(error), log.mend)

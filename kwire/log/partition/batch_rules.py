@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kwire.checksums import crc32c
 from kwire.log.files import Buffer
@@ -35,7 +35,8 @@ from kwire.protocol.records.validation import AppendRules, check_batch
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 STAMP = Struct(">qii")  # base offset, length, leader epoch
-_new_tuple: Any = tuple.__new__  # without the detour through keyword arguments
+# Without the detour through keyword arguments.
+_new_header: Callable[[type[BatchHeader], tuple[int, ...]], BatchHeader] = tuple.__new__
 
 
 class Marker(NamedTuple):
@@ -184,10 +185,7 @@ def stamp_plain(
     ):
         return None
     STAMP.pack_into(view, 0, base_offset, length, leader_epoch)
-    stamped: BatchHeader = _new_tuple(
-        BatchHeader, (base_offset, size_bytes, leader_epoch, *fields[3:])
-    )
-    return stamped
+    return _new_header(BatchHeader, (base_offset, size_bytes, leader_epoch, *fields[3:]))
 
 
 def earlier_start(records: Buffer, log_start_offset: int, log_end_offset: int) -> int | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
+
+from kwire.log.config_values import TypedValues, Values
 
 LONG_MAX = 0x7FFFFFFFFFFFFFFF
 
@@ -57,21 +57,66 @@ class LogConfig:
         object.__setattr__(self, "roll_ms", roll_ms)
 
     @classmethod
-    def from_values(cls, values: Mapping[str, Any]) -> LogConfig:
+    def from_values(cls, values: Values) -> LogConfig:
         """From typed values by Kafka's topic config names; names that the log does not read pass.
 
         `internal.segment.bytes`, where set, overrides `segment.bytes` (as in Kafka).
         """
-        known = {
-            name: values[name.replace("_", ".")]
-            for name in _FIELDS
-            if values.get(name.replace("_", ".")) is not None
-        }
-        if values.get("internal.segment.bytes") is not None:
-            known["segment_bytes"] = values["internal.segment.bytes"]
-        if "cleanup_policy" in known:
-            known["cleanup_policy"] = tuple(known["cleanup_policy"])
-        return cls(**known)
+        read, default = TypedValues(values), DEFAULT
+        return cls(
+            cleanup_policy=read.texts("cleanup.policy", default.cleanup_policy),
+            compression_type=read.text("compression.type", default.compression_type),
+            compression_gzip_level=read.integer(
+                "compression.gzip.level", default.compression_gzip_level
+            ),
+            compression_lz4_level=read.integer(
+                "compression.lz4.level", default.compression_lz4_level
+            ),
+            compression_zstd_level=read.integer(
+                "compression.zstd.level", default.compression_zstd_level
+            ),
+            delete_retention_ms=read.integer("delete.retention.ms", default.delete_retention_ms),
+            file_delete_delay_ms=read.integer("file.delete.delay.ms", default.file_delete_delay_ms),
+            flush_messages=read.integer("flush.messages", default.flush_messages),
+            flush_ms=read.integer("flush.ms", default.flush_ms),
+            index_interval_bytes=read.integer("index.interval.bytes", default.index_interval_bytes),
+            max_compaction_lag_ms=read.integer(
+                "max.compaction.lag.ms", default.max_compaction_lag_ms
+            ),
+            max_decompressed_message_bytes=read.integer(
+                "max.decompressed.message.bytes", default.max_decompressed_message_bytes
+            ),
+            max_message_bytes=read.integer("max.message.bytes", default.max_message_bytes),
+            message_timestamp_after_max_ms=read.integer(
+                "message.timestamp.after.max.ms", default.message_timestamp_after_max_ms
+            ),
+            message_timestamp_before_max_ms=read.integer(
+                "message.timestamp.before.max.ms", default.message_timestamp_before_max_ms
+            ),
+            message_timestamp_type=read.text(
+                "message.timestamp.type", default.message_timestamp_type
+            ),
+            min_cleanable_dirty_ratio=read.number(
+                "min.cleanable.dirty.ratio", default.min_cleanable_dirty_ratio
+            ),
+            min_compaction_lag_ms=read.integer(
+                "min.compaction.lag.ms", default.min_compaction_lag_ms
+            ),
+            min_insync_replicas=read.integer("min.insync.replicas", default.min_insync_replicas),
+            preallocate=read.flag("preallocate", default.preallocate),
+            retention_bytes=read.integer("retention.bytes", default.retention_bytes),
+            retention_ms=read.integer("retention.ms", default.retention_ms),
+            segment_bytes=read.integer(
+                "internal.segment.bytes",
+                read.integer("segment.bytes", default.segment_bytes),
+            ),
+            segment_index_bytes=read.integer("segment.index.bytes", default.segment_index_bytes),
+            segment_jitter_ms=read.integer("segment.jitter.ms", default.segment_jitter_ms),
+            segment_ms=read.integer("segment.ms", default.segment_ms),
+            unclean_leader_election_enable=read.flag(
+                "unclean.leader.election.enable", default.unclean_leader_election_enable
+            ),
+        )
 
 
-_FIELDS = tuple(f.name for f in fields(LogConfig) if f.init)
+DEFAULT = LogConfig()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from kwire.log.scheduling import Scheduler
 from kwire.pending import Pending
@@ -74,10 +74,10 @@ class Checks:
             self._idle.complete(None)
         return self._idle
 
-    def _unless_closed(self, work: Work) -> Any:
+    def _unless_closed(self, work: Work) -> None:
         if self._is_closed:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the broker is stopping")
-        return work()
+        work.perform()
 
     def _ended(self, size_bytes: int) -> None:
         self.held_bytes -= size_bytes
@@ -89,7 +89,9 @@ class Checks:
 def _run_now(work: Work | None, steps: Steps[T]) -> Pending[T]:
     try:
         while True:
-            work = steps.send(None if work is None else work())
+            if work is not None:
+                work.perform()
+            work = next(steps)
     except StopIteration as stop:
         return Pending.completed(stop.value)
     except Exception as error:
@@ -97,7 +99,7 @@ def _run_now(work: Work | None, steps: Steps[T]) -> Pending[T]:
 
 
 def run_steps(
-    work: Work | None, steps: Steps[T], scheduler: Scheduler, perform_by: Callable[[Work], Any]
+    work: Work | None, steps: Steps[T], scheduler: Scheduler, perform_by: Callable[[Work], None]
 ) -> Pending[T]:
     """The result of steps of which the first has asked for `work`, without holding up the loop."""
     stepping = _Stepping(steps, scheduler, perform_by)
@@ -109,7 +111,7 @@ class _Stepping(Generic[T]):
     """Steps under way."""
 
     def __init__(
-        self, steps: Steps[T], scheduler: Scheduler, perform_by: Callable[[Work], Any]
+        self, steps: Steps[T], scheduler: Scheduler, perform_by: Callable[[Work], None]
     ) -> None:
         self._steps = steps
         self._scheduler = scheduler
@@ -123,17 +125,17 @@ class _Stepping(Generic[T]):
             job = partial(self._perform_by, work)
             self._scheduler.run(job).add_done_callback(self._worked)
 
-    def _worked(self, done: Pending[Any]) -> None:
+    def _worked(self, done: Pending[None]) -> None:
         error = done.error()
         if error is None:
-            self._advance(done.result())
+            self._advance()
         else:
             self._steps.close()
             self.result.fail(error)
 
-    def _advance(self, value: Any = None) -> None:
+    def _advance(self) -> None:
         try:
-            work = self._steps.send(value)
+            work = next(self._steps)
         except StopIteration as stop:
             self.result.complete(stop.value)
         except Exception as error:

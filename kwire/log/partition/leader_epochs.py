@@ -12,6 +12,10 @@ from bisect import bisect_right
 from collections.abc import Callable
 from itertools import pairwise
 
+from kwire.kept_errors import kept
+from kwire.log.files import Files, write_atomically
+
+EPOCHS_FILE = "leader-epoch-checkpoint"
 UNDEFINED_EPOCH = -1
 UNDEFINED_OFFSET = -1
 
@@ -137,6 +141,61 @@ class LeaderEpochs:
         self.latest_saved = self.latest
         if self._save is not None:
             self._save(self.encode())
+
+
+class EpochFile:
+    """The epochs of a log, and the file that holds them. `on_error` hears when it cannot be
+    written."""
+
+    __slots__ = ("_directory", "_files", "_is_unsaved", "epochs", "is_unsynced", "on_error")
+
+    def __init__(self, files: Files, directory: str) -> None:
+        self._files = files
+        self._directory = directory
+        self.epochs = LeaderEpochs(self._save)
+        self._is_unsaved = False
+        self.is_unsynced = False
+        self.on_error: Callable[[OSError], None] | None = None
+
+    @property
+    def path(self) -> str:
+        return f"{self._directory}/{EPOCHS_FILE}"
+
+    def load(self) -> None:
+        """Take over what the file says. Raises OSError, ValueError."""
+        self.epochs.load(parse_epochs(self._files.read_file(self.path)))
+
+    def relocate(self, directory: str) -> None:
+        """The directory was renamed."""
+        self._directory = directory
+
+    def take_back(self, end_offset: int, led_epoch: int) -> None:
+        """As `LeaderEpochs.take_back`; the file is written when there is room (`save_missing`)."""
+        if self.epochs.take_back(end_offset, led_epoch):
+            self._is_unsaved = True
+
+    def save_missing(self) -> None:
+        """Write what the file could not be given. Raises OSError."""
+        if self._is_unsaved:
+            self._write(self.epochs.encode())
+
+    def save_first(self) -> None:
+        """Write the file where there is none yet."""
+        if not self._files.exists(self.path):
+            self._save(self.epochs.encode())
+
+    def _save(self, data: bytes) -> None:
+        try:
+            self._write(data)
+        except OSError as error:
+            self._is_unsaved = True
+            if self.on_error is not None:
+                self.on_error(kept(error))
+
+    def _write(self, data: bytes) -> None:
+        self.is_unsynced = True
+        write_atomically(self._files, self.path, data, sync=False)
+        self._is_unsaved = False
 
 
 def parse_epochs(data: bytes) -> list[tuple[int, int]]:

@@ -8,9 +8,11 @@ recovery point is unknown, only damaged bytes go, into a `.quarantine` file.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from kwire.log.files import unlink_quietly
-from kwire.log.partition.base import LogBase
+from kwire.log.partition.local_log import LocalLog
+from kwire.log.partition.replay import DamagedSegmentError
 from kwire.log.recovery.quarantine import free_path, quarantine, salvage
 from kwire.log.recovery.segment_check import READINGS_MAX, Damage, check_segment, is_a_batch
 from kwire.log.segment.segment import LOG_SUFFIX, Segment
@@ -23,78 +25,109 @@ class LostRecordsError(ValueError):
     """Records are missing that have to be there; one line."""
 
 
-def recover_segments(log: LogBase, first_offset: int, recovery_point: int | None) -> int:
-    """Check all batches from the segment of `first_offset` on; returns the log's end."""
-    first_base = log.segments.floor(first_offset).base_offset
-    # Later snapshots may hold what is cut off, and the replay behind them rebuilds nothing.
-    log.snapshots.remove_above(first_base)
-    segments = log.segments.starting_at(first_offset)
-    expected = first_base
-    for at, segment in enumerate(segments):
-        if at and _breaks(log, segment, expected, recovery_point):
-            if expected < log.durable_below:
-                raise LostRecordsError(
-                    f"{segment.log_path} does not follow on offset {expected}, where the log "
-                    "before it ends"
-                )
-            set_segments_aside(log, segments[at:], expected)
-            break
-        next_base = segments[at + 1].base_offset if at + 1 < len(segments) else None
-        expected, was_cut = repair_segment(log, segment, recovery_point, next_base)
-        if was_cut and next_base is not None:
-            set_segments_aside(log, segments[at + 1 :], expected)
-            break
-    active = log.segments.active
-    active.reopen(log.config)
-    return max(expected, active.base_offset)
+class SegmentRepair:
+    """Repairs the segments of a log that is being opened.
 
+    Nothing is repaired where offsets below `durable_below` are missing: LostRecordsError.
+    """
 
-def _breaks(log: LogBase, segment: Segment, expected: int, recovery_point: int | None) -> bool:
-    """Whether a segment does not follow on the one before: offsets twice, or missing."""
-    if segment.base_offset < expected:
-        return True
-    if segment.base_offset == expected or log.config.compacts:
-        return False  # compaction leaves gaps
-    return recovery_point is not None and expected >= recovery_point
+    def __init__(self, local: LocalLog, durable_below: int) -> None:
+        self._local = local
+        self._durable_below = durable_below
 
+    def repairing(self, action: Callable[[], None]) -> None:
+        """Do `action`; where it comes across a damaged segment, repair that and begin anew."""
+        repaired: set[int] = set()
+        while True:
+            try:
+                return action()
+            except DamagedSegmentError as error:
+                base = error.segment.base_offset
+                if base in repaired:
+                    raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from None
+                repaired.add(base)
+                bases = self._local.segments.bases
+                at = bases.index(base)
+                next_base = bases[at + 1] if at + 1 < len(bases) else None
+                self.repair_segment(error.segment, None, next_base)
 
-def repair_segment(
-    log: LogBase, segment: Segment, recovery_point: int | None, next_base: int | None
-) -> tuple[int, bool]:
-    """Check a segment, repair it, rebuild its indexes; (its end, whether offsets were cut off)."""
-    was_cut = False
-    checked = check_segment(segment)
-    for item in checked.damage:
-        if item.next_offset < log.durable_below and item.resume_offset != item.next_offset:
-            raise LostRecordsError(f"{segment.log_path}: {item.reason} at byte {item.position}")
-    if checked.damage:
-        was_cut = _repair(segment, checked.damage, recovery_point, next_base)
+    def recover_segments(self, first_offset: int, recovery_point: int | None) -> int:
+        """Check all batches from the segment of `first_offset` on; returns the log's end."""
+        local = self._local
+        first_base = local.segments.floor(first_offset).base_offset
+        # Later snapshots may hold what is cut off, and the replay behind them rebuilds nothing.
+        local.snapshots.remove_above(first_base)
+        segments = local.segments.starting_at(first_offset)
+        expected = first_base
+        for at, segment in enumerate(segments):
+            if at and self._breaks(segment, expected, recovery_point):
+                if expected < self._durable_below:
+                    raise LostRecordsError(
+                        f"{segment.log_path} does not follow on offset {expected}, where the log "
+                        "before it ends"
+                    )
+                set_segments_aside(local, segments[at:], expected)
+                break
+            next_base = segments[at + 1].base_offset if at + 1 < len(segments) else None
+            expected, was_cut = self.repair_segment(segment, recovery_point, next_base)
+            if was_cut and next_base is not None:
+                set_segments_aside(local, segments[at + 1 :], expected)
+                break
+        active = local.segments.active
+        active.reopen(local.config)
+        return max(expected, active.base_offset)
+
+    def _breaks(self, segment: Segment, expected: int, recovery_point: int | None) -> bool:
+        """Whether a segment does not follow on the one before: offsets twice, or missing."""
+        if segment.base_offset < expected:
+            return True
+        if segment.base_offset == expected or self._local.config.compacts:
+            return False  # compaction leaves gaps
+        return recovery_point is not None and expected >= recovery_point
+
+    def repair_segment(
+        self, segment: Segment, recovery_point: int | None, next_base: int | None
+    ) -> tuple[int, bool]:
+        """Check a segment, repair it, rebuild its indexes; (its end, whether offsets were cut
+        off)."""
+        was_cut = False
         checked = check_segment(segment)
+        for item in checked.damage:
+            if item.next_offset < self._durable_below and item.resume_offset != item.next_offset:
+                raise LostRecordsError(f"{segment.log_path}: {item.reason} at byte {item.position}")
+        if checked.damage:
+            was_cut = _repair(segment, checked.damage, recovery_point, next_base)
+            checked = check_segment(segment)
+        end_offset, epochs = _rebuild_indexes(segment, checked.digest)
+        for epoch, (first_offset, last_offset) in epochs.items():
+            self._local.epoch_file.epochs.observe(epoch, first_offset)
+            self._local.epoch_file.epochs.observe(epoch, last_offset)
+        segment.finish_rebuild()
+        return end_offset, was_cut
+
+
+def _rebuild_indexes(segment: Segment, digest: int) -> tuple[int, dict[int, tuple[int, int]]]:
+    """Index all batches of a segment, which have this digest: its end, and by epoch the first and
+    the last offset."""
     for _ in range(READINGS_MAX):
         segment.reset_indexes()
-        epochs: dict[int, tuple[int, int]] = {}  # epoch -> its first and last offset
+        epochs: dict[int, tuple[int, int]] = {}
         latest = 0
-        end_offset, digest = segment.base_offset, 0
+        end_offset, found = segment.base_offset, 0
         for _, header in segment.walk(0):
-            digest = hash((digest, header))
+            found = hash((found, header))
             segment.assign(header, header.base_offset, header.max_timestamp)
             end_offset = header.next_offset
             epoch = header.partition_leader_epoch
             if epoch >= latest:
                 first_offset, _ = epochs.get(epoch, (header.base_offset, 0))
                 epochs[epoch], latest = (first_offset, header.last_offset), epoch
-        if digest == checked.digest:
-            break
+        if found == digest:
+            return end_offset, epochs
         logger.warning("%s: two readings differ; reading it again", segment.log_path)
-    else:
-        raise KafkaError(
-            ErrorCode.CORRUPT_MESSAGE, f"{segment.log_path} is read differently every time"
-        )
-    for epoch, (first_offset, last_offset) in epochs.items():
-        log.leader_epochs.observe(epoch, first_offset)
-        log.leader_epochs.observe(epoch, last_offset)
-    segment.finish_rebuild()
-    return end_offset, was_cut
+    raise KafkaError(
+        ErrorCode.CORRUPT_MESSAGE, f"{segment.log_path} is read differently every time"
+    )
 
 
 def _repair(
@@ -128,22 +161,22 @@ def _repair(
     return False
 
 
-def set_segments_aside(log: LogBase, segments: list[Segment], end_offset: int) -> None:
+def set_segments_aside(local: LocalLog, segments: list[Segment], end_offset: int) -> None:
     """Take segments that no longer follow on the log out of it; those with data are kept."""
     for segment in reversed(segments):
-        log.segments.remove(segment)
+        local.segments.remove(segment)
         segment.close()
         if segment.size_bytes:
-            target = free_path(log.files, segment.log_path)
+            target = free_path(local.files, segment.log_path)
             logger.error(
                 "%s: does not belong to the log, which goes on at offset %d; kept as %s",
                 segment.log_path,
                 end_offset,
                 target,
             )
-            log.files.rename(segment.log_path, target)
+            local.files.rename(segment.log_path, target)
         unlink_quietly(
-            log.files,
+            local.files,
             [p for p in segment.paths() if segment.size_bytes == 0 or not p.endswith(LOG_SUFFIX)],
         )
-    log.has_new_files = True
+    local.has_new_files = True

@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 from kwire.log.files import Files
-from kwire.log.partition.base import EPOCHS_FILE
 from kwire.log.partition.batch_rules import read_marker
-from kwire.log.partition.leader_epochs import LeaderEpochs, parse_epochs
+from kwire.log.partition.leader_epochs import EPOCHS_FILE, LeaderEpochs, parse_epochs
 from kwire.log.segment.transaction_index import ENTRY_SIZE, TransactionIndex
 from kwire.log.tools.batch_scan import Batch
 from kwire.protocol.errors import KafkaError

@@ -25,12 +25,12 @@ from kwire.protocol.records.header import (
     stamp,
 )
 from kwire.protocol.records.reading import (
-    Record,
     find_timestamp,
     iterate_batch,
     read_batch,
     read_records,
 )
+from kwire.protocol.records.record import Record
 from kwire.protocol.records.validation import (
     AppendRules,
     BatchInfo,

@@ -24,7 +24,7 @@ from kwire.protocol.records.header import (
     Codec,
     compute_crc,
 )
-from kwire.protocol.records.reading import Record
+from kwire.protocol.records.record import Record
 
 _SMALL = tuple(bytes([value]) for value in range(128))
 

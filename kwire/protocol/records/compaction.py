@@ -39,7 +39,6 @@ from kwire.protocol.records.header import (
     Codec,
 )
 from kwire.protocol.records.reading import (
-    Record,
     failure,
     finish,
     read_batch,
@@ -47,6 +46,7 @@ from kwire.protocol.records.reading import (
     walk_batch,
     walk_records,
 )
+from kwire.protocol.records.record import Record
 
 TABLE_ROWS = 1024
 _ROW_BYTES = 96

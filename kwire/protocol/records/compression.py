@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Generator, Iterator
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.header import Buffer, Codec
@@ -86,12 +86,31 @@ def decompress(
     return _Text(codec, data, size_max).whole()
 
 
-Work = Callable[[], Any]
-"""What another thread may do: it touches only what it was made with."""
+T = TypeVar("T")
 
 
-def decompress_steps(codec: Codec, data: Buffer, size_max: int) -> Generator[Work, Any, Buffer]:
-    """`decompress` in steps: yields what takes long as a function; its result is sent back."""
+class Work(Protocol):
+    """What another thread may do: it touches only what it was made with."""
+
+    def perform(self) -> None: ...
+
+
+class Job(Generic[T]):
+    """Work whose `result` is there once it was performed."""
+
+    __slots__ = ("_function", "result")
+
+    result: T
+
+    def __init__(self, function: Callable[[], T]) -> None:
+        self._function = function
+
+    def perform(self) -> None:
+        self.result = self._function()
+
+
+def decompress_steps(codec: Codec, data: Buffer, size_max: int) -> Generator[Work, None, Buffer]:
+    """`decompress` in steps: yields what takes long, to be performed before it goes on."""
     if codec == Codec.NONE:
         return data
     text = _Text(codec, data, size_max)
@@ -101,8 +120,9 @@ def decompress_steps(codec: Codec, data: Buffer, size_max: int) -> Generator[Wor
                 return text.whole()
             if text.size_bytes >= ON_THE_SPOT_BYTES:
                 break
-    whole: Buffer = yield text.whole
-    return whole
+    job = Job(text.whole)
+    yield job
+    return job.result
 
 
 class _Text:

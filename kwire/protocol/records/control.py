@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.build import build_batch
-from kwire.protocol.records.reading import Record
+from kwire.protocol.records.record import Record
 
 _KEY = Struct(">hh")
 _MARKER = Struct(">hi")

@@ -32,7 +32,7 @@ from kwire.protocol.records.header import (
     check_crc,
     iterate_headers,
 )
-from kwire.protocol.records.reading import Record
+from kwire.protocol.records.record import Record
 
 _LENGTH = Struct(">i")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Generator, Iterator
+from typing import TypeVar
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import kernel
@@ -18,27 +18,15 @@ from kwire.protocol.records.header import (
     iterate_headers,
     parse_header,
 )
+from kwire.protocol.records.record import Record
 
 T = TypeVar("T")
-Steps = Generator[Work | None, Any, T]
+Steps = Generator[Work | None, None, T]
 """A computation that is cut up: it yields None where others may have their turn, and what another
-thread can do without the interpreter lock as a function whose result is sent back."""
+thread can do without the interpreter lock as work to be performed before it goes on."""
 
 # Records a step of the uncompiled kernel handles: about 2 ms.
 SLICE_RECORDS = 1500
-
-
-class Record(NamedTuple):
-    """One record. `timestamp` in ms (the append time where that is the batch's type).
-
-    Header keys are read as str, or bytes where they are not UTF-8; header values may be None.
-    """
-
-    offset: int = 0
-    timestamp: int = -1
-    key: bytes | None = None
-    value: bytes | None = None
-    headers: Sequence[tuple[str | bytes, bytes | None]] = ()
 
 
 def records_payload(
@@ -107,14 +95,14 @@ def walk_records(
 
 def finish(steps: Steps[T]) -> T:
     """Run a computation in steps to its end, here and now."""
-    value: Any = None
     while True:
         try:
-            work = steps.send(value)
+            work = next(steps)
         except StopIteration as stop:
             result: T = stop.value
             return result
-        value = None if work is None else work()
+        if work is not None:
+            work.perform()
 
 
 def failure(status: int, index: int) -> KafkaError:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import kernel
 from kwire.protocol.records.build import assemble, build_batch
-from kwire.protocol.records.compression import MAX_DECOMPRESSED_BYTES, compress
+from kwire.protocol.records.compression import MAX_DECOMPRESSED_BYTES, Job, compress
 from kwire.protocol.records.header import (
     APPEND_TIME_BIT,
     CODEC_MASK,
@@ -413,8 +413,10 @@ def checking_steps(
     else:
         _check_remade(header)
         records = memoryview(text)[start:end]
-        made = yield partial(_remake, buffer, offset, header, records, walk, codec, rules.level)
-        offset = 0
+        remake = partial(_remake, buffer, offset, header, records, walk, codec, rules.level)
+        job = Job(remake)
+        yield job
+        made, offset = job.result, 0
     stamp_timestamp(made, offset, rules.timestamp_type, info.max_timestamp)
     return CheckedBatch(made, offset, parse_header(made, offset), info, rules)
 
@@ -463,7 +465,9 @@ def _walk_steps(
     code = ErrorCode.INVALID_RECORD
     while True:
         if is_long:
-            status = yield partial(walk.validate, limit, *rules)
+            job = Job(partial(walk.validate, limit, *rules))
+            yield job
+            status = job.result
         else:
             status = walk.validate(limit, *rules)
         if status == kernel.DONE:

@@ -18,7 +18,8 @@ from typing import Any
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.records import Codec, Record, build_batch, read_records
-from tests.support.wire import ConnectionClosed, WireClient, produce_request
+from tests.support.frames import Closed
+from tests.support.wire import WireClient, produce_request
 
 TOPIC = "dialogue"
 COMPACTED = "dialogue-compacted"
@@ -41,7 +42,7 @@ class Dialogue:
         assert f"{label} v{version}" not in self.answers, label
         try:
             response = self.client.call(request, version)
-        except ConnectionClosed:
+        except Closed:
             self.client.close()
             self.client = WireClient(self.bootstrap)
             self.answers[f"{label} v{version}"] = "closed"

@@ -18,7 +18,8 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import Codec, Record, build_batch, kernel
 from kwire.testing.cluster import NodeInThread
-from tests.support.wire import ConnectionClosed, WireClient, batch_of, fetch_values, produce_request
+from tests.support.frames import Closed
+from tests.support.wire import WireClient, batch_of, fetch_values, produce_request
 
 LARGE = bytes(3_000_000)
 
@@ -213,7 +214,7 @@ def test_without_the_compiled_kernel_a_long_walk_is_cut_up(
     """It was walked in one go: half a second for a million records."""
     monkeypatch.setattr(kernel, "COMPILED", False)
     turns: list[Any] = []
-    checks = served.node.checks
+    checks = served.node.workers.checks
     scheduler = checks._scheduler
     call_soon = scheduler.call_soon
     monkeypatch.setattr(scheduler, "call_soon", lambda f: (turns.append(f), call_soon(f))[1])
@@ -232,10 +233,10 @@ def test_a_stop_waits_for_the_check_under_way_and_begins_no_other(served: GatedN
     served.wait_for_check()
     stopping = served.begin_stop()
     for client in clients:
-        with pytest.raises(ConnectionClosed):
+        with pytest.raises(Closed):
             client.receive()
         client.close()
     assert not stopping.done()
     served.gate.set()
     stopping.result(30)
-    assert served.node.checks.held_bytes == 0
+    assert served.node.workers.checks.held_bytes == 0

@@ -45,7 +45,11 @@ def _context(listener: str, version: int = 2, allowed: bool = True, **changes: A
         quorum=SimpleNamespace(leader_id=changes.get("leader_id", 2)),
     )
     return SimpleNamespace(
-        parts=parts, listener_name=listener, api_version=version, authorize=lambda *_: allowed
+        parts=parts,
+        listener_name=listener,
+        api_version=version,
+        authorize=lambda *_: allowed,
+        allows=lambda *_: allowed,
     )
 
 

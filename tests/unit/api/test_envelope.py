@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kwire.api import envelope as api
-from kwire.kraft.controller.controller import HANDLED_REQUESTS
+from kwire.kraft.controller.routes import HANDLED_REQUESTS
 from kwire.kraft.raft.machine import REQUESTS
 from kwire.membership.controller_channel import address_bytes, envelope
 from kwire.pending import Pending
@@ -17,6 +17,7 @@ from kwire.protocol.api_keys import API_KEYS, ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.context import RequestContext
 from kwire.server.controller_dispatch import ControllerDispatcher
+from kwire.server.dispatch import Route
 from tests.support.parts import made_parts
 
 
@@ -110,7 +111,12 @@ def test_only_brokers_may(node: FakeNode) -> None:
             return False
 
     node.parts.authorizer = Denies()
-    assert refused(node, wrapped()) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    route = Route.of_module(ApiKey.ENVELOPE, api)
+    answer = route.execute(broker_context(node), wrapped())
+    assert node.asked == []
+    assert answer == m.EnvelopeResponse(
+        response_data=None, error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    )
 
 
 def test_who_does_not_lead_says_so(node: FakeNode) -> None:

@@ -14,10 +14,13 @@ from kwire.coordinator.partitioner import partition_for
 from kwire.kraft.images.topics import TopicImage
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.server.authorization import CLUSTER, DESCRIBE, GROUP, READ, TOPIC, TRANSACTIONAL_ID
+from kwire.security.acl import Operation, ResourceType
 from kwire.server.context import RequestContext
 from tests.support.group_scripts import InProcess, build
 
+READ, DESCRIBE = Operation.READ, Operation.DESCRIBE
+TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
+TRANSACTIONAL_ID = ResourceType.TRANSACTIONAL_ID
 GROUP_REFUSED = ErrorCode.GROUP_AUTHORIZATION_FAILED
 TOPIC_REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 SHARE_KEY = "g:AAAAAAAAAAAAAAAAAAAAAQ:0"

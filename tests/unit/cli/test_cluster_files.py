@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from kwire.cli import cluster
-from kwire.cli.main import ServeArguments, main
+from kwire.cli.main import main
+from kwire.cli.serve_arguments import ServeArguments
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.properties import read_properties
 from kwire.kraft.formatting import log_directories as formatting

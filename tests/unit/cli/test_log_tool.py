@@ -14,7 +14,7 @@ import pytest
 from kwire.cli.main import main
 from kwire.clock import SystemClock
 from kwire.log.partition.config import LogConfig
-from kwire.log.partition.partition_log import PartitionLog
+from kwire.log.recovery.opening import open_log
 from kwire.log.tools.verification import kind_of
 from kwire.protocol.records import Record, build_batch
 from tests.support import data_directories as golden
@@ -33,7 +33,7 @@ def partition(tmp_path: Path) -> Path:
     path = tmp_path / "topic-0"
     config = LogConfig(segment_bytes=6000, index_interval_bytes=500)
     clock = SystemClock()
-    log = PartitionLog.open(str(path), "topic", 0, bytes(16), config, clock)
+    log = open_log(str(path), "topic", 0, bytes(16), config, clock)
     for at in range(40):
         records = [Record(0, clock.wall_ms() + at, b"key-%d" % at, bytes([at]) * 200)]
         log.append_as_leader(memoryview(build_batch(records)), leader_epoch=at // 20)

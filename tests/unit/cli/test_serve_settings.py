@@ -6,8 +6,8 @@ import pathlib
 
 import pytest
 
-from kwire.cli.main import ServeArguments, UsageError
 from kwire.cli.serve import load_config
+from kwire.cli.serve_arguments import ServeArguments, UsageError
 
 
 @pytest.mark.parametrize("name", ["log.dirs", "log.dir"])

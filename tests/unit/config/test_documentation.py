@@ -58,7 +58,7 @@ def described(kind: int, name: str, documentation: bool) -> dict[str, str | None
         dynamic_config=DynamicConfig(config, configs),
         image=SimpleNamespace(topics=SimpleNamespace(by_name={"t": None})),
     )
-    context: Any = SimpleNamespace(parts=parts, authorize=lambda *_: True)
+    context: Any = SimpleNamespace(parts=parts, authorize=lambda *_: True, allows=lambda *_: True)
     shape = m.DescribeConfigsRequest
     resource = shape.DescribeConfigsResource(
         resource_type=kind, resource_name=name, configuration_keys=None

@@ -8,8 +8,8 @@ import pathlib
 import pytest
 
 from kwire.cli import format as format_command
-from kwire.cli.main import ServeArguments
 from kwire.cli.serve import load_config
+from kwire.cli.serve_arguments import ServeArguments
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import RESOURCE_BROKER, DynamicConfig
 from kwire.config.errors import ConfigError

@@ -15,7 +15,7 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import build_batch, parse_header, read_batch
 from kwire.protocol.records.control import end_transaction_marker
-from kwire.protocol.records.reading import Record
+from kwire.protocol.records.record import Record
 from tests.support.coordinators import ManualClock, ManualLoop, MemoryLog, PassiveShard
 
 

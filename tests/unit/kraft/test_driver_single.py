@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kwire.clock import SeededRandom
+from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.images.image_publisher import ImagePublisher
 from kwire.kraft.metadata_log import MetadataLog, metadata_log_config
 from kwire.kraft.raft import RaftConfig
@@ -124,11 +125,6 @@ class TopicController:
         return None
 
 
-class Context:
-    next_offset: int | None = None
-    wall_ms = 0
-
-
 class Node:
     """A node over `root`, opened anew by every instance."""
 
@@ -166,7 +162,7 @@ class Node:
 
     def create(self, name: str | None) -> Pending[Any]:
         assert self.driver.runner is not None
-        return self.driver.runner.handle(name, Context())
+        return self.driver.runner.handle(name, ControllerContext())
 
     def topics(self) -> list[str]:
         return sorted(self.publisher.image.topics.by_name)

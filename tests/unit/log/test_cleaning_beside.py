@@ -152,8 +152,8 @@ def test_retention_that_is_faster_than_a_cleaning_ends_it() -> None:
         world.append([(b"k", b"%d" % at)])
         world.roll()
     world.append([(b"other", b"1" * 100)])
-    world.log.doubt_durability(0)
-    world.log.recovery_point = 0
+    world.log.local.doubt_durability(0)
+    world.log.local.recovery_point = 0
     world.scheduler.holds_jobs = True
     world.cleaner.look()
     world.scheduler.turn()

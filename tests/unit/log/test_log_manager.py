@@ -84,7 +84,7 @@ def test_jitter_spreads_the_rolls_and_leaves_every_segment_an_age() -> None:
     found = set()
     for partition in range(20):
         log = node.manager.create("topic", partition, TOPIC_ID)
-        found.add(jitter_ms(log))
+        found.add(jitter_ms(log.config, log.local.jitter_share))
         for delta_ms in range(3):
             batch = client_batch(timestamp=NOW_MS + delta_ms)
             log.append_as_leader(batch, leader_epoch=0)

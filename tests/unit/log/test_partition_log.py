@@ -271,7 +271,7 @@ def test_rolls_by_the_batches_timestamps() -> None:
 
 def test_jitter_shortens_a_segments_life() -> None:
     world = World(config=LogConfig(segment_ms=1000, segment_jitter_ms=500))
-    world.log.jitter_share = 4 * 2**32 // 5 + 1
+    world.log.local.jitter_share = 4 * 2**32 // 5 + 1
     for delta in (0, 600, 601):
         _append(world, timestamp=NOW_MS + delta)
     assert world.log.segments.bases == [0, 2]
@@ -281,7 +281,7 @@ def test_jitter_shortens_a_segments_life() -> None:
 def test_jitter_leaves_a_segment_an_age(share: int) -> None:
     """A segment.jitter.ms above segment.ms rolled a segment an append (Kafka: never)."""
     world = World(config=LogConfig(segment_ms=3_600_000, segment_jitter_ms=86_400_000))
-    world.log.jitter_share = share
+    world.log.local.jitter_share = share
     for delta in range(20):
         _append(world, timestamp=NOW_MS + delta)
     assert world.log.segments.bases == [0]
@@ -289,7 +289,7 @@ def test_jitter_leaves_a_segment_an_age(share: int) -> None:
 
 def test_a_jitter_that_fitted_does_not_outgrow_a_lowered_age() -> None:
     world = World(config=LogConfig(segment_ms=3_600_000, segment_jitter_ms=1_800_000))
-    world.log.jitter_share = 2**32 * 9 // 10
+    world.log.local.jitter_share = 2**32 * 9 // 10
     world.log.reconfigure(LogConfig(segment_ms=1000, segment_jitter_ms=1_800_000))
     for delta in range(20):
         _append(world, timestamp=NOW_MS + delta)

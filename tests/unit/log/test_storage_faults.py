@@ -8,7 +8,6 @@ from collections.abc import Callable
 import pytest
 
 from kwire.clock import SeededRandom
-from kwire.log.partition.base import LogBase
 from kwire.log.partition.config import LogConfig
 from kwire.log.partition.partition_log import PartitionLog
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -83,7 +82,7 @@ def test_a_full_disk_is_cut_back_to_the_last_whole_batch() -> None:
 
 def test_a_failed_sync_is_not_repeated() -> None:
     world = World()
-    heard: list[tuple[LogBase, Exception, bool]] = []
+    heard: list[tuple[PartitionLog, Exception, bool]] = []
     world.log.close()
     world.open(on_error=lambda log, error, lost: heard.append((log, error, lost)))
     world.append()

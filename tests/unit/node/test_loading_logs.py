@@ -70,8 +70,8 @@ def test_after_a_kill_threads_check_the_logs(
         # What logs share, they share from now on.
         home = manager.directory_of(log.topic, log.partition)
         assert home is not None
-        assert log.flusher is home.flusher
-        assert log.scheduler is manager.scheduler
+        assert log.local.flusher is home.flusher
+        assert log.local.scheduler is manager.scheduler
         now_ms = manager.clock.wall_ms()
         log.append_as_leader(client_batch(1, timestamp=now_ms), leader_epoch=1)
         assert log.log_end_offset == 6

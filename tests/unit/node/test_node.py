@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 import socket
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +16,8 @@ import pytest
 from kwire.config.broker_config import BrokerConfig
 from kwire.kraft.metadata_log import MetadataLog
 from kwire.network.loop import new_event_loop
-from kwire.node.node import Node, StartError, reachable_name
+from kwire.node.host_name import reachable_name
+from kwire.node.node import Node, StartError
 from kwire.protocol.errors import ErrorCode
 from kwire.testing.cluster import NodeInThread
 from tests.support.wire import (
@@ -26,6 +28,9 @@ from tests.support.wire import (
     produce_request,
     produce_values,
 )
+
+RESET = struct.pack("ii", 1, 0)
+"""Of SO_LINGER: a close sends RST."""
 
 
 def node_on_asyncio(*directories: Path) -> NodeInThread:
@@ -114,15 +119,20 @@ def test_nothing_is_left_parked_when_clients_go(tmp_path: Path) -> None:
         with WireClient(bootstrap) as client:
             client.create_topic("t")
             produce_values(client, "t", 0, [b"first"])
-            for _ in range(20):
+            for number in range(20):
+                # Who resets is gone; who only closes may still want its answer: up to its deadline.
+                resets = number % 2 == 0
                 with WireClient(bootstrap) as waiting:
-                    waiting.send(fetch_request("t", {0: 1}, wait_ms=60_000), 12)
+                    wait_ms = 600_000 if resets else 1_000
+                    waiting.send(fetch_request("t", {0: 1}, wait_ms=wait_ms), 12)
                     client.metadata([])  # the fetch was received before or with this
+                    if resets:
+                        waiting.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
             partition = thread.node.replicas.partition("t", 0)
             assert partition is not None
-            while len(next(iter(thread.node.listeners.values())).connections) > 1:
+            while len(next(iter(thread.node.listeners.bound.values())).connections) > 1:
                 client.metadata([])
-            assert not partition.fetch_waiters
+            assert not partition.data_listeners
             assert len(thread.node.deadlines) == 0
     finally:
         thread.stop()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kwire.protocol import messages, schema
-from kwire.protocol.structs import Message, Tagged, bare_class
+from kwire.protocol.bare_classes import bare_class
+from kwire.protocol.structs import Message, Tagged
 from tools import generate_messages
 
 

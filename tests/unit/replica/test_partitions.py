@@ -20,7 +20,9 @@ from kwire.protocol.records import Record, build_batch
 from kwire.replica import partition as partition_module
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.partition import Partition
+from kwire.replica.reading import ReadLimits, ReadResult
 from kwire.replica.state import AlterIsr, FollowerFetched
+from tests.support.replicas import Position
 
 TOPIC_ID = bytes(range(16))
 NOW_MS = 1_700_000_000_000
@@ -132,7 +134,7 @@ class World:
         self.append()
         self.scheduler.turn()
         waiter = Waiter()
-        self.partition().fetch_waiters[waiter] = None
+        self.partition().data_listeners[waiter] = None
         return self.committed(1), waiter
 
 
@@ -180,7 +182,7 @@ def test_alone_an_append_is_committed_when_it_is_written(world: World) -> None:
     info = world.append()
     told = world.committed(info.last_offset + 1)
     waiter = Waiter()
-    world.partition().fetch_waiters[waiter] = None
+    world.partition().data_listeners[waiter] = None
     assert (told, waiter.events) == ([], []), "nobody sees an offset before it is written"
     world.scheduler.turn()
     assert told == [ErrorCode.NONE]
@@ -321,10 +323,12 @@ def test_reads_see_no_more_than_their_isolation(world: World) -> None:
     world.append()
     world.scheduler.turn()
     partition = world.partition()
-    seen = {
-        isolation: partition.read(0, 1 << 20, isolation=isolation, min_one=True).size_bytes > 0
-        for isolation in Isolation
-    }
+    request = Position(0)
+    seen = {}
+    for isolation in Isolation:
+        found = partition.read(request, ReadLimits(1, 1 << 20, 0, isolation), 1 << 20)
+        assert isinstance(found, ReadResult)
+        seen[isolation] = found.size_bytes > 0
     assert seen == {
         Isolation.LOG_END: True,
         Isolation.HIGH_WATERMARK: False,
@@ -391,7 +395,7 @@ def test_consumers_are_told_of_what_a_move_of_the_mark_shows(
         sizes.append(world.append().size_bytes)
         world.scheduler.turn()
     waiter = Waiter()
-    world.partition().fetch_waiters[waiter] = None
+    world.partition().data_listeners[waiter] = None
     world.partition().step(FollowerFetched(2, -1, 1, 0))
     assert waiter.events == sizes[:1]
     world.partition().step(FollowerFetched(2, -1, 5, 0))

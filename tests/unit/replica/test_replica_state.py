@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+from dataclasses import fields as fields_of
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,10 +17,14 @@ from kwire.replica.state import (
     BecomeFollower,
     BecomeLeader,
     FollowerFetched,
+    FollowerProgress,
     IsrAnswered,
     LeaderAnswered,
     LogEndMoved,
+    LogOpened,
+    LogRestarted,
     MinIsrChanged,
+    Removed,
     ReplicaState,
     StopReplica,
     Tick,
@@ -257,3 +265,44 @@ def test_events_of_the_other_role_do_nothing(role: str) -> None:
         assert state.step(fetched(3, 5), 0) == []
         assert state.step(Tick(), 10_000) == []
         assert state.step(IsrAnswered(True, (1,), 9), 0) == []
+
+
+def test_an_opened_log_tells_what_is_committed_in_it() -> None:
+    state = ReplicaState(1)
+    assert state.step(LogOpened(7, 2), 0) == []
+    assert (state.high_watermark, state.min_isr) == (7, 2)
+
+
+def test_a_log_that_begins_anew_takes_the_high_watermark_with_it() -> None:
+    state = leader(leader=2)
+    state.step(LeaderAnswered(50, 60), 0)
+    assert state.step(LogRestarted(20), 0) == []
+    assert (state.high_watermark, state.log_end_offset) == (20, 20)
+    assert state.step(LeaderAnswered(30, 25), 0) == [AdvanceHighWatermark(25)]
+
+
+def test_a_removed_replica_leads_no_more() -> None:
+    state = leader()
+    assert state.step(Removed(), 0) == []
+    assert not state.is_leader
+    assert state.step(LogEndMoved(5), 0) == []
+
+
+def test_nobody_else_assigns_to_a_replicas_state() -> None:
+    """Only `step` does: what happens comes in as an event."""
+    root = Path(__file__).resolve().parents[3] / "kwire"
+    names = {field.name for cls in (ReplicaState, FollowerProgress) for field in fields_of(cls)}
+    wrong = []
+    for path in sorted(root.rglob("*.py")):
+        name = path.relative_to(root).as_posix()
+        if name == "replica/state.py" or name.startswith("kraft/"):
+            continue  # raft and the controller have states of their own
+        for node in ast.walk(ast.parse(path.read_text())):
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.ctx, ast.Store)
+                and node.attr in names
+                and ast.unparse(node.value).rpartition(".")[2] in ("state", "progress")
+            ):
+                wrong.append(f"{name}:{node.lineno} {ast.unparse(node)}")
+    assert not wrong, "\n".join(wrong)

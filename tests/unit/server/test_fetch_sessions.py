@@ -10,6 +10,7 @@ import pytest
 from kwire.clock import SeededRandom
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
+from kwire.replica.reading import ReadResult
 from kwire.server.fetch_sessions import (
     EPOCH_MAX,
     EVICTION_MS,
@@ -44,11 +45,13 @@ def opened(
     return session
 
 
-def answer(**fields: Any) -> Any:
-    made = m.FetchResponse.PartitionData(high_watermark=5, log_start_offset=0)
+def found(
+    size_bytes: int = 0, high_watermark: int = 5, log_start_offset: int = 0, **fields: Any
+) -> ReadResult:
+    result = ReadResult(high_watermark, high_watermark, log_start_offset, size_bytes=size_bytes)
     for name, value in fields.items():
-        setattr(made, name, value)
-    return made
+        setattr(result, name, value)
+    return result
 
 
 @pytest.fixture
@@ -90,16 +93,26 @@ def test_a_partition_with_data_moves_to_the_end(cache: FetchSessionCache) -> Non
 
 def test_only_what_is_new_is_answered() -> None:
     partition = partitions(1)[0]
-    assert partition.must_answer(answer(), 0), "the first answer"
-    assert not partition.must_answer(answer(), 0)
-    assert partition.must_answer(answer(), 10), "records"
-    assert not partition.must_answer(answer(), 0)
-    assert partition.must_answer(answer(high_watermark=6), 0)
-    assert partition.must_answer(answer(high_watermark=6, log_start_offset=1), 0)
-    assert not partition.must_answer(answer(high_watermark=6, log_start_offset=1), 0)
-    assert partition.must_answer(answer(high_watermark=-1, log_start_offset=1, error_code=6), 0)
-    assert partition.must_answer(answer(high_watermark=-1, log_start_offset=1, error_code=6), 0)
-    assert partition.must_answer(answer(high_watermark=6, log_start_offset=1), 0), "well again"
+    failed = ReadResult.failed(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert partition.must_answer(found()), "the first answer"
+    assert not partition.must_answer(found())
+    assert partition.must_answer(found(10)), "records"
+    assert not partition.must_answer(found())
+    assert partition.must_answer(found(high_watermark=6))
+    assert partition.must_answer(found(high_watermark=6, log_start_offset=1))
+    assert not partition.must_answer(found(high_watermark=6, log_start_offset=1))
+    assert partition.must_answer(failed)
+    assert partition.must_answer(failed)
+    assert partition.must_answer(found(high_watermark=6, log_start_offset=1)), "well again"
+
+
+def test_where_to_go_on_is_always_told() -> None:
+    partition = partitions(1)[0]
+    for news in ({"preferred_replica": 2}, {"diverging_epoch": (3, 4)}):
+        assert partition.must_answer(found(**news))
+        assert partition.must_answer(found(**news))
+    assert partition.must_answer(found()), "behind a diverging epoch"
+    assert not partition.must_answer(found())
 
 
 def test_a_full_cache_keeps_recent_sessions(cache: FetchSessionCache) -> None:

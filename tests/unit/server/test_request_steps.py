@@ -210,6 +210,20 @@ def test_whoever_watches_sees_what_a_request_was_and_what_became_of_it(waiting: 
     assert len(seen.told) == 2
 
 
+def test_an_authorizer_alone_lets_nobody_watch(waiting: Waiting) -> None:
+    under_test = ConnectionUnderTest(waiting, RequestSteps(lambda: True))
+    assert not under_test.connection.plain_allowed
+    under_test.receive(metadata_request(1))
+    assert under_test.started == [1]
+    assert not under_test.connection._watched.open
+    seen = Seen()
+    under_test.steps.set_observers(seen)
+    waiting.complete(1, metadata_response())
+    under_test.receive(metadata_request(2))
+    waiting.complete(2, metadata_response())
+    assert len(seen.told) == 1
+
+
 def test_requests_without_a_reply_are_seen_too(waiting: Waiting) -> None:
     under_test, seen = ConnectionUnderTest(waiting), Seen()
     under_test.steps.set_audit(seen)

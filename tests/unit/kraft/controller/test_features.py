@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kwire.kraft.controller import ControllerContext
+from kwire.kraft.controller.context import KraftUpgrade
 from kwire.kraft.features import SUPPORTED_FEATURES
 from kwire.protocol import messages as m
 from tests.support.controllers import ControllerBench, make_config
@@ -74,7 +75,8 @@ def test_a_higher_kraft_version_is_raised_by_raft() -> None:
     bench = ControllerBench(features={"metadata.version": 33})
     context = ControllerContext(api_version=2, kraft_version=0)
     records, answer = bench.controller.handle(_update(("kraft.version", 1, 1)), context, 0)
-    assert (records, answer.error_code, context.wanted_kraft_version) == ([], 0, 1)
+    assert (records, answer.error_code) == ([], 0)
+    assert context.wanted_kraft_version == KraftUpgrade(1, validate_only=False)
     context = ControllerContext(api_version=2, kraft_version=1)
     records, answer = bench.controller.handle(_update(("kraft.version", 1, 1)), context, 0)
     assert (records, answer.error_code, context.wanted_kraft_version) == ([], 0, None)

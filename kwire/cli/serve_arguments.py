@@ -1,0 +1,133 @@
+"""The command line of `kwire serve`, read without argparse: a start has no time for it."""
+
+from __future__ import annotations
+
+USAGE = """\
+usage: kwire serve [--listen HOST:PORT] [--advertise HOST:PORT]
+                   [--data-dir DIR | --ephemeral] [--config server.properties]
+                   [--brokers N] [--env]
+                   [--feature NAME=LEVEL]... [-o name=value]...
+
+Serve a Kafka broker. Without options: on localhost:9092, keeping its data in the
+user's data directory.
+
+  --listen HOST:PORT      where to listen (port 0 picks a free one and prints it)
+  --advertise HOST:PORT   what clients are told to connect to
+  --data-dir DIR          where to keep data; formatted on first use
+  --ephemeral             keep data in a temporary directory, removed at the end
+  --config FILE           Kafka's server.properties; Kafka's defaults apply
+  --brokers N             a cluster of N brokers on ports from the first one on, each a
+                          process that is broker and controller
+  --env                   the environment is a container's of this broker alone: an empty
+                          data directory is formatted with its CLUSTER_ID, and
+                          KAFKA_LISTENERS and KAFKA_LOG_DIRS win over options
+  --feature NAME=LEVEL    a feature level, used when the data directory is formatted
+  -o name=value           one setting by Kafka's name; wins over all others
+
+Other commands: kwire --help
+"""
+
+DIGITS_MAX = 9
+"""Of a number on the command line of `serve`."""
+
+
+class UsageError(Exception):
+    """A wrong command line or setting: one line for the user."""
+
+
+class ServeArguments:
+    """What the command line of `serve` says."""
+
+    def __init__(self) -> None:
+        self.listen: str | None = None
+        self.advertise: str | None = None
+        self.data_dir: str | None = None
+        self.ephemeral = False
+        self.config: str | None = None
+        self.brokers = 0
+        self.supervised = False
+        self.env = False
+        self.overrides: dict[str, str] = {}
+        self.features: dict[str, int] = {}
+        self.help = False
+
+
+_WITH_VALUE = {
+    "--listen": "listen",
+    "--advertise": "advertise",
+    "--data-dir": "data_dir",
+    "--config": "config",
+}
+
+
+_OTHERS = ("--help", "--ephemeral", "--env", "--brokers", "--feature", "-o")
+
+
+def parse_serve(arguments: list[str]) -> ServeArguments:
+    """The arguments behind `kwire serve`; UsageError names the one that is wrong."""
+    result = ServeArguments()
+    rest = list(arguments)
+    while rest:
+        name, equals, value = rest.pop(0).partition("=")
+        if name in ("-h", "--help"):
+            result.help = True
+        elif name == "--ephemeral" and not equals:
+            result.ephemeral = True
+        elif name == "--env" and not equals:
+            result.env = True
+        elif name == "--supervised" and not equals:
+            result.supervised = True  # by `serve --brokers`: stop when stdin ends
+        elif name == "--brokers":
+            result.brokers = _count(name, value if equals else _next(name, rest))
+        elif name in _WITH_VALUE:
+            setattr(result, _WITH_VALUE[name], value if equals else _next(name, rest))
+        elif name == "--feature":
+            _feature(result, value if equals else _next(name, rest))
+        elif name == "-o" or name == "--override":
+            _override(result, value if equals else _next(name, rest))
+        elif name.startswith("-o") and len(name) > 2:
+            _override(result, f"{name[2:]}={value}")
+        else:
+            raise UsageError(f"unknown argument {name} of kwire serve; {_hint(name)}")
+    if result.ephemeral and result.data_dir is not None:
+        raise UsageError("--data-dir and --ephemeral exclude each other")
+    return result
+
+
+def _hint(name: str) -> str:
+    """What was meant, perhaps."""
+    from difflib import get_close_matches
+
+    known = [*_WITH_VALUE, *_OTHERS]
+    near = get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]}?" if near else "see kwire serve --help"
+
+
+def _next(name: str, rest: list[str]) -> str:
+    if not rest:
+        raise UsageError(f"{name} needs a value")
+    return rest.pop(0)
+
+
+def _count(name: str, text: str) -> int:
+    if not _is_number(text) or int(text) < 1:
+        raise UsageError(f"{name} {text}: expected a number from 1 on")
+    return int(text)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= DIGITS_MAX
+
+
+def _override(result: ServeArguments, text: str) -> None:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise UsageError(f"-o {text}: expected name=value")
+    result.overrides[name.strip()] = value.strip()
+
+
+def _feature(result: ServeArguments, text: str) -> None:
+    name, _, level = text.partition("=")
+    if not name or not _is_number(level):
+        raise UsageError(f"--feature {text}: expected NAME=LEVEL")
+    result.features[name] = int(level)

@@ -1,0 +1,1 @@
+"""Requests that the active controller answers, one file per area; `routes.py` says which."""

@@ -1,0 +1,144 @@
+"""The listeners of a node: bound early, so that their ports can be advertised, started in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kwire.config import listeners as settings
+from kwire.config.broker_config import BrokerConfig
+from kwire.config.dynamic import DynamicConfig
+from kwire.kraft.raft.types import Endpoint
+from kwire.node.start_error import StartError
+from kwire.protocol.api_keys import API_KEYS, UNBUILT
+from kwire.server.connection_limits import ConnectionLimits
+from kwire.server.dispatch import Dispatcher
+from kwire.server.listener import Listener, make_room
+
+DEFAULT_CONTROLLER_LISTENER = "CONTROLLER"
+DEFAULT_CONTROLLER_PORT = 9093
+
+MakeListener = Callable[[str, Dispatcher, ConnectionLimits | None], Listener]
+"""(name, what it serves, how many connections it holds) -> a listener that is not bound yet."""
+
+
+def controller_listener_name(config: BrokerConfig) -> str:
+    """The listener by which controllers are reached."""
+    names = config.controller_listener_names()
+    return names[0] if names else DEFAULT_CONTROLLER_LISTENER
+
+
+class Listeners:
+    """`bound` by name. `advertised` is what clients and other brokers are given, once the broker's
+    listeners are bound; `host_name()` names this host where a setting does not."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        dynamic_config: DynamicConfig,
+        make: MakeListener,
+        host_name: Callable[[], str],
+    ) -> None:
+        self._config = config
+        self._dynamic_config = dynamic_config
+        self._make = make
+        self._host_name = host_name
+        self.bound: dict[str, Listener] = {}
+        self.advertised: list[settings.Listener] = []
+
+    # -- bind and start
+
+    async def bind_controller(self, dispatcher: Dispatcher) -> None:
+        """Take the addresses of the controller's listeners; their ports go into the metadata."""
+        names = self._config.controller_listener_names()
+        for listener in self._config.listeners():
+            if listener.name in names:
+                await self._bind(listener, dispatcher, None)
+
+    async def bind_broker(self) -> None:
+        """Take the addresses of the listeners for clients and other brokers."""
+        names = {key: info.name for key, info in API_KEYS.items() if "broker" in info.listeners}
+        for key in UNBUILT:
+            names.pop(key, None)
+        dispatcher = Dispatcher(names)
+        limits = ConnectionLimits(self._dynamic_config)
+        self._dynamic_config.add_listener(limits.changed)
+        for listener in self._config.broker_listeners():
+            await self._bind(listener, dispatcher, limits)
+        self.advertised = [
+            listener._replace(port=listener.port or self.bound[listener.name].port)
+            for listener in self._config.advertised_listeners(self._host_name)
+        ]
+
+    async def _bind(
+        self, listener: settings.Listener, dispatcher: Dispatcher, limits: ConnectionLimits | None
+    ) -> None:
+        bound = self._make(listener.name, dispatcher, limits)
+        one_family = settings.shares_port(listener, self._config.listeners())
+        try:
+            await bound.bind(listener.host, listener.port, one_family=one_family)
+        except OSError as error:
+            raise StartError(
+                f"cannot listen on {listener.host or '*'}:{listener.port}: "
+                f"{error.strerror or error}"
+            ) from None
+        self.bound[listener.name] = bound
+
+    async def start_controller(self) -> None:
+        """Serve other controllers, and brokers that look for one."""
+        for name in self._config.controller_listener_names():
+            if name in self.bound:
+                await self.bound[name].start()
+
+    async def start(self) -> None:
+        """Serve everybody."""
+        for listener in self.bound.values():
+            await listener.start()
+
+    # -- addresses
+
+    @property
+    def of_other_brokers(self) -> Listener:
+        """The first listener of the broker."""
+        return self.bound[self._config.broker_listeners()[0].name]
+
+    def ready_address(self) -> tuple[str, int]:
+        """Host and port of the first listener, as the ready line shows it."""
+        config = self._config
+        listener = (config.broker_listeners() if config.is_broker else config.listeners())[0]
+        return listener.host or "0.0.0.0", self.bound[listener.name].port
+
+    def advertised_controller(self) -> Sequence[settings.Listener]:
+        """The controller listeners of this node as others reach them."""
+        return [
+            listener._replace(port=listener.port or self.bound[listener.name].port)
+            for listener in self._config.advertised_controller_listeners(self._host_name)
+        ]
+
+    def controller_endpoints(self) -> Sequence[Endpoint]:
+        """Where this node's controller is reached; a developer's node alone needs no listener."""
+        found = [
+            Endpoint(listener.name, listener.host, listener.port)
+            for listener in self.advertised_controller()
+        ]
+        name = controller_listener_name(self._config)
+        return found or [Endpoint(name, "localhost", DEFAULT_CONTROLLER_PORT)]
+
+    # -- shortages and end
+
+    def make_room(self) -> None:
+        """Close connections that nobody uses: files lack descriptors."""
+        make_room(self.bound.values())
+
+    def close_broker(self) -> None:
+        """No more clients; the controller's listeners stay."""
+        names = self._config.controller_listener_names()
+        for listener in self.bound.values():
+            if listener.name not in names:
+                listener.stop_accepting()
+                listener.close_connections()
+
+    def close(self) -> None:
+        """Close what is left."""
+        for listener in self.bound.values():
+            listener.stop_accepting()
+            listener.close_connections()

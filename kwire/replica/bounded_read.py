@@ -1,0 +1,138 @@
+"""Reading partitions in order, within one limit of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from kwire.log.types import FileSlice
+from kwire.pending import Pending
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.replica.partition import LeaderQuota, Partition, ReplicaSelector
+from kwire.replica.reading import ReadLimits, ReadRequest, ReadResult
+
+Request = TypeVar("Request", bound=ReadRequest)
+
+UNREAD = ReadResult(-1, -1, -1)
+"""The result of what has not been read; nobody changes it."""
+
+
+class ReadTarget(Generic[Request]):
+    """One partition of a read: what is asked, and what was found there."""
+
+    __slots__ = ("is_other_topic", "partition", "request", "result")
+
+    def __init__(
+        self, partition: Partition, request: Request, is_other_topic: bool = False
+    ) -> None:
+        """`is_other_topic`: the partition is of a topic that came after the one asked for."""
+        self.partition = partition
+        self.request = request
+        self.is_other_topic = is_other_topic
+        self.result = UNREAD
+
+
+class BoundedRead(Generic[Request]):
+    """Reads targets in order. `run()`; then `done(self)` is called, maybe before it returns.
+
+    Every target has its result then. `total_bytes` is what was found (a batch that a limit cuts off
+    counts with its part, as it is in Apache Kafka's answers), `ends_wait` whether something must be
+    answered at once: an error, a diverging epoch, a preferred replica.
+    """
+
+    __slots__ = (
+        "_at",
+        "_bytes_left",
+        "_done",
+        "_limits",
+        "_open",
+        "_quota",
+        "_selector",
+        "_targets",
+        "ends_wait",
+        "total_bytes",
+    )
+
+    def __init__(
+        self,
+        targets: Sequence[ReadTarget[Request]],
+        limits: ReadLimits,
+        done: Callable[[BoundedRead[Request]], None],
+        selector: ReplicaSelector | None = None,
+        quota: LeaderQuota | None = None,
+    ) -> None:
+        self._targets = targets
+        self._limits = limits
+        self._done = done
+        self._selector = selector
+        self._quota = quota
+        self._at = 0
+        self._bytes_left = limits.bytes_max
+        self._open: Pending[ReadResult] | None = None
+        self.total_bytes = 0
+        self.ends_wait = False
+
+    def run(self) -> None:
+        """Read until a read leaves the loop, or the end."""
+        targets, limits = self._targets, self._limits
+        selector, quota = self._selector, self._quota
+        while self._at < len(targets):
+            target = targets[self._at]
+            try:
+                if target.is_other_topic:
+                    raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
+                found = target.partition.read(
+                    target.request,
+                    limits,
+                    self._bytes_left,
+                    self.total_bytes == 0,
+                    selector,
+                    quota,
+                )
+                if isinstance(found, Pending):
+                    if not found.done:
+                        self._open = found
+                        self._take_bytes()
+                        found.add_done_callback(self._continue)
+                        return
+                    found = found.result()
+            except KafkaError as error:
+                found = ReadResult.failed(error.code)
+            self._take(target, found)
+        self._done(self)
+
+    def cancel(self) -> None:
+        """Forget a read that is under way."""
+        if self._open is not None:
+            self._open.cancel()
+
+    def _take(self, target: ReadTarget[Request], found: ReadResult) -> None:
+        target.result = found
+        self.total_bytes += found.counted_bytes
+        self._bytes_left -= found.counted_bytes
+        if self._bytes_left < 0:
+            # A negative limit is one of the first partition only (measured on Kafka 4.4).
+            self._bytes_left = 0
+        if found.error_code or found.diverging_epoch is not None or found.preferred_replica >= 0:
+            self.ends_wait = True
+        self._at += 1
+
+    def _continue(self, pending: Pending[ReadResult]) -> None:
+        self._open = None
+        try:
+            found = pending.result()
+        except KafkaError as error:
+            found = ReadResult.failed(error.code)
+        self._take(self._targets[self._at], found)
+        self.run()
+
+    def _take_bytes(self) -> None:
+        """What was found so far is not sent in this turn of the loop."""
+        for target in self._targets[: self._at]:
+            buffers = target.result.buffers
+            if buffers and type(buffers[0]) is FileSlice:
+                try:
+                    target.result.buffers = [buffers[0].read()]
+                except OSError:
+                    target.result = ReadResult.failed(ErrorCode.KAFKA_STORAGE_ERROR)
+                    self.ends_wait = True

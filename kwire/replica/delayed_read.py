@@ -1,0 +1,207 @@
+"""A read that waits until there is enough: for data, a change of a partition, or its deadline.
+
+The first read goes through the partitions in order until `bytes_max` is used up. With less than
+`bytes_min` it waits at every partition; each arrival of data is counted, and when enough has
+arrived, or the time is over, everything is read anew. What read_committed may not see yet does not
+count before the last stable offset has moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic, Protocol
+
+from kwire.log.scheduling import Timer
+from kwire.log.types import Isolation
+from kwire.protocol.errors import ErrorCode
+from kwire.replica.bounded_read import UNREAD, BoundedRead, ReadTarget, Request
+from kwire.replica.partition import LeaderQuota, Partition, ReplicaSelector
+from kwire.replica.reading import ReadLimits, ReadResult
+
+
+class Deadlines(Protocol):
+    """Timers."""
+
+    def add(self, delay_ms: int, callback: Callable[[], None]) -> Timer: ...
+
+
+class ReadContext:
+    """What the reads of a node have in common.
+
+    `exists(topic, index)` says whether the metadata has a partition, `selector` which replica a
+    consumer in a rack reads from, `quota` what followers are sent.
+    """
+
+    __slots__ = ("deadlines", "exists", "quota", "selector")
+
+    def __init__(
+        self,
+        deadlines: Deadlines,
+        exists: Callable[[str, int], bool],
+        selector: ReplicaSelector | None = None,
+        quota: LeaderQuota | None = None,
+    ) -> None:
+        self.deadlines = deadlines
+        self.exists = exists
+        self.selector = selector
+        self.quota = quota
+
+
+class DelayedRead(Generic[Request]):
+    """A read from its beginning to its end. `start()`; then `done()` is called, maybe before it
+    returns, and every target has its result."""
+
+    __slots__ = (
+        "_arrived_bytes",
+        "_bytes_allowed",
+        "_context",
+        "_deadline",
+        "_done",
+        "_limits",
+        "_read",
+        "_targets",
+        "_unstable",
+        "_waits",
+    )
+
+    def __init__(
+        self,
+        context: ReadContext,
+        targets: Sequence[ReadTarget[Request]],
+        limits: ReadLimits,
+        done: Callable[[], None],
+    ) -> None:
+        self._context = context
+        self._targets = targets
+        self._limits = limits
+        self._done = done
+        self._deadline: Timer | None = None
+        self._read: BoundedRead[Request] | None = None
+        self._waits = False
+        self._arrived_bytes = 0
+        # How much more of a partition counts.
+        self._bytes_allowed: dict[Partition, int] | None = None
+        # With read_committed: the last stable offset, and what has arrived behind it.
+        self._unstable: dict[Partition, tuple[int, int]] | None = None
+
+    def start(self) -> None:
+        """Read once, and wait if that is not enough."""
+        self._begin_read(self._first_read)
+
+    def cancel(self) -> None:
+        """Nobody wants the results any more; `done` will not be called."""
+        if self._waits:
+            self._stop_waiting()
+        if self._read is not None:
+            self._read.cancel()
+            self._read = None
+
+    def _begin_read(self, done: Callable[[BoundedRead[Request]], None]) -> None:
+        limits, context = self._limits, self._context
+        self._read = read = BoundedRead(
+            self._targets,
+            limits,
+            done,
+            context.selector if limits.rack else None,
+            context.quota if limits.replica_id >= 0 else None,
+        )
+        read.run()
+
+    def _first_read(self, read: BoundedRead[Request]) -> None:
+        self._read = None
+        limits = self._limits
+        if (
+            limits.wait_ms <= 0
+            or not self._targets
+            or read.ends_wait
+            or read.total_bytes >= limits.bytes_min
+        ):
+            self._done()
+            return
+        self._arrived_bytes = read.total_bytes
+        self._wait()
+
+    def _wait(self) -> None:
+        """Hear of what happens in every partition. What was read is of no use any more."""
+        limits = self._limits
+        if limits.bytes_min > 1:
+            self._bytes_allowed = {}
+        if limits.isolation is Isolation.COMMITTED:
+            self._unstable = {}
+        for target in self._targets:
+            partition, result = target.partition, target.result
+            partition.data_listeners[self] = None
+            if self._unstable is not None:
+                self._unstable[partition] = result.last_stable_offset, 0
+            if self._bytes_allowed is not None:
+                allowed = max(0, target.request.partition_bytes_max - result.counted_bytes)
+                self._bytes_allowed.setdefault(partition, allowed)
+            target.result = UNREAD
+        self._waits = True
+        self._deadline = self._context.deadlines.add(limits.wait_ms, self._read_again)
+
+    # -- woken by a partition
+
+    def data_arrived(self, partition: Partition, size_bytes: int) -> None:
+        """See DataListener. What the log counts as arrived is an estimate; the read decides."""
+        if self._limits.replica_id >= 0:
+            return  # followers read beyond the high watermark: log_extended
+        if self._unstable is not None:
+            size_bytes = self._stable(self._unstable, partition, size_bytes)
+        self._arrived(partition, size_bytes)
+
+    def log_extended(self, partition: Partition, size_bytes: int) -> None:
+        """See DataListener."""
+        if self._limits.replica_id >= 0:
+            self._arrived(partition, size_bytes)
+
+    def partition_changed(self, partition: Partition) -> None:
+        """See DataListener."""
+        self._read_again()
+
+    def _arrived(self, partition: Partition, size_bytes: int) -> None:
+        allowed = self._bytes_allowed
+        if allowed is not None:
+            # No partition counts for more than its own limit, however much arrives there.
+            size_bytes = min(size_bytes, allowed[partition])
+            allowed[partition] -= size_bytes
+        self._arrived_bytes += size_bytes
+        if self._arrived_bytes >= self._limits.bytes_min:
+            self._read_again()
+
+    @staticmethod
+    def _stable(
+        unstable: dict[Partition, tuple[int, int]], partition: Partition, size_bytes: int
+    ) -> int:
+        """What read_committed may see of what arrived: nothing while the last stable offset stands
+        still behind an open transaction, all of it when that has ended."""
+        assert partition.log is not None
+        before, held_bytes = unstable[partition]
+        stable = partition.log.last_stable_offset
+        held_bytes += size_bytes
+        moved = stable > before
+        unstable[partition] = stable, 0 if moved else held_bytes
+        return held_bytes if moved else 0
+
+    def _stop_waiting(self) -> None:
+        self._waits = False
+        for target in self._targets:
+            target.partition.data_listeners.pop(self, None)
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _read_again(self) -> None:
+        if self._waits:
+            self._stop_waiting()
+            self._begin_read(self._second_read)
+
+    def _second_read(self, read: BoundedRead[Request]) -> None:
+        self._read = None
+        for target in self._targets:
+            if target.result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                partition = target.partition
+                if not self._context.exists(partition.topic, partition.index):
+                    # Deleted meanwhile: nobody else leads it.
+                    target.result = ReadResult.failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        self._done()

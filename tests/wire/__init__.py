@@ -1,0 +1,158 @@
+"""A small synchronous Kafka client for cases that any broker can be asked: it shares no code with kwire.
+
+    c = Conn("127.0.0.1:9092")
+    r = c.send("metadata", 9, topics=[{"name": "t"}], allow_auto_topic_creation=False)
+    r.topics[0].error_code
+
+`codec` writes and reads kio's message shapes, `connection` asks and is answered, `records` has batches; `data`, `topics`
+and `coordinators` are requests in short form.
+"""
+
+from __future__ import annotations
+
+from tests.support.frames import WireError, frame, parse_hostport
+from tests.wire.codec import (
+    API,
+    DEFAULT_CLIENT,
+    ZERO_UUID,
+    Obj,
+    Reader,
+    decode_response,
+    encode_body,
+    encode_request,
+    key_of,
+    svarint,
+    uvarint,
+)
+from tests.wire.connection import Closed, Conn
+from tests.wire.coordinators import (
+    find_coordinator,
+    group_ready,
+    init_producer,
+    txn_ready,
+)
+from tests.wire.data import (
+    fetch,
+    fetch_fields,
+    fetch_one,
+    fetch_partition,
+    parts_of,
+    produce,
+    produce_fields,
+    produce_once,
+    produce_parts,
+    read_log,
+)
+from tests.wire.error_codes import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    CONCURRENT_TRANSACTIONS,
+    COORDINATOR_NOT_AVAILABLE,
+    CORRUPT_MESSAGE,
+    FENCED_INSTANCE_ID,
+    FENCED_LEADER_EPOCH,
+    FETCH_SESSION_ID_NOT_FOUND,
+    FETCH_SESSION_TOPIC_ID_ERROR,
+    GROUP_AUTHORIZATION_FAILED,
+    GROUP_ID_NOT_FOUND,
+    GROUP_SUBSCRIBED_TO_TOPIC,
+    ILLEGAL_GENERATION,
+    ILLEGAL_SASL_STATE,
+    INCONSISTENT_GROUP_PROTOCOL,
+    INCONSISTENT_TOPIC_ID,
+    INVALID_CONFIG,
+    INVALID_FETCH_SESSION_EPOCH,
+    INVALID_GROUP_ID,
+    INVALID_PARTITIONS,
+    INVALID_PRODUCER_EPOCH,
+    INVALID_PRODUCER_ID_MAPPING,
+    INVALID_RECORD,
+    INVALID_REPLICA_ASSIGNMENT,
+    INVALID_REPLICATION_FACTOR,
+    INVALID_REQUEST,
+    INVALID_REQUIRED_ACKS,
+    INVALID_SESSION_TIMEOUT,
+    INVALID_TIMESTAMP,
+    INVALID_TOPIC,
+    INVALID_TRANSACTION_TIMEOUT,
+    INVALID_TXN_STATE,
+    LEADER_NOT_AVAILABLE,
+    LOAD_IN_PROGRESS,
+    MEMBER_ID_REQUIRED,
+    MESSAGE_TOO_LARGE,
+    NON_EMPTY_GROUP,
+    NONE,
+    NOT_COORDINATOR,
+    NOT_ENOUGH_REPLICAS,
+    OFFSET_METADATA_TOO_LARGE,
+    OFFSET_OUT_OF_RANGE,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
+    POLICY_VIOLATION,
+    PRODUCER_FENCED,
+    REBALANCE_IN_PROGRESS,
+    SASL_AUTHENTICATION_FAILED,
+    SECURITY_DISABLED,
+    TOPIC_AUTHORIZATION_FAILED,
+    TOPIC_EXISTS,
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    UNKNOWN_LEADER_EPOCH,
+    UNKNOWN_MEMBER_ID,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    UNSTABLE_OFFSET_COMMIT,
+    UNSUPPORTED_COMPRESSION,
+    UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    UNSUPPORTED_SASL_MECHANISM,
+    UNSUPPORTED_VERSION,
+)
+from tests.wire.records import (
+    CODECS,
+    Batch,
+    Rec,
+    batch,
+    compress,
+    decompress,
+    encode_record,
+    message_v0,
+    now_ms,
+    parse,
+    parse_batches,
+    read_committed,
+    read_varint,
+    sized_batch,
+    values,
+    xerial_compress,
+    xerial_decompress,
+)
+from tests.wire.scram import (
+    Scram,
+)
+from tests.wire.topics import (
+    APPEND,
+    CREATED,
+    DELETE,
+    SET,
+    SUBTRACT,
+    alter,
+    config_of,
+    create_topic,
+    delete_records,
+    delete_topic,
+    describe_configs,
+    drop_created,
+    earliest,
+    latest,
+    list_offset,
+    metadata,
+    new_topic,
+    rss_kb,
+    still_serves,
+    topic_id,
+    unique,
+    wait_gone,
+    wait_ready,
+    wait_topic,
+)
+from tests.wire.waiting import (
+    retry,
+    wait_up,
+)
