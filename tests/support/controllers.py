@@ -12,6 +12,7 @@ from kwire.kraft.controller.rules import controller_config
 from kwire.kraft.features import SUPPORTED_FEATURES
 from kwire.protocol import messages as m
 from kwire.protocol.metadata_records import decode_record, encode_record
+from kwire.protocol.structs import Message
 
 CLUSTER_ID = "a3dpcmUtY2x1c3Rlci1pZA"
 PROPERTIES = {
@@ -50,7 +51,7 @@ class ControllerBench:
         self.now_ms = 1_000
         self.epochs: dict[int, int] = {}
         if activate:
-            bootstrap = None
+            bootstrap: list[tuple[Message, int]] | None = None
             if features is not None:
                 bootstrap = [
                     (m.FeatureLevelRecord(name=name, feature_level=level), 0)
