@@ -27,7 +27,7 @@ from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS, ApiInfo, ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.protocol.structs import Message
-from kwire.security.requirements import Authorization, Checked, Requires
+from kwire.security.requirements import Authorization, Checked
 from kwire.server.authorization import missing_right
 from kwire.server.context import DISCONNECT, Disconnect, NoReply, Outcome, RequestContext
 
@@ -57,8 +57,8 @@ class Route:
     `decoders` are those made so far, by version; `decode` makes and uses the one of a version.
     `error_response` gives the API's shape of an error; without it a response with a top-level
     error code carries it, and an API without either loses the connection, which every client
-    retries. `denied_response` does the same for who has no right, where the shape depends on the
-    request.
+    retries. `denied_response` does the same for a request that is not executed, where the shape
+    depends on the request.
     """
 
     __slots__ = (
@@ -149,15 +149,16 @@ class Route:
             if self.required and context.parts.authorizer is not None:
                 missing = missing_right(context, self.required, request)
                 if missing is not None:
-                    return self._refused(context, request, missing)
+                    error = KafkaError(missing.refusal, missing.message)
+                    return self.refused(context, request, error)
             return self.handle(context, request)
         except Exception as error:
             return self.failed(context, error)
 
-    def _refused(
-        self, context: RequestContext, request: Decoded, missing: Requires
+    def refused(
+        self, context: RequestContext, request: Decoded, error: KafkaError
     ) -> Message | Disconnect:
-        error = KafkaError(missing.refusal, missing.message)
+        """What a client gets for a request that is not executed."""
         if self.denied_response is not None:
             return self.denied_response(context, request, error)
         return self.failed(context, error)

@@ -28,7 +28,7 @@ DONE: Pending[None] = Pending.completed(None)
 
 
 class Appendable(Protocol):
-    """What an appender asks of its log, and tells it."""
+    """What an appender asks of its log, and what it reports to it."""
 
     log_start_offset: int
     log_end_offset: int
@@ -99,7 +99,7 @@ class Appender:
         may_wait: bool = False,
         checked: CheckedBatch | None = None,
     ) -> AppendInfo:
-        """Check, stamp and append; offsets are given at once, `written` tells when they hold.
+        """Check, stamp and append; offsets are given at once, `written` completes when they hold.
 
         A writable buffer is stamped in place, a small batch is copied: the caller may reuse the
         memory once `written` is done. Raises KafkaError with Kafka's codes: CORRUPT_MESSAGE,
