@@ -160,7 +160,7 @@ async def measure(options: argparse.Namespace, scenario: str, directory: str) ->
         name=TOPIC, num_partitions=PARTITIONS, replication_factor=1
     )
     request = m.CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
-    await _answer(node.forward(request, None))  # type: ignore[arg-type]
+    await _answer(node.controller_channel.forward(request, None))  # type: ignore[arg-type]
     bench = Bench(node, options)
     one_round = await SCENARIOS[scenario](bench)
 

@@ -16,7 +16,7 @@ answer. Source: KIP-227, KIP-516, KIP-595, KIP-951; measured on Apache Kafka 4.4
 from __future__ import annotations
 
 from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints, missing_partition_error
-from kwire.log.types import ISOLATION_LEVELS, READ_COMMITTED, Isolation
+from kwire.log.types import COMMITTED, HIGH_WATERMARK, ISOLATION_LEVELS, LOG_END, READ_COMMITTED
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -175,11 +175,11 @@ class _Fetch:
         bytes_max = min(request.max_bytes, parts.fetch_bytes_max)
         replica_id = self._replica_id()
         if replica_id >= 0:
-            isolation = Isolation.LOG_END
+            isolation = LOG_END
         elif request.isolation_level == READ_COMMITTED:
-            isolation = Isolation.COMMITTED
+            isolation = COMMITTED
         else:
-            isolation = Isolation.HIGH_WATERMARK
+            isolation = HIGH_WATERMARK
         return ReadLimits(
             bytes_min=min(request.min_bytes, bytes_max),
             bytes_max=bytes_max,

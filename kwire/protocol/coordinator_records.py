@@ -16,27 +16,30 @@ from typing import Any
 
 from kwire.protocol import messages
 from kwire.protocol.errors import EncodeError, MalformedError, UnsupportedRecordError
+from kwire.protocol.structs import Message
 
 __all__ = ["decode_key", "decode_value", "encode_key", "encode_value", "key_type", "value_version"]
 
 Buffer = bytes | bytearray | memoryview
 
 
-def encode_key(message: Any) -> bytes:
+def encode_key(message: Message) -> bytes:
     """The key of a record."""
     if message.KIND != "coordinator-key":
         raise EncodeError(f"{message.NAME} is not the key of a coordinator record")
-    return _behind(message.API_KEY, message, 0)
+    record_type = message.API_KEY
+    assert record_type is not None
+    return _behind(record_type, message, 0)
 
 
-def encode_value(message: Any, version: int) -> bytes:
+def encode_value(message: Message, version: int) -> bytes:
     """The value of a record, for a null value write None."""
     if message.KIND != "coordinator-value":
         raise EncodeError(f"{message.NAME} is not the value of a coordinator record")
     return _behind(version, message, version)
 
 
-def _behind(number: int, message: Any, version: int) -> bytes:
+def _behind(number: int, message: Message, version: int) -> bytes:
     """int16 and the message. Without `encode_parts` and its list: every commit comes by here."""
     parts = [number.to_bytes(2, "big")]
     (message._encoders.get(version) or message.encoder(version))(message, parts)
@@ -80,7 +83,7 @@ def decode_value(module: str, record_type: int, buffer: Buffer) -> Any:
     return _decode(cls, buffer, version)
 
 
-def _decode(cls: Any, buffer: Buffer, version: int) -> Any:
+def _decode(cls: type[Message], buffer: Buffer, version: int) -> Any:
     message, _ = cls.decode_from(buffer, 2, version)
     return message
 

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from kwire.protocol import messages
 from kwire.protocol.api_keys import API_KEYS, ApiKey
 from kwire.protocol.errors import EncodeError, MalformedError
+from kwire.protocol.structs import Message, Parts
 from kwire.protocol.text import decode_text
 from kwire.protocol.varint import read_uvarint
 
@@ -109,10 +110,10 @@ def parse_request_header(buffer: Buffer, offset: int = 0) -> RequestHeader:
 
 
 def encode_request(
-    api_key: int, version: int, correlation_id: int, client_id: str | None, request: Any
-) -> list[Any]:
+    api_key: int, version: int, correlation_id: int, client_id: str | None, request: Message
+) -> Parts:
     """A whole frame, size included, as buffers to be written one after another."""
-    parts: list[Any] = request.encode_parts(version)
+    parts = request.encode_parts(version)
     name = b"" if client_id is None else client_id.encode()
     tail = name + b"\0" if version >= _FLEXIBLE_FROM.get(api_key, NEVER) else name
     size = 10 + len(tail) + (len(parts[0]) if len(parts) == 1 else sum(map(len, parts)))
@@ -124,9 +125,9 @@ def encode_request(
     return _with_head(head, parts)
 
 
-def encode_response(api_key: int, version: int, correlation_id: int, response: Any) -> list[Any]:
+def encode_response(api_key: int, version: int, correlation_id: int, response: Any) -> Parts:
     """A whole frame, size included, as buffers to be written one after another."""
-    parts: list[Any] = response.encode_parts(version)
+    parts: Parts = response.encode_parts(version)
     size = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
     if version >= _FLEXIBLE_RESPONSE_FROM.get(api_key, NEVER):
         head = _FLEXIBLE_RESPONSE_HEAD.pack(size + 5, correlation_id)
@@ -149,7 +150,7 @@ def decode_response(api_key: int, version: int, buffer: Buffer) -> tuple[int, An
     return correlation_id, response
 
 
-def _with_head(head: bytes, parts: list[Any]) -> list[Any]:
+def _with_head(head: bytes, parts: Parts) -> Parts:
     if parts and type(parts[0]) is bytes and len(parts[0]) <= _JOIN_SIZE_BYTES_MAX:
         parts[0] = head + parts[0]
     else:

@@ -11,7 +11,7 @@ matches.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Protocol
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.re2j import PatternError, translate
@@ -30,6 +30,16 @@ class PatternRefused(KafkaError):
         self.reason = reason
 
 
+class Match(Protocol):
+    """That a text matches."""
+
+
+class Program(Protocol):
+    """A compiled pattern of `re2`, or of `re`."""
+
+    def fullmatch(self, text: str, /) -> Match | None: ...
+
+
 class CompiledPattern:
     """Tells of a text whether all of it matches. `size` counts the pattern's positions: what a
     character of a text costs at most, in steps of some 15 ns."""
@@ -43,7 +53,7 @@ class CompiledPattern:
         self.size = translated.size
         self._full = translated.full
         self._is_full_made = False
-        self._for_all: Any = None
+        self._for_all: Program | None = None
 
     def __call__(self, text: str) -> bool:
         if text.isascii():
@@ -66,14 +76,14 @@ def compile_pattern(pattern: str) -> CompiledPattern:
     return CompiledPattern(pattern)
 
 
-def _program_or_none(pattern: str) -> Any:
+def _program_or_none(pattern: str) -> Program | None:
     try:
         return _program(pattern)
     except PatternError:
         return None
 
 
-def _program(pattern: str) -> Any:
+def _program(pattern: str) -> Program:
     """A compiled pattern of those that `translate` makes; PatternError where the engine cannot."""
     try:
         import re2
@@ -82,7 +92,8 @@ def _program(pattern: str) -> Any:
     options = re2.Options()
     options.log_errors = False
     try:
-        return re2.compile(pattern, options)
+        compiled: Program = re2.compile(pattern, options)
+        return compiled
     except UnicodeEncodeError:
         raise PatternError("invalid UTF-8") from None
     except re2.error as error:
@@ -91,7 +102,7 @@ def _program(pattern: str) -> Any:
         raise PatternError(text.partition(": ")[0]) from None
 
 
-def _program_of_re(pattern: str) -> Any:
+def _program_of_re(pattern: str) -> Program:
     import re
 
     if "[:" in pattern:

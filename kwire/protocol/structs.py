@@ -32,6 +32,12 @@ Records = Buffer | list[Buffer] | list[Buffer | FilePart]
 """Record batches: a view of the receive buffer when decoded, one buffer or a list to encode."""
 Tags = Sequence[tuple[int, bytes]]
 """Tagged fields that the schema does not know, as (tag, bytes) in the order in which they came."""
+Parts = list[Any]
+"""Buffers and `FilePart`s, to be written one after another."""
+Decode = Callable[[memoryview, int], tuple[Any, int]]
+"""(view, position) -> (message, position behind it): the decoder of a message's version."""
+Encode = Callable[["Message", Parts], None]
+"""Appends what a message is at a version to the parts."""
 Self = TypeVar("Self", bound="Struct")
 SelfMessage = TypeVar("SelfMessage", bound="Message")
 Value = TypeVar("Value")
@@ -166,8 +172,8 @@ class Message(Struct):
     SCHEMA = _Schema()
     STRUCTS: ClassVar[dict[str, type[Struct]]]
     """The classes of the structs by name, the message's own included."""
-    _decoders: ClassVar[dict[int, Any]] = {}
-    _encoders: ClassVar[dict[int, Any]] = {}
+    _decoders: ClassVar[dict[int, Decode]] = {}
+    _encoders: ClassVar[dict[int, Encode]] = {}
 
     def __init_subclass__(cls, bare: bool = False) -> None:
         super().__init_subclass__(bare)
@@ -183,7 +189,7 @@ class Message(Struct):
         return schema.within(version, cls.SCHEMA.flexible)
 
     @classmethod
-    def decoder(cls, version: int) -> Any:
+    def decoder(cls, version: int) -> Decode:
         """The function (memoryview, position) -> (message, end) for one version."""
         function = cls._decoders.get(version)
         if function is None:
@@ -194,7 +200,7 @@ class Message(Struct):
         return function
 
     @classmethod
-    def encoder(cls, version: int) -> Any:
+    def encoder(cls, version: int) -> Encode:
         """The function (message, parts) that appends buffers to the list `parts`."""
         function = cls._encoders.get(version)
         if function is None:
@@ -230,13 +236,13 @@ class Message(Struct):
         message, _ = cls.decode_from(buffer, 0, version)
         return message
 
-    def encode_parts(self, version: int) -> list[Any]:
+    def encode_parts(self, version: int) -> Parts:
         """The message as buffers to be written one after another; `records` are not copied.
 
         Raises EncodeError for values that do not fit, UnsupportedVersionError for a version that
         there is not, or that lacks a field which is set and may not be left out.
         """
-        parts: list[Any] = []
+        parts: Parts = []
         encode = self._encoders.get(version) or self.encoder(version)
         encode(self, parts)
         return parts

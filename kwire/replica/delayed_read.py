@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Generic, Protocol
 
 from kwire.log.scheduling import Timer
-from kwire.log.types import Isolation
+from kwire.log.types import COMMITTED
 from kwire.protocol.errors import ErrorCode
 from kwire.replica.bounded_read import UNREAD, BoundedRead, ReadTarget, Request
 from kwire.replica.partition import LeaderQuota, Partition, ReplicaSelector
@@ -126,7 +126,7 @@ class DelayedRead(Generic[Request]):
         limits = self._limits
         if limits.bytes_min > 1:
             self._bytes_allowed = {}
-        if limits.isolation is Isolation.COMMITTED:
+        if limits.isolation is COMMITTED:
             self._unstable = {}
         for target in self._targets:
             partition, result = target.partition, target.result

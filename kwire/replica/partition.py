@@ -16,7 +16,7 @@ from kwire.log.files import Buffer
 from kwire.log.partition.batch_rules import earlier_start
 from kwire.log.partition.partition_log import PartitionLog
 from kwire.log.partition.producers import VerificationGuard
-from kwire.log.types import AppendInfo, FetchSlices, Isolation, Origin
+from kwire.log.types import COMMITTED, LOG_END, AppendInfo, FetchSlices, Isolation, Origin
 from kwire.pending import Pending, after
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.validation import CheckedBatch
@@ -39,7 +39,6 @@ from kwire.replica.state import (
 NO_EPOCH = -1
 UNSEEN_MAX = 1000
 ANY_BYTES = 1 << 40
-LOG_END, COMMITTED = Isolation.LOG_END, Isolation.COMMITTED
 
 
 def _no_time() -> int:
@@ -540,7 +539,7 @@ class Partition:
             self.step(MinIsrChanged(min_isr))
 
     def assign(self, assigned: Assigned, now_ms: int) -> list[Effect]:
-        """Take committed metadata in; waiters of an older leadership are told."""
+        """Take committed metadata in; who waits for an older leadership is told."""
         was_leader, old_epoch = self.is_leader, self.state.leader_epoch
         effects = self.state.step(assigned, now_ms)
         if was_leader and not self.is_leader:

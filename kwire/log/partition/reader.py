@@ -10,7 +10,7 @@ from kwire.log.partition.replay import rebuild_transaction_indexes
 from kwire.log.partition.reported_damages import ReportedDamages
 from kwire.log.segment import reading
 from kwire.log.segment.transaction_index import DamagedIndexError
-from kwire.log.types import FetchSlices, Isolation, TimestampOffset
+from kwire.log.types import COMMITTED, HIGH_WATERMARK, FetchSlices, Isolation, TimestampOffset
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -60,9 +60,9 @@ class LogReader:
             raise self._out_of_range(offset)
         stable = log.last_stable_offset
         offset_max = log.log_end_offset
-        if isolation == Isolation.HIGH_WATERMARK:
+        if isolation is HIGH_WATERMARK:
             offset_max = log.high_watermark
-        elif isolation == Isolation.COMMITTED:
+        elif isolation is COMMITTED:
             offset_max = stable
         found = reading.EMPTY
         if offset < offset_max:
@@ -93,7 +93,7 @@ class LogReader:
             ):
                 self._report(f"offset {offset} and those behind it are missing")
         aborted = None
-        if isolation == Isolation.COMMITTED:
+        if isolation is COMMITTED:
             aborted = self._aborted(offset, found.next_offset) if found.data else []
         return FetchSlices(
             [found.data] if found.data else [],

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from enum import IntEnum
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.build import build_batch
 from kwire.protocol.records.record import Record
+
+if TYPE_CHECKING:
+    from kwire.protocol import messages as m
+    from kwire.protocol.structs import Message
 
 _KEY = Struct(">hh")
 _MARKER = Struct(">hi")
@@ -78,7 +82,7 @@ def end_transaction_marker(
     )
 
 
-def control_record(kind: ControlType, message: Any, timestamp_ms: int) -> Record:
+def control_record(kind: ControlType, message: Message, timestamp_ms: int) -> Record:
     """A record for a raft control batch; `message` is the one that belongs to `kind`."""
     return Record(0, timestamp_ms, _KEY.pack(0, kind), message.encode(0))
 
@@ -90,22 +94,22 @@ def control_batch(
     return build_batch(records, base_offset=base_offset, leader_epoch=leader_epoch, control=True)
 
 
-def leader_change(message: Any, timestamp_ms: int) -> Record:
+def leader_change(message: m.LeaderChangeMessage, timestamp_ms: int) -> Record:
     """The record of a LeaderChangeMessage."""
     return control_record(ControlType.LEADER_CHANGE, message, timestamp_ms)
 
 
-def snapshot_footer(message: Any, timestamp_ms: int) -> Record:
+def snapshot_footer(message: m.SnapshotFooterRecord, timestamp_ms: int) -> Record:
     """The record of a SnapshotFooterRecord."""
     return control_record(ControlType.SNAPSHOT_FOOTER, message, timestamp_ms)
 
 
-def kraft_version(message: Any, timestamp_ms: int) -> Record:
+def kraft_version(message: m.KRaftVersionRecord, timestamp_ms: int) -> Record:
     """The record of a KRaftVersionRecord."""
     return control_record(ControlType.KRAFT_VERSION, message, timestamp_ms)
 
 
-def voters(message: Any, timestamp_ms: int) -> Record:
+def voters(message: m.VotersRecord, timestamp_ms: int) -> Record:
     """The record of a VotersRecord."""
     return control_record(ControlType.KRAFT_VOTERS, message, timestamp_ms)
 
