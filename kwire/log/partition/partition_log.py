@@ -29,6 +29,7 @@ from kwire.log.partition.write_buffer import WriteBuffer
 from kwire.log.scheduling import Scheduler
 from kwire.log.segment.open_file_limit import OpenSegments
 from kwire.log.segment.segment import Segment
+from kwire.log.types import TimestampOffset
 from kwire.pending import Pending, settle_all
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -91,8 +92,6 @@ class PartitionLog:
         self.append_as_leader = self._appender.append_as_leader
         self.append_as_follower = self._appender.append_as_follower
         self.read = self._reader.read
-        self.offset_for_timestamp = self._reader.offset_for_timestamp
-        self.max_timestamp_offset = self._reader.max_timestamp_offset
         local.sync_failed = self._sync_failed
         local.epoch_file.on_error = self.fail
 
@@ -220,6 +219,14 @@ class PartitionLog:
     def active_producers(self) -> list[ProducerEntry]:
         """The producers known to the log (DescribeProducers), by id."""
         return sorted(self.producers.entries.values(), key=lambda entry: entry.producer_id)
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
+        """The first record at or behind `timestamp` (ms), None when there is none."""
+        return self._reader.offset_for_timestamp(timestamp)
+
+    def max_timestamp_offset(self) -> TimestampOffset | None:
+        """The first record with the largest timestamp."""
+        return self._reader.max_timestamp_offset()
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """(epoch, end offset) as OffsetForLeaderEpoch answers; (-1, -1) when unknown."""
