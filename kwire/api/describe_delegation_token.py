@@ -29,8 +29,6 @@ DESCRIBE_TOKEN = Requires(
     note="instead of the right on the owner",
 )
 AUTHORIZATION = (DESCRIBE_OWNER, DESCRIBE_TOKEN)
-DESCRIBE_TOKENS = 14
-DELEGATION_TOKEN, USER = 6, 7
 
 
 def handle(

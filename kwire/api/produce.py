@@ -12,24 +12,35 @@ of errors measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import TypeAlias
 
-from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints, missing_partition_error
+from kwire.api.shared.acknowledgements import ACKS_ALL, Acknowledgements, Outcome
+from kwire.api.shared.leader_hints import missing_partition_error
+from kwire.api.shared.produce_verification import (
+    ADDS_PARTITIONS_FROM,
+    TOPIC_IDS_FROM,
+    Verification,
+    VerifiedProduce,
+    name_of,
+)
 from kwire.kept_errors import anew
 from kwire.log.partition.deferred_checks import CheckLaterError
-from kwire.log.types import AppendInfo
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol.bare_classes import bare_class
-from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
-from kwire.protocol.records import parse_header
+from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.header import NoBatchError
-from kwire.protocol.records.validation import CheckedBatch, check_produced
-from kwire.replica.partition import CommitCallback, Partition
+from kwire.protocol.records.validation import (
+    CheckedBatch,
+    InvalidRecordsError,
+    check_produced,
+)
+from kwire.protocol.structs import Buffer
+from kwire.replica.partition import Partition
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Denied, Requires
 from kwire.server.authorization import INTERNAL_TOPICS
-from kwire.server.context import DISCONNECT, NO_REPLY, Disconnect, NoReply, RequestContext
+from kwire.server.context import DISCONNECT, NO_REPLY, Disconnect, RequestContext
 
 VERSIONS = (3, 13)
 WAITS_FOR_WRITES = False
@@ -40,17 +51,8 @@ WRITE_TOPIC = Requires(
     Operation.WRITE, ResourceType.TOPIC, "topic_data[].name", denied=Denied.ENTRY
 )
 AUTHORIZATION = (WRITE_TRANSACTION, WRITE_TOPIC)
-TOPIC_IDS_FROM = 13
-LEADER_HINTS_FROM = 10
-ABORTABLE_ERROR_FROM = 11
-ADDS_PARTITIONS_FROM = 12
 ADMIN_CLIENT_ID = "__admin_client"
-ACKS_ALL = -1
-# Records up to which a copy is cheaper than a new receive buffer.
-COPIED_BYTES_MAX = 16 * 1024
 
-# What is told beside the coordinator's verdict.
-UNVERIFIED = {ErrorCode.INVALID_TXN_STATE: "Partition was not added to the transaction"}
 # Errors that carry neither the log's start offset nor a message (measured on Apache Kafka 4.4).
 BARE_ERRORS = frozenset(
     {
@@ -64,7 +66,10 @@ BARE_ERRORS = frozenset(
     }
 )
 
-Outcome: TypeAlias = "m.ProduceResponse | NoReply | Disconnect"
+Topic: TypeAlias = "m.ProduceRequest.TopicProduceData"
+Data: TypeAlias = "m.ProduceRequest.PartitionProduceData"
+TopicResult: TypeAlias = "m.ProduceResponse.TopicProduceResponse"
+Result: TypeAlias = "m.ProduceResponse.PartitionProduceResponse"
 
 
 def handle(context: RequestContext, request: m.ProduceRequest) -> Answer[Outcome]:
@@ -72,22 +77,27 @@ def handle(context: RequestContext, request: m.ProduceRequest) -> Answer[Outcome
     topics = request.topic_data
     if len(topics) > 1 or (topics and len(topics[0].partition_data) > 1):
         request.topic_data = _each_once(topics, context.api_version >= TOPIC_IDS_FROM)
-    work = _Produce(context, request)
     if request.transactional_id is None:
-        work.run()
-        return work.outcome()
-    questions = work.questions()
+        return _Append(context, request, None).run()
+    verification = Verification(context, request)
+    append = _Append(context, request, verification)
+    questions = verification.questions()
     if not questions:
-        work.run()
-        return work.outcome()
-    work.detach()
-    return _Verified(context, request.transactional_id, work).ask(questions)
+        return append.run()
+    verification.copy_small_records()
+    verified = VerifiedProduce(context, request.transactional_id, verification, append.run)
+    return verified.ask(questions)
 
 
-def _each_once(topics: list[Any], by_id: bool) -> list[Any]:
+def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
+    """Nothing in a ProduceResponse can carry an error of the whole request."""
+    return DISCONNECT
+
+
+def _each_once(topics: list[Topic], by_id: bool) -> list[Topic]:
     """Every topic and partition once: of a partition that is named twice the last records count,
     those before it are neither stored nor answered (measured on Apache Kafka 4.4)."""
-    merged: dict[Any, Any] = {}
+    merged: dict[bytes | str, Topic] = {}
     for topic in topics:
         data = topic.partition_data
         if len({item.index for item in data}) != len(data):
@@ -100,466 +110,235 @@ def _each_once(topics: list[Any], by_id: bool) -> list[Any]:
     return topics if len(merged) == len(topics) else list(merged.values())
 
 
-def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
-    """Nothing in a ProduceResponse can carry an error of the whole request."""
-    return DISCONNECT
+# Structs of the response with their defaults, made without the price of keywords.
 
 
-class Question(NamedTuple):
-    """A partition about which the transaction's coordinator has to be asked."""
-
-    topic: str
-    partition: int
-    producer_id: int
-    producer_epoch: int
-
-
-def _new_answer(index: int) -> Any:
-    """A PartitionProduceResponse with its defaults, made without the price of keywords."""
-    answer = _BareAnswer()
-    answer.index = index
-    answer.error_code = 0
-    answer.base_offset = -1
-    answer.log_append_time_ms = -1
-    answer.log_start_offset = -1
-    answer.record_errors = []
-    answer.error_message = None
-    answer._tagged = None
-    return answer
+def _new_response() -> m.ProduceResponse:
+    response = _BareResponse()
+    response.responses = []
+    response.throttle_time_ms = 0
+    response._tagged = None
+    return response
 
 
-class _Verified(Pending[Outcome]):
-    """Asks the coordinator about a request's partitions, then appends what it allows.
-
-    While the markers of the producer's transaction before are on their way, adding a partition is
-    tried again for a while, as the client would have to; all of it, because a marker that arrives
-    voids what the log was told about the verification. It is itself the Pending of the response.
-    """
-
-    __slots__ = ("_appending", "_context", "_transactional_id", "_until_s", "_work")
-
-    def __init__(self, context: RequestContext, transactional_id: str, work: _Produce) -> None:
-        super().__init__(self._give_up)
-        self._context = context
-        self._transactional_id = transactional_id
-        self._work = work
-        self._appending: Pending[Outcome] | None = None
-        parts = context.parts
-        retried_ms = parts.config["add.partitions.to.txn.retry.backoff.max.ms"]
-        self._until_s = parts.loop.time() + retried_ms / 1000
-
-    def ask(self, questions: list[Question]) -> _Verified:
-        """Ask, and go on when it is answered."""
-        from kwire.coordinator.transaction.verifier import Support
-
-        support = Support.OLDEST
-        if self._context.api_version >= ADDS_PARTITIONS_FROM:
-            support = Support.ADDS_PARTITIONS
-        elif self._context.api_version >= ABORTABLE_ERROR_FROM:
-            support = Support.ABORTABLE_ERROR
-        first = questions[0]
-        self._context.parts.coordinators.verifier.ask(
-            self._transactional_id,
-            first.producer_id,
-            first.producer_epoch,
-            [(question.topic, question.partition) for question in questions],
-            support,
-        ).add_done_callback(self._answered)
-        return self
-
-    def _again(self) -> None:
-        if not self.cancelled:
-            questions = self._work.questions()
-            if questions:
-                self.ask(questions)
-            else:
-                self._append()
-
-    def _answered(self, done: Pending[Any]) -> None:
-        codes = done.result()
-        if ErrorCode.CONCURRENT_TRANSACTIONS in codes.values():
-            parts = self._context.parts
-            backoff_ms = parts.config["add.partitions.to.txn.retry.backoff.ms"]
-            retry_s = parts.loop.time() + backoff_ms / 1000
-            if retry_s < self._until_s:
-                parts.loop.call_at(retry_s, self._again)
-                return
-        self._work.verdicts |= {k: code for k, code in codes.items() if code != ErrorCode.NONE}
-        self._append()
-
-    def _append(self) -> None:
-        if self.cancelled:
-            return  # nobody waits for the answer, and nothing has been promised
-        self._work.run()
-        outcome = self._work.outcome()
-        if isinstance(outcome, Pending):
-            self._appending = outcome
-            outcome.add_done_callback(self._appended)
-        else:
-            self.complete(outcome)
-
-    def _appended(self, done: Pending[Outcome]) -> None:
-        self._appending = None
-        error = done.error()
-        if error is not None:
-            self.fail(error)
-        else:
-            self.complete(done.result())
-
-    def _give_up(self) -> None:
-        if self._appending is not None:
-            self._appending.cancel()
+def _new_topic(topic: Topic, results: list[Result]) -> TopicResult:
+    made = _BareTopic()
+    made.name = topic.name
+    made.topic_id = topic.topic_id
+    made.partition_responses = results
+    made._tagged = None
+    return made
 
 
-_NOTHING: dict[Any, Any] = {}  # never changed
-_BareAnswer: Any = bare_class(m.ProduceResponse.PartitionProduceResponse)
+def _new_result(index: int) -> Result:
+    result = _BareResult()
+    result.index = index
+    result.error_code = 0
+    result.base_offset = -1
+    result.log_append_time_ms = -1
+    result.log_start_offset = -1
+    result.record_errors = []
+    result.error_message = None
+    result._tagged = None
+    return result
 
 
-class _Produce(Pending[Outcome]):
-    """One request on its way: the response being filled, and what it still waits for.
+_BareResponse = bare_class(m.ProduceResponse)
+_BareTopic = bare_class(m.ProduceResponse.TopicProduceResponse)
+_BareResult = bare_class(m.ProduceResponse.PartitionProduceResponse)
 
-    It is itself the Pending of the response, for a request that has to wait.
-    """
+
+class _Append:
+    """Appends one request, partition by partition, and fills its response."""
 
     __slots__ = (
-        "_acks",
         "_checking",
         "_context",
-        "_count",
-        "_deadline",
         "_denied",
-        "_failed",
-        "_guards",
         "_is_under_way",
-        "_open",
+        "_parts",
         "_request",
         "_response",
-        "_timeout_ms",
-        "_waits",
+        "_verification",
+        "_waiting",
         "_wall_ms",
-        "verdicts",
     )
 
-    def __init__(self, context: RequestContext, request: Any) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        context: RequestContext,
+        request: m.ProduceRequest,
+        verification: Verification | None,
+    ) -> None:
         self._context = context
+        self._parts = parts = context.parts
         self._request = request
-        self._acks: int = request.acks
-        self._timeout_ms: int = request.timeout_ms
-        self._response = m.ProduceResponse()
-        self._wall_ms: int = context.parts.clock.wall_ms()
-        self._failed = False
-        self._is_under_way = False
+        self._verification = verification
+        self._response = response = _new_response()
+        self._wall_ms = parts.clock.wall_ms()
+        self._waiting = Acknowledgements(context, response)
         self._checking = 0  # partitions whose batch is being checked, and not appended yet
-        self._open: dict[int, tuple[Any, CommitCallback | None]] = {}  # what still waits
-        self._count = 0
-        self._waits = False
-        self._deadline: Any = None
+        self._is_under_way = False
         self._denied: KafkaError | None = None
-        self._guards: dict[tuple[str, int], Any] = _NOTHING
-        self.verdicts: dict[tuple[str, int], ErrorCode] = _NOTHING
 
-    def questions(self) -> list[Question]:
-        """Begin to verify the transactional batches; what has to be asked first."""
-        found: list[Question] = []
-        self._guards = {}
-        self.verdicts = {}
-        for topic in self._request.topic_data:
-            name = self._name(topic)
-            for data in topic.partition_data:
-                if name is not None and data.records is not None:
-                    question = self._question(name, data)
-                    if question is not None:
-                        found.append(question)
-        return found
-
-    def detach(self) -> None:
-        """Copy small records: who keeps a view costs the loop its buffer of received bytes."""
-        for topic in self._request.topic_data:
-            for data in topic.partition_data:
-                if data.records is not None and len(data.records) <= COPIED_BYTES_MAX:
-                    data.records = memoryview(bytearray(data.records))
-
-    def _question(self, topic: str, data: Any) -> Question | None:
-        partition = self._context.parts.replicas.partition(topic, data.index)
-        if partition is None or not partition.is_leader or partition.log is None:
-            return None
-        try:
-            header = parse_header(data.records)
-        except (KafkaError, MalformedError):
-            return None  # the append says what is wrong with it
-        if not header.is_transactional or not header.has_producer_id:
-            return None
-        log = partition.log
-        if log.producers.is_stale(header.producer_id, header.producer_epoch):
-            self.verdicts[topic, data.index] = ErrorCode.INVALID_PRODUCER_EPOCH
-            return None
-        guard = log.begin_verification(
-            header.producer_id,
-            header.producer_epoch,
-            sequence=header.base_sequence,
-            supports_epoch_bump=self._context.api_version >= ADDS_PARTITIONS_FROM,
-        )
-        self._guards[topic, data.index] = guard
-        if not log.needs_verification(guard):
-            return None
-        return Question(topic, data.index, header.producer_id, header.producer_epoch)
-
-    def _name(self, topic: Any) -> str | None:
-        if self._context.api_version < TOPIC_IDS_FROM:
-            return str(topic.name)
-        known = self._context.parts.metadata.image.topics.by_id.get(topic.topic_id)
-        return None if known is None else str(known.name)
-
-    def run(self) -> None:
-        """Append everything that can be appended."""
-        if self._request.transactional_id is not None:
-            self._denied = self._denial()
-        by_id = self._context.api_version >= TOPIC_IDS_FROM
+    def run(self) -> Answer[Outcome]:
+        """Append everything that can be appended: the response, a Pending of it, or what acks=0
+        does."""
+        context, request = self._context, self._request
+        if request.transactional_id is not None and not context.allows(
+            WRITE_TRANSACTION, request.transactional_id
+        ):
+            self._denied = KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        by_id = context.api_version >= TOPIC_IDS_FROM
         responses = self._response.responses
-        topic_class = m.ProduceResponse.TopicProduceResponse
-        for topic in self._request.topic_data:
+        for topic in request.topic_data:
             if not topic.partition_data:
                 continue
-            name = self._name(topic)
-            entry = topic_class()
-            entry.name = topic.name
-            entry.topic_id = topic.topic_id
-            entry.partition_responses = [
-                self._partition(name, topic.topic_id if by_id else None, data)
-                for data in topic.partition_data
-            ]
-            responses.append(entry)
+            name = name_of(context, topic) if by_id else topic.name
+            topic_id = topic.topic_id if by_id else None
+            results = [self._partition(name, topic_id, data) for data in topic.partition_data]
+            responses.append(_new_topic(topic, results))
+        if self._checking:
+            self._is_under_way = True
+            return self._waiting
+        return self._outcome()
 
-    def _denial(self) -> KafkaError | None:
-        """The error that every partition gets, if there is one."""
-        if not self._context.allows(WRITE_TRANSACTION, self._request.transactional_id):
-            return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        return None
+    def _outcome(self) -> Answer[Outcome]:
+        """`run` once everything is appended that can be."""
+        self._context.let_next_start()
+        if self._request.acks == 0:
+            return DISCONNECT if self._waiting.has_failed else NO_REPLY
+        return self._waiting.outcome(self._request.acks, self._request.timeout_ms)
 
-    def _partition(self, topic: str | None, topic_id: bytes | None, data: Any) -> Any:
-        answer = _new_answer(data.index)
+    def _partition(self, topic: str | None, topic_id: bytes | None, data: Data) -> Result:
+        result = _new_result(data.index)
         partition: Partition | None = None
         try:
-            partition = self._find(topic, topic_id, data)
-            self._append(answer, partition, data)
+            partition, records = self._find(topic, topic_id, data)
+            try:
+                self._append(result, partition, records)
+            except CheckLaterError as later:
+                self._check(result, partition, records, later)
         except KafkaError as error:
-            self._fail(answer, partition, error)
-        except CheckLaterError as later:
-            self._check(answer, partition, data, later)
-        return answer
+            self._fail(result, partition, error)
+        return result
 
-    def _find(self, topic: str | None, topic_id: bytes | None, data: Any) -> Partition:
-        """The partition, after everything that Kafka checks before it looks at its log."""
-        index = data.index
+    def _find(
+        self, topic: str | None, topic_id: bytes | None, data: Data
+    ) -> tuple[Partition, Buffer]:
+        """The partition and its batch, after everything that Kafka checks before it looks at the
+        log."""
         if self._denied is not None:
             raise anew(self._denied)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
-        parts = self._context.parts
+        parts = self._parts
         if parts.authorizer is not None and not self._context.allows(WRITE_TOPIC, topic):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if topic_id is None:
-            partition = parts.replicas.partition(topic, index)
+            partition = parts.replicas.partition(topic, data.index)
         else:
-            partition = parts.replicas.partition_by_id(topic_id, index)
+            partition = parts.replicas.partition_by_id(topic_id, data.index)
         missing = ErrorCode.NONE
         if partition is None:
-            missing = missing_partition_error(parts.metadata.image.topics, topic, index)
+            missing = missing_partition_error(parts.metadata.image.topics, topic, data.index)
             if missing == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise KafkaError(missing)
-        header = check_produced(data.records, self._context.api_version)
-        if header.is_transactional and self._request.transactional_id is None:
+        records = data.records
+        if isinstance(records, list):
+            raise AssertionError("the records of a decoded request lie in one piece")
+        header = check_produced(records, self._context.api_version)
+        if header.is_transactional and self._verification is None:
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        if header.size_bytes != len(data.records):
-            data.records = data.records[: header.size_bytes]
-        if self._acks not in (-1, 0, 1):
+        if records is None:
+            raise AssertionError("no records passed the check")
+        if header.size_bytes != len(records):
+            records = records[: header.size_bytes]
+        if self._request.acks not in (-1, 0, 1):
             raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
         if topic in INTERNAL_TOPICS and self._context.client_id != ADMIN_CLIENT_ID:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
         if partition is None:
             raise KafkaError(missing)
-        found: Partition = partition
-        return found
+        return partition, records
 
     def _append(
-        self, answer: Any, partition: Partition, data: Any, checked: CheckedBatch | None = None
+        self,
+        result: Result,
+        partition: Partition,
+        records: Buffer,
+        checked: CheckedBatch | None = None,
     ) -> None:
-        guard = None
-        if self._guards or self.verdicts:
-            key = (partition.topic, partition.index)
-            verdict = self.verdicts.get(key)
-            if verdict is not None:
-                raise KafkaError(verdict, UNVERIFIED.get(verdict))
-            guard = self._guards.get(key)
+        acks = self._request.acks
         info = partition.append(
-            data.records,
-            acks=self._acks,
+            records,
+            acks=acks,
             wall_ms=self._wall_ms,
-            guard=guard,
+            guard=None if self._verification is None else self._verification.guard_of(partition),
             transaction_version=2 if self._context.api_version >= ADDS_PARTITIONS_FROM else 0,
             may_wait=True,
             checked=checked,
         )
-        answer.base_offset = info.base_offset
-        answer.log_append_time_ms = info.log_append_time_ms
-        answer.log_start_offset = info.log_start_offset
-        self._wait(answer, partition, info)
+        result.base_offset = info.base_offset
+        result.log_append_time_ms = info.log_append_time_ms
+        result.log_start_offset = info.log_start_offset
+        if acks == ACKS_ALL:
+            self._waiting.wait_for_commit(result, partition, info.last_offset + 1)
+        elif info.written.done:
+            if info.written.error() is not None:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        elif acks == 1:
+            self._waiting.wait_for_write(result, info.written)
+        elif self._context.connection is not None:
+            self._context.connection.unreplied_writes.append(info.written)
+
+    def _fail(self, result: Result, partition: Partition | None, error: KafkaError) -> None:
+        self._waiting.has_failed = True
+        result.error_code = int(error.code)
+        if isinstance(error, InvalidRecordsError) and error.record_errors:
+            result.record_errors = [
+                m.ProduceResponse.BatchIndexAndErrorMessage(
+                    batch_index=item.batch_index, batch_index_error_message=item.message
+                )
+                for item in error.record_errors
+            ]
+            result.error_message = error.message
+        elif isinstance(error, NoBatchError):
+            result.error_message = error.message
+        if partition is None or partition.log is None or error.code in BARE_ERRORS:
+            return
+        verdicts = () if self._verification is None else self._verification.verdicts
+        if (partition.topic, partition.index) in verdicts:
+            result.error_message = error.message  # and its log was not looked at
+        else:
+            result.log_start_offset = partition.log.log_start_offset
 
     # -- batches whose check would hold up the loop
 
     def _check(
-        self, answer: Any, partition: Partition | None, data: Any, later: CheckLaterError
+        self, result: Result, partition: Partition, records: Buffer, later: CheckLaterError
     ) -> None:
-        assert partition is not None
-        known: Partition = partition
         self._checking += 1
         self._context.is_promised = True
-        checked = self._context.parts.check_later(later)
-        checked.add_done_callback(lambda done: self._checked(answer, known, data, done))
+        checked = self._parts.check_later(later)
+        checked.add_done_callback(lambda done: self._checked(result, partition, records, done))
 
     def _checked(
-        self, answer: Any, partition: Partition, data: Any, done: Pending[CheckedBatch]
+        self, result: Result, partition: Partition, records: Buffer, done: Pending[CheckedBatch]
     ) -> None:
         self._checking -= 1
-        if self.done:
+        if self._waiting.done:
             return
         try:
-            self._append(answer, partition, data, done.result())
+            self._append(result, partition, records, done.result())
         except KafkaError as error:
-            self._fail(answer, partition, error)
+            self._fail(result, partition, error)
         except CheckLaterError as later:  # the topic's configs have changed
-            self._check(answer, partition, data, later)
+            self._check(result, partition, records, later)
         except Exception as error:
-            self.fail(error)
+            self._waiting.fail(error)
             return
         if not self._checking and self._is_under_way:
-            outcome = self._appended()
+            outcome = self._outcome()
             if not isinstance(outcome, Pending):
-                self.complete(outcome)
-
-    def _fail(self, answer: Any, partition: Partition | None, error: KafkaError) -> None:
-        self._failed = True
-        answer.error_code = int(error.code)
-        record_errors = getattr(error, "record_errors", ())
-        if record_errors:
-            answer.record_errors = [
-                m.ProduceResponse.BatchIndexAndErrorMessage(
-                    batch_index=item.batch_index, batch_index_error_message=item.message
-                )
-                for item in record_errors
-            ]
-            answer.error_message = error.message
-        elif isinstance(error, NoBatchError):
-            answer.error_message = error.message
-        if partition is None or partition.log is None or error.code in BARE_ERRORS:
-            return
-        if (partition.topic, partition.index) in self.verdicts:
-            answer.error_message = error.message  # and its log was not looked at
-        else:
-            answer.log_start_offset = partition.log.log_start_offset
-
-    # -- waiting for acknowledgements
-
-    def _wait(self, answer: Any, partition: Partition, info: AppendInfo) -> None:
-        if self._acks == ACKS_ALL:
-            self._count += 1
-            key = self._count
-            waiter = partition.wait_for_commit(
-                info.last_offset + 1, lambda code: self._committed(key, partition, code)
-            )
-            if waiter is not None:
-                self._open[key] = answer, waiter
-        elif info.written.done:
-            if info.written.error() is not None:
-                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-        elif self._acks == 1:
-            self._count += 1
-            key = self._count
-            self._open[key] = answer, None
-            info.written.add_done_callback(lambda done: self._written(key, done))
-        elif self._context.connection is not None:
-            self._context.connection.unreplied_writes.append(info.written)
-
-    def _written(self, key: int, done: Pending[None]) -> None:
-        entry = self._open.get(key)
-        if entry is not None and done.error() is not None:
-            entry[0].error_code = int(ErrorCode.KAFKA_STORAGE_ERROR)
-            entry[0].base_offset = -1
-        self._settled(key)
-
-    def _committed(self, key: int, partition: Partition, code: ErrorCode) -> None:
-        if code == ErrorCode.NONE and not partition.enough_replicas():
-            code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        entry = self._open.get(key)
-        if entry is not None and code != ErrorCode.NONE:
-            entry[0].error_code = int(code)
-            self._failed = True
-        self._settled(key)
-
-    def _settled(self, key: int) -> None:
-        if self._open.pop(key, None) is not None and not self._open:
-            self._answer()
-
-    def _answer(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-        if self._waits:
-            self._hint_leaders()
-            self.complete(self._response)
-
-    def _timed_out(self) -> None:
-        self._deadline = None
-        for answer, _ in self._open.values():
-            answer.error_code = int(ErrorCode.REQUEST_TIMED_OUT)
-        self._forget()
-        self._answer()
-
-    def _forget(self) -> None:
-        """Nobody waits for the acknowledgements any more."""
-        for _, waiter in self._open.values():
-            if waiter is not None:
-                waiter.cancel()
-        self._open.clear()
-        if self._deadline is not None:
-            self._deadline.cancel()
-
-    def outcome(self) -> Answer[Outcome]:
-        """The response, a Pending of it, or what acks=0 does."""
-        if self._checking:
-            self._is_under_way = True
-            return self
-        return self._appended()
-
-    def _appended(self) -> Answer[Outcome]:
-        """`outcome` once everything is appended that can be."""
-        self._context.let_next_start()
-        self._request = None  # it holds the received bytes
-        if self._acks == 0:
-            return DISCONNECT if self._failed else NO_REPLY
-        if not self._open:
-            self._hint_leaders()
-            return self._response
-        self._waits = True
-        self.set_on_cancel(self._forget)
-        if self._acks == ACKS_ALL:
-            timeout_ms = max(0, self._timeout_ms)
-            self._deadline = self._context.parts.deadlines.add(timeout_ms, self._timed_out)
-        return self
-
-    def _hint_leaders(self) -> None:
-        """KIP-951: who leads the partitions that we do not."""
-        if self._context.api_version < LEADER_HINTS_FROM or not self._failed:
-            return
-        hints = LeaderHints(self._context.parts.metadata.image, self._context.listener_name)
-        topics = self._context.parts.metadata.image.topics
-        for topic in self._response.responses:
-            for answer in topic.partition_responses:
-                if answer.error_code in HINTED_ERRORS:
-                    known = topics.by_id.get(topic.topic_id) or topics.by_name.get(topic.name)
-                    if known is not None:
-                        leader_id, epoch = hints.leader_of(known.name, answer.index)
-                        answer.current_leader = m.ProduceResponse.LeaderIdAndEpoch(
-                            leader_id=leader_id, leader_epoch=epoch
-                        )
-        self._response.node_endpoints = hints.endpoints(m.ProduceResponse.NodeEndpoint)
+                self._waiting.complete(outcome)

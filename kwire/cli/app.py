@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -20,6 +20,7 @@ from kwire.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from kwire.cli.produce import produce
 from kwire.cli.topics import topic_app
 from kwire.cli.verbs import Verbs, complaint
+from kwire.protocol import messages as m
 
 EXIT_FAILED = 1
 REFUSALS_SHOWN = 50
@@ -184,7 +185,12 @@ def info(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _info_json(metadata: Any, versions: Any, refused: list[tuple[str, str]]) -> None:
+Refusals = list[tuple[str, str]]
+
+
+def _info_json(
+    metadata: m.MetadataResponse, versions: m.ApiVersionsResponse, refused: Refusals
+) -> None:
     brokers = [
         {"id": each.node_id, "host": each.host, "port": each.port, "rack": each.rack}
         for each in metadata.brokers
@@ -201,7 +207,9 @@ def _info_json(metadata: Any, versions: Any, refused: list[tuple[str, str]]) -> 
     )
 
 
-def _info_text(metadata: Any, versions: Any, refused: list[tuple[str, str]]) -> None:
+def _info_text(
+    metadata: m.MetadataResponse, versions: m.ApiVersionsResponse, refused: Refusals
+) -> None:
     output.say(f"cluster     {metadata.cluster_id}")
     output.say(f"controller  {metadata.controller_id}")
     for broker in metadata.brokers:
@@ -216,7 +224,7 @@ def _info_text(metadata: Any, versions: Any, refused: list[tuple[str, str]]) -> 
         output.say(f"refuses     {len(refused) - REFUSALS_SHOWN} more")
 
 
-def _levels(versions: Any) -> dict[str, int]:
+def _levels(versions: m.ApiVersionsResponse) -> dict[str, int]:
     return {each.name: each.max_version_level for each in versions.finalized_features}
 
 

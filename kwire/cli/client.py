@@ -9,12 +9,16 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import EncodeError, ErrorCode, MalformedError, is_retriable
 from kwire.protocol.frame import decode_response, encode_request
+from kwire.protocol.structs import Message, Request
+
+Response = TypeVar("Response", bound=Message)
+Topic: TypeAlias = "m.MetadataResponse.MetadataResponseTopic"
 
 CLIENT_ID = "kwire-cli"
 RETRY_TIMEOUT_S = 20.0
@@ -107,7 +111,7 @@ class Connection:
             raise ClientError(f"{self.address}: {told or error}") from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._correlation_id = 0
-        self.api_versions: Any = None
+        self.api_versions = m.ApiVersionsResponse()
         self.versions: dict[int, tuple[int, int]] = {}
 
     def negotiate(self) -> None:
@@ -126,7 +130,7 @@ class Connection:
             entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys
         }
 
-    def call(self, request: Any, version_max: int | None = None) -> Any:
+    def call(self, request: Request[Response], version_max: int | None = None) -> Response:
         """Send at the highest version that both sides know, up to `version_max`."""
         kind = type(request)
         name = kind.NAME.removesuffix("Request")
@@ -141,7 +145,7 @@ class Connection:
             raise ClientError(f"{self.address} offers no version of {name} that is known here")
         return self._send(request, high, self._timeouts.later_s)
 
-    def _send(self, request: Any, version: int, timeout_s: float) -> Any:
+    def _send(self, request: Request[Response], version: int, timeout_s: float) -> Response:
         self._correlation_id += 1
         self._deadline = time.monotonic() + timeout_s
         key = type(request).API_KEY
@@ -156,7 +160,7 @@ class Connection:
             frame = self._receive(size_bytes)
             if key == ApiKey.API_VERSIONS and version > 0 and _is_version_0_refusal(frame):
                 version = 0
-            correlation_id, response = decode_response(key, version, frame)
+            correlation_id, decoded = decode_response(key, version, frame)
         except TimeoutError:
             raise Unanswered(
                 f"{self.address}: no answer within {timeout_s:g} s; is it a Kafka broker?"
@@ -169,6 +173,7 @@ class Connection:
             raise ClientError(f"{self.address}: malformed response: {error}") from None
         if correlation_id != self._correlation_id:
             raise ClientError(f"{self.address}: response {correlation_id} out of order")
+        response: Response = decoded
         return response
 
     def _receive(self, size_bytes: int) -> bytearray:
@@ -273,7 +278,12 @@ class Client:
             raise
         return connection
 
-    def call(self, request: Any, node_id: int = BOOTSTRAP, version_max: int | None = None) -> Any:
+    def call(
+        self,
+        request: Request[Response],
+        node_id: int = BOOTSTRAP,
+        version_max: int | None = None,
+    ) -> Response:
         """Send `request` to a node (default: the bootstrap one); a lost connection is retried."""
         try:
             return self.connection(node_id).call(request, version_max)
@@ -286,8 +296,8 @@ class Client:
             lost.close()
             return self.connection(node_id).call(request, version_max)
 
-    def metadata(self, topics: list[str] | None, *, create: bool = False) -> Any:
-        """A MetadataResponse for these topics (None: all); remembers the brokers."""
+    def metadata(self, topics: list[str] | None, *, create: bool = False) -> m.MetadataResponse:
+        """Of these topics (None: all); remembers the brokers."""
         request = m.MetadataRequest(allow_auto_topic_creation=create)
         request.topics = (
             None
@@ -298,7 +308,7 @@ class Client:
         self._nodes = {node.node_id: (node.host, node.port) for node in response.brokers}
         return response
 
-    def topic(self, name: str, *, create: bool = False) -> Any:
+    def topic(self, name: str, *, create: bool = False) -> Topic:
         """The metadata of one topic with a leader for every partition; waits for it a while."""
         deadline = time.monotonic() + RETRY_TIMEOUT_S
         while True:
@@ -321,7 +331,7 @@ class Client:
             response = self.call(m.FindCoordinatorRequest(key=group, key_type=0), version_max=3)
             if response.error_code == ErrorCode.NONE:
                 self._nodes[response.node_id] = (response.host, response.port)
-                return int(response.node_id)
+                return response.node_id
             if not is_retriable(response.error_code) or time.monotonic() > deadline:
                 raise RequestFailed(response.error_code, f"coordinator of {group}")
             time.sleep(RETRY_PAUSE_S)

@@ -16,7 +16,6 @@ import os
 import signal
 import socket
 import sys
-from typing import Any
 
 from kwire.cli.serve import (
     CLUSTER_FILE,
@@ -56,7 +55,7 @@ CLUSTER_SETTINGS: dict[str, str] = {
 }
 
 
-class Node:
+class ClusterNode:
     """One member of the cluster: its ports, its files, its process."""
 
     def __init__(self, node_id: int, host: str, port: int, controller_port: int) -> None:
@@ -103,7 +102,7 @@ class Cluster:
     def __init__(self, directory: str, arguments: ServeArguments) -> None:
         self.directory = directory
         self._arguments = arguments
-        self._nodes: list[Node] = []
+        self._nodes: list[ClusterNode] = []
         self._is_stopping = False
         self._telling: asyncio.Future[None] | None = None
 
@@ -134,7 +133,7 @@ class Cluster:
         broker_ports = [port or free.pop() for port in wanted]
         ports = ports or [free.pop() for _ in range(count)]
         self._nodes = [
-            Node(at + 1, host, port, controller)
+            ClusterNode(at + 1, host, port, controller)
             for at, (port, controller) in enumerate(zip(broker_ports, ports))
         ]
         if not known:
@@ -193,7 +192,7 @@ class Cluster:
                 raise UsageError(str(error)) from None
         self._note({name: text for name, text in known.items() if name != UNFORMATTED})
 
-    def _write_properties(self, node: Node) -> None:
+    def _write_properties(self, node: ClusterNode) -> None:
         count = len(self._nodes)
         replicas, in_sync = str(min(3, count)), str(min(2, count))
         controller = f"CONTROLLER://{CONTROLLER_HOST}:{node.controller_port}"
@@ -234,9 +233,8 @@ class Cluster:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._signalled, stop)
         watchers = [asyncio.ensure_future(self._run_node(node, stop)) for node in self._nodes]
-        nobody: asyncio.Future[Any] = asyncio.ensure_future(asyncio.wait(watchers))
-        ends: list[asyncio.Future[Any]] = [stop, nobody]
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        nobody = asyncio.ensure_future(_ended(watchers))
+        await asyncio.wait([stop, nobody], return_when=asyncio.FIRST_COMPLETED)
         if not stop.done():
             sys.stderr.write("kwire: no broker is left\n")
             return EXIT_FAILED
@@ -255,7 +253,7 @@ class Cluster:
         else:
             stop.set_result(None)
 
-    async def _run_node(self, node: Node, stop: asyncio.Future[None]) -> bool:
+    async def _run_node(self, node: ClusterNode, stop: asyncio.Future[None]) -> bool:
         """One node's lives: one that was serving and died is started again. Whether it failed to
         start in the first place."""
         config = self.path(f"broker-{node.node_id}.properties")
@@ -277,7 +275,7 @@ class Cluster:
             if self._is_stopping or stop.done():
                 return False
 
-    async def _run_once(self, node: Node, config: str) -> tuple[bool, int]:
+    async def _run_once(self, node: ClusterNode, config: str) -> tuple[bool, int]:
         """Whether it became ready, and its exit status."""
         node.process = process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -301,7 +299,7 @@ class Cluster:
         node.process = None
         return is_ready, status
 
-    def _note_ready(self, node: Node, address: str) -> None:
+    def _note_ready(self, node: ClusterNode, address: str) -> None:
         process = node.process
         is_first, node.address = not node.address, address
         sys.stderr.write(
@@ -353,7 +351,12 @@ def _brokers_named_by(address: str) -> int:
         connection.close()
 
 
-def _signal(process: Any, number: int) -> None:
+async def _ended(tasks: list[asyncio.Task[bool]]) -> None:
+    """Return when all have ended."""
+    await asyncio.wait(tasks)
+
+
+def _signal(process: asyncio.subprocess.Process, number: int) -> None:
     try:
         process.send_signal(number)
     except ProcessLookupError:

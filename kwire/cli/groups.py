@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -18,6 +18,7 @@ from kwire.cli.options import (
     named,
 )
 from kwire.cli.verbs import Verbs
+from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 
 group_app = typer.Typer(
@@ -79,7 +80,7 @@ def group_describe(
     output.table(_LAG_COLUMNS, rows)
 
 
-def _described(client: Client, group: str) -> Any:
+def _described(client: Client, group: str) -> m.DescribeGroupsResponse.DescribedGroup | None:
     """A classic group's description; None for a group of another kind or none."""
     try:
         return operations.describe_group(client, group)

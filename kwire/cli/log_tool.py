@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 
+from kwire.cli.output import Json
 from kwire.log.files import SystemFiles
 from kwire.log.tools.dumping import Row, dump, stats
 from kwire.log.tools.verification import files_of, kind_of, verify
@@ -170,11 +171,11 @@ _USUAL = {
 }
 
 
-def _is_usual(name: str, value: object) -> bool:
+def _is_usual(name: str, value: Json) -> bool:
     return name in _USUAL and value == _USUAL[name]
 
 
-def _cell(value: object) -> str:
+def _cell(value: Json) -> str:
     if isinstance(value, dict):
         return ",".join(f"{name}:{count}" for name, count in value.items()) or "-"
     if value is None:

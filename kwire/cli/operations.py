@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeAlias
 
-from kwire.cli.client import BOOTSTRAP, Client, ClientError, check
+from kwire.cli.client import BOOTSTRAP, Client, ClientError, Topic, check
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 
@@ -16,10 +16,12 @@ DIGITS_MAX = 18
 """Of an offset or a time in milliseconds: those of 64 bits."""
 TOPIC_RESOURCE = 2
 
+DescribedConfig: TypeAlias = "m.DescribeConfigsResponse.DescribeConfigsResourceResult"
+
 
 def create_topic(
     client: Client, name: str, partitions: int, replication: int, configs: Mapping[str, str]
-) -> Any:
+) -> m.CreateTopicsResponse.CreatableTopicResult:
     """Create a topic (-1 partitions or replicas: the broker's defaults); its result."""
     topic = m.CreateTopicsRequest.CreatableTopic(
         name=name,
@@ -48,7 +50,7 @@ def delete_topic(client: Client, name: str) -> None:
     check(result.error_code, f"topic {name}", result.error_message)
 
 
-def topic_configs(client: Client, name: str) -> list[Any]:
+def topic_configs(client: Client, name: str) -> list[DescribedConfig]:
     """A topic's described configs, by name."""
     request = m.DescribeConfigsRequest(
         resources=[
@@ -59,7 +61,7 @@ def topic_configs(client: Client, name: str) -> list[Any]:
     )
     result = client.call(request).results[0]
     check(result.error_code, f"topic {name}", result.error_message)
-    return sorted(result.configs, key=lambda entry: str(entry.name))
+    return sorted(result.configs, key=lambda entry: entry.name)
 
 
 def alter_topic(client: Client, name: str, configs: Mapping[str, str | None]) -> None:
@@ -79,7 +81,7 @@ def alter_topic(client: Client, name: str, configs: Mapping[str, str | None]) ->
     check(result.error_code, f"topic {name}", result.error_message)
 
 
-def list_offsets(client: Client, topic: Any, timestamp: int) -> dict[int, int]:
+def list_offsets(client: Client, topic: Topic, timestamp: int) -> dict[int, int]:
     """Partition -> offset at EARLIEST, LATEST or a timestamp in milliseconds (-1: none)."""
     by_leader: dict[int, list[int]] = {}
     for partition in topic.partitions:
@@ -88,16 +90,16 @@ def list_offsets(client: Client, topic: Any, timestamp: int) -> dict[int, int]:
     request_class = m.ListOffsetsRequest
     for leader, indexes in by_leader.items():
         wanted = request_class.ListOffsetsTopic(
-            name=topic.name,
+            name=topic.name or "",
             partitions=[
                 request_class.ListOffsetsPartition(partition_index=index, timestamp=timestamp)
                 for index in indexes
             ],
         )
         response = client.call(request_class(replica_id=-1, topics=[wanted]), leader)
-        for partition in response.topics[0].partitions:
-            check(partition.error_code, f"{topic.name}-{partition.partition_index}")
-            found[partition.partition_index] = partition.offset
+        for answered in response.topics[0].partitions:
+            check(answered.error_code, f"{topic.name}-{answered.partition_index}")
+            found[answered.partition_index] = answered.offset
     return found
 
 
@@ -125,9 +127,9 @@ def refusals(client: Client, node_id: int = BOOTSTRAP) -> list[tuple[str, str]]:
     return found
 
 
-def list_groups(client: Client) -> list[Any]:
+def list_groups(client: Client) -> list[m.ListGroupsResponse.ListedGroup]:
     """The groups of every broker, by id."""
-    groups: dict[str, Any] = {}
+    groups: dict[str, m.ListGroupsResponse.ListedGroup] = {}
     for node in client.metadata([]).brokers:
         response = client.call(m.ListGroupsRequest(states_filter=[], types_filter=[]), node.node_id)
         check(response.error_code, "groups")
@@ -135,11 +137,11 @@ def list_groups(client: Client) -> list[Any]:
     return [groups[name] for name in sorted(groups)]
 
 
-def describe_group(client: Client, group: str) -> Any:
+def describe_group(client: Client, group: str) -> m.DescribeGroupsResponse.DescribedGroup:
     """A classic group's state and members."""
     request = m.DescribeGroupsRequest(groups=[group])
     described = client.call(request, client.coordinator(group)).groups[0]
-    check(described.error_code, f"group {group}", getattr(described, "error_message", None))
+    check(described.error_code, f"group {group}", described.error_message)
     return described
 
 
@@ -160,7 +162,7 @@ def committed_offsets(client: Client, group: str) -> dict[tuple[str, int], int]:
 def commit_offsets(client: Client, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
     """Commit offsets for a group that has no members."""
     request_class = m.OffsetCommitRequest
-    topics: dict[str, list[Any]] = {}
+    topics: dict[str, list[m.OffsetCommitRequest.OffsetCommitRequestPartition]] = {}
     for (topic, index), offset in offsets.items():
         topics.setdefault(topic, []).append(
             request_class.OffsetCommitRequestPartition(
@@ -187,7 +189,7 @@ def delete_group(client: Client, group: str) -> None:
     """Delete a group that has no members."""
     request = m.DeleteGroupsRequest(groups_names=[group])
     result = client.call(request, client.coordinator(group)).results[0]
-    check(result.error_code, f"group {group}", getattr(result, "error_message", None))
+    check(result.error_code, f"group {group}")
 
 
 def offsets_at(client: Client, topic_name: str, target: str) -> dict[tuple[str, int], int]:

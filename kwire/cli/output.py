@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | int | float | bool | None"
+"""What JSON knows; also what a cell of a table holds."""
 
 COLUMN_GAP = "  "
 
@@ -18,14 +21,12 @@ def say(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
-def say_json(value: Mapping[str, object]) -> None:
+def say_json(value: Mapping[str, Json]) -> None:
     """One object on a line of its own."""
     say(json.dumps(value, ensure_ascii=False))
 
 
-def table(
-    columns: Sequence[str], rows: Iterable[Sequence[object]], *, as_json: bool = False
-) -> None:
+def table(columns: Sequence[str], rows: Iterable[Sequence[Json]], *, as_json: bool = False) -> None:
     """Rows below their columns' names.
 
     A table for people, or paragraphs where it is wider than the terminal: names stay whole, to
@@ -65,7 +66,7 @@ def terminal() -> Console | None:
     return Console()
 
 
-def as_object(columns: Sequence[str], row: Sequence[object]) -> dict[str, object]:
+def as_object(columns: Sequence[str], row: Sequence[Json]) -> dict[str, Json]:
     """A row by its columns' names, as JSON has them: `Kafka's default` is `kafkas_default`."""
     names = [name.lower().replace("'", "").replace(" ", "_") for name in columns]
     return dict(zip(names, row))
@@ -81,7 +82,7 @@ def _paragraphs(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
                 say(f"  {column:{label_width}}{COLUMN_GAP}{cell}")
 
 
-def _cell(value: object) -> str:
+def _cell(value: Json) -> str:
     if isinstance(value, list):
         return ",".join(map(str, value))
     return "" if value is None else str(value)

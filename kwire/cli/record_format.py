@@ -23,9 +23,9 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from kwire.cli.client import ClientError
+from kwire.cli.output import Json
 from kwire.cli.records import Consumed, Header, Outgoing
 
 JSON_FORMAT = "json"
@@ -182,7 +182,7 @@ def read_json(line: bytes) -> Outgoing:
     )
 
 
-def _from_json(value: Any) -> bytes | None:
+def _from_json(value: Json) -> bytes | None:
     if value is None:
         return None
     if isinstance(value, dict) and list(value) == ["base64"]:
@@ -195,7 +195,7 @@ def _from_json(value: Any) -> bytes | None:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _headers_from_json(value: Any) -> list[Header]:
+def _headers_from_json(value: Json) -> list[Header]:
     entries = list(value.items()) if isinstance(value, dict) else value or []
     if not isinstance(entries, list):
         raise ClientError("headers are a list of [name, value]")
@@ -208,7 +208,7 @@ def _headers_from_json(value: Any) -> list[Header]:
     return headers
 
 
-def _number(name: str, value: Any, largest: int) -> int | None:
+def _number(name: str, value: Json, largest: int) -> int | None:
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= largest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from kwire.cli.client import (
     RETRY_PAUSE_S,
@@ -12,6 +12,7 @@ from kwire.cli.client import (
     Client,
     ClientError,
     RequestFailed,
+    Topic,
     check,
 )
 from kwire.cli.operations import LATEST, TIMEOUT_MS, list_offsets
@@ -20,11 +21,14 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError, is_retriable
 from kwire.protocol.records import Codec, Record, build_batch, iterate_headers, read_batch
 from kwire.protocol.records.control import ControlType, control_type
+from kwire.protocol.structs import Buffer, Records
 from kwire.spark.murmur2 import partition_of
 
 FETCH_WAIT_MS = 500
 FETCH_BYTES_MAX = 8 << 20
 
+ProduceAnswer: TypeAlias = "m.ProduceResponse.PartitionProduceResponse"
+Fetched: TypeAlias = "m.FetchResponse.PartitionData"
 Header = tuple[str | bytes, bytes | None]
 
 
@@ -77,13 +81,13 @@ class Producer:
             return partition_of(record.key, count)
         return self._next % count
 
-    def _send_batch(self, topic: Any, index: int, records: Sequence[Record]) -> None:
+    def _send_batch(self, topic: Topic, index: int, records: Sequence[Record]) -> None:
         deadline = time.monotonic() + RETRY_TIMEOUT_S
         while True:
             answer = self._send_to(
                 self._leader_of(topic, index), index, build_batch(records, codec=self._codec)
             )
-            if answer is None or answer.error_code == ErrorCode.NONE:
+            if answer.error_code == ErrorCode.NONE:
                 return
             if not is_retriable(answer.error_code) or time.monotonic() > deadline:
                 what = f"{self._name}-{index}"
@@ -91,13 +95,13 @@ class Producer:
             time.sleep(RETRY_PAUSE_S)
             topic = self._client.topic(self._name, create=True)
 
-    def _leader_of(self, topic: Any, index: int) -> int:
+    def _leader_of(self, topic: Topic, index: int) -> int:
         for entry in topic.partitions:
             if entry.partition_index == index:
-                return int(entry.leader_id)
+                return entry.leader_id
         raise ClientError(f"topic {self._name} has no partition {index}")
 
-    def _send_to(self, leader: int, index: int, batch: bytearray) -> Any:
+    def _send_to(self, leader: int, index: int, batch: bytearray) -> ProduceAnswer:
         request_class = m.ProduceRequest
         data = request_class.PartitionProduceData(index=index, records=batch)
         topic = request_class.TopicProduceData(name=self._name, partition_data=[data])
@@ -185,32 +189,40 @@ def _fetch(
             positions[index] = max(positions[index], _end_of(partition, wanted[index]))
 
 
-def _end_of(partition: Any, offset: int) -> int:
+def _end_of(partition: Fetched, offset: int) -> int:
     """The offset behind the last batch of a response, control batches included."""
     end = offset
     if partition.records:
-        for _, header in iterate_headers(partition.records):
+        for _, header in iterate_headers(_one_buffer(partition.records)):
             end = header.next_offset
     return end
 
 
-def _visible(partition: Any, committed_only: bool) -> Iterator[Record]:
+def _one_buffer(records: Records) -> Buffer:
+    """The batches of a response: decoded, they are one buffer."""
+    if isinstance(records, list):
+        raise AssertionError("records of a response in pieces")
+    return records
+
+
+def _visible(partition: Fetched, committed_only: bool) -> Iterator[Record]:
     """The records of a partition's response that an application sees."""
     if not partition.records:
         return
+    records = _one_buffer(partition.records)
     pending = sorted(
         (entry.first_offset, entry.producer_id) for entry in partition.aborted_transactions or []
     )
     aborting: dict[int, None] = {}
     try:
-        for position, header in iterate_headers(partition.records):
+        for position, header in iterate_headers(records):
             while committed_only and pending and pending[0][0] <= header.last_offset:
                 aborting[pending.pop(0)[1]] = None
             if header.is_control:
-                marker = read_batch(partition.records, position)
+                marker = read_batch(records, position)
                 if marker and control_type(marker[0]) == ControlType.ABORT:
                     aborting.pop(header.producer_id, None)
             elif not (header.is_transactional and header.producer_id in aborting):
-                yield from read_batch(partition.records, position)
+                yield from read_batch(records, position)
     except KafkaError as error:
         raise ClientError(f"partition {partition.partition_index}: {error}") from None

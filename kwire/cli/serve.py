@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from kwire.cli.serve_arguments import ServeArguments, UsageError
 from kwire.config.broker_config import BrokerConfig
@@ -16,7 +16,11 @@ from kwire.config.listeners import is_wildcard
 from kwire.config.provider_settings import has_providers
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Future, Task
+
     from kwire.node.node import Node
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -141,7 +145,7 @@ def _run(config: BrokerConfig, arguments: ServeArguments) -> int:
     loop = new_event_loop()
     node = Node(config, loop, features=arguments.features)
     try:
-        return int(loop.run_until_complete(_serve_until_stopped(node, loop, arguments)))
+        return loop.run_until_complete(_serve_until_stopped(node, loop, arguments))
     except StartError as error:
         sys.stderr.write(f"kwire: {error}\n")
         return EXIT_FAILED
@@ -149,8 +153,10 @@ def _run(config: BrokerConfig, arguments: ServeArguments) -> int:
         loop.close()
 
 
-async def _serve_until_stopped(node: Node, loop: Any, arguments: ServeArguments) -> int:
-    stopped = loop.create_future()
+async def _serve_until_stopped(
+    node: Node, loop: AbstractEventLoop, arguments: ServeArguments
+) -> int:
+    stopped: Future[int] = loop.create_future()
 
     def stop() -> None:
         if not stopped.done():
@@ -177,12 +183,12 @@ async def _serve_until_stopped(node: Node, loop: Any, arguments: ServeArguments)
     elif not starting.done():
         starting.cancel()
         await _ended(starting)
-    status: int = stopped.result() if stopped.done() else 0
+    status = stopped.result() if stopped.done() else 0
     await node.stop()
     return status
 
 
-def _stop_at_end_of_input(loop: Any, stop: Callable[[], None]) -> None:
+def _stop_at_end_of_input(loop: AbstractEventLoop, stop: Callable[[], None]) -> None:
     """Whoever started us is gone, or has closed the pipe."""
     if not os.read(sys.stdin.fileno(), 4096):
         loop.remove_reader(sys.stdin.fileno())
@@ -203,11 +209,11 @@ def _settle_memory() -> None:
     gc.enable()
 
 
-async def _first_of(loop: Any, task: Any, future: Any) -> None:
+async def _first_of(loop: AbstractEventLoop, task: Task[None], future: Future[int]) -> None:
     """Wait until one of them is done."""
-    either = loop.create_future()
+    either: Future[None] = loop.create_future()
 
-    def done(_: Any) -> None:
+    def done(_: Future[T]) -> None:
         if not either.done():
             either.set_result(None)
 
@@ -216,7 +222,7 @@ async def _first_of(loop: Any, task: Any, future: Any) -> None:
     await either
 
 
-async def _ended(task: Any) -> None:
+async def _ended(task: Task[None]) -> None:
     """Wait until a cancelled task has ended, however it does."""
     import asyncio
 

@@ -73,12 +73,12 @@ def support_counts() -> list[tuple[str, int, int, int]]:
 def api_rows() -> list[tuple[int, str, str]]:
     """(key, name, versions) of the APIs that have a handler and clients may send."""
     from kwire.protocol.api_keys import API_KEYS, UNBUILT
-    from kwire.server.dispatch import has_module
+    from kwire.server.dispatch import is_built
 
     return [
         (int(key), info.name, f"{info.min}-{info.max}")
         for key, info in sorted(API_KEYS.items())
-        if "broker" in info.listeners and key not in UNBUILT and has_module(info.name)
+        if "broker" in info.listeners and key not in UNBUILT and is_built(info)
     ]
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from kwire.cli import operations, output
-from kwire.cli.client import Client, RequestFailed
+from kwire.cli.client import Client, RequestFailed, Topic
 from kwire.cli.options import (
     DEFAULT_BOOTSTRAP,
     AsJson,
@@ -18,6 +18,7 @@ from kwire.cli.options import (
     named,
     pairs,
 )
+from kwire.cli.output import Json
 from kwire.cli.verbs import Verbs
 from kwire.protocol.errors import ErrorCode
 
@@ -130,7 +131,7 @@ def topic_describe(
         output.table(config_columns, configs)
 
 
-def _partition_rows(client: Client, topic: Any) -> list[tuple[object, ...]]:
+def _partition_rows(client: Client, topic: Topic) -> list[tuple[Json, ...]]:
     first = operations.list_offsets(client, topic, operations.EARLIEST)
     last = operations.list_offsets(client, topic, operations.LATEST)
     return [
@@ -143,7 +144,7 @@ def _partition_rows(client: Client, topic: Any) -> list[tuple[object, ...]]:
             first[p.partition_index],
             last[p.partition_index],
         )
-        for p in sorted(topic.partitions, key=lambda entry: int(entry.partition_index))
+        for p in sorted(topic.partitions, key=lambda entry: entry.partition_index)
     ]
 
 

@@ -95,7 +95,7 @@ def hands_to_kernel(transport: asyncio.BaseTransport) -> bool:
 class _Slot:
     """The place of one request in the order of replies."""
 
-    __slots__ = ("context", "disconnect", "done", "parts", "pending", "request_class")
+    __slots__ = ("context", "disconnect", "done", "parts", "pending")
 
     def __init__(self, context: RequestContext | None) -> None:
         self.context = context
@@ -318,7 +318,7 @@ class BrokerConnection(FrameConnection):
         if route.waits_for_writes and self._is_held_back(body):
             return
         context = RequestContext(self._parts, self, api_key, version, correlation_id, client_id)
-        if not self.plain_allowed and not self._arrives(route, context, len(body)):
+        if not self.plain_allowed and not self._arrives(route, context, body, offset):
             return
         try:
             decode = route.decoders.get(version)
@@ -344,20 +344,29 @@ class BrokerConnection(FrameConnection):
         elif self._watched.open:
             self._responds(context, outcome, None)
 
-    def _arrives(self, route: Route, context: RequestContext, request_bytes: int) -> bool:
+    def _arrives(
+        self, route: Route, context: RequestContext, body: memoryview, offset: int
+    ) -> bool:
         """The arrival step: whether the request is to be executed; the others are answered."""
         if self.is_authenticated and not self._setup.steps.has_hooks:
             return True  # not plain for another reason: there is an authorizer
-        refusal = self._watched.arrives(context, request_bytes, self.is_authenticated)
+        refusal = self._watched.arrives(context, len(body), self.is_authenticated)
         if refusal is None:
             return True
-        slot = _Slot(context)
-        self._slots.append(slot)
+        outcome: Response = DISCONNECT
         if refusal.code is None:
             logger.info("a request is refused: %s", refusal.reason)
-            self._answer(slot, DISCONNECT)
         else:
-            self._answer(slot, route.failed(context, KafkaError(refusal.code, refusal.reason)))
+            try:
+                request, _ = route.decode(body, offset, context.api_version)
+            except MalformedError as error:
+                self._refuse(f"a refused request cannot be parsed: {error}")
+                return False
+            told = KafkaError(refusal.code, refusal.reason)
+            outcome = route.refused(context, request, told)
+        slot = _Slot(context)
+        self._slots.append(slot)
+        self._answer(slot, outcome)
         return False
 
     def _responds(

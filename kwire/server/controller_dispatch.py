@@ -2,7 +2,7 @@
 
 raft            Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch, FetchSnapshot, DescribeQuorum,
                 AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter
-controller      everything in `HANDLED_REQUESTS`, asked directly (KIP-919)
+controller      everything in `AREAS`, asked directly (KIP-919)
 modules of      ApiVersions, Envelope, DescribeCluster, DescribeConfigs, DescribeAcls, ...
 kwire/api
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, Protocol, TypeVar
 
 from kwire.kraft.controller.errors import error_response
-from kwire.kraft.controller.routes import HANDLED_REQUESTS
+from kwire.kraft.controller.routes import AREAS, route_of
 from kwire.kraft.raft.machine import REQUESTS
 from kwire.pending import Pending, after
 from kwire.protocol import messages as m
@@ -42,24 +42,16 @@ RAFT_AUTHORIZATION: dict[int, Authorization] = {
 }
 """What requests to a replica of the metadata quorum require."""
 
-CONTROLLER_AUTHORIZATION: dict[int, Authorization] = {
-    key: _of_cluster(Operation.CLUSTER_ACTION, Checked.CONTROLLER)
-    for key in (
-        ApiKey.ALTER_PARTITION,
-        ApiKey.BROKER_REGISTRATION,
-        ApiKey.BROKER_HEARTBEAT,
-        ApiKey.ALLOCATE_PRODUCER_IDS,
-        ApiKey.CONTROLLER_REGISTRATION,
-        ApiKey.ASSIGN_REPLICAS_TO_DIRS,
-    )
-}
-"""The same of requests that only nodes send to the controller; those of clients have modules."""
-
 
 def authorization_of(api_key: int, name: str) -> Authorization:
     """What an API requires on a controller's listener."""
-    found = RAFT_AUTHORIZATION.get(api_key) or CONTROLLER_AUTHORIZATION.get(api_key)
-    return found or declared_authorization(api_key, name)
+    if api_key in REQUESTS:
+        return RAFT_AUTHORIZATION[api_key]
+    if api_key in AREAS:
+        operation = route_of(api_key).operation
+        if operation is not None:
+            return _of_cluster(operation, Checked.CONTROLLER)
+    return declared_authorization(api_key, name)
 
 
 class Quorum(Protocol):
@@ -101,7 +93,7 @@ class ControllerDispatcher(Dispatcher):
     def _load(self, api_key: int, name: str) -> Route:
         if api_key in REQUESTS:
             return Route.of_api(api_key, self._ask_quorum, RAFT_AUTHORIZATION[api_key])
-        if m.request_class(api_key).NAME in HANDLED_REQUESTS:
+        if api_key in AREAS:
             return Route.of_api(api_key, self._ask, authorization_of(api_key, name))
         return super()._load(api_key, name)
 

@@ -24,16 +24,18 @@ from typing import Any, TypeAlias
 
 from kwire.protocol import api_versions
 from kwire.protocol import messages as m
-from kwire.protocol.api_keys import API_KEYS, ApiKey
+from kwire.protocol.api_keys import API_KEYS, ApiInfo, ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.protocol.structs import Message
-from kwire.security.requirements import Authorization, Checked, Requires
+from kwire.security.requirements import Authorization, Checked
 from kwire.server.authorization import missing_right
 from kwire.server.context import DISCONNECT, Disconnect, NoReply, Outcome, RequestContext
 
 logger = logging.getLogger(__name__)
 
 API_PACKAGE = "kwire.api"
+FORWARDED_MODULE = f"{API_PACKAGE}.forwarded"
+"""Handles every API that a broker hands to the controller as it is."""
 
 Decoded: TypeAlias = Any
 """A request as its decoder made it. The one place without a type: a route pairs the decoder of an
@@ -55,8 +57,8 @@ class Route:
     `decoders` are those made so far, by version; `decode` makes and uses the one of a version.
     `error_response` gives the API's shape of an error; without it a response with a top-level
     error code carries it, and an API without either loses the connection, which every client
-    retries. `denied_response` does the same for who has no right, where the shape depends on the
-    request.
+    retries. `denied_response` does the same for a request that is not executed, where the shape
+    depends on the request.
     """
 
     __slots__ = (
@@ -147,15 +149,16 @@ class Route:
             if self.required and context.parts.authorizer is not None:
                 missing = missing_right(context, self.required, request)
                 if missing is not None:
-                    return self._refused(context, request, missing)
+                    error = KafkaError(missing.refusal, missing.message)
+                    return self.refused(context, request, error)
             return self.handle(context, request)
         except Exception as error:
             return self.failed(context, error)
 
-    def _refused(
-        self, context: RequestContext, request: Decoded, missing: Requires
+    def refused(
+        self, context: RequestContext, request: Decoded, error: KafkaError
     ) -> Message | Disconnect:
-        error = KafkaError(missing.refusal, missing.message)
+        """What a client gets for a request that is not executed."""
         if self.denied_response is not None:
             return self.denied_response(context, request, error)
         return self.failed(context, error)
@@ -207,11 +210,11 @@ class Dispatcher:
         return route
 
     def _load(self, api_key: int, name: str) -> Route:
-        if API_KEYS[api_key].forwardable and not has_module(name):
-            module = importlib.import_module(f"{API_PACKAGE}.forwarded")
-            return Route.of_api(api_key, module.handle, module.AUTHORIZATIONS[api_key])
-        module = importlib.import_module(f"{API_PACKAGE}.{module_name(name)}")
-        return Route.of_module(api_key, module)
+        if has_module(name):
+            module = importlib.import_module(f"{API_PACKAGE}.{module_name(name)}")
+            return Route.of_module(api_key, module)
+        module = importlib.import_module(FORWARDED_MODULE)
+        return Route.of_api(api_key, module.handle, module.AUTHORIZATIONS[api_key])
 
     def failed(self, context: RequestContext, error: Exception) -> Message | Disconnect:
         """The response for a request whose Pending failed."""
@@ -254,17 +257,26 @@ def module_name(api_name: str) -> str:
     return "".join(letters)
 
 
+def is_built(info: ApiInfo) -> bool:
+    """Whether an API has a handler: one of its own, or the one for all that is only forwarded."""
+    return has_module(info.name) or info.key in forwarded_authorizations()
+
+
+def forwarded_authorizations() -> Mapping[int, Authorization]:
+    """What the APIs require that are only forwarded, by API key."""
+    found: Mapping[int, Authorization] = importlib.import_module(FORWARDED_MODULE).AUTHORIZATIONS
+    return found
+
+
 def declared_authorization(api_key: int, api_name: str) -> Authorization:
     """What an API of `kwire/api` requires."""
-    if API_KEYS[api_key].forwardable and not has_module(api_name):
-        forwarded = importlib.import_module(f"{API_PACKAGE}.forwarded")
-        of_forwarded: Authorization = forwarded.AUTHORIZATIONS[api_key]
-        return of_forwarded
+    if not has_module(api_name):
+        return forwarded_authorizations()[api_key]
     module = importlib.import_module(f"{API_PACKAGE}.{module_name(api_name)}")
     of_module: Authorization = module.AUTHORIZATION
     return of_module
 
 
 def has_module(api_name: str) -> bool:
-    """Whether an API is built."""
+    """Whether an API has a handler of its own."""
     return importlib.util.find_spec(f"{API_PACKAGE}.{module_name(api_name)}") is not None

@@ -267,7 +267,7 @@ def _replace(
 
 def _create_described(client: Client) -> Any:
     created = create_topic(client, "config-created", 1, 1, {"cleanup.policy": "compact"})
-    return [[c.name, c.value, c.config_source, c.read_only] for c in created.configs]
+    return [[c.name, c.value, c.config_source, c.read_only] for c in created.configs or ()]
 
 
 def peer_properties(port: int, more: Mapping[str, str] = STATIC_PROPERTIES) -> dict[str, str]:

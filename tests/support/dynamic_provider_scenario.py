@@ -121,7 +121,9 @@ def play(bootstrap: str, directory: pathlib.Path) -> dict[str, Any]:
         one.change(*FILE, in_sync, name="", shows=lambda: one.value("min.insync.replicas") == "3")
         created = create_topic(client, "u", 1, 1, {})
         names = ("compression.type", "min.insync.replicas")
-        shown = [(c.name, c.value, c.config_source) for c in created.configs if c.name in names]
+        shown = [
+            (c.name, c.value, c.config_source) for c in created.configs or () if c.name in names
+        ]
         one.note("created", shown)
         return one.answers
 

@@ -39,7 +39,7 @@ def partitions_seen_by(
     finally:
         connection.close()
     return {
-        (topic.name, p.partition_index): PartitionView(
+        (topic.name or "", p.partition_index): PartitionView(
             p.leader_id, p.leader_epoch, len(p.isr_nodes)
         )
         for topic in answer.topics

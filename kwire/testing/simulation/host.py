@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import Any, Protocol
 
 from kwire.clock import SeededRandom
+from kwire.testing.simulation import loop as loops
+from kwire.testing.simulation import network as networks
 from kwire.testing.simulation.disk import SimulatedDisk
-from kwire.testing.simulation.loop import SimulatedLoop
-from kwire.testing.simulation.scheduler import START_WALL_MS
+from kwire.testing.simulation.loop import ProtocolFactory, SimulatedLoop
+from kwire.testing.simulation.network import SimulatedNetwork, SimulatedServer
 
-if TYPE_CHECKING:
-    from kwire.testing.simulation.scheduler import Simulation
+START_WALL_MS = 1_700_000_000_000
+
+
+class World(loops.World, networks.World, Protocol):
+    """The world that a host is part of (`scheduler.py`)."""
+
+    @property
+    def network(self) -> SimulatedNetwork: ...
+
+    def hold(self, loop: SimulatedLoop) -> None: ...
+
+    def release(self, loop: SimulatedLoop) -> None: ...
 
 
 class SimulatedClock:
@@ -31,9 +44,7 @@ class SimulatedHost:
     `disk_delay_s` slows executor jobs down.
     """
 
-    def __init__(
-        self, simulation: Simulation, name: str, index: int, clock_skew_ms: int = 0
-    ) -> None:
+    def __init__(self, simulation: World, name: str, index: int, clock_skew_ms: int = 0) -> None:
         self.simulation = simulation
         self.name = name
         self.address = f"10.0.0.{index + 1}"
@@ -45,6 +56,16 @@ class SimulatedHost:
         self.up = True  # its process runs
         self.powered = True
         self.loop = SimulatedLoop(self)  # type: ignore[abstract]
+
+    async def connect(
+        self, address: str, port: int, protocol_factory: ProtocolFactory
+    ) -> tuple[asyncio.Transport, Any]:
+        """Connect from here."""
+        return await self.simulation.network.connect(self, address, port, protocol_factory)
+
+    def listen(self, port: int, protocol_factory: ProtocolFactory) -> SimulatedServer:
+        """Listen on a port, 0 for a free one."""
+        return self.simulation.network.listen(self, port, protocol_factory)
 
     def freeze(self) -> None:
         """Stop the process (SIGSTOP, a long pause); its connections stay, its timers fire late."""

@@ -18,15 +18,65 @@ from asyncio.events import _get_running_loop, _set_running_loop
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from kwire.testing.simulation.host import SimulatedHost
-    from kwire.testing.simulation.network import SimulatedServer
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
 EXECUTOR_DELAY_MAX_S = 0.002
+
+ProtocolFactory: TypeAlias = Callable[[], Any]
+"""Makes what asyncio calls a protocol: BaseProtocol has none of the methods that are called."""
+
+
+class World(Protocol):
+    """The order of everything, as loops need it (`scheduler.py`)."""
+
+    @property
+    def now(self) -> float: ...
+
+    @property
+    def failures(self) -> list[str]: ...
+
+    def uniform(self, low: float, high: float) -> float: ...
+
+    def make_ready(self, handle: SimulatedHandle) -> None: ...
+
+    def add_timer(self, when: float, handle: SimulatedHandle) -> None: ...
+
+    def drop(self, loop: SimulatedLoop) -> None: ...
+
+    def run_until(self, condition: Callable[[], bool], /) -> None: ...
+
+
+class Server(Protocol):
+    """What programs use of `asyncio.Server`."""
+
+    def close(self) -> None: ...
+
+    async def wait_closed(self) -> None: ...
+
+    def is_serving(self) -> bool: ...
+
+    async def start_serving(self) -> None: ...
+
+
+class Host(Protocol):
+    """The machine on which a loop runs (`host.py`)."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def disk_delay_s(self) -> float: ...
+
+    @property
+    def simulation(self) -> World: ...
+
+    async def connect(
+        self, address: str, port: int, protocol_factory: ProtocolFactory
+    ) -> tuple[asyncio.Transport, Any]: ...
+
+    def listen(self, port: int, protocol_factory: ProtocolFactory) -> Server: ...
 
 
 class SimulatedHandle:
@@ -85,7 +135,7 @@ class SimulatedHandle:
 class SimulatedLoop(asyncio.AbstractEventLoop):
     """The loop of one life of a host: a crashed host comes back with a new one."""
 
-    def __init__(self, host: SimulatedHost) -> None:
+    def __init__(self, host: Host) -> None:
         self._host = host
         self._simulation = host.simulation
         self.is_alive = True
@@ -94,10 +144,6 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._executors: list[object] = []
         self._task_factory: Any = None
         self.held: deque[SimulatedHandle] | None = None  # what waits while the process is stopped
-
-    @property
-    def host(self) -> SimulatedHost:
-        return self._host
 
     def kill(self) -> None:
         """Nothing of this loop runs any more."""
@@ -282,26 +328,25 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     async def create_connection(
         self,
-        protocol_factory: Callable[[], Any],
+        protocol_factory: ProtocolFactory,
         host: str | None = None,
         port: int | None = None,
         **options: Any,
     ) -> tuple[asyncio.Transport, Any]:
         if host is None or port is None or options.get("ssl"):
             raise NotImplementedError("the simulated network connects plain TCP by host and port")
-        network = self._simulation.network
-        return await network.connect(self._host, host, int(port), protocol_factory)
+        return await self._host.connect(host, int(port), protocol_factory)
 
     async def create_server(  # type: ignore[override]
         self,
-        protocol_factory: Callable[[], Any],
+        protocol_factory: ProtocolFactory,
         host: Any = None,
         port: int | None = None,
         **options: Any,
-    ) -> SimulatedServer:
+    ) -> Server:
         if options.get("ssl") or options.get("sock") is not None:
             raise NotImplementedError("the simulated network listens on plain TCP ports")
-        return self._simulation.network.listen(self._host, port or 0, protocol_factory)
+        return self._host.listen(port or 0, protocol_factory)
 
     async def getaddrinfo(self, host: Any, port: Any, **options: Any) -> list[tuple[Any, ...]]:
         name = host.decode() if isinstance(host, bytes) else host

@@ -13,18 +13,57 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from kwire.testing.simulation.host import SimulatedHost
-    from kwire.testing.simulation.loop import SimulatedLoop
-    from kwire.testing.simulation.scheduler import Simulation
+from kwire.clock import Random
+from kwire.testing.simulation.loop import ProtocolFactory, SimulatedLoop
 
 POISON = b"\xdb"
 WRITE_HIGH_WATER_BYTES = 64 * 1024
 CONNECT_TIMEOUT_S = 30.0
 FIRST_EPHEMERAL_PORT = 40_000
+
+
+class World(Protocol):
+    """Time, chance and the hosts, as the network needs them (`scheduler.py`)."""
+
+    @property
+    def now(self) -> float: ...
+
+    @property
+    def random(self) -> Random: ...
+
+    @property
+    def hosts(self) -> Mapping[str, Host]: ...
+
+    def uniform(self, low: float, high: float) -> float: ...
+
+    def chance(self, per_million: int) -> bool: ...
+
+    def record(self, who: str, what: str) -> None: ...
+
+
+class Host(Protocol):
+    """A machine with an address (`host.py`); `up` while its process runs."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def up(self) -> bool: ...
+
+    @property
+    def powered(self) -> bool: ...
+
+    @property
+    def simulation(self) -> World: ...
+
+    @property
+    def loop(self) -> SimulatedLoop: ...
 
 
 class NetworkConditions:
@@ -42,7 +81,7 @@ class NetworkConditions:
 class SimulatedNetwork:
     """Who listens where, who is connected to whom, which directions are blocked."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: World) -> None:
         self._simulation = simulation
         self.conditions = NetworkConditions()
         self._listeners: dict[tuple[str, int], SimulatedServer] = {}
@@ -98,16 +137,14 @@ class SimulatedNetwork:
 
     # --- hosts, listeners, connections ---
 
-    def host_crashed(self, host: SimulatedHost, *, silently: bool) -> None:
+    def host_crashed(self, host: Host, *, silently: bool) -> None:
         """Take a host's listeners and connections away; peers are reset unless `silently`."""
         for key in [key for key in self._listeners if key[0] == host.name]:
             del self._listeners[key]
         for transport in [t for t in self._transports if t.host is host]:
             transport.vanish(reset_peer=not silently)
 
-    def listen(
-        self, host: SimulatedHost, port: int, protocol_factory: Callable[[], Any]
-    ) -> SimulatedServer:
+    def listen(self, host: Host, port: int, protocol_factory: ProtocolFactory) -> SimulatedServer:
         if port == 0:
             port = self._ephemeral_port()
         key = (host.name, port)
@@ -124,10 +161,10 @@ class SimulatedNetwork:
 
     async def connect(
         self,
-        source: SimulatedHost,
+        source: Host,
         address: str,
         port: int,
-        protocol_factory: Callable[[], Any],
+        protocol_factory: ProtocolFactory,
     ) -> tuple[asyncio.Transport, Any]:
         loop = source.loop
         target = self._resolve(source, address)
@@ -158,12 +195,12 @@ class SimulatedNetwork:
     def forget(self, transport: SimulatedTransport) -> None:
         self._transports.pop(transport, None)
 
-    def _cut(self, source: SimulatedHost, target: SimulatedHost, port: int) -> bool:
+    def _cut(self, source: Host, target: Host, port: int) -> bool:
         return self.is_blocked(source.name, target.name, port) or self.is_blocked(
             target.name, source.name, port
         )
 
-    def _resolve(self, source: SimulatedHost, address: str) -> SimulatedHost | None:
+    def _resolve(self, source: Host, address: str) -> Host | None:
         if address in ("localhost", "127.0.0.1", "::1", "0.0.0.0", "::"):
             return source
         for host in self._simulation.hosts.values():
@@ -182,9 +219,9 @@ class SimulatedServer:
     def __init__(
         self,
         network: SimulatedNetwork,
-        host: SimulatedHost,
+        host: Host,
         port: int,
-        protocol_factory: Callable[[], Any],
+        protocol_factory: ProtocolFactory,
     ) -> None:
         self._network = network
         self.host = host
@@ -227,7 +264,7 @@ class SimulatedTransport(asyncio.Transport):
     def __init__(
         self,
         network: SimulatedNetwork,
-        host: SimulatedHost,
+        host: Host,
         local: tuple[str, int],
         remote: tuple[str, int],
         port: int,
@@ -338,7 +375,7 @@ class SimulatedTransport(asyncio.Transport):
 
     # --- what the network does to it ---
 
-    def accept(self, protocol_factory: Callable[[], Any]) -> None:
+    def accept(self, protocol_factory: ProtocolFactory) -> None:
         """The server's side of a new connection begins."""
         if self._lost:
             return

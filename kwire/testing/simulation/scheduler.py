@@ -12,17 +12,15 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Coroutine
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from kwire.clock import SeededRandom
-
-if TYPE_CHECKING:
-    from kwire.testing.simulation.host import SimulatedHost
-    from kwire.testing.simulation.loop import SimulatedHandle, SimulatedLoop
+from kwire.testing.simulation.host import SimulatedHost
+from kwire.testing.simulation.loop import SimulatedHandle, SimulatedLoop
+from kwire.testing.simulation.network import SimulatedNetwork
 
 T = TypeVar("T")
 
-START_WALL_MS = 1_700_000_000_000
 MILLION = 1_000_000
 MILLION_BITS = MILLION.bit_length()
 RANKS = 1 << 30  # of timers that are due together
@@ -41,8 +39,6 @@ class Simulation:
     """
 
     def __init__(self, seed: int, *, keep_transcript: bool = True) -> None:
-        from kwire.testing.simulation.network import SimulatedNetwork
-
         self.seed = seed
         self.now = 0.0
         self.random = SeededRandom(seed)
@@ -63,8 +59,6 @@ class Simulation:
 
     def host(self, name: str, *, clock_skew_ms: int = 0) -> SimulatedHost:
         """The host called `name`, made on first use."""
-        from kwire.testing.simulation.host import SimulatedHost
-
         host = self.hosts.get(name)
         if host is None:
             host = self.hosts[name] = SimulatedHost(self, name, len(self.hosts), clock_skew_ms)

@@ -6,8 +6,8 @@ import importlib
 
 import pytest
 
-from kwire.protocol.api_keys import API_KEYS, UNBUILT
-from kwire.server.dispatch import API_PACKAGE, has_module, module_name
+from kwire.protocol.api_keys import API_KEYS, UNBUILT, ApiInfo
+from kwire.server.dispatch import API_PACKAGE, has_module, is_built, module_name
 
 OFFERED = [
     info for key, info in API_KEYS.items() if "broker" in info.listeners and key not in UNBUILT
@@ -16,19 +16,22 @@ OFFERED = [
 
 def test_the_list_of_apis_that_are_not_built_is_true() -> None:
     without = {
-        key
-        for key, info in API_KEYS.items()
-        if "broker" in info.listeners and not info.forwardable and not has_module(info.name)
+        key for key, info in API_KEYS.items() if "broker" in info.listeners and not is_built(info)
     }
     assert without == {key for key in UNBUILT if "broker" in API_KEYS[key].listeners}
 
 
 @pytest.mark.parametrize("info", OFFERED, ids=lambda info: info.name)
-def test_handlers_have_the_versions_of_kafka(info: object) -> None:
-    name = info.name  # type: ignore[attr-defined]
+def test_handlers_have_the_versions_of_kafka(info: ApiInfo) -> None:
+    name = info.name
     if not has_module(name):
-        return  # forwarded as it is, at every version
+        from kwire.api import forwarded
+
+        assert info.forwardable  # as it is, at every version
+        assert forwarded.__doc__
+        assert f"\n{name} " in forwarded.__doc__
+        return
     module = importlib.import_module(f"{API_PACKAGE}.{module_name(name)}")
-    assert (info.min, info.max) == module.VERSIONS  # type: ignore[attr-defined]
+    assert (info.min, info.max) == module.VERSIONS
     assert module.__doc__
     assert callable(module.handle)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kwire.cli import tables
+from kwire.kraft.controller.routes import AREAS, route_of
 from kwire.protocol import messages as m
 from kwire.protocol import schema
 from kwire.protocol.api_keys import API_KEYS, UNBUILT, ApiKey
@@ -114,6 +115,19 @@ def test_the_controller_checks_only_what_a_broker_hands_on() -> None:
     for listener, key, required in declared():
         if any(requirement.checked is Checked.CONTROLLER for requirement in required):
             assert listener == "controller" or API_KEYS[key].forwardable, key
+
+
+def test_modules_say_what_the_controller_asks() -> None:
+    """The right to do something to the cluster is asked by the controller's own table."""
+    compared = 0
+    for listener, key, required in declared():
+        operation = route_of(key).operation if key in AREAS else None
+        if operation is not None:
+            assert [(x.operation, x.resource_type, x.denied) for x in required] == [
+                (operation, ResourceType.CLUSTER, Denied.REQUEST)
+            ], (listener, key)
+            compared += 1
+    assert compared > 20
 
 
 def test_every_type_has_its_error() -> None:

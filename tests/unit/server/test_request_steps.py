@@ -263,6 +263,18 @@ def test_a_refused_request_is_answered_in_its_place(waiting: Waiting) -> None:
     assert not under_test.transport.closed
 
 
+def test_a_refused_request_that_cannot_be_parsed_ends_the_connection(waiting: Waiting) -> None:
+    under_test = ConnectionUnderTest(waiting)
+    busy = Refusal(ErrorCode.REQUEST_TIMED_OUT, "as ordered")
+    under_test.steps.set_fault_rules(lambda arrival: busy)
+    broken = bytearray(metadata_request(1))
+    del broken[-2:]
+    broken[:4] = (len(broken) - 4).to_bytes(4, "big")
+    under_test.receive(bytes(broken))
+    assert under_test.started == []
+    assert under_test.transport.closed
+
+
 def test_a_request_before_authentication_ends_the_connection(waiting: Waiting) -> None:
     under_test = ConnectionUnderTest(waiting)
     under_test.connection.set_principal("User:ANONYMOUS", False)

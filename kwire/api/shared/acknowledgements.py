@@ -1,0 +1,129 @@
+"""What the response of a Produce still waits for: the writes and commits of its partitions.
+
+A partition whose batch is in the log already when it is appended is never in here. When the last
+acknowledgement has come, or the time is over, the response is given, with the current leader of
+every partition that we do not lead any more (KIP-951).
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints
+from kwire.pending import Answer, Pending
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode
+from kwire.replica.partition import CommitCallback, Partition
+from kwire.server.context import Disconnect, NoReply, RequestContext
+from kwire.server.deadlines import Deadline
+
+LEADER_HINTS_FROM = 10
+ACKS_ALL = -1
+
+Outcome: TypeAlias = "m.ProduceResponse | NoReply | Disconnect"
+Result: TypeAlias = "m.ProduceResponse.PartitionProduceResponse"
+
+
+class Acknowledgements(Pending[Outcome]):
+    """See the module. It is the Pending of the response; `has_failed` says that a partition has an
+    error."""
+
+    __slots__ = ("_context", "_count", "_deadline", "_open", "_response", "_waits", "has_failed")
+
+    def __init__(self, context: RequestContext, response: m.ProduceResponse) -> None:
+        super().__init__()
+        self._context = context
+        self._response = response
+        self._open: dict[int, tuple[Result, CommitCallback | None]] = {}  # what still waits
+        self._count = 0
+        self._waits = False
+        self._deadline: Deadline | None = None
+        self.has_failed = False
+
+    def wait_for_commit(self, result: Result, partition: Partition, end: int) -> None:
+        """The high watermark has to reach `end`."""
+        self._count += 1
+        key = self._count
+        waiter = partition.wait_for_commit(end, lambda code: self._committed(key, partition, code))
+        if waiter is not None:
+            self._open[key] = result, waiter
+
+    def wait_for_write(self, result: Result, written: Pending[None]) -> None:
+        """The bytes have to be in the file."""
+        self._count += 1
+        key = self._count
+        self._open[key] = result, None
+        written.add_done_callback(lambda done: self._written(key, done))
+
+    def outcome(self, acks: int, timeout_ms: int) -> Answer[Outcome]:
+        """The response, or this; everything is appended that can be."""
+        if not self._open:
+            return self._finished()
+        self._waits = True
+        self.set_on_cancel(self._forget)
+        if acks == ACKS_ALL:
+            deadlines = self._context.parts.deadlines
+            self._deadline = deadlines.add(max(0, timeout_ms), self._timed_out)
+        return self
+
+    def _written(self, key: int, done: Pending[None]) -> None:
+        entry = self._open.get(key)
+        if entry is not None and done.error() is not None:
+            entry[0].error_code = int(ErrorCode.KAFKA_STORAGE_ERROR)
+            entry[0].base_offset = -1
+        self._settled(key)
+
+    def _committed(self, key: int, partition: Partition, code: ErrorCode) -> None:
+        if code == ErrorCode.NONE and not partition.enough_replicas():
+            code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        entry = self._open.get(key)
+        if entry is not None and code != ErrorCode.NONE:
+            entry[0].error_code = int(code)
+            self.has_failed = True
+        self._settled(key)
+
+    def _settled(self, key: int) -> None:
+        if self._open.pop(key, None) is not None and not self._open:
+            self._answer()
+
+    def _answer(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self._waits:
+            self.complete(self._finished())
+
+    def _timed_out(self) -> None:
+        self._deadline = None
+        for result, _ in self._open.values():
+            result.error_code = int(ErrorCode.REQUEST_TIMED_OUT)
+        self._forget()
+        self._answer()
+
+    def _forget(self) -> None:
+        """Nobody waits for the acknowledgements any more."""
+        for _, waiter in self._open.values():
+            if waiter is not None:
+                waiter.cancel()
+        self._open.clear()
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    def _finished(self) -> m.ProduceResponse:
+        if self.has_failed and self._context.api_version >= LEADER_HINTS_FROM:
+            self._hint_leaders()
+        return self._response
+
+    def _hint_leaders(self) -> None:
+        image = self._context.parts.metadata.image
+        hints = LeaderHints(image, self._context.listener_name)
+        topics = image.topics
+        for topic in self._response.responses:
+            for result in topic.partition_responses:
+                if result.error_code in HINTED_ERRORS:
+                    known = topics.by_id.get(topic.topic_id) or topics.by_name.get(topic.name)
+                    if known is not None:
+                        leader_id, epoch = hints.leader_of(known.name, result.index)
+                        result.current_leader = m.ProduceResponse.LeaderIdAndEpoch(
+                            leader_id=leader_id, leader_epoch=epoch
+                        )
+        self._response.node_endpoints = hints.endpoints(m.ProduceResponse.NodeEndpoint)
