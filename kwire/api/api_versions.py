@@ -11,12 +11,9 @@ from kwire.kraft.features import SUPPORTED_FEATURES
 from kwire.pending import Answer
 from kwire.protocol import api_versions
 from kwire.protocol import messages as m
-from kwire.protocol.api_versions import unsupported_version
 from kwire.protocol.errors import ErrorCode
 from kwire.security.requirements import Authorization
 from kwire.server.context import RequestContext
-
-__all__ = ["VERSIONS", "handle", "unsupported_version"]
 
 VERSIONS = (0, 5)
 WAITS_FOR_WRITES = False

@@ -51,6 +51,11 @@ def handle(
     return _in_turns(context, pending, lambda found: _response(context, request, denied, found))
 
 
+def error_response(context: RequestContext, error: KafkaError) -> m.ConsumerGroupDescribeResponse:
+    """Nothing in the response can carry an error of the whole request."""
+    return m.ConsumerGroupDescribeResponse()
+
+
 def _is_large(described: list[Group]) -> bool:
     return sum(len(group.members) for group in described) > MEMBERS_PER_TURN_MAX
 
@@ -91,11 +96,6 @@ def _in_turns(
 
 def _complete(outcome: Pending[Response], response: Response) -> None:
     outcome.complete(response)
-
-
-def error_response(context: RequestContext, error: KafkaError) -> m.ConsumerGroupDescribeResponse:
-    """Nothing in the response can carry an error of the whole request."""
-    return m.ConsumerGroupDescribeResponse()
 
 
 def _response(

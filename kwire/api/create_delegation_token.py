@@ -6,12 +6,9 @@ Source: KIP-48, KIP-373, KIP-900; kwire/kraft/controller/requests/tokens.py.
 
 from __future__ import annotations
 
-from kwire.api.describe_delegation_token import may_ask
-from kwire.api.shared.forwarding import forward
-from kwire.kraft.controller.errors import error_response as shape
+from kwire.api.shared.delegation_tokens import forward_of_owner
 from kwire.pending import Answer
 from kwire.protocol import messages as m
-from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Checked, Requires
 from kwire.server.context import RequestContext
@@ -31,10 +28,4 @@ def handle(
     context: RequestContext, request: m.CreateDelegationTokenRequest
 ) -> Answer[m.CreateDelegationTokenResponse]:
     """See the module."""
-    if not may_ask(context):
-        error = KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
-        refused: m.CreateDelegationTokenResponse = shape(
-            request, error, context.api_version, principal=context.principal
-        )
-        return refused
-    return forward(context, request)
+    return forward_of_owner(context, request)

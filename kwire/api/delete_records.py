@@ -61,6 +61,11 @@ def handle(
     return after(gather([followed, saved]), lambda _: _durable(response, saved.error()))
 
 
+def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
+    """Nothing in the response can carry an error of the whole request."""
+    return DISCONNECT
+
+
 def _asked(
     request: m.DeleteRecordsRequest,
 ) -> dict[str, dict[int, Asked]]:
@@ -159,11 +164,6 @@ class _Deletions:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
-
-
-def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
-    """Nothing in the response can carry an error of the whole request."""
-    return DISCONNECT
 
 
 def _delete(context: RequestContext, topic: str, asked: Asked) -> tuple[Partition, int]:

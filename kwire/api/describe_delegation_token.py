@@ -6,6 +6,7 @@ on; no owners named means all. Source: KIP-48, KIP-373; measured on Apache Kafka
 
 from __future__ import annotations
 
+from kwire.api.shared.delegation_tokens import may_ask
 from kwire.kraft.controller.requests.tokens import split_principal, token_hmac
 from kwire.kraft.images.security import DelegationTokenImage
 from kwire.pending import Answer
@@ -55,16 +56,6 @@ def handle(
             and _may_see(context, tokens[token_id])
         ]
     )
-
-
-def may_ask(context: RequestContext) -> bool:
-    """Not on a connection that a token or nothing authenticated."""
-    connection = context.connection
-    if connection is None or connection.token_authenticated:
-        return False
-    if connection.security_protocol == "SSL":
-        return context.principal != "User:ANONYMOUS"
-    return connection.security_protocol != "PLAINTEXT"
 
 
 def _may_see(context: RequestContext, token: DelegationTokenImage) -> bool:

@@ -21,11 +21,35 @@ from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.protocol.structs import Message, Request
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Checked, Requires
-from kwire.server.context import DISCONNECT, RequestContext
+from kwire.server.context import RequestContext
 
 VERSIONS = (0, 0)
 AUTHORIZATION = (Requires(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, checked=Checked.BEFORE),)
 PRINCIPAL_VERSION = 0
+
+
+def handle(context: RequestContext, request: m.EnvelopeRequest) -> Answer[m.EnvelopeResponse]:
+    """See the module."""
+    parts = context.parts
+    principal = _principal(request.request_principal)
+    host = _host(request.client_host_address)
+    header, inner = _inner(memoryview(bytes(request.request_data)))
+    inner_context = ForwardedContext(context, header, principal, host)
+    if not parts.quorum.is_active:
+        raise KafkaError(ErrorCode.NOT_CONTROLLER)
+
+    def wrap(done: Pending[Message]) -> m.EnvelopeResponse:
+        parts = frame.encode_response(
+            header.api_key, header.api_version, header.correlation_id, done.result()
+        )
+        return m.EnvelopeResponse(response_data=b"".join(bytes(part) for part in parts)[4:])
+
+    return after(parts.ask_controller(inner, inner_context, header.api_version), wrap)
+
+
+def error_response(context: RequestContext, error: KafkaError) -> m.EnvelopeResponse:
+    """An error of the envelope itself."""
+    return m.EnvelopeResponse(response_data=None, error_code=int(error.code))
 
 
 class ForwardedContext(RequestContext):
@@ -75,25 +99,6 @@ class ForwardedContext(RequestContext):
         return self.forwarded_by_token
 
 
-def handle(context: RequestContext, request: m.EnvelopeRequest) -> Answer[m.EnvelopeResponse]:
-    """See the module."""
-    parts = context.parts
-    principal = _principal(request.request_principal)
-    host = _host(request.client_host_address)
-    header, inner = _inner(memoryview(bytes(request.request_data)))
-    inner_context = ForwardedContext(context, header, principal, host)
-    if not parts.quorum.is_active:
-        raise KafkaError(ErrorCode.NOT_CONTROLLER)
-
-    def wrap(done: Pending[Message]) -> m.EnvelopeResponse:
-        parts = frame.encode_response(
-            header.api_key, header.api_version, header.correlation_id, done.result()
-        )
-        return m.EnvelopeResponse(response_data=b"".join(bytes(part) for part in parts)[4:])
-
-    return after(parts.ask_controller(inner, inner_context, header.api_version), wrap)
-
-
 def _inner(data: memoryview) -> tuple[frame.RequestHeader, Request[Message]]:
     """The forwarded request with its header."""
     try:
@@ -108,11 +113,6 @@ def _inner(data: memoryview) -> tuple[frame.RequestHeader, Request[Message]]:
         return header, request
     except MalformedError:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION) from None
-
-
-def error_response(context: RequestContext, error: KafkaError) -> m.EnvelopeResponse:
-    """An error of the envelope itself."""
-    return m.EnvelopeResponse(response_data=None, error_code=int(error.code))
 
 
 def _principal(data: bytes | None) -> m.DefaultPrincipalData:
@@ -135,6 +135,3 @@ def _host(address: bytes) -> str:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     family = socket.AF_INET if len(data) == 4 else socket.AF_INET6
     return f"/{socket.inet_ntop(family, data)}"
-
-
-__all__ = ["DISCONNECT", "VERSIONS", "ForwardedContext", "error_response", "handle"]

@@ -59,15 +59,6 @@ _MESSAGES = {
 }
 
 
-class _Found(NamedTuple):
-    """Where the coordinator is, or why nobody knows."""
-
-    code: ErrorCode
-    node_id: int = -1
-    host: str = ""
-    port: int = -1
-
-
 def handle(
     context: RequestContext, request: m.FindCoordinatorRequest
 ) -> Answer[m.FindCoordinatorResponse]:
@@ -90,6 +81,22 @@ def handle(
             )
         )
     return m.FindCoordinatorResponse(coordinators=coordinators)
+
+
+def error_response(context: RequestContext, error: KafkaError) -> m.FindCoordinatorResponse:
+    """The code where the version has a place for it."""
+    if context.api_version < BATCH_FROM:
+        return _old_response(_Found(ErrorCode(error.code)))
+    return m.FindCoordinatorResponse(coordinators=[])
+
+
+class _Found(NamedTuple):
+    """Where the coordinator is, or why nobody knows."""
+
+    code: ErrorCode
+    node_id: int = -1
+    host: str = ""
+    port: int = -1
 
 
 def _old_response(found: _Found) -> m.FindCoordinatorResponse:
@@ -149,10 +156,3 @@ def _is_share_key(key: str) -> bool:
         return len(uuids.from_text(parts[1])) == 16
     except ValueError:
         return False
-
-
-def error_response(context: RequestContext, error: KafkaError) -> m.FindCoordinatorResponse:
-    """The code where the version has a place for it."""
-    if context.api_version < BATCH_FROM:
-        return _old_response(_Found(ErrorCode(error.code)))
-    return m.FindCoordinatorResponse(coordinators=[])

@@ -54,6 +54,11 @@ def handle(
     return after(pending, lambda done: _transactional_answer(context, done))
 
 
+def error_response(context: RequestContext, error: KafkaError) -> m.InitProducerIdResponse:
+    """No id and no epoch beside an error."""
+    return _error(error.code)
+
+
 def _transactional_answer(
     context: RequestContext, done: Pending[ProducerIdentity]
 ) -> m.InitProducerIdResponse:
@@ -74,11 +79,6 @@ def _error(code: ErrorCode) -> m.InitProducerIdResponse:
     response.producer_id = -1
     response.producer_epoch = -1
     return response
-
-
-def error_response(context: RequestContext, error: KafkaError) -> m.InitProducerIdResponse:
-    """No id and no epoch beside an error."""
-    return _error(error.code)
 
 
 def _answer(pending: Pending[m.InitProducerIdResponse], taken: Pending[int]) -> None:

@@ -31,6 +31,11 @@ def handle(context: RequestContext, request: m.JoinGroupRequest) -> Answer[m.Joi
     return _for_version(context, answer)
 
 
+def error_response(context: RequestContext, error: KafkaError) -> m.JoinGroupResponse:
+    """The code, no generation and no member id."""
+    return _refusal(context, error.code)
+
+
 def _for_version(context: RequestContext, response: m.JoinGroupResponse) -> m.JoinGroupResponse:
     if context.api_version < NULL_PROTOCOL_FROM and response.protocol_name is None:
         response.protocol_name = ""
@@ -40,8 +45,3 @@ def _for_version(context: RequestContext, response: m.JoinGroupResponse) -> m.Jo
 def _refusal(context: RequestContext, code: ErrorCode) -> m.JoinGroupResponse:
     response = m.JoinGroupResponse(error_code=code, member_id="", protocol_name=None)
     return _for_version(context, response)
-
-
-def error_response(context: RequestContext, error: KafkaError) -> m.JoinGroupResponse:
-    """The code, no generation and no member id."""
-    return _refusal(context, error.code)

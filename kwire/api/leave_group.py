@@ -32,6 +32,11 @@ def handle(context: RequestContext, request: m.LeaveGroupRequest) -> Answer[m.Le
     return _of_one(answer)
 
 
+def error_response(context: RequestContext, error: KafkaError) -> m.LeaveGroupResponse:
+    """The code and no members."""
+    return _error(error.code)
+
+
 def _of_one(response: m.LeaveGroupResponse) -> m.LeaveGroupResponse:
     """The error of the only member is that of the answer."""
     if response.error_code or not response.members:
@@ -41,8 +46,3 @@ def _of_one(response: m.LeaveGroupResponse) -> m.LeaveGroupResponse:
 
 def _error(code: int) -> m.LeaveGroupResponse:
     return m.LeaveGroupResponse(error_code=code)
-
-
-def error_response(context: RequestContext, error: KafkaError) -> m.LeaveGroupResponse:
-    """The code and no members."""
-    return _error(error.code)

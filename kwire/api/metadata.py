@@ -50,7 +50,6 @@ DESCRIBE_CLUSTER = Requires(
 AUTHORIZATION = (DESCRIBE_TOPIC, CREATE_TOPIC, DESCRIBE_CLUSTER)
 ALL_FROM_NULL = 1
 TOPIC_IDS_FROM = 12
-NO_OPERATIONS = -(2**31)
 LISTENER_ERRORS_FROM = 6
 
 AskedTopic: TypeAlias = "m.MetadataRequest.MetadataRequestTopic"
@@ -118,10 +117,8 @@ class _MetadataReader:
         self._image = context.parts.metadata.image
         listener_name = context.listener_name
         lost_brokers = self._parts.lost_brokers
-        self._alive: dict[
-            int, tuple[BrokerImage, Endpoint]
-        ] = {}  # broker id -> (broker, endpoint), ascending
-        self._named: list[tuple[BrokerImage, Endpoint]] = []  # these, and who has just died
+        self._alive: dict[int, Reached] = {}  # by broker id, ascending
+        self._named: list[Reached] = []  # these, and who has just died
         for broker_id in sorted(self._image.brokers):
             broker = self._image.brokers[broker_id]
             endpoint = broker.endpoint(listener_name)

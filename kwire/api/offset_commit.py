@@ -50,6 +50,18 @@ def handle(
     return convert_all(as_pending(answer), lambda done: _merged(sorter, done.result()))
 
 
+def error_response(context: RequestContext, error: KafkaError) -> m.OffsetCommitResponse:
+    """No topics: the request is not at hand any more."""
+    return m.OffsetCommitResponse(topics=[])
+
+
+def denied_response(
+    context: RequestContext, request: m.OffsetCommitRequest, error: KafkaError
+) -> m.OffsetCommitResponse:
+    """The code at every partition."""
+    return offset_commit_error(request, error.code)
+
+
 def _refusal(topic: Asked, indexes: list[int], code: ErrorCode) -> Refused:
     """The topic of the response that refuses these partitions."""
     shape = m.OffsetCommitResponse.OffsetCommitResponsePartition
@@ -63,15 +75,3 @@ def _refusal(topic: Asked, indexes: list[int], code: ErrorCode) -> Refused:
 def _merged(sorter: Sorter, response: m.OffsetCommitResponse) -> m.OffsetCommitResponse:
     response.topics = sorter.merge(response.topics)
     return response
-
-
-def denied_response(
-    context: RequestContext, request: m.OffsetCommitRequest, error: KafkaError
-) -> m.OffsetCommitResponse:
-    """The code at every partition."""
-    return offset_commit_error(request, error.code)
-
-
-def error_response(context: RequestContext, error: KafkaError) -> m.OffsetCommitResponse:
-    """No topics: the request is not at hand any more."""
-    return m.OffsetCommitResponse(topics=[])

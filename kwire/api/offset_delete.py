@@ -40,6 +40,11 @@ def handle(
     return convert_all(pending, lambda done: _merged(sorter, done.result()))
 
 
+def error_response(context: RequestContext, error: KafkaError) -> m.OffsetDeleteResponse:
+    """The code and no topics."""
+    return m.OffsetDeleteResponse(error_code=error.code)
+
+
 def _refusal(topic: Asked, indexes: list[int], code: ErrorCode) -> Refused:
     """The topic of the response that refuses these partitions."""
     shape = m.OffsetDeleteResponse.OffsetDeleteResponsePartition
@@ -53,8 +58,3 @@ def _merged(sorter: Sorter, response: m.OffsetDeleteResponse) -> m.OffsetDeleteR
     if response.error_code == ErrorCode.NONE:
         response.topics = sorter.merge(response.topics)
     return response
-
-
-def error_response(context: RequestContext, error: KafkaError) -> m.OffsetDeleteResponse:
-    """The code and no topics."""
-    return m.OffsetDeleteResponse(error_code=error.code)

@@ -55,6 +55,11 @@ def handle(context: RequestContext, request: m.OffsetFetchRequest) -> Answer[m.O
     return collect(pendings, lambda found: _flat(context, groups[0], found[0]))
 
 
+def error_response(context: RequestContext, error: KafkaError) -> m.OffsetFetchResponse:
+    """The code where the version has a place for it."""
+    return m.OffsetFetchResponse(error_code=error.code)
+
+
 def _only_group(request: m.OffsetFetchRequest) -> Group:
     """The group of a request of v1-7 in the form of v8."""
     shape = m.OffsetFetchRequest
@@ -163,8 +168,3 @@ def _flat(context: RequestContext, group: Group, found: FoundGroup) -> m.OffsetF
             for topic in topics
         ],
     )
-
-
-def error_response(context: RequestContext, error: KafkaError) -> m.OffsetFetchResponse:
-    """The code where the version has a place for it."""
-    return m.OffsetFetchResponse(error_code=error.code)

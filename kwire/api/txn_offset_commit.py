@@ -54,16 +54,16 @@ def handle(
     return convert_all(pending, lambda done: _merged(sorter, done.result()))
 
 
+def error_response(context: RequestContext, error: KafkaError) -> m.TxnOffsetCommitResponse:
+    """No topics: the request is not at hand any more."""
+    return m.TxnOffsetCommitResponse(topics=[])
+
+
 def denied_response(
     context: RequestContext, request: m.TxnOffsetCommitRequest, error: KafkaError
 ) -> m.TxnOffsetCommitResponse:
     """The code at every partition."""
     return txn_offset_commit_error(request, error.code)
-
-
-def error_response(context: RequestContext, error: KafkaError) -> m.TxnOffsetCommitResponse:
-    """No topics: the request is not at hand any more."""
-    return m.TxnOffsetCommitResponse(topics=[])
 
 
 def _refusal(topic: Asked, indexes: list[int], code: ErrorCode) -> Refused:

@@ -6,7 +6,7 @@ from kwire.clock import Clock
 from kwire.coordinator.shard_interface import Buffer
 from kwire.kept_errors import anew
 from kwire.log.partition.producers import VerificationGuard
-from kwire.log.types import AppendInfo, FetchSlices, Isolation, Origin
+from kwire.log.types import AppendInfo, Isolation, Origin
 from kwire.pending import Answer, Pending, after
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.manager import ReplicaManager
@@ -58,29 +58,27 @@ class PartitionCoordinatorLog:
         log = self._partition(partition).check_append(ACKS_ALL, leader_epoch)
         if log.error is not None:
             raise anew(log.error)
-        return min(int(log.config.max_message_bytes), int(log.config.segment_bytes))
+        return min(log.config.max_message_bytes, log.config.segment_bytes)
 
     def read(self, partition: int, offset: int, bytes_max: int) -> Answer[list[Buffer]]:
         """Whole batches up to the log end."""
         log = self._partition(partition).leader_log()
-        found: Answer[FetchSlices] = log.read(
-            offset, bytes_max, isolation=Isolation.LOG_END, min_one=True
-        )
+        found = log.read(offset, bytes_max, isolation=Isolation.LOG_END, min_one=True)
         if isinstance(found, Pending):
             return after(found, lambda done: done.result().buffers)
         return found.buffers
 
     def start_offset(self, partition: int) -> int:
-        return int(self._partition(partition).leader_log().log_start_offset)
+        return self._partition(partition).leader_log().log_start_offset
 
     def end_offset(self, partition: int) -> int:
-        return int(self._partition(partition).leader_log().log_end_offset)
+        return self._partition(partition).leader_log().log_end_offset
 
     def next_offset(self, partition: int) -> int:
-        return int(self._partition(partition).leader_log().next_offset)
+        return self._partition(partition).leader_log().next_offset
 
     def high_watermark(self, partition: int) -> int:
-        return int(self._partition(partition).leader_log().high_watermark)
+        return self._partition(partition).leader_log().high_watermark
 
     def batch_bytes_max(self, partition: int) -> int:
-        return int(self._partition(partition).leader_log().config.max_message_bytes)
+        return self._partition(partition).leader_log().config.max_message_bytes

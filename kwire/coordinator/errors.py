@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 
-_TOLD: dict[ErrorCode, ErrorCode] = {
+_CLIENT_CODES: dict[ErrorCode, ErrorCode] = {
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -21,4 +21,4 @@ def refusal(error: KafkaError) -> ErrorCode:
     """The code for the client: errors of the log become errors of the coordinator, all others
     stay what they are."""
     code = ErrorCode(error.code)
-    return _TOLD.get(code, code)
+    return _CLIENT_CODES.get(code, code)

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 # simulated loop).
 SLICE_MS = 5
 SLICE_STEPS_MAX = 2000
-STEPS_PER_CLOCK_LOOK = 32
+STEPS_PER_CLOCK_READ = 32
 # A log with more records than this is reduced.
 REPLAYED_MAX = 5000
 # Memory of the map of last offsets: 24 bytes a key, a bit more than twice that while it is empty.
@@ -188,8 +188,8 @@ class Loading:
         for count, next_offset in enumerate(steps, 1):
             reached = next_offset
             # Steps of a reduction are long, hence few.
-            look = self._reduction is not None or count % STEPS_PER_CLOCK_LOOK == 0
-            if count >= SLICE_STEPS_MAX or (look and self._loop.time() >= ends_at):
+            reads_clock = self._reduction is not None or count % STEPS_PER_CLOCK_READ == 0
+            if count >= SLICE_STEPS_MAX or (reads_clock and self._loop.time() >= ends_at):
                 paused = True
                 break
         if paused:
@@ -203,7 +203,7 @@ class Loading:
 def _go_through_undamaged(
     buffers: list[Buffer], offset: int, go_through: Callable[[bytes, int], int]
 ) -> GoneThrough:
-    """The job of the thread. What is damaged is told by the loop: a thread keeps no state."""
+    """The job of the thread. Damaged batches are logged in the loop: a thread keeps no state."""
     found = batches.undamaged(b"".join(buffers), offset)
     reached = go_through(bytes(found.data), offset)
     return GoneThrough(max(reached, found.reached), found.damaged)

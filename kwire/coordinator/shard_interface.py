@@ -1,4 +1,4 @@
-"""What a coordinator shard and the runtime say to each other.
+"""What a coordinator shard and the runtime ask of each other.
 
 An operation is a function `(shard, moment) -> Result`. It reads the shard's newest state and
 returns the records that make its decision durable; `Shard.replay` is the only place that changes

@@ -346,7 +346,7 @@ class RaftDriver:
     def _try_again(self) -> None:
         if not self._closed:
             self.metadata_log.was_short = True
-            self.metadata_log.log.mend().add_done_callback(self._mended)
+            self.metadata_log.log.resume_appends().add_done_callback(self._mended)
 
     def _mended(self, mended: Pending[None]) -> None:
         error, log = mended.error(), self.metadata_log.log

@@ -152,7 +152,7 @@ class SystemFiles:
     def is_cached(self, handle: int, position: int, size_bytes: int) -> bool:
         """Whether a read is likely to be answered from memory: both ends of it are (RWF_NOWAIT).
 
-        True where the system cannot tell.
+        True where the system does not know.
         """
         if _NOWAIT is None:
             return True
@@ -162,7 +162,7 @@ class SystemFiles:
         except BlockingIOError:
             return False
         except OSError:
-            return True  # the read itself will tell
+            return True  # the read itself will show it
         return True
 
     def map(self, handle: int, size_bytes: int, position: int) -> memoryview:
@@ -441,16 +441,16 @@ def remove_tree(files: Files, path: str) -> None:
 
 
 def _remaining(buffers: Sequence[Buffer], skip: int) -> list[Buffer]:
-    rest: list[Buffer] = []
+    remaining: list[Buffer] = []
     for buffer in buffers:
         if skip >= len(buffer):
             skip -= len(buffer)
             continue
-        rest.append(memoryview(buffer)[skip:] if skip else buffer)
+        remaining.append(memoryview(buffer)[skip:] if skip else buffer)
         skip = 0
-        if len(rest) == IOV_MAX:
+        if len(remaining) == IOV_MAX:
             break
-    return rest
+    return remaining
 
 
 _FALLOC_FL_KEEP_SIZE = 1

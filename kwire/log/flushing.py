@@ -93,7 +93,7 @@ class Flusher:
 
     def request(self, request: SyncRequest) -> Pending[None]:
         """Sync these files; fails with the OSError of a sync of the same round or one before, or
-        of one behind it that was over first: the kernel tells an error of a file once."""
+        of one behind it that was over first: the kernel reports an error of a file once."""
         pending: Pending[None] = Pending()
         self._next.waiting.append(pending)
         self._next.request.add(request)
@@ -128,19 +128,19 @@ class Flusher:
         synced = syncs.sync(list(dict.fromkeys(request.handles)))
         if not request.paths and not request.directories:
             return synced
-        rest = SyncRequest()
-        rest.paths, rest.directories = request.paths, request.directories
-        others = self._scheduler.run(lambda: sync_files(files, rest))
+        others = SyncRequest()
+        others.paths, others.directories = request.paths, request.directories
+        threaded = self._scheduler.run(lambda: sync_files(files, others))
         result: Pending[None] = Pending()
 
         def settled(done: Pending[list[Pending[None]]]) -> None:
-            error = worst(synced.error(), others.error())
+            error = worst(synced.error(), threaded.error())
             if error is not None:
                 result.fail(error)
             else:
                 result.complete(None)
 
-        gather([synced, others]).add_done_callback(settled)
+        gather([synced, threaded]).add_done_callback(settled)
         return result
 
     def _finished(self, round_: _Round, error: Exception | None) -> None:

@@ -1,4 +1,4 @@
-"""Syncs that the kernel makes by itself: Linux AIO's IOCB_CMD_FDSYNC, told by an eventfd.
+"""Syncs that the kernel makes by itself: Linux AIO's IOCB_CMD_FDSYNC, reported by an eventfd.
 
 A thread that calls `fdatasync` needs the interpreter's lock before and after, which a busy loop
 hands over late (up to the switch interval of 5 ms each time). Here the loop submits, the kernel

@@ -45,7 +45,7 @@ class AppendInfo:
     """What an append did.
 
     `base_offset` and `last_offset` are the offsets given (for a duplicate: those of the first
-    time); `log_append_time_ms` is -1 with CreateTime; faulty records are raised, not told here
+    time); `log_append_time_ms` is -1 with CreateTime; faulty records are raised, not listed here
     (InvalidRecordsError); `written` completes when the bytes are in
     the file, fails with KafkaError(KAFKA_STORAGE_ERROR) when they could not be written.
     """

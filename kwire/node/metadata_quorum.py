@@ -11,10 +11,10 @@ from kwire.clock import Clock, Random
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
 from kwire.kraft import quorum_settings as settings
+from kwire.kraft.controller.config_rules import controller_config
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.controller import Controller
 from kwire.kraft.controller.routes import HANDLED_REQUESTS
-from kwire.kraft.controller.rules import controller_config
 from kwire.kraft.images.image_publisher import ImagePublisher, Publisher
 from kwire.kraft.metadata_log import MetadataLog
 from kwire.kraft.raft.types import Endpoint

@@ -15,7 +15,7 @@ from kwire.api import alter_configs, incremental_alter_configs
 from kwire.config import BrokerConfig, ConfigError
 from kwire.config.broker_config import definition_of
 from kwire.config.dynamic import DynamicConfig
-from kwire.kraft.controller.rules import controller_config
+from kwire.kraft.controller.config_rules import controller_config
 from kwire.pending import Pending, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode

@@ -15,9 +15,9 @@ import pytest
 
 from kwire.clock import SeededRandom
 from kwire.config import BrokerConfig
+from kwire.kraft.controller.config_rules import KafkaConfigRules
 from kwire.kraft.controller.context import ControllerConfig, ControllerContext
 from kwire.kraft.controller.controller import Controller
-from kwire.kraft.controller.rules import KafkaConfigRules
 from kwire.kraft.images.image_publisher import ImagePublisher
 from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.kraft.metadata_log import MetadataLog, metadata_log_config

@@ -1,7 +1,8 @@
 """Several groups at once, so that the cores of a machine are busy and none is asked for twice.
 
-A group says how many cores it keeps busy (`Group.cores`). Groups begin in their order: one that
-needs more cores than are free is waited for, so that no group is put off for good.
+A group says how many cores it keeps busy (`Group.cores`); one that mostly waits needs none. Groups
+begin in their order: one that needs more cores than are free is waited for, so that no group is put
+off for good.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ CORES_MAX = 2
 
 
 class Sized(Protocol):
-    """What is run: `cores` is 1 or more."""
+    """What is run: `cores` is 0 for what runs beside anything."""
 
     @property
     def cores(self) -> int: ...

@@ -354,7 +354,7 @@ def shortages_do_not_heal(replace: Any) -> None:
     from kwire.log.partition.partition_log import PartitionLog
     from kwire.pending import Pending
 
-    replace(PartitionLog, "mend", lambda self: Pending.failed(OSError("still short")))
+    replace(PartitionLog, "resume_appends", lambda self: Pending.failed(OSError("still short")))
 
 
 def refused_batches_are_not_taken_back(replace: Any) -> None:

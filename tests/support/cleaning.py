@@ -159,7 +159,7 @@ class CleaningWorld:
     def clean(self) -> int:
         """Clean until nothing is due; returns how many cleanings that were."""
         before = self.cleaner.cleanings
-        self.cleaner.look()
+        self.cleaner.find_work()
         self.scheduler.turn()
         return self.cleaner.cleanings - before
 

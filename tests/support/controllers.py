@@ -8,7 +8,7 @@ from typing import Any
 from kwire.clock import SeededRandom
 from kwire.config import BrokerConfig
 from kwire.kraft.controller import Controller, ControllerConfig, ControllerContext
-from kwire.kraft.controller.rules import controller_config
+from kwire.kraft.controller.config_rules import controller_config
 from kwire.kraft.features import SUPPORTED_FEATURES
 from kwire.protocol import messages as m
 from kwire.protocol.metadata_records import decode_record, encode_record

@@ -9,9 +9,9 @@ from typing import Any
 
 from kwire.clock import SeededRandom
 from kwire.config import BrokerConfig
+from kwire.kraft.controller.config_rules import KafkaConfigRules
 from kwire.kraft.controller.context import ControllerConfig
 from kwire.kraft.controller.controller import Controller
-from kwire.kraft.controller.rules import KafkaConfigRules
 from kwire.kraft.formatting.log_directories import FormatOptions, format_directories
 from kwire.kraft.images.image_publisher import ImagePublisher
 from kwire.kraft.metadata_log import MetadataLog, metadata_log_config

@@ -17,10 +17,10 @@ from typing import Any
 from kwire.clock import SystemClock, SystemRandom
 from kwire.config import BrokerConfig
 from kwire.kraft import quorum_settings as settings
+from kwire.kraft.controller.config_rules import controller_config
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.controller import Controller
 from kwire.kraft.controller.routes import HANDLED_REQUESTS
-from kwire.kraft.controller.rules import controller_config
 from kwire.kraft.images.image_publisher import ImagePublisher
 from kwire.kraft.metadata_log import MetadataLog
 from kwire.kraft.raft.machine import REQUESTS

@@ -34,7 +34,7 @@ from tests.support import config_sweep as sweep
 
 UNCHECKED = """
 import kwire.api.shared.config_changes as altering
-from kwire.kraft.controller.rules import KafkaConfigRules
+from kwire.kraft.controller.config_rules import KafkaConfigRules
 altering.validate_broker_configs = lambda *_, **__: None
 KafkaConfigRules.validate = lambda *_: None
 import kwire.kraft.controller.requests.configs as configs

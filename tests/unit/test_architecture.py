@@ -48,6 +48,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "cli": (*HIGH, "node", "server", "http", "testing", "spark"),
     "__main__": ("cli",),
 }
+KNOW_THE_NODE = ("cli/serve.py", "testing/cluster/in_thread.py")
 IMPURE_MODULES = ("asyncio", "socket", "time", "random", "os")
 # Also what drives loops and files does so by what it was given.
 PURE = ("protocol/", "kraft/", "replica/", "coordinator/")
@@ -116,6 +117,18 @@ def test_imports_point_one_way() -> None:
             if parts[1] != own and parts[1] not in MAY_IMPORT[own]:
                 wrong.append(f"kwire/{path}:{line} imports kwire.{parts[1]}")
     assert not wrong, "\n".join(dict.fromkeys(wrong))
+
+
+def test_only_who_runs_a_node_knows_it() -> None:
+    """All others take narrow Protocols or plain values; `node/node.py` wires them."""
+    wrong = [
+        f"kwire/{path}:{node.lineno}"
+        for path, tree in modules().items()
+        if path not in KNOW_THE_NODE
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "kwire.node.node"
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_pure_packages_know_no_clock_socket_or_files() -> None:

@@ -239,6 +239,11 @@ def test_groups_run_side_by_side_as_far_as_cores_reach() -> None:
     assert begun[2] == "both"
 
 
+def test_who_mostly_waits_runs_beside_a_group_that_has_all_cores() -> None:
+    at_once = threading.Barrier(2, timeout=30)
+    run_in_lanes([Sized("waits", 0), Sized("both", 2)], 2, lambda _: at_once.wait())
+
+
 def test_one_core_runs_groups_one_by_one() -> None:
     order: list[str] = []
     groups = [Sized("a"), Sized("wide", 2), Sized("b")]

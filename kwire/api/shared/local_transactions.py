@@ -47,13 +47,13 @@ class LocalTransactions:
         self.node_id = node_id
         self._parts = parts
 
-    def write(self, owed: list[MarkersToWrite]) -> list[list[Pending[int]]]:
+    def write(self, markers: list[MarkersToWrite]) -> list[list[Pending[int]]]:
         """Append every marker, then write what was appended: nothing else of this turn is worth
         waiting for, and the producers' next transactions wait for it."""
         parts = self._parts
         written: list[list[Pending[int]]] = []
         touched: dict[Partition, None] = {}
-        for prepared, coordinator_epoch, partitions in owed:
+        for prepared, coordinator_epoch, partitions in markers:
             touched.update(dict.fromkeys(partitions))
             written.append(
                 [

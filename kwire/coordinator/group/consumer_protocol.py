@@ -1,11 +1,11 @@
-"""The consumer protocol: what classic consumers tell each other through the coordinator.
+"""The consumer protocol: what classic consumers send each other through the coordinator.
 
 A classic group needs no more of it than the topics:
 
     0  int16  version
     2  int32  number of topics
     6  per topic: int16 length, UTF-8 name
-    ...       user data and, in later versions, more: not looked at
+    ...       user data and, in later versions, more: not read
 
 (ConsumerProtocolSubscription, version 0 prefix; later versions only add to it.) When members of
 both protocols are in a group, or a group changes its protocol, the coordinator reads all of it.
@@ -14,10 +14,13 @@ both protocols are in a group, or a group changes its protocol, the coordinator 
 from __future__ import annotations
 
 import struct
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
-from kwire.protocol import messages
+from kwire.protocol import messages as m
 from kwire.protocol.errors import MalformedError
+from kwire.protocol.structs import Message
+
+M = TypeVar("M", bound=Message)
 
 PROTOCOL_TYPE = "consumer"
 
@@ -70,7 +73,7 @@ class Assignment(NamedTuple):
 
 def parse_subscription(metadata: bytes) -> Subscription:
     """The whole of a subscription; raises MalformedError."""
-    value = _parse("ConsumerProtocolSubscription", metadata)
+    value = _parse(m.ConsumerProtocolSubscription, metadata)
     return Subscription(
         tuple(value.topics),
         {x.topic: tuple(x.partitions) for x in value.owned_partitions},
@@ -80,7 +83,7 @@ def parse_subscription(metadata: bytes) -> Subscription:
 
 def parse_assignment(data: bytes) -> Assignment:
     """The whole of an assignment; raises MalformedError."""
-    value = _parse("ConsumerProtocolAssignment", data)
+    value = _parse(m.ConsumerProtocolAssignment, data)
     return Assignment(
         {x.topic: tuple(x.partitions) for x in value.assigned_partitions},
         bytes(value.user_data or b""),
@@ -96,19 +99,18 @@ def version_of(metadata: bytes) -> int:
 
 def encode_assignment(partitions: dict[str, tuple[int, ...]], version: int) -> bytes:
     """An assignment in a version that its receiver understands."""
-    message = messages.by_name("ConsumerProtocolAssignment")
-    value = message(
+    value = m.ConsumerProtocolAssignment(
         assigned_partitions=[
-            message.TopicPartition(topic=topic, partitions=list(indexes))
+            m.ConsumerProtocolAssignment.TopicPartition(topic=topic, partitions=list(indexes))
             for topic, indexes in partitions.items()
         ]
     )
-    return version.to_bytes(2, "big") + bytes(value.encode(version))
+    return version.to_bytes(2, "big") + value.encode(version)
 
 
-def _parse(name: str, data: bytes) -> Any:
+def _parse(message: type[M], data: bytes) -> M:
     """Later versions only add to the newest known one."""
     version = version_of(data)
     if version < 0:
-        raise MalformedError(f"{name} of version {version}")
-    return messages.by_name(name).decode_from(data, 2, version)[0]
+        raise MalformedError(f"{message.NAME} of version {version}")
+    return message.decode_from(data, 2, version)[0]

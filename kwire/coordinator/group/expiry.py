@@ -35,7 +35,7 @@ class Expiry:
         self._deadlines = deadlines
         self._check_interval_ms = check_interval_ms
         self._to_check: deque[str] = deque()
-        # (topic name -> id, groups still to look at)
+        # (topic name -> id, groups still to go through)
         self._deletions: deque[tuple[dict[str, bytes], deque[str]]] = deque()
         self.timers: dict[str, TimerAction] = {
             EXPIRY_TIMER[0]: lambda key, moment: self.check(moment),

@@ -33,7 +33,7 @@ class ListedGroup(NamedTuple):
 
 
 class SubscribedGroup(Protocol):
-    """One group, as those look at it who delete offsets."""
+    """One group, for those who delete offsets."""
 
     def is_subscribed(self, topic: str) -> bool:
         """Whether members are known to, or may, read the topic."""

@@ -85,7 +85,7 @@ class GroupStorage:
         # group -> producer ids with pending commits (a dict for its order)
         self.open_transactions: dict[str, dict[int, None]] = {}
 
-    # ------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------ queries
 
     def kind(self, group_id: str) -> str | None:
         """The kind of an existing group, None when there is none of that name."""

@@ -1,1 +1,1 @@
-"""The transaction coordinator: shards over `__transaction_state`, and the markers they owe."""
+"""The transaction coordinator: shards over `__transaction_state`, and the markers of an end."""

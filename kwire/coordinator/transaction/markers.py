@@ -1,9 +1,9 @@
-"""Markers: telling every partition of a transaction how it ended.
+"""Markers: how every partition of a transaction learns how it ended.
 
-The coordinator owes a prepared transaction one marker per partition. They are sent to the
+A prepared transaction has one marker per partition to be written. They are sent to the
 partitions' leaders, those of one turn of the loop and one leader in one request, and written
 without one where this broker leads; what fails in a way that may pass is sent again to whoever
-leads then; a partition that no longer exists owes nothing. When all are written `on_complete` is
+leads then; a partition that no longer exists needs none. When all are written `on_complete` is
 called; when this coordinator has been replaced (TRANSACTION_COORDINATOR_FENCED,
 INVALID_PRODUCER_EPOCH) nothing more is sent and `on_fenced` is. Writing a marker twice is harmless,
 so a coordinator that starts anew sends all of them again.
@@ -59,8 +59,8 @@ class LocalPartitions(Protocol):
     @property
     def node_id(self) -> int: ...
 
-    def write(self, owed: list[MarkersToWrite]) -> list[list[Pending[int]]]:
-        """Write the markers; for each of `owed` an error code for each partition, in order."""
+    def write(self, markers: list[MarkersToWrite]) -> list[list[Pending[int]]]:
+        """For each of `markers` an error code for each partition, in order."""
         ...
 
 
@@ -142,8 +142,8 @@ class MarkerSender:
                 leaderless = True
             else:
                 by_leader.setdefault(leader, []).append((topic, partition))
-        for leader, owed in by_leader.items():
-            self._outgoing.setdefault(leader, []).append((job, owed))
+        for leader, led in by_leader.items():
+            self._outgoing.setdefault(leader, []).append((job, led))
         if by_leader and not self._flush_due:
             self._flush_due = True
             self._loop.call_soon(self._turn_ended)
@@ -163,16 +163,16 @@ class MarkerSender:
             if self._local is not None and leader == self._local.node_id:
                 self._write_local(self._local, batch)
                 continue
-            request = m.WriteTxnMarkersRequest(markers=[_marker(job, owed) for job, owed in batch])
+            request = m.WriteTxnMarkersRequest(markers=[_marker(job, led) for job, led in batch])
             pending = self._send(leader, request)
             pending.add_done_callback(partial(self._answered, sent=batch))
 
     def _write_local(
         self, local: LocalPartitions, batch: list[tuple[_Job, list[Partition]]]
     ) -> None:
-        owed = [MarkersToWrite(job.prepared, job.coordinator_epoch, owing) for job, owing in batch]
-        for (job, owing), writes in zip(batch, local.write(owed)):
-            gather(writes).add_done_callback(partial(self._written, job=job, partitions=owing))
+        markers = [MarkersToWrite(job.prepared, job.coordinator_epoch, led) for job, led in batch]
+        for (job, led), writes in zip(batch, local.write(markers)):
+            gather(writes).add_done_callback(partial(self._written, job=job, partitions=led))
 
     def _written(
         self, done: Pending[list[Pending[int]]], job: _Job, partitions: list[Partition]
@@ -237,9 +237,9 @@ class MarkerSender:
             self._on_complete(job.prepared)
 
 
-def _marker(job: _Job, owed: list[Partition]) -> m.WriteTxnMarkersRequest.WritableTxnMarker:
+def _marker(job: _Job, partitions: list[Partition]) -> m.WriteTxnMarkersRequest.WritableTxnMarker:
     topics: dict[str, list[int]] = {}
-    for topic, partition in owed:
+    for topic, partition in partitions:
         topics.setdefault(topic, []).append(partition)
     prepared = job.prepared
     return m.WriteTxnMarkersRequest.WritableTxnMarker(

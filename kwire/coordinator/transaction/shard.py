@@ -5,9 +5,10 @@ the shard keeps, as soft state, the epochs that a producer may repeat an InitPro
 the transactions whose markers were announced. What an operation decides lives in the files
 beside this one: `init_producer.py`, `partitions.py`, `end.py`, `queries.py`.
 
-A transaction that is prepared owes markers. The shard announces it to `on_prepared` when the
-record is committed, and again at the next scan for as long as it stays prepared and nobody works
-on it. Sources: KIP-98, KIP-360, KIP-890; expiry and time-outs measured on Apache Kafka 4.4.
+The markers of a prepared transaction are still to be written. The shard announces it to
+`on_prepared` when the record is committed, and again at the next scan for as long as it stays
+prepared and nobody works on it. Sources: KIP-98, KIP-360, KIP-890; expiry and time-outs measured
+on Apache Kafka 4.4.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ class TransactionShard:
         """`__transaction_state` itself is not written in transactions."""
 
     def loaded(self, moment: Moment) -> Result[None]:
-        """Start the scans, and announce what is owed since before."""
+        """Start the scans, and announce the transactions that were prepared before."""
         self._scan_at_ms = moment.now_ms + self.settings.abort_timed_out_interval_ms
         self._expire_at_ms = moment.now_ms + self.settings.remove_expired_interval_ms
         for transactional_id in list(self.prepared):
@@ -148,7 +149,7 @@ class TransactionShard:
         return replies
 
     def discard(self) -> list[AnyReply]:
-        """The announcements that were not committed; who holds them is told of the failure."""
+        """The announcements that were not committed; they fail."""
         waiting: list[AnyReply] = list(self._announced.values())
         self._announced.clear()
         self._in_flight.clear()

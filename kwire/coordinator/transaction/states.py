@@ -71,7 +71,7 @@ PREDECESSORS: dict[TransactionState, tuple[TransactionState | None, ...]] = {
     TransactionState.PREPARE_EPOCH_FENCE: (),
 }
 
-#: The states in which markers are owed, and what each becomes when all of them are written.
+#: The states in which markers are missing, and what each becomes when all of them are written.
 COMPLETED_BY: dict[TransactionState, TransactionState] = {
     _PREPARE_COMMIT: _COMPLETE_COMMIT,
     _PREPARE_ABORT: _COMPLETE_ABORT,

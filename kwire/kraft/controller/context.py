@@ -31,7 +31,7 @@ def not_controller(active: int | None = None) -> KafkaError:
 
 
 class ConfigRules(Protocol):
-    """What the controller must know about configs; kwire/kraft/controller/rules.py has it."""
+    """What the controller must know about configs (kwire/kraft/controller/config_rules.py)."""
 
     def validate(
         self, resource_type: int, name: str, new: Mapping[str, str], old: Mapping[str, str]

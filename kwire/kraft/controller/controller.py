@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from kwire.clock import Random
 from kwire.kraft.controller import bootstrap, elections
 from kwire.kraft.controller.context import ControllerConfig, ControllerContext, not_controller
-from kwire.kraft.controller.index import PartitionIndex
+from kwire.kraft.controller.partition_index import PartitionIndex
 from kwire.kraft.controller.results import Records, Result
 from kwire.kraft.controller.routes import AREAS, route_of
 from kwire.kraft.controller.state import MAX_RECORDS_PER_USER_OPERATION, ControllerState

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kwire.kraft.controller.index import PartitionKey
 from kwire.kraft.controller.partition_change import Election, PartitionChange
+from kwire.kraft.controller.partition_index import PartitionKey
 from kwire.kraft.controller.results import Records
 from kwire.kraft.controller.state import ControllerState
 from kwire.kraft.images.cluster import ENTER_CONTROLLED_SHUTDOWN, FENCE, UNFENCE

@@ -12,7 +12,7 @@ from kwire.clock import Random
 from kwire.config.values import Value
 from kwire.kraft.controller.context import ControllerConfig
 from kwire.kraft.controller.heartbeats import Heartbeats
-from kwire.kraft.controller.index import PartitionIndex
+from kwire.kraft.controller.partition_index import PartitionIndex
 from kwire.kraft.controller.placement import UsableBroker
 from kwire.kraft.images.cluster import BrokerImage
 from kwire.kraft.images.metadata_image import MetadataImage

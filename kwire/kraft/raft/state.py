@@ -84,8 +84,8 @@ class RaftState:
         self.leader_heard: tuple[int, int] | None = None
         """(leader, when) of the last sign of life of the last leader known, unless it was this
         replica itself."""
-        self.hurry = (-1, 0)
-        """(epoch, until when): its leader is gone, so that elections follow each other quickly."""
+        self._quick_epoch = -1
+        self._quick_until_ms = 0
         self.flush_token = 0
         self.flushing: tuple[int, int] | None = None
         self.requests = Requests(
@@ -217,15 +217,21 @@ class RaftState:
         timeout_ms = self.config.election_timeout_ms
         return timeout_ms + (self.random.below(timeout_ms) if timeout_ms else 0)
 
-    def is_hurried(self, now_ms: int) -> bool:
-        """Whether the leader of this epoch is known to be gone, so that what fails is soon tried
-        again."""
-        epoch, until_ms = self.hurry
-        return epoch == self.role.epoch and now_ms < until_ms
+    def elect_quickly(self, until_ms: int) -> None:
+        """The leader of this epoch is known to be gone: an election that fails is soon tried again,
+        until then."""
+        self._quick_epoch = self.role.epoch
+        self._quick_until_ms = until_ms
+
+    def elect_as_usual(self) -> None:
+        self._quick_epoch, self._quick_until_ms = -1, 0
+
+    def elects_quickly(self, now_ms: int) -> bool:
+        return self._quick_epoch == self.role.epoch and now_ms < self._quick_until_ms
 
     def random_wait_ms(self, now_ms: int) -> int:
         """How long to wait for votes or pre-votes, or until the next try."""
-        if not self.is_hurried(now_ms):
+        if not self.elects_quickly(now_ms):
             return self.random_election_ms()
         wait_ms = self.config.stagger_ms
         return wait_ms + self.random.below(2 * wait_ms)
@@ -312,8 +318,7 @@ class RaftState:
 
     def add_vote(self, role: Unattached | Prospective, candidate: ReplicaKey) -> None:
         """Vote in this epoch, durably before anybody hears of it."""
-        check(role.voted is None, f"second vote in epoch {role.epoch}")
-        role._voted = candidate
+        role.vote_for(candidate)
         self._persist()
 
     def become_prospective(self, now_ms: int) -> None:
@@ -338,8 +343,8 @@ class RaftState:
         check(self.is_voter, "an observer stands for no election")
         epoch = self.role.epoch + 1
         wait_ms = self.random_wait_ms(now_ms)
-        if self.is_hurried(now_ms):
-            self.hurry = (epoch, self.hurry[1])
+        if self.elects_quickly(now_ms):
+            self._quick_epoch = epoch
         self._become(Candidate(epoch, self._voter_ids, self.config.key, now_ms + wait_ms))
         self.requests.reset_all()
 
@@ -347,7 +352,7 @@ class RaftState:
         """No majority would vote: back to the leader of the epoch, if one is known."""
         if role.leader_id is not None and role.leader_endpoints and not role.leader_is_gone:
             self.become_follower(role.epoch, role.leader_id, role.leader_endpoints, now_ms)
-            if self.is_hurried(now_ms) and isinstance(self.role, Follower):
+            if self.elects_quickly(now_ms) and isinstance(self.role, Follower):
                 self.role.leader_refuses = True
                 self.role.fetch_by_ms = now_ms + self.random_wait_ms(now_ms)
         else:
@@ -396,7 +401,7 @@ class RaftState:
             return
         if follower.leader_refuses:
             follower.leader_refuses = False
-            self.hurry = (-1, 0)
+            self.elect_as_usual()
         self.leader_heard = (follower.leader_id, now_ms)
         follower.fetch_by_ms = now_ms + self.config.fetch_timeout_ms
 

@@ -81,12 +81,12 @@ class LogCleaner:
         self.uncleanable: dict[Key, str] = {}
         self._retry_at_ms: dict[Key, int] = {}
         self._timer: Timer | None = None
-        self._is_looking = False
+        self._is_searching = False
         self.is_stopped = False
         self.cleanings = 0
 
     def start(self) -> None:
-        """Begin to look for work."""
+        """Begin to search for work."""
         if self.settings.enabled:
             self._wait()
 
@@ -140,15 +140,15 @@ class LogCleaner:
 
     def _wait(self) -> None:
         if not self.is_stopped:
-            self._timer = self._scheduler.call_later(self.settings.backoff_ms, self.look)
+            self._timer = self._scheduler.call_later(self.settings.backoff_ms, self.find_work)
 
-    def look(self) -> None:
+    def find_work(self) -> None:
         """Begin to clean the dirtiest log, if there is a place free and one is due."""
-        if self.is_stopped or self._is_looking or not self.settings.enabled:
+        if self.is_stopped or self._is_searching or not self.settings.enabled:
             return
         if len(self._busy) >= max(self.settings.threads, 1):
             return
-        self._is_looking = True
+        self._is_searching = True
         self._scan(self._logs.logs(), None)
 
     def _scan(self, logs: list[PartitionLog], best: Candidate | None) -> None:
@@ -158,11 +158,11 @@ class LogCleaner:
             found = self._candidate(log, now_ms)
             if found is not None and (best is None or found.ratio > best.ratio):
                 best = found
-        rest = logs[SLICE_LOGS:]
-        if rest and not self.is_stopped:
-            self._scheduler.call_soon(lambda: self._scan(rest, best))
+        others = logs[SLICE_LOGS:]
+        if others and not self.is_stopped:
+            self._scheduler.call_soon(lambda: self._scan(others, best))
             return
-        self._is_looking = False
+        self._is_searching = False
         if best is not None and not self.is_stopped:
             self._begin(best)
         else:
@@ -212,7 +212,7 @@ class LogCleaner:
         self._busy[key] = cleaning
         cleaning.begin().add_done_callback(lambda done: self._finished(key, found, done))
         if len(self._busy) < self.settings.threads:
-            self.look()
+            self.find_work()
 
     def _finished(self, key: Key, found: Candidate, done: Pending[int]) -> None:
         cleaning = self._busy.pop(key)
@@ -224,7 +224,7 @@ class LogCleaner:
         elif not isinstance(error, CleaningStopped) and not cleaning.is_stopped:
             self._give_up(key, error)
         if not self.is_stopped:
-            self._scheduler.call_soon(self.look)
+            self._scheduler.call_soon(self.find_work)
 
     def new_job(self, found: Candidate) -> tuple[CleaningJob, list[Segment]]:
         """The job for a candidate as its log is now."""
@@ -273,10 +273,10 @@ class _Running(Generic[T]):
         """The next piece, in the thread or on the loop, once the last one is paid for."""
         job, rate = self._job, self._cleaner.settings.io_bytes_per_second_max
         start = self._work_in_thread if self._cleaner.is_compiled else self._turn
-        owed = job.bytes_done - job.bytes_charged
+        unpaid = job.bytes_done - job.bytes_charged
         job.bytes_charged = job.bytes_done
-        if rate < NO_LIMIT and owed:
-            self._scheduler.call_later(owed * 1000 / max(rate, 1.0), start)
+        if rate < NO_LIMIT and unpaid:
+            self._scheduler.call_later(unpaid * 1000 / max(rate, 1.0), start)
         elif self._cleaner.is_compiled:
             start()
         else:
@@ -412,10 +412,10 @@ class _Cleaning:
             lambda replaced: self._exchanged(replaced, groups[1:]),
         )
 
-    def _exchanged(self, replaced: bool, rest: list[list[Source]]) -> None:
+    def _exchanged(self, replaced: bool, others: list[list[Source]]) -> None:
         if not replaced:
             raise CleaningStopped
-        self._copy(rest)
+        self._copy(others)
 
     def _end(self, end_offset: int) -> None:
         logger.info(

@@ -85,8 +85,8 @@ class CleaningJob:
             for chunk, at, header in self._batches(source, start):
                 self.records_done += header.record_count
                 if header.is_control:
-                    transactions.meet_control(header, _marker(chunk, at, header))
-                elif not transactions.meet_data(header) and header.record_count:
+                    transactions.observe_control(header, _marker(chunk, at, header))
+                elif not transactions.observe_data(header) and header.record_count:
                     whole = yield from index_steps(
                         offsets, chunk, at, header, offset_min=start, size_max=self._size_max
                     )
@@ -142,7 +142,7 @@ class CleaningJob:
         horizon = header.delete_horizon_ms
         keeps_empty = self._keeps_empty(header)
         if header.is_control:
-            is_over = self._transactions.meet_control(header, _marker(chunk, at, header))
+            is_over = self._transactions.observe_control(header, _marker(chunk, at, header))
             drops = is_over and horizon is not None and horizon <= plan.now_ms
             if not header.record_count:
                 drops = True
@@ -152,7 +152,7 @@ class CleaningJob:
             if not drops:
                 return chunk[at : at + header.size_bytes]
         else:
-            drops = self._transactions.meet_data(header)
+            drops = self._transactions.observe_data(header)
             if not drops and header.record_count:
                 is_current = header.magic >= MAGIC_CURRENT
                 filtered = yield from filter_steps(

@@ -1,6 +1,6 @@
 """Which batches and markers of transactions compaction may drop, found while it goes over a log.
 
-Records of aborted transactions go. A marker goes only once a pass has met no batch of its
+Records of aborted transactions go. A marker goes only once a pass has found no batch of its
 transaction any more, and then not before its delete horizon has passed (Kafka's rules).
 """
 
@@ -16,7 +16,7 @@ from kwire.protocol.records import BatchHeader
 class CleanedTransactions:
     """The transactions that a pass has begun and not ended; batches come in log order.
 
-    `keep(entry)` hears of aborted transactions of which a batch was met: they stay in the
+    `keep(entry)` hears of aborted transactions of which a batch was found: they stay in the
     transaction index of the segment that the marker goes into.
     """
 
@@ -27,11 +27,11 @@ class CleanedTransactions:
     ) -> None:
         self._waiting = sorted(aborted, key=lambda entry: entry.first_offset, reverse=True)
         self._ongoing_aborted: dict[int, AbortedTransaction] = {}
-        self._observed: dict[int, bool] = {}  # producers of those of which a batch was met
+        self._observed: dict[int, bool] = {}  # producers of those of which a batch was found
         self._ongoing_committed: dict[int, bool] = {}
         self.keep = keep
 
-    def meet_data(self, header: BatchHeader) -> bool:
+    def observe_data(self, header: BatchHeader) -> bool:
         """A data batch; whether its records were aborted."""
         self._begin(header.last_offset)
         if not header.is_transactional:
@@ -42,7 +42,7 @@ class CleanedTransactions:
         self._ongoing_committed[header.producer_id] = True
         return False
 
-    def meet_control(self, header: BatchHeader, marker: Marker | None) -> bool:
+    def observe_control(self, header: BatchHeader, marker: Marker | None) -> bool:
         """A control batch with its marker; whether no batch of its transaction is left.
 
         `marker` is None for an emptied batch, which may go, and for other control records,

@@ -36,7 +36,7 @@ def close_directory(
     request = SyncRequest()
     for log in logs:
         if log.is_short:
-            log.mend()  # the shortage may just be over
+            log.resume_appends()  # the shortage may just be over
         if not log.is_closed:
             request.add(log.begin_close())
     # Everything is written before anything is synced: the first syncs take most along.

@@ -90,8 +90,8 @@ def holds_log(files: Files, path: str) -> bool:
 
 def suffixed_name(topic: str, partition: int, unique: str, suffix: str) -> str:
     """`TOPIC-PARTITION.UNIQUE-SUFFIX`, the topic cut where it would be too long for a name."""
-    rest = f"-{partition}.{unique}{suffix}"
-    return topic[: NAME_SIZE_MAX - len(rest)] + rest
+    ending = f"-{partition}.{unique}{suffix}"
+    return topic[: NAME_SIZE_MAX - len(ending)] + ending
 
 
 class LogDirectory:

@@ -76,7 +76,7 @@ def encode_clean_shutdown(broker_epoch: int) -> bytes:
 
 
 def parse_clean_shutdown(data: bytes) -> int:
-    """The broker epoch of the node that stopped cleanly, -1 when the file does not tell."""
+    """The broker epoch of the node that stopped cleanly, -1 when the file does not say."""
     import json
 
     try:

@@ -101,7 +101,7 @@ class Opening:
         self.is_long = not directory.was_clean
 
     def open(self) -> None:
-        """Open the log, repairing what needs repair; `finish` tells of errors."""
+        """Open the log, repairing what needs repair; `finish` raises its errors."""
         try:
             self._log = self._logs.open_apart(
                 self._directory, self._path, self._key, self._topic_id

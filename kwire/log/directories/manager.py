@@ -273,7 +273,7 @@ class LogManager:
         try:
             for offsets in home.offsets():
                 offsets.pop(key, None)
-            self._removals.make_way(path)
+            self._removals.free_name(path)
             self._limit(home, key, -1)
             self.files.make_directory(path)
             self.write_partition_metadata(path, topic_id)
@@ -336,7 +336,7 @@ class LogManager:
         """Let a synced copy in another directory take the partition over. Raises OSError."""
         key = (old.topic, old.partition)
         path = f"{directory.path}/{old.name}"
-        self._removals.make_way(path)
+        self._removals.free_name(path)
         self._limit(directory, key, -1)
         if moved_start(new) >= 0:
             # Where both are there after a crash, deleted records must not come back by the new one.
@@ -525,7 +525,7 @@ class LogManager:
         return offsets
 
     def _limit(self, directory: LogDirectory, key: tuple[str, int], offset: int) -> None:
-        """Let no checkpoint file tell of records that are gone, or of an older log of that name."""
+        """No checkpoint file may speak of records that are gone, or of an older log of the name."""
         directory.limit(
             key,
             offset,

@@ -1,10 +1,11 @@
 """Moving a partition's log to another log directory while it is written to (KIP-113).
 
 The copy grows in `NAME-P.UNIQUE-future` of the other directory, batch by batch as a follower's log
-does, until it has caught up. Then, in one turn of the loop, the rest is copied and synced, the copy
-gets the partition's name, and the original is renamed to `-delete`. A stop or a crash before leaves
-the original in place and a `-future` with which the next start goes on, where the two agree; one
-between the two renames leaves two logs of the same content, of which the next start sets one aside.
+does, until it has caught up. Then, in one turn of the loop, what is left is copied and synced, the
+copy gets the partition's name, and the original is renamed to `-delete`. A stop or a crash before
+leaves the original in place and a `-future` with which the next start goes on, where the two agree;
+one between the two renames leaves two logs of the same content, of which the next start sets one
+aside.
 
 All moves together copy at most `replica.alter.log.dirs.io.max.bytes.per.second`.
 """
@@ -154,7 +155,7 @@ class LogMove:
         self._logs = logs
         self._source = source
         self._moves = moves
-        self._owed_bytes = 0.0  # copied, not yet paid for with time
+        self._unpaid_bytes = 0.0  # copied, not yet paid for with time
         self._is_over = False
         self._truncations = source.truncations
         if path is None:
@@ -169,7 +170,7 @@ class LogMove:
             directory.flusher.request(request).add_done_callback(self._synced)
         self._path = path
         self.target = logs.open_future(directory, path, self.key, source.topic_id)
-        # Nobody is told of what is in the copy: it is synced at the end, not by flush.messages.
+        # Nothing in the copy is acknowledged: it is synced at the end, not by flush.messages.
         self.target.reconfigure(replace(source.config, flush_messages=LONG_MAX))
         self._agree()
 
@@ -285,20 +286,20 @@ class LogMove:
         if self._is_over:
             return
         rate = self._moves.rate_max
-        if self._owed_bytes <= 0 or rate >= LONG_MAX:
-            self._owed_bytes = 0.0
+        if self._unpaid_bytes <= 0 or rate >= LONG_MAX:
+            self._unpaid_bytes = 0.0
             self._logs.scheduler.call_soon(self.step)
             return
         bytes_per_turn = rate * THROTTLE_MS / 1000 / max(len(self._moves.moves), 1)
-        paid = min(self._owed_bytes, bytes_per_turn)
+        paid = min(self._unpaid_bytes, bytes_per_turn)
         wait_ms = THROTTLE_MS * paid / bytes_per_turn if bytes_per_turn else THROTTLE_MS
-        self._owed_bytes -= paid
+        self._unpaid_bytes -= paid
         self._logs.scheduler.call_later(wait_ms, self._paid)
 
     def _append(self, slices: FetchSlices) -> None:
         target = self.target
         buffers = [_as_buffer(buffer) for buffer in slices.buffers]
-        self._owed_bytes += slices.size_bytes
+        self._unpaid_bytes += slices.size_bytes
         if not buffers:
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "nothing can be read where there is more")
         start = earlier_start(buffers[0], target.log_start_offset, target.log_end_offset)
@@ -311,7 +312,7 @@ class LogMove:
             target.move_start(self._source.log_start_offset)
 
     def _switch(self) -> bool:
-        """Copy the rest and let the copy take over, all in this turn; False when it is too early.
+        """Copy what is left, let the copy take over, all in this turn; False when it is too early.
 
         The syncs at the end block, for what little was not synced yet.
         """

@@ -9,7 +9,7 @@ from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 UNASSIGNED = uuids.ONE
-"""The metadata's directory of a replica whose broker has not told yet where it is (KIP-858)."""
+"""The metadata's directory of a replica whose broker has not said yet where it is (KIP-858)."""
 
 
 def assigned(directories: Sequence[LogDirectory], directory_id: bytes) -> LogDirectory | None:

@@ -20,7 +20,7 @@ class Removals:
     """What a log manager gives up, after `delay_ms`.
 
     A directory that cannot be renamed in a shortage is tried again: its space may be what is
-    missing. Before that no other log is made in its place (`make_way`), which would begin with
+    missing. Before that no other log is made in its place (`free_name`), which would begin with
     the records of the deleted one.
     """
 
@@ -37,7 +37,7 @@ class Removals:
         """Rename `path` to `target`; done when that is durable. Fails with KafkaError."""
         self._in_the_way[path] = target
         try:
-            self.make_way(path)
+            self.free_name(path)
         except OSError as error:
             if passes(error):
                 name = f"{key[0]} (deleted)"
@@ -48,7 +48,7 @@ class Removals:
         request.directories.append(path.rpartition("/")[0])
         return flusher.request(request)
 
-    def make_way(self, path: str) -> None:
+    def free_name(self, path: str) -> None:
         """Rename the directory of a deleted partition that is still at `path`. Raises OSError."""
         target = self._in_the_way.get(path)
         if target is not None:
@@ -58,7 +58,7 @@ class Removals:
 
     def _again(self, path: str) -> Pending[None]:
         try:
-            self.make_way(path)
+            self.free_name(path)
         except OSError as error:
             return Pending.failed(kept(error))
         return Pending.completed(None)

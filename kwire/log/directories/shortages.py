@@ -2,7 +2,7 @@
 
 Whoever cannot go on for want of space, descriptors or memory says what it refuses, why, and how to
 try again. Everything that waits is tried again after a short while, then less often; at once when
-`hurry` says that something came back, or that somebody asks for it. Reasons are told in the log
+`hurry` says that something came back, or that somebody asks for it. Reasons are logged
 when it begins, once a minute as long as it lasts, and to whoever asks for `refused`.
 """
 
@@ -31,18 +31,18 @@ Retry = Callable[[], Pending[None]]
 
 
 class ShortLog(Protocol):
-    """A log that takes no appends until `mend` succeeds."""
+    """A log that takes no appends until `resume_appends` succeeds."""
 
     topic: str
     partition: int
 
     @property
     def is_short(self) -> bool: ...
-    def mend(self) -> Pending[None]: ...
+    def resume_appends(self) -> Pending[None]: ...
 
 
 def error_text(error: BaseException) -> str:
-    """What an error says, without the path of the file where it was met."""
+    """What an error says, without the path of the file where it happened."""
     cause = error if isinstance(error, OSError) else error.__cause__
     return (cause.strerror or str(cause)) if isinstance(cause, OSError) else str(error)
 
@@ -78,7 +78,7 @@ class Shortages:
         self._waiting: dict[Key, Refusal] = {}
         self._again_ms = AGAIN_MS
         self._ended_ms = -CALM_MS * 1.0
-        self._told_ms = 0.0
+        self._reported_ms = 0.0
         self._timer: Timer | None = None
         self._is_hurried = False
         self._is_closed = False
@@ -101,16 +101,16 @@ class Shortages:
         now_ms = self._now_ms()
         known = self._waiting.get(key)
         if not self._waiting:
-            self._told_ms = now_ms
+            self._reported_ms = now_ms
             if now_ms - self._ended_ms >= CALM_MS:
                 self._again_ms = AGAIN_MS
         self._waiting[key] = Refusal(reason, now_ms if known is None else known.since_ms, retry)
         self._arm()
 
     def log_is_short(self, log: ShortLog, error: Exception) -> None:
-        """A log takes no appends until `log.mend` succeeds."""
+        """A log takes no appends until `log.resume_appends` succeeds."""
         key = (log.topic, log.partition)
-        self.add(key, error_text(error), log.mend)
+        self.add(key, error_text(error), log.resume_appends)
         self._logs[key] = log
         if isinstance(error, OSError) and error.errno in DESCRIPTORS:
             self.on_descriptors_short()
@@ -189,9 +189,9 @@ class Shortages:
 
     def _remind(self) -> None:
         now_ms = self._now_ms()
-        if not self._waiting or now_ms - self._told_ms < REMIND_MS:
+        if not self._waiting or now_ms - self._reported_ms < REMIND_MS:
             return
-        self._told_ms = now_ms
+        self._reported_ms = now_ms
         by_reason: dict[str, list[str]] = {}
         for (topic, partition), refusal in self._waiting.items():
             by_reason.setdefault(refusal.reason, []).append(f"{topic}-{partition}")

@@ -72,8 +72,8 @@ class LeaderChecks:
     ) -> list[PlacedBatch] | BatchMetadata:
         """The batches, stamped from `base_offset` on; for one that is there already what is known.
 
-        `checked` is the outcome of checks that were put off; the rest as `append_as_leader` takes
-        it. Raises KafkaError, CheckLaterError.
+        `checked` is the outcome of checks that were put off; the others are as `append_as_leader`
+        takes them. Raises KafkaError, CheckLaterError.
         """
         placed: list[PlacedBatch] = []
         found: list[tuple[BatchHeader, Buffer]]

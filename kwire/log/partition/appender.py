@@ -28,7 +28,7 @@ DONE: Pending[None] = Pending.completed(None)
 
 
 class Appendable(Protocol):
-    """What an appender asks of its log, and tells it."""
+    """What an appender asks of its log, and what it reports to it."""
 
     log_start_offset: int
     log_end_offset: int
@@ -99,7 +99,7 @@ class Appender:
         may_wait: bool = False,
         checked: CheckedBatch | None = None,
     ) -> AppendInfo:
-        """Check, stamp and append; offsets are given at once, `written` tells when they hold.
+        """Check, stamp and append; offsets are given at once, `written` completes when they hold.
 
         A writable buffer is stamped in place, a small batch is copied: the caller may reuse the
         memory once `written` is done. Raises KafkaError with Kafka's codes: CORRUPT_MESSAGE,
@@ -172,21 +172,22 @@ class Appender:
 
     def _append_plain(self, header: BatchHeader, data: Buffer) -> AppendInfo:
         """`_append` of one batch with CreateTime."""
+        log = self._log
         try:
             self._place(header, data, header.max_timestamp, None, False)
-            if self._log.error is not None:
-                self._log.cut_back(header.size_bytes)
-                raise anew(self._log.error)
+            if log.error is not None:
+                log.cut_back(header.size_bytes)
+                raise anew(log.error)
             written = self._buffer.submit(self._segments.active)
         except OSError as error:
-            self._log.write_failed(error, [], header.size_bytes)
-        if self._log.error is not None:
-            raise anew(self._log.error)
+            log.write_failed(error, [], header.size_bytes)
+        if log.error is not None:
+            raise anew(log.error)
         return AppendInfo(
             header.base_offset,
             header.base_offset + header.last_offset_delta,
             -1,
-            self._log.log_start_offset,
+            log.log_start_offset,
             written,
             False,
             header.last_offset_delta + 1,
@@ -195,25 +196,25 @@ class Appender:
 
     def _append(self, placed: list[PlacedBatch], append_time_ms: int) -> AppendInfo:
         """Give checked batches their places and their data to the buffer."""
-        size_bytes = 0
+        log, size_bytes = self._log, 0
         try:
             for batch in placed:
                 size_bytes += batch.header.size_bytes
                 self._place(*batch)
-                if self._log.error is not None:  # an epoch that could not be saved
-                    self._log.cut_back(size_bytes)
-                    raise anew(self._log.error)
+                if log.error is not None:  # an epoch that could not be saved
+                    log.cut_back(size_bytes)
+                    raise anew(log.error)
             written = self._buffer.submit(self._segments.active)
         except OSError as error:
-            self._log.write_failed(error, [], size_bytes)
-        if self._log.error is not None:
-            raise anew(self._log.error)
+            log.write_failed(error, [], size_bytes)
+        if log.error is not None:
+            raise anew(log.error)
         first, last = placed[0].header.base_offset, placed[-1].header.last_offset
         return AppendInfo(
             first,
             last,
             append_time_ms,
-            self._log.log_start_offset,
+            log.log_start_offset,
             written,
             record_count=last - first + 1,
             size_bytes=size_bytes,

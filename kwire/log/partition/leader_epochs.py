@@ -21,7 +21,7 @@ UNDEFINED_OFFSET = -1
 
 
 class LeaderEpochs:
-    """The ascending (epoch, start offset) entries of a log; `save` is told of each change.
+    """The ascending (epoch, start offset) entries of a log; `save` is called at each change.
 
     An epoch that begins at the log's end may wait for its first batch to be saved: a start would
     give it up anyhow, and a node becomes leader of all its partitions at once. `latest_saved` is
@@ -39,7 +39,7 @@ class LeaderEpochs:
         return self.entries[-1][0] if self.entries else UNDEFINED_EPOCH
 
     def assign(self, epoch: int, start_offset: int, *, is_saved: bool = True) -> bool:
-        """Note that `epoch` starts at `start_offset`; entries that contradict it give way.
+        """Note that `epoch` starts at `start_offset`; entries that contradict it go.
 
         Not `is_saved`: before there is a batch of it; assigned again with its first one.
         """
@@ -52,15 +52,15 @@ class LeaderEpochs:
             return False
         kept = [e for e in entries if e[0] < epoch and e[1] < start_offset]
         self.entries = [*kept, (epoch, start_offset)]
-        # Where entries gave way that are saved, this is more than one more.
+        # Where saved entries went, this is more than one more.
         if is_saved or (kept[-1][0] if kept else UNDEFINED_EPOCH) != self.latest_saved:
             self._changed()
         return True
 
     def observe(self, epoch: int, offset: int) -> None:
-        """`offset` is in a batch of `epoch`: entries that say otherwise give way.
+        """`offset` is in a batch of `epoch`: entries that say otherwise go.
 
-        The others stay, also those of epochs whose batches compaction has removed: only they tell
+        The others stay, also those of epochs whose batches compaction has removed: only they say
         where such an epoch began, and by that a replica finds what it has to cut off (KIP-101).
         """
         if self.epoch_for(offset) == epoch:

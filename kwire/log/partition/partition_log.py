@@ -2,7 +2,7 @@
 
 It is made of parts: `local` has the files, an appender and a reader work on them, `producers` has
 sequences and transactions, `leader_epochs` where each epoch begins, `shortage` what is missing
-while a log refuses appends. The log holds the offsets that others see. Three ends are told apart:
+while a log refuses appends. The log holds the offsets that others see. There are three ends:
 `next_offset` is what the next batch gets, `local.written_offset` is what the file holds,
 `log_end_offset` is what others may see. The last two differ only while a flush that
 `flush.messages` asks for is under way. A log is touched by the loop's thread only.
@@ -21,12 +21,7 @@ from kwire.log.partition.append_checks import batches_without_records
 from kwire.log.partition.appender import Appender
 from kwire.log.partition.config import LogConfig
 from kwire.log.partition.local_log import LocalLog
-from kwire.log.partition.producers import (
-    ONGOING,
-    ProducerEntry,
-    Producers,
-    VerificationGuard,
-)
+from kwire.log.partition.producers import ONGOING, ProducerEntry, Producers, VerificationGuard
 from kwire.log.partition.reader import LogReader
 from kwire.log.partition.replay import load_producers
 from kwire.log.partition.shortage import Shortage
@@ -34,6 +29,7 @@ from kwire.log.partition.write_buffer import WriteBuffer
 from kwire.log.scheduling import Scheduler
 from kwire.log.segment.open_file_limit import OpenSegments
 from kwire.log.segment.segment import Segment
+from kwire.log.types import TimestampOffset
 from kwire.pending import Pending, settle_all
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -49,8 +45,8 @@ class PartitionLog:
     what this disk has of it does. `on_error(log, error, lost)` hears of a failed write or sync: the
     log refuses appends from then on (KAFKA_STORAGE_ERROR) and goes on serving what it has. After a
     failed sync (`lost`) nothing in its log directory may be trusted to become durable. While
-    `is_short` the log has only run short of something: `mend` lets it take appends again when that
-    is over.
+    `is_short` the log has only run short of something: `resume_appends` lets it take them again
+    when that is over.
     """
 
     def __init__(
@@ -85,7 +81,9 @@ class PartitionLog:
         self.on_error = on_error
         self.on_refused: Callable[[], None] | None = None  # hears of appends while `is_short`
         self.on_truncated: Callable[[PartitionLog], None] | None = None
-        self._promised_end = promised_end  # the log ended there once, durably; the rest is lost
+        self._promised_end = (
+            promised_end  # the log ended there once, durably; what is missing is lost
+        )
         self._led_epoch = -1
         self._buffer = WriteBuffer(self.write_failed, self._written, local.scheduler)
         self._appender = Appender(self, self.name, local, producers, self._buffer)
@@ -94,8 +92,6 @@ class PartitionLog:
         self.append_as_leader = self._appender.append_as_leader
         self.append_as_follower = self._appender.append_as_follower
         self.read = self._reader.read
-        self.offset_for_timestamp = self._reader.offset_for_timestamp
-        self.max_timestamp_offset = self._reader.max_timestamp_offset
         local.sync_failed = self._sync_failed
         local.epoch_file.on_error = self.fail
 
@@ -207,13 +203,8 @@ class PartitionLog:
         if self.error is not None or self.is_closed:
             return
         first = self.next_offset
-        logger.error(
-            "%s: offsets %d to %d are lost; going on at offset %d",
-            self.directory,
-            first,
-            end - 1,
-            end,
-        )
+        lost = f"offsets {first} to {end - 1} are lost; going on at offset {end}"
+        logger.error("%s: %s", self.directory, lost)
         if not any(segment.size_bytes for segment in self.segments):
             self._truncate_fully(end)
             return
@@ -228,6 +219,14 @@ class PartitionLog:
     def active_producers(self) -> list[ProducerEntry]:
         """The producers known to the log (DescribeProducers), by id."""
         return sorted(self.producers.entries.values(), key=lambda entry: entry.producer_id)
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
+        """The first record at or behind `timestamp` (ms), None when there is none."""
+        return self._reader.offset_for_timestamp(timestamp)
+
+    def max_timestamp_offset(self) -> TimestampOffset | None:
+        """The first record with the largest timestamp."""
+        return self._reader.max_timestamp_offset()
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """(epoch, end offset) as OffsetForLeaderEpoch answers; (-1, -1) when unknown."""
@@ -333,7 +332,7 @@ class PartitionLog:
         self.fail(error, lost=True)
         return self.error or error
 
-    def mend(self) -> Pending[None]:
+    def resume_appends(self) -> Pending[None]:
         """Take appends again if the shortage is over; see `Shortage.retry`."""
         return DONE if self.is_closed else self.shortage.retry()
 
@@ -458,7 +457,7 @@ class PartitionLog:
     def truncate_to(self, offset: int) -> None:
         """Drop everything from `offset` on (a follower that diverged from its leader).
 
-        Raises KafkaError(KAFKA_STORAGE_ERROR); after a shortage `mend` gets to its end.
+        Raises KafkaError(KAFKA_STORAGE_ERROR); after a shortage `resume_appends` finishes it.
         """
         self.write_tail()
         self._truncate(lambda: self._truncate_to(offset))

@@ -205,7 +205,7 @@ class Producers:
             and origin in (Origin.CLIENT, Origin.COORDINATOR)
             and not self.has_ongoing_transaction(header.producer_id, header.producer_epoch)
         ):
-            # A stale epoch is told first: its producer can recover from that (KAFKA-19690).
+            # A stale epoch is refused first: its producer can recover from that (KAFKA-19690).
             self._check_epoch(
                 entry, header.producer_id, header.producer_epoch, base_offset, origin, -1
             )

@@ -37,7 +37,7 @@ class LogReader:
         self._name = name
         self._local = local
         self._segments = local.segments
-        self._damages = ReportedDamages()
+        self._damages: ReportedDamages | None = None  # most logs have none
 
     def read(
         self,
@@ -122,7 +122,9 @@ class LogReader:
         self._report(f"cannot be read at offset {offset}: {error.message}{then}")
 
     def _report(self, damage: str) -> None:
-        self._damages.report(self._local.directory, damage)
+        if self._damages is None:
+            self._damages = ReportedDamages(self._local)
+        self._damages.report(damage)
 
     def _read_later(
         self,

@@ -156,7 +156,7 @@ class Shortage:
         return result
 
     def _probe(self, error: OSError) -> None:
-        """Raise the OSError that an append would meet now. Reserves nothing and changes nothing."""
+        """Raise the OSError that an append would raise now. Reserves and changes nothing."""
         files, active = self._local.files, self._local.segments.active
         if error.errno in DESCRIPTORS:
             files.close(files.open(active.log_path))
@@ -164,4 +164,4 @@ class Shortage:
             size_bytes = min(max(self._needed_bytes, PROBE_BYTES_MIN), PROBE_BYTES_MAX)
             if files.allocate(active.handle, active.size_bytes, size_bytes):
                 active.give_back()
-            # else the file system cannot tell: the next append will
+            # else the file system does not know: the next append will show it

@@ -204,7 +204,7 @@ class _Recovery:
     def _add_segments(self, found: FoundFiles, checked_from: int | None) -> None:
         """Segments of all logs found; their indexes are rebuilt where missing.
 
-        Not from the segment of `checked_from` on: recovery will look at those anyhow.
+        Not from the segment of `checked_from` on: recovery reads those anyhow.
         """
         local = self._local
         bases = sorted(found.logs)

@@ -72,7 +72,7 @@ def set_strange_aside(files: Files, directory: str, is_ours: Callable[[str], boo
 
 
 def _is_zeros(segment: Segment, item: Damage) -> bool:
-    """Whether the bytes are the rest of a segment that was allocated ahead."""
+    """Whether the bytes are what is unused of a segment that was allocated ahead."""
     zeros = bytes(READ_BYTES)
     for at in range(0, min(item.size_bytes, KEPT_BYTES_MAX), READ_BYTES):
         data = segment.pread(min(READ_BYTES, item.size_bytes - at), item.position + at)

@@ -1,7 +1,7 @@
 """Repairing segments whose batches are not all whole: what is cut, what is kept aside.
 
 At or above the recovery point nothing was promised to be durable: at the first loss of offsets the
-log ends, as after a power cut, so that a replica fetches the rest again. Below it, or where the
+log ends, as after a power cut, so that a replica fetches what follows again. Below it, or where the
 recovery point is unknown, only damaged bytes go, into a `.quarantine` file.
 """
 

@@ -57,7 +57,7 @@ class _Table:
             self.files.close(handle)
 
     def trim(self) -> None:
-        """Write the rest and cut the file to its entries."""
+        """Write what is left and cut the file to its entries."""
         handle = self.files.open(self.path, create=True)
         try:
             if self._persisted < len(self):

@@ -58,7 +58,7 @@ def read_batches(
     At most `bytes_max` bytes of one segment, but with `min_one` at least one batch. Goes on to the
     next segment where compaction has left nothing in one. `next_offset` is -1 when there is none.
     `written_offset` is where the last segment ends. With `may_wait` raises ColdReadError instead of
-    waiting for a disk. With `as_file` much data is told by its place (FileSlice). Raises
+    waiting for a disk. With `as_file` much data is given as its place (FileSlice). Raises
     KafkaError(CORRUPT_MESSAGE) where the batches are damaged so that a reader would not get on.
     """
     at = segments.floor_index(offset)
@@ -101,7 +101,7 @@ def begins_above(data: Buffer | FileSlice, offset: int) -> bool:
     """
     if isinstance(data, FileSlice):
         return data.segment_base > offset
-    # Of messages before magic 2 it is the last offset that is told.
+    # Of messages before magic 2 it is the last offset that is there.
     return int.from_bytes(data[:8], "big") > offset and data[16] >= MAGIC_CURRENT
 
 

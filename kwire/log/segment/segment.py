@@ -434,7 +434,7 @@ class Segment:
         self._offset_of_max_timestamp = self.time_index.last_offset
         if position == 0:
             self._first_timestamp = None
-        # What follows the last time entry is not in it: look at those batches.
+        # What follows the last time entry is not in it: read those batches.
         start = self.index.floor(self._offset_of_max_timestamp)[1]
         for _, header in self.walk(start):
             self._note_timestamp(header)

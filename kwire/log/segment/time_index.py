@@ -46,7 +46,7 @@ class TimeIndex(_Table):
         timestamps, offsets = array("q"), array("i")
         last_timestamp, last_offset = -1, -1
         valid = len(data) == usable
-        # Zeros behind the entries are the rest of a preallocated file.
+        # Zeros behind the entries are what is unused of a preallocated file.
         body = data[:usable].rstrip(b"\0")
         for timestamp, offset in _ENTRY.iter_unpack(
             data[: -(-len(body) // ENTRY_SIZE) * ENTRY_SIZE]

@@ -38,8 +38,8 @@ class Batch(NamedTuple):
 def scan(path: str, files: Files, problem: Callable[[Problem], None]) -> Iterator[Batch]:
     """The whole batches of a file in order, until what cannot be a batch; checksums are checked.
 
-    A batch whose checksum is wrong is told to `problem` and not given out; the walk goes on behind
-    it. What follows the last batch is told too.
+    A batch whose checksum is wrong is reported to `problem` and not given out; the walk goes on
+    behind it. What follows the last batch is reported too.
     """
     handle = files.open(path, writable=False)
     try:
@@ -60,8 +60,8 @@ def scan(path: str, files: Files, problem: Callable[[Problem], None]) -> Iterato
                     return
                 if at + header.size_bytes > len(chunk):
                     if position + at + header.size_bytes > size_bytes:
-                        rest = size_bytes - position - at
-                        reason = f"a batch of {header.size_bytes} bytes of which {rest} are there"
+                        there = size_bytes - position - at
+                        reason = f"a batch of {header.size_bytes} bytes of which {there} are there"
                         problem(Problem(path, position + at, reason))
                         return
                     wanted = max(READ_BYTES, header.size_bytes)
@@ -80,7 +80,7 @@ def scan(path: str, files: Files, problem: Callable[[Problem], None]) -> Iterato
 def _no_batch(
     path: str, files: Files, handle: int, position: int, size_bytes: int, error: KafkaError
 ) -> Problem:
-    """What is wrong with bytes that are no batch: zeros are told apart."""
+    """What is wrong with bytes that are no batch: zeros are named as such."""
     if size_bytes - position > SEGMENT_BYTES_MAX:
         return Problem(path, position, f"no record batch, and {size_bytes - position} bytes of it")
     at = position

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import TypeAlias
 
 from kwire.log.directories.checkpoint_format import parse_checkpoint
 from kwire.log.directories.directory import METADATA_PARTITION, parse_name
@@ -21,7 +21,8 @@ from kwire.protocol.records import Record
 from kwire.protocol.records.control import parse_control
 from kwire.protocol.records.reading import read_batch
 
-Row = dict[str, Any]
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+Row = dict[str, Json]
 
 _MODULES = {
     "__consumer_offsets": "group-coordinator",
@@ -38,14 +39,15 @@ def dump(path: str, files: Files | None = None, *, records: bool = False) -> Ite
     """
     files = files or SystemFiles()
     for file in files_of(path, files):
-        head: Row = {"file": file, "kind": kind_of(file).name}
-        if head["kind"] == "other":
+        kind = kind_of(file).name
+        if kind == "other":
             continue
+        head: Row = {"file": file, "kind": kind}
         try:
-            if head["kind"] in ("segment", "metadata snapshot"):
+            if kind in ("segment", "metadata snapshot"):
                 yield from _batches(file, head, files, records)
                 continue
-            for row in _small(file, head["kind"], files):
+            for row in _small(file, kind, files):
                 yield head | row
         except ValueError as error:
             yield head | {"error": reason_of(error)}
@@ -211,7 +213,8 @@ def stats(path: str, files: Files | None = None) -> Iterator[Row]:
             by_directory.setdefault(os.path.dirname(file), []).append(file)
     for directory, found in by_directory.items():
         segments = [f for f in found if f.endswith(".log")] or found
-        yield {"directory": directory} | _sum_up(sorted(segments), files)
+        head: Row = {"directory": directory}
+        yield head | _sum_up(sorted(segments), files)
 
 
 def _readable(file: str, files: Files, problems: list[Problem]) -> Iterator[Batch]:
@@ -223,18 +226,18 @@ def _readable(file: str, files: Files, problems: list[Problem]) -> Iterator[Batc
 
 
 def _sum_up(segments: list[str], files: Files) -> Row:
-    row: Row = {"segments": len(segments), "size_bytes": 0, "batches": 0, "records": 0}
+    size_bytes = batches = records = 0
     codecs: dict[str, int] = {}
     first_offset, next_offset, low, high = -1, -1, -1, -1
     producers: dict[int, None] = {}
     transactional = control = 0
     problems: list[Problem] = []
     for file in segments:
-        row["size_bytes"] += files.size_of(file)
+        size_bytes += files.size_of(file)
         for batch in _readable(file, files, problems):
             header = batch.header
-            row["batches"] += 1
-            row["records"] += header.record_count if header.magic >= 2 else 1
+            batches += 1
+            records += header.record_count if header.magic >= 2 else 1
             codec = header.codec.name.lower()
             codecs[codec] = codecs.get(codec, 0) + 1
             if first_offset < 0:
@@ -247,12 +250,16 @@ def _sum_up(segments: list[str], files: Files) -> Row:
                 producers[header.producer_id] = None
             transactional += header.is_transactional
             control += header.is_control
-    return row | {
+    return {
+        "segments": len(segments),
+        "size_bytes": size_bytes,
+        "batches": batches,
+        "records": records,
         "first_offset": first_offset,
         "next_offset": next_offset,
         "first_timestamp": low,
         "last_timestamp": high,
-        "codecs": codecs,
+        "codecs": {**codecs},
         "producers": len(producers),
         "transactional_batches": transactional,
         "control_batches": control,

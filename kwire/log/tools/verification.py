@@ -209,10 +209,10 @@ class _IndexCheck:
         self._next_time = time
 
     def finish(self) -> None:
-        for entry, rest in ((self._next_offset, self._offsets), (self._next_time, self._times)):
+        for entry, others in ((self._next_offset, self._offsets), (self._next_time, self._times)):
             if entry is not None:
                 self._wrong(entry, "an entry behind the last batch")
-                for _ in rest:
+                for _ in others:
                     pass
 
     def _wrong(self, entry: _Entry, reason: str) -> None:

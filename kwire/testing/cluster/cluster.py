@@ -82,7 +82,7 @@ class Cluster:
     def _shared_settings(
         self, settings: Mapping[str, Setting], fast: bool, static_voters: bool
     ) -> dict[str, str]:
-        replicas = str(min(3, len(self.brokers)))
+        replicas = str(max(1, min(3, len(self.brokers))))
         controllers = [node.controller_address for node in self.controllers]
         shared = {
             "controller.quorum.bootstrap.servers": ",".join(controllers),

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from typing import Any
+from typing import Any, TypeVar
 
 from kwire.protocol import frame
 from kwire.protocol.records import Record, build_batch, read_records
+from kwire.protocol.structs import Buffer, Message, Request
+
+Response = TypeVar("Response", bound=Message)
 
 _SIZE = struct.Struct(">i")
 
@@ -29,12 +32,12 @@ class SimulatedClient:
     async def connect(cls, host: str, port: int) -> SimulatedClient:
         return cls(*await asyncio.open_connection(host, port))
 
-    async def ask(self, request: Any, version: int | None = None) -> Any:
+    async def ask(self, request: Request[Response], version: int | None = None) -> Response:
         """Send a request at a version (the highest by default) and return its response."""
-        cls = type(request)
-        at = cls.MAX_VERSION if version is None else version
+        at = request.MAX_VERSION if version is None else version
         self.send(self.encoded(request, at))
-        return await self.receive(cls.API_KEY, at)
+        response: Response = await self.receive(request.API_KEY, at)
+        return response
 
     async def receive(self, api_key: int, version: int) -> Any:
         """The response to the last request that was sent."""
@@ -45,11 +48,12 @@ class SimulatedClient:
             raise AssertionError(f"answer {correlation_id} to request {self._correlation_id}")
         return response
 
-    def encoded(self, request: Any, version: int) -> bytes:
+    def encoded(self, request: Request[Message], version: int) -> bytes:
         """The next request's frame, to be sent."""
         self._correlation_id += 1
-        key = type(request).API_KEY
-        parts = frame.encode_request(key, version, self._correlation_id, "simulated", request)
+        parts = frame.encode_request(
+            request.API_KEY, version, self._correlation_id, "simulated", request
+        )
         return b"".join(parts)
 
     @property
@@ -76,6 +80,6 @@ def batch_of(values: list[bytes], **options: Any) -> bytearray:
     )
 
 
-def values_of(records: Any) -> list[tuple[int, bytes | None]]:
+def values_of(records: Buffer | None) -> list[tuple[int, bytes | None]]:
     """(offset, value) of each record in fetched bytes."""
     return [(record.offset, record.value) for record in read_records(records or b"")]

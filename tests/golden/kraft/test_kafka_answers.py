@@ -20,7 +20,7 @@ from kwire.clock import SeededRandom
 from kwire.config import BrokerConfig
 from kwire.kraft.controller import Controller, ControllerContext
 from kwire.kraft.controller.bootstrap import default_bootstrap_records
-from kwire.kraft.controller.rules import controller_config
+from kwire.kraft.controller.config_rules import controller_config
 from kwire.kraft.features import default_features
 from kwire.protocol import messages as m
 from kwire.protocol.metadata_records import decode_record, encode_record

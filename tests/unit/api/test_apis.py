@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import pathlib
 
 import pytest
 
@@ -35,3 +37,26 @@ def test_handlers_have_the_versions_of_kafka(info: ApiInfo) -> None:
     assert (info.min, info.max) == module.VERSIONS
     assert module.__doc__
     assert callable(module.handle)
+
+
+CONSTANTS = ("VERSIONS", "WAITS_FOR_WRITES")
+FUNCTIONS = ("handle", "error_response", "denied_response")
+
+
+@pytest.mark.parametrize("info", OFFERED, ids=lambda info: info.name)
+def test_handlers_have_one_shape(info: ApiInfo) -> None:
+    """What every module has comes first, always in the same order (`kwire/api/__init__.py`)."""
+    if not has_module(info.name):
+        return
+    module = importlib.import_module(f"{API_PACKAGE}.{module_name(info.name)}")
+    names: dict[str, list[str]] = {"constants": [], "functions": []}
+    for node in ast.parse(pathlib.Path(str(module.__file__)).read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names["functions"].append(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            names["constants"].append(ast.unparse(target))
+    for found, common in ((names["constants"], CONSTANTS), (names["functions"], FUNCTIONS)):
+        expected = [name for name in common if name in found]
+        assert found[: len(expected)] == expected
+    assert "AUTHORIZATION" in names["constants"]

@@ -16,7 +16,7 @@ from kwire.config.dynamic import (
     DynamicConfig,
 )
 from kwire.config.validate_broker import validate_broker_configs
-from kwire.kraft.controller.rules import KafkaConfigRules
+from kwire.kraft.controller.config_rules import KafkaConfigRules
 from kwire.log.compaction.settings import CleanerSettings
 from kwire.protocol.errors import KafkaError
 from kwire.server.connection_limits import ConnectionLimits

@@ -326,7 +326,7 @@ def test_a_log_that_changes_meanwhile_drops_the_cleaning(change: str) -> None:
     world.roll()
     log = world.log
     world.scheduler.holds_jobs = True
-    world.cleaner.look()
+    world.cleaner.find_work()
     world.scheduler.turn()
     world.scheduler.run_jobs()  # the flush; what is clean is known
     world.scheduler.turn()
@@ -463,7 +463,7 @@ def test_two_threads_clean_two_logs_at_a_time() -> None:
         world.append([(b"a", b"2")])
         world.roll()
     world.scheduler.holds_jobs = True
-    world.cleaner.look()
+    world.cleaner.find_work()
     world.scheduler.turn()
     assert len(world.cleaner._busy) == 2
     world.scheduler.holds_jobs = False

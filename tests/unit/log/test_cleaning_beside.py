@@ -63,7 +63,7 @@ def test_a_move_ends_the_cleaning_that_is_under_way() -> None:
     world = _world_with_a_tombstone()
     before = world.rows()
     world.scheduler.holds_jobs = True
-    world.cleaner.look()
+    world.cleaner.find_work()
     world.scheduler.turn()
     world.manager.moves.rate_max = 1
     world.manager.moves.begin(KEY, world.manager.directories[1])
@@ -155,7 +155,7 @@ def test_retention_that_is_faster_than_a_cleaning_ends_it() -> None:
     world.log.local.doubt_durability(0)
     world.log.local.recovery_point = 0
     world.scheduler.holds_jobs = True
-    world.cleaner.look()
+    world.cleaner.find_work()
     world.scheduler.turn()
     world.log.delete_records_before(3)
     assert world.log.delete_old_segments(world.clock.now_ms) == 3

@@ -133,7 +133,7 @@ class Node(CleaningWorld):
     def maintain(self) -> None:
         self.manager.moves.rate_max = 1 << 40
         self.manager.enforce_retention()
-        self.cleaner.look()
+        self.cleaner.find_work()
         self.scheduler.advance(self.draw.below(700))
 
     def checkpoint(self) -> None:

@@ -107,7 +107,7 @@ def work(node: Node) -> None:
             node.put("doomed", key, value)
         if step % 9 == 8:
             node.manager.enforce_retention()
-            node.cleaner.look()
+            node.cleaner.find_work()
             node.scheduler.turn()
             node.scheduler.advance(600)
         if step == 12:
@@ -184,7 +184,7 @@ def use(node: Node) -> None:
     for topic in ("compacting", "deleting"):
         if node.manager.get(topic, 0) is not None:
             node.put(topic, b"after", b"crash")
-    node.cleaner.look()
+    node.cleaner.find_work()
     node.scheduler.turn()
     node.manager.shutdown(4)
     node.start()

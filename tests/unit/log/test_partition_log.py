@@ -556,3 +556,31 @@ def test_becoming_leader_writes_nothing_until_there_is_a_batch() -> None:
     world.log.assign_epoch(5)
     world.kill(recovery_point=2)
     assert world.log.leader_epochs.entries == [(0, 0), (3, 1)]
+
+
+def test_the_start_of_the_log_and_of_its_local_part_move_together() -> None:
+    """Nothing is kept elsewhere yet: with tiers the local part will begin later."""
+    world = World(config=LogConfig(segment_bytes=200))
+    starts = []
+
+    def note() -> None:
+        world.scheduler.turn()
+        assert world.log.local_log_start_offset == world.log.log_start_offset
+        starts.append(world.log.log_start_offset)
+
+    for _ in range(6):
+        _append(world, 2)
+    world.scheduler.turn()
+    world.log.update_high_watermark(12)
+    note()
+    world.log.delete_records_before(5)
+    note()
+    world.log.delete_old_segments(NOW_MS)
+    note()
+    world.reopen()
+    note()
+    world.log.truncate_fully_and_start_at(20)
+    note()
+    world.log.truncate_to(7)
+    note()
+    assert starts == [0, 5, 5, 5, 20, 7]

@@ -89,7 +89,7 @@ class Writer:
     def run(self, count: int) -> None:
         for _ in range(count):
             if not self.send():
-                self.world.log.mend()
+                self.world.log.resume_appends()
                 self.world.scheduler.turn()
 
 
@@ -124,7 +124,7 @@ def test_a_shortage_at_any_call_passes(config: LogConfig, length: int) -> None:
         writer = Writer(world)
         writer.run(24)
         world.disk.fault = None
-        world.log.mend()
+        world.log.resume_appends()
         world.scheduler.turn()
         assert world.log.error is None, f"call {at}"
         met += shortage.is_met
@@ -147,7 +147,7 @@ def test_a_power_loss_after_a_shortage_brings_nothing_back() -> None:
             writer = Writer(world)
             writer.run(20)
             world.disk.fault = None
-            world.log.mend()
+            world.log.resume_appends()
             world.scheduler.turn()
             writer.run(2)
             world.disk.crash()
@@ -182,9 +182,9 @@ def test_all_that_waited_behind_the_failed_write_is_refused_and_taken_back() -> 
     assert [info.written.error() is not None for info in infos] == [True] * 3
     assert world.log.is_short
     assert world.log.next_offset == world.log.log_end_offset == 3
-    assert world.log.mend().error() is not None, "the disk is still full"
+    assert world.log.resume_appends().error() is not None, "the disk is still full"
     world.disk.capacity_bytes = None
-    world.log.mend()
+    world.log.resume_appends()
     world.scheduler.turn()
     again = world.append(2, producer_id=1, producer_epoch=0, base_sequence=3)
     assert (again.base_offset, again.duplicate) == (3, False)
@@ -204,7 +204,7 @@ def test_duplicates_of_before_the_shortage_are_still_known() -> None:
     world.scheduler.turn()
     assert world.log.is_short
     world.disk.capacity_bytes = None
-    world.log.mend()
+    world.log.resume_appends()
     world.scheduler.turn()
     for at in range(4):
         info = world.append(1, producer_id=1, producer_epoch=0, base_sequence=at)
@@ -244,7 +244,7 @@ def test_a_marker_that_was_not_written_has_ended_nothing(commit: bool) -> None:
     assert world.log.last_stable_offset == 0
     assert world.log.producers.has_ongoing_transaction(1, 0)
     world.disk.capacity_bytes = None
-    world.log.mend()
+    world.log.resume_appends()
     world.scheduler.turn()
     assert world.log.last_stable_offset == 0
     world.mark(1, 0, commit=commit)
@@ -274,7 +274,7 @@ def test_a_transaction_that_was_not_written_holds_nothing_back() -> None:
     assert world.log.is_short
     assert 7 not in world.log.producers.entries
     world.disk.capacity_bytes = None
-    world.log.mend()
+    world.log.resume_appends()
     world.scheduler.turn()
     world.append(2)
     world.scheduler.turn()
@@ -296,11 +296,11 @@ def test_the_log_stays_closed_until_it_is_cut_back() -> None:
     world.scheduler.turn()
     assert world.disk.size_of(world.path(".log")) == size + 50
     world.disk.capacity_bytes = None
-    assert world.log.mend().error() is not None
+    assert world.log.resume_appends().error() is not None
     with pytest.raises(KafkaError):
         world.append()
     world.disk.fault = None
-    world.log.mend()
+    world.log.resume_appends()
     world.scheduler.turn()
     assert world.disk.size_of(world.path(".log")) == size
     world.append()
@@ -317,7 +317,7 @@ def test_a_log_begun_anew_while_its_cut_is_synced_is_durable_up_to_its_end() -> 
     world.scheduler.turn()
     world.disk.capacity_bytes = None
     world.scheduler.holds_jobs = True
-    mended = world.log.mend()
+    mended = world.log.resume_appends()
     world.scheduler.turn()
     assert not mended.done
     world.log.truncate_fully_and_start_at(2)
@@ -341,11 +341,11 @@ def test_a_cut_that_fails_for_another_reason_closes_the_log_for_good(second: str
     world.append(5)
     world.scheduler.turn()
     world.disk.capacity_bytes = None
-    world.log.mend()
+    world.log.resume_appends()
     world.scheduler.turn()
     world.disk.fault = None
     assert not world.log.is_short
-    world.log.mend()
+    world.log.resume_appends()
     world.scheduler.turn()
     with pytest.raises(KafkaError):
         world.append()
@@ -363,7 +363,7 @@ def test_an_error_that_does_not_pass_is_final() -> None:
     world.append()
     world.scheduler.turn()
     world.disk.fault = None
-    world.log.mend()
+    world.log.resume_appends()
     world.scheduler.turn()
     with pytest.raises(KafkaError):
         world.append()
@@ -377,7 +377,7 @@ def test_a_sync_that_reports_a_full_disk_is_final() -> None:
     world.append()
     world.scheduler.turn()
     world.disk.fault = None
-    world.log.mend()
+    world.log.resume_appends()
     world.scheduler.turn()
     assert not world.log.is_short
     with pytest.raises(KafkaError):
@@ -442,7 +442,7 @@ def test_a_truncation_in_a_shortage_gets_to_its_end(anew: bool) -> None:
         with contextlib.suppress(KafkaError):
             truncate(world.log)
         world.disk.fault = None
-        world.log.mend()
+        world.log.resume_appends()
         world.scheduler.turn()
         assert world.log.error is None, f"call {at}"
         assert read_all(world.log) == expected
@@ -479,7 +479,7 @@ def test_a_roll_that_was_not_finished_has_not_happened(clean: bool) -> None:
         world.disk.fault = None
         if not world.log.is_short:
             continue
-        world.log.mend()
+        world.log.resume_appends()
         world.scheduler.turn()
         is_rolled = len(world.log.segments) > 1
         assert not world.log.segments.active.is_sealed
@@ -535,7 +535,7 @@ def test_a_roll_of_retention_that_fails_leaves_nothing_behind() -> None:
         if not world.log.is_short:
             continue
         met += 1
-        world.log.mend()
+        world.log.resume_appends()
         world.scheduler.turn()
         assert not world.log.segments.active.is_sealed, f"call {at}"
         clean_up(world)
@@ -547,7 +547,7 @@ def test_a_roll_of_retention_that_fails_leaves_nothing_behind() -> None:
         world.scheduler.turn()
         assert world.log.is_short
         world.disk.capacity_bytes = None
-        world.log.mend()
+        world.log.resume_appends()
         world.scheduler.turn()
         assert read_all(world.log) == [(3, b"kept")], f"call {at}"
         world.scheduler.advance(config.file_delete_delay_ms)

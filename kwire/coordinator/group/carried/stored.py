@@ -32,7 +32,7 @@ CarriedGroup = dict[CarriedKey, tuple[Message, Message]]
 
 class StoredCarriedGroups:
     """The groups of one kind on record: (key message, value message) of every record by its key.
-    `on_group(group_id)` is told of a group that there is."""
+    `on_group(group_id)` is called for a group with a record."""
 
     def __init__(self, name: str, on_group: Callable[[str], None]) -> None:
         self.name = name

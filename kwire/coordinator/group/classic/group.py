@@ -1,8 +1,9 @@
 """The soft state of a classic group: its members and what they are doing (KIP-62, 345, 394, 511).
 
-Everything here is lost with the shard; `from_stored` builds it anew from the last GroupMetadata
-record. No method reads time or appends: `join.py`, `membership.py` and `rebalance.py` decide,
-this class keeps the invariants (who leads, how many wait, which protocols everybody supports).
+All of it is lost with the shard; a group is made anew from its last GroupMetadata record
+(`StoredGroup`). No method reads time or appends: `join.py`, `membership.py` and `rebalance.py`
+decide, this class keeps the invariants (who leads, how many wait, which protocols everybody
+supports).
 """
 
 from __future__ import annotations
@@ -313,7 +314,7 @@ class ClassicGroup:
             self.move_to(ClassicState.EMPTY, wall_ms)
 
     def _compute_subscribed_topics(self) -> frozenset[str] | None:
-        """What all members together subscribe to; None when that cannot be told."""
+        """What all members together subscribe to; None when that is not known."""
         if not self.uses_consumer_protocol:
             return None
         if not self.members:

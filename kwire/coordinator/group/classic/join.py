@@ -227,7 +227,7 @@ class Joining:
         self, group: ClassicGroup, new_id: str, old_leader: str, caller: Caller
     ) -> m.JoinGroupResponse:
         """The answer to a static member that keeps its assignment. A leader must not compute a
-        new one: since v9 it is told so, before it is told of a leader that it is not."""
+        new one: since v9 the answer says so, before it names another leader."""
         if caller.api_version < SKIP_ASSIGNMENT_VERSION:
             return self._kept_place(group, new_id, old_leader, ErrorCode.NONE)
         leads = group.is_leader(new_id)
@@ -277,7 +277,7 @@ class Joining:
         member = group.members[member_id]
         same = member.protocols == protocols_of(request)
         if group.state is ClassicState.COMPLETING_REBALANCE and same:
-            # It did not get its answer: here is the current generation again.
+            # It did not get its answer: it gets the current generation again.
             leads = group.is_leader(member_id)
             return _Outcome([], self._groups.joined(group, member_id, members=leads))
         if group.state is ClassicState.STABLE and same and not group.is_leader(member_id):

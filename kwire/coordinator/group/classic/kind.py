@@ -111,7 +111,8 @@ class ClassicKind:
     def check_commit(
         self, request: m.OffsetCommitRequest, api_version: int, moment: Moment
     ) -> None:
-        group = self._find(request.group_id)
+        group = self.groups.find(request.group_id)
+        assert group is not None
         offsets.check_commit(group, request, transactional=False)
         if group.state in _COMMITTING:
             member = group.members.get(request.member_id)
@@ -121,7 +122,9 @@ class ClassicKind:
     def check_transactional_commit(
         self, request: m.TxnOffsetCommitRequest, api_version: int
     ) -> None:
-        offsets.check_commit(self._find(request.group_id), request, transactional=True)
+        group = self.groups.find(request.group_id)
+        assert group is not None
+        offsets.check_commit(group, request, transactional=True)
 
     def check_fetch(self, request: m.OffsetFetchRequest.OffsetFetchRequestGroup) -> None:
         """Anybody may ask."""
@@ -135,11 +138,6 @@ class ClassicKind:
         return offsets.ClassicSubscriptions(
             self._view(group_id), self.groups.settings.offsets_retention_ms
         )
-
-    def _find(self, group_id: str) -> ClassicGroup:
-        group = self.groups.find(group_id)
-        assert group is not None
-        return group
 
     def _view(self, group_id: str) -> ClassicGroup:
         group = self.groups.view(group_id)

@@ -98,7 +98,7 @@ class Membership:
     # ------------------------------------------------------------------ Heartbeat
 
     def heartbeat(self, request: m.HeartbeatRequest, moment: Moment) -> Result[m.HeartbeatResponse]:
-        """One Heartbeat (v0-4): extends the session, and tells of a rebalance."""
+        """One Heartbeat (v0-4): extends the session; REBALANCE_IN_PROGRESS asks to join again."""
         group = self._find(request.group_id)
         group.check_member(request.member_id, request.group_instance_id)
         if request.generation_id != group.generation:

@@ -239,7 +239,7 @@ class ClassicGroups:
     # ------------------------------------------------------------------ members going
 
     def remove_member(self, group: ClassicGroup, member: ClassicMember) -> None:
-        """Take a member out. A JoinGroup of it that waits is told to start over."""
+        """Take a member out. A JoinGroup of it that waits is answered with UNKNOWN_MEMBER_ID."""
         response = m.JoinGroupResponse(
             error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id="", protocol_name=None
         )

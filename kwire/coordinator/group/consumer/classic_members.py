@@ -1,7 +1,7 @@
 """Members of the classic protocol in a consumer group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
-A JoinGroup is a heartbeat that tells everything: the member moves one step towards its target and
-has its epoch as generation; SyncGroup hands it what it has. A Heartbeat tells it to join again
+A JoinGroup is a heartbeat with every field: the member moves one step towards its target and
+has its epoch as generation; SyncGroup hands it what it has. A Heartbeat asks it to join again
 when the group or the member is to move on; it then has its rebalance timeout to do so, and as
 long again for its SyncGroup. (KIP-848, measured on Apache Kafka 4.4.)
 """

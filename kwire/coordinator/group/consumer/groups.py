@@ -1,7 +1,8 @@
 """The consumer groups of one shard: what operations share.
 
-Soft state is when a group's topics are to be looked at again and the assignment that is being
-computed; both are made anew after a reload. Timers are keyed by kind, group and member.
+Soft state is when a group's topics are to be compared with the metadata again and the assignment
+that is being computed; both are made anew after a reload. Timers are keyed by kind, group and
+member.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ class ConsumerGroups:
         self.refresh_at_ms[group_id] = moment.now_ms + METADATA_REFRESH_MS
 
     def topics_changed(self) -> None:
-        """The metadata has other topics than before: every group looks at its next heartbeat."""
+        """The metadata has other topics: every group compares its own at its next heartbeat."""
         self.refresh_at_ms.clear()
         self.generation += 1
         self.matched.clear()

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: joining, telling what changed, being told what to give up and take.
+"""ConsumerGroupHeartbeat: joining, saying what changed, hearing what to give up and take.
 
 Messages and their order measured on Apache Kafka 4.4; KIP-848.
 """
@@ -30,7 +30,7 @@ JOIN_EPOCH = 0
 def check_request(
     request: m.ConsumerGroupHeartbeatRequest, api_version: int, assignors: tuple[str, ...]
 ) -> None:
-    """What can be said without looking at the group: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR.
+    """What can be refused whatever the group is: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR.
 
     A text of nothing but blanks counts as empty.
     """
@@ -170,7 +170,7 @@ class _Heartbeat:
 
     def _check_epoch(self, where: Current) -> None:
         """FENCED_MEMBER_EPOCH unless the epoch is the member's own, or its previous one with
-        nothing owned but what is assigned (the answer that told the new one was lost)."""
+        nothing owned but what is assigned (the answer with the new one was lost)."""
         epoch = self._request.member_epoch
         if epoch == where.epoch:
             return

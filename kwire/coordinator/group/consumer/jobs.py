@@ -11,7 +11,7 @@ from kwire.coordinator.open_batch import Encoded
 from kwire.coordinator.shard_interface import CoordinatorRecord
 from kwire.protocol.regex import compile_pattern
 
-#: Names that a slice looks at, and fewer where a pattern is large: positions times names.
+#: Names that a slice matches, and fewer where a pattern is large: positions times names.
 SLICE_NAMES = 1000
 SLICE_COST = 20_000
 PATTERNS_KEPT_MAX = 256

@@ -60,7 +60,7 @@ def check_upgrade(group: ClassicGroup, settings: ConsumerGroupSettings) -> None:
 
 def upgraded(group: ClassicGroup, topics: Topics) -> tuple[ConsumerGroup, list[CoordinatorRecord]]:
     """The consumer group that a classic one becomes, and the records that make it one; raises
-    GROUP_ID_NOT_FOUND when what its members told cannot be understood."""
+    GROUP_ID_NOT_FOUND when what its members sent cannot be understood."""
     group_id, epoch = group.group_id, group.generation
     try:
         members = {x.member_id: _consumer_member(x, group.protocol) for x in group.members.values()}

@@ -42,7 +42,7 @@ class MemberState(IntEnum):
 
 
 class ClassicProtocols(NamedTuple):
-    """What a member of the classic protocol told when it joined."""
+    """What a member of the classic protocol sent when it joined."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
@@ -77,7 +77,7 @@ JOINING = Current(0, 0, MemberState.STABLE, {}, {})
 
 
 class ResolvedRegex(NamedTuple):
-    """The topics that a pattern matched, the metadata offset and the time of looking."""
+    """The topics that a pattern matched, the metadata offset and the time of matching."""
 
     topics: tuple[str, ...]
     version: int
@@ -256,7 +256,7 @@ RECORD_TYPES = (3, 4, 5, 6, 7, 8, 16)
 
 class StoredConsumerGroups:
     """The consumer groups on record, by id, in the order of their records. `on_group(group_id)`
-    is told of a new one."""
+    is called for a new one."""
 
     name = NAME
 

@@ -21,7 +21,7 @@ class TopicInfo(NamedTuple):
 
 
 class Topics(Protocol):
-    """The published metadata, as far as groups look at it."""
+    """The published metadata, as far as groups need it."""
 
     def find(self, name: str) -> TopicInfo | None: ...
 

@@ -168,7 +168,7 @@ def handle_refused(raft: RaftState, message: msg.LeaderRefused, now_ms: int) -> 
     position = others.index(node_id) if node_id in others else len(others)
     role.leader_refuses = True
     role.fetch_by_ms = min(role.fetch_by_ms, now_ms + position * raft.config.stagger_ms)
-    raft.hurry = (role.epoch, now_ms + raft.config.fetch_timeout_ms)
+    raft.elect_quickly(now_ms + raft.config.fetch_timeout_ms)
 
 
 def send_begin(raft: RaftState, leader: Leader, now_ms: int) -> int:

@@ -188,8 +188,8 @@ def _response(
 
 
 def poll_waiting(raft: RaftState, now_ms: int) -> int:
-    """Answer what can be answered, all being looked at after `wake_fetches`; when the next one's
-    time is over."""
+    """Answer the fetches that can be answered now (`wake_fetches` has each of them tried again);
+    when the time of the next one is over."""
     waiting = raft.waiting_fetches
     if not waiting:
         raft.wake_fetches = False

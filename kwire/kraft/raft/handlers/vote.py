@@ -133,7 +133,7 @@ def handle_response(
     if isinstance(role, Nominee) and isinstance(role, Prospective) == pre_vote:
         role.tally.record(node_id, partition.vote_granted)
         if node_id == role.leader_id:
-            raft.hurry = (-1, 0)  # the leader answers: it was a false alarm
+            raft.elect_as_usual()  # the leader answers: it was a false alarm
     return True
 
 

@@ -11,7 +11,7 @@ from kwire.kraft.raft.roles.base import (
     grants_unless_decided,
 )
 from kwire.kraft.raft.transitions import RoleName
-from kwire.kraft.raft.types import Endpoints, ReplicaKey
+from kwire.kraft.raft.types import Endpoints, ReplicaKey, check
 
 
 class Nominee(Role):
@@ -63,6 +63,11 @@ class Prospective(Nominee):
     @property
     def voted(self) -> ReplicaKey | None:
         return self._voted
+
+    def vote_for(self, candidate: ReplicaKey) -> None:
+        """Once an epoch."""
+        check(self._voted is None, f"second vote in epoch {self.epoch}")
+        self._voted = candidate
 
     def can_grant_vote(self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
         return grants_unless_decided(self, candidate, up_to_date, pre_vote)
