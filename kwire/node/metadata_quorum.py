@@ -87,13 +87,13 @@ class MetadataQuorum:
         scheduler: Scheduler,
     ) -> None:
         """Open the metadata log in a log directory; `endpoints` are where this node's controller
-        is reached. Raises ConfigError and what `RaftDriver` raises."""
+        is reached, where it has one. Raises ConfigError and what `RaftDriver` raises."""
         config = self._config
         raft_config = settings.raft_config(
             config,
             cluster_id=cluster_id,
             directory_id=directory_id,
-            endpoints=tuple(endpoints) if config.is_controller else (),
+            endpoints=tuple(endpoints),
             roles=tuple(config["process.roles"]),
         )
         log = MetadataLog.open(
