@@ -1,4 +1,4 @@
-"""The rules that keep the house in order: who imports whom, what is pure, how long things are.
+"""The rules of the packages: who imports whom, what is pure, how long things are.
 
 Imports point one way (docs/DESIGN.md); pure packages know no clock, socket, randomness or files;
 time and chance come from `kwire/clock.py` alone; nothing iterates over a set where order may
@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import ast
 import functools
+import graphlib
 import pathlib
+import re
 from collections.abc import Iterator
 from typing import TypeGuard
 
@@ -18,7 +20,8 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "kwire"
 
-# Package (or module) -> what it may import besides itself; BASE is below all.
+# Package (or module) -> what it may import besides itself; BASE is below all. In the order of the
+# lists in docs/DESIGN.md and CONTRIBUTING.md.
 BASE = ("checksums", "clock", "kept_errors", "pending")
 FACTS = (*BASE, "config", "protocol")
 LOW = (*FACTS, "network", "log", "security")
@@ -44,8 +47,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "node": (*HIGH, "tiered", "server", "api"),
     "spark": (*FACTS, "log"),
     "http": (*HIGH, "node"),
+    "cli": (*HIGH, "node", "server", "http", "spark"),
     "testing": (*HIGH, "node", "server", "cli"),
-    "cli": (*HIGH, "node", "server", "http", "testing", "spark"),
     "__main__": ("cli",),
 }
 KNOW_THE_NODE = ("cli/serve.py", "testing/cluster/in_thread.py")
@@ -117,6 +120,35 @@ def test_imports_point_one_way() -> None:
             if parts[1] != own and parts[1] not in MAY_IMPORT[own]:
                 wrong.append(f"kwire/{path}:{line} imports kwire.{parts[1]}")
     assert not wrong, "\n".join(dict.fromkeys(wrong))
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    """Nor for types: what stands under `if TYPE_CHECKING` counts."""
+    paths = {
+        "kwire." + path.removesuffix(".py").removesuffix("/__init__").replace("/", "."): path
+        for path in modules()
+    }
+    imported: dict[str, set[str]] = {path: set() for path in modules()}
+    for path, tree in modules().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                imported[path] |= {paths[x.name] for x in node.names if x.name in paths}
+            elif isinstance(node, ast.ImportFrom) and node.module in paths:
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+                imported[path] |= {paths.get(name, paths[node.module]) for name in names} - {path}
+    graphlib.TopologicalSorter(imported).prepare()  # CycleError names the files of a circle
+
+
+@pytest.mark.parametrize(
+    ("page", "entry"),
+    [("docs/DESIGN.md", r"^  (\w+)/ +"), ("CONTRIBUTING.md", r"^\| .*\| `kwire/(\w+)`")],
+)
+def test_pages_list_the_packages_in_the_order_of_their_imports(page: str, entry: str) -> None:
+    listed = re.findall(entry, (ROOT / page).read_text(), re.M)
+    assert sorted(listed) == sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
+    for at, name in enumerate(listed):
+        allowed = {other for other in MAY_IMPORT[name] if (PACKAGE / other).is_dir()}
+        assert allowed <= set(listed[:at]), f"{name} stands too early"
 
 
 def test_only_who_runs_a_node_knows_it() -> None:
