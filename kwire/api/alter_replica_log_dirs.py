@@ -53,15 +53,15 @@ def handle(
 
 def _move(context: RequestContext, path: str, topic: str, index: int) -> ErrorCode:
     parts = context.parts
-    manager = parts.log_manager
+    logs = parts.logs
     if len(f"{topic}-{index}") + FUTURE_SUFFIX_CHARS > DIRECTORY_NAME_CHARS_MAX:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
-    directory = next((d for d in manager.directories if d.path == path), None)
+    directory = next((d for d in logs.directories if d.path == path), None)
     if directory is None:
         return ErrorCode.LOG_DIR_NOT_FOUND
     if directory.error is not None:
         return ErrorCode.KAFKA_STORAGE_ERROR
-    if directory in manager.cordoned:
+    if directory in logs.cordoned:
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT
     hosted = parts.replicas.partition(topic, index)
     if hosted is None:
@@ -69,7 +69,7 @@ def _move(context: RequestContext, path: str, topic: str, index: int) -> ErrorCo
         is_known = known is not None and index in known.partitions
         return ErrorCode.REPLICA_NOT_AVAILABLE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
-        manager.moves.begin((topic, index), directory)
+        logs.moves.begin((topic, index), directory)
     except KafkaError as error:
         return error.code
     return ErrorCode.NONE

@@ -57,7 +57,7 @@ def handle(
     followed = deletions.followed(request.timeout_ms)
     if not deletions.moved:
         return response
-    saved = context.parts.log_manager.checkpoint_log_starts(deletions.moved)
+    saved = context.parts.logs.checkpoint_log_starts(deletions.moved)
     return after(gather([followed, saved]), lambda _: _durable(response, saved.error()))
 
 

@@ -42,12 +42,12 @@ def handle(
         wanted = {
             (topic.topic, index): None for topic in request.topics for index in topic.partitions
         }
-    manager = context.parts.log_manager
-    refused = refusals(manager, context.parts.quorum.waits_for)
+    logs = context.parts.logs
+    refused = refusals(logs, context.parts.quorum.waits_for)
     if refused and context.api_version >= VERSION_WITH_TAGS:
         lines = [f"{partition}\t{reason}" for partition, reason in refused[:REFUSALS_MAX]]
         response.unknown_tags = [(REFUSALS_TAG, "\n".join(lines).encode())]
-    for directory in manager.directories:
+    for directory in logs.directories:
         result = m.DescribeLogDirsResponse.DescribeLogDirsResult(log_dir=directory.path, topics=[])
         response.results.append(result)
         if directory.error is not None:
@@ -56,12 +56,12 @@ def handle(
         result.total_bytes, result.usable_bytes = _volume(directory.path)
         result.is_cordoned = context.parts.cordoning.shows(directory.path)
         topics: dict[str, Topic] = {}
-        for log in manager.logs_in(directory):
+        for log in logs.logs_in(directory):
             if wanted is not None and (log.topic, log.partition) not in wanted:
                 continue
             lag = max(0, log.high_watermark - log.log_end_offset)
             _add(topics, (log.topic, log.partition), log.size_bytes, lag)
-        for key, move in manager.moves.moves.items():
+        for key, move in logs.moves.moves.items():
             if move.directory is directory and (wanted is None or key in wanted):
                 _add(topics, key, move.target.size_bytes, move.lag, is_future=True)
         result.topics = list(topics.values())

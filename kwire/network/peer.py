@@ -16,7 +16,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from kwire.clock import Random
 from kwire.network.buffers import BufferPool
@@ -65,6 +65,10 @@ class _Sent(Generic[Response]):
         self.pending.complete(response)
 
 
+_AnySent: TypeAlias = _Sent[Any]
+"""One among others: each knows what answers it."""
+
+
 class _PeerConnection(FrameConnection):
     """The frames of one outgoing connection."""
 
@@ -96,14 +100,14 @@ class _Link:
         self._connecting: asyncio.Task[None] | None = None
         self._versions: dict[int, tuple[int, int]] | None = None
         self._chosen: dict[int, int] = {}  # versions by API, of those that were asked for
-        self._waiting: deque[_Sent[Any]] = deque()
-        self._sent: dict[int, _Sent[Any]] = {}  # by correlation id; each knows what answers it
+        self._waiting: deque[_AnySent] = deque()
+        self._sent: dict[int, _AnySent] = {}  # by correlation id
         self._correlation_id = 0
         self._retry_at_s = 0.0
         self._failures = 0
         self._closed = False
 
-    def submit(self, request: _Sent[Any]) -> None:
+    def submit(self, request: _AnySent) -> None:
         if self._versions is not None:
             self._write(request)
             return
@@ -164,7 +168,7 @@ class _Link:
             if not request.pending.done:
                 self._write(request)
 
-    def _choose_version(self, request: _Sent[Any]) -> int | None:
+    def _choose_version(self, request: _AnySent) -> int | None:
         theirs = (self._versions or {}).get(request.api_key)
         if theirs is None:
             return None
@@ -175,7 +179,7 @@ class _Link:
         self._chosen[request.api_key] = version
         return version
 
-    def _write(self, request: _Sent[Any]) -> None:
+    def _write(self, request: _AnySent) -> None:
         assert self._connection is not None
         version = request.version
         if version is None:
@@ -221,7 +225,7 @@ class _Link:
             connection.stop_cutting()
             connection.transport.abort()
 
-    def timed_out(self, request: _Sent[Any]) -> None:
+    def timed_out(self, request: _AnySent) -> None:
         """A connection without an answer may be one that the other side knows nothing of (its
         machine was started again): as Kafka's clients do, the next request opens another."""
         request.fail(ErrorCode.REQUEST_TIMED_OUT, "no answer in time")
@@ -346,7 +350,7 @@ class PeerNetwork:
         link.submit(outgoing)
         return outgoing.pending
 
-    def start_timer(self, request: _Sent[Any], link: _Link, timeout_ms: int | None = None) -> None:
+    def start_timer(self, request: _AnySent, link: _Link, timeout_ms: int | None = None) -> None:
         """Fail `request` with REQUEST_TIMED_OUT when its time has passed."""
         timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
         request.timer = self.loop.call_later(timeout_ms / 1000, link.timed_out, request)

@@ -387,7 +387,7 @@ class Node:
             producer_ids=self.producer_ids,
             lost_brokers=self.lost_brokers,
             cordoning=self.cordoning,
-            log_manager=self.log_manager,
+            logs=self.log_manager,
             check_later=lambda later: self.workers.checks.run(later),
             fetch_sessions=FetchSessionCache(
                 config["max.incremental.fetch.session.cache.slots"], self.random

@@ -30,7 +30,7 @@ from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.structs import Message, Request
-from kwire.replica.follower_session import Asked, FollowerSession, Key
+from kwire.replica.follower_session import Asked, FollowerSession, TopicIdPartition
 from kwire.replica.partition import Partition
 
 logger = logging.getLogger(__name__)
@@ -104,9 +104,9 @@ class LeaderFetcher:
     def __init__(self, host: FetcherHost, leader_id: int) -> None:
         self._host = host
         self.leader_id = leader_id
-        self.followed: dict[Key, _Followed] = {}
+        self.followed: dict[TopicIdPartition, _Followed] = {}
         self._session = FollowerSession()
-        self._asked: dict[Key, tuple[_Followed, Asked]] = {}
+        self._asked: dict[TopicIdPartition, tuple[_Followed, Asked]] = {}
         self._pending: Pending[m.FetchResponse] | None = None
         self._sent_ms = 0
         self._is_appending = False
@@ -143,7 +143,7 @@ class LeaderFetcher:
         if self.followed.get((partition.topic_id, partition.index)) is followed:
             self.add(partition, followed.leader_epoch)
 
-    def remove(self, key: Key) -> None:
+    def remove(self, key: TopicIdPartition) -> None:
         """Fetch it no longer; what is on its way for it is dropped."""
         self.followed.pop(key, None)
 
@@ -187,7 +187,7 @@ class LeaderFetcher:
         if self._closed or self._pending is not None or self._is_appending:
             return
         now_ms = self._host.now_ms()
-        asked: dict[Key, tuple[_Followed, Asked]] = {}
+        asked: dict[TopicIdPartition, tuple[_Followed, Asked]] = {}
         next_ms: int | None = None
         for key, followed in self.followed.items():
             if followed.state is not FetchState.FETCHING:
@@ -229,7 +229,10 @@ class LeaderFetcher:
         self._send(asked, now_ms, next_ms)
 
     def _send(
-        self, asked: dict[Key, tuple[_Followed, Asked]], now_ms: int, next_ms: int | None
+        self,
+        asked: dict[TopicIdPartition, tuple[_Followed, Asked]],
+        now_ms: int,
+        next_ms: int | None,
     ) -> None:
         host, settings = self._host, self._host.settings
         wait_ms = settings.wait_max_ms
@@ -297,7 +300,10 @@ class LeaderFetcher:
             self._turn()
 
     def _partition_answered(
-        self, key: Key, answer: m.FetchResponse.PartitionData, written: list[Pending[None]]
+        self,
+        key: TopicIdPartition,
+        answer: m.FetchResponse.PartitionData,
+        written: list[Pending[None]],
     ) -> None:
         followed = self.followed.get(key)
         sent = self._asked.get(key)

@@ -13,7 +13,7 @@ from kwire.protocol.errors import ErrorCode
 
 NO_SESSION, INITIAL_EPOCH, EPOCH_MAX = 0, 0, 0x7FFFFFFF
 
-Key = tuple[bytes, int]
+TopicIdPartition = tuple[bytes, int]
 """Topic id and partition index."""
 
 SESSION_ERRORS = (
@@ -38,7 +38,7 @@ class FollowerSession:
     def __init__(self) -> None:
         self.session_id = NO_SESSION
         self.epoch = INITIAL_EPOCH
-        self._known: dict[Key, Asked] = {}
+        self._known: dict[TopicIdPartition, Asked] = {}
 
     def reset(self) -> None:
         """Ask for everything anew; the id is still named so that the leader drops the session."""
@@ -46,7 +46,10 @@ class FollowerSession:
         self._known = {}
 
     def fill(
-        self, request: m.FetchRequest, wanted: dict[Key, Asked], partition_bytes_max: int
+        self,
+        request: m.FetchRequest,
+        wanted: dict[TopicIdPartition, Asked],
+        partition_bytes_max: int,
     ) -> None:
         """Put session and partitions into a FetchRequest (version 13 and later)."""
         message = m.FetchRequest

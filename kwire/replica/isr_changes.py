@@ -21,6 +21,7 @@ from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode
+from kwire.replica.follower_session import TopicIdPartition
 from kwire.replica.partition import Partition
 from kwire.replica.state import AlterIsr, IsrAnswered
 
@@ -38,8 +39,6 @@ _OVERTAKEN = (
     ErrorCode.INVALID_REQUEST,
 )
 
-Key = tuple[bytes, int]
-
 
 class IsrChangeSender:
     """See the module. `ask(api_key, request)` reaches the active controller, `broker_epoch()` is
@@ -56,8 +55,8 @@ class IsrChangeSender:
         self._broker_epoch = broker_epoch
         self._ask = ask
         self._call_later = call_later
-        self._wanted: dict[Key, tuple[Partition, AlterIsr]] = {}
-        self._sent: dict[Key, tuple[Partition, AlterIsr]] | None = None
+        self._wanted: dict[TopicIdPartition, tuple[Partition, AlterIsr]] = {}
+        self._sent: dict[TopicIdPartition, tuple[Partition, AlterIsr]] | None = None
         self._scheduled = False
         self._closed = False
 
@@ -89,7 +88,9 @@ class IsrChangeSender:
         pending = self._ask(ApiKey.ALTER_PARTITION, self._request(self._sent))
         pending.add_done_callback(self._answered)
 
-    def _request(self, wanted: dict[Key, tuple[Partition, AlterIsr]]) -> m.AlterPartitionRequest:
+    def _request(
+        self, wanted: dict[TopicIdPartition, tuple[Partition, AlterIsr]]
+    ) -> m.AlterPartitionRequest:
         message = m.AlterPartitionRequest
         topics: dict[bytes, list[m.AlterPartitionRequest.PartitionData]] = {}
         for (topic_id, index), (partition, change) in wanted.items():
@@ -143,14 +144,14 @@ class IsrChangeSender:
         elif self._wanted:
             self._schedule(0)
 
-    def _again(self, entries: dict[Key, tuple[Partition, AlterIsr]]) -> None:
+    def _again(self, entries: dict[TopicIdPartition, tuple[Partition, AlterIsr]]) -> None:
         for key, entry in entries.items():
             self._wanted.setdefault(key, entry)
         self._schedule(RETRY_MS)
 
     def _settle(
         self,
-        key: Key,
+        key: TopicIdPartition,
         entry: tuple[Partition, AlterIsr],
         answer: m.AlterPartitionResponse.PartitionData,
     ) -> None:

@@ -7,7 +7,7 @@ time (the metadata above all) stays behind its Protocol, so that a handler alway
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from kwire.coordinator.transaction.service import TransactionCoordinator
     from kwire.coordinator.transaction.verifier import TransactionVerifier
     from kwire.kraft.images.metadata_image import MetadataImage
-    from kwire.log.directories.manager import LogManager
+    from kwire.log.directories.directory import LogDirectory
+    from kwire.log.directories.moving import LogMoves
+    from kwire.log.directories.shortages import Shortages
     from kwire.log.partition.deferred_checks import CheckLaterError
+    from kwire.log.partition.partition_log import PartitionLog
     from kwire.membership.requester import Requester
     from kwire.pending import Pending
     from kwire.protocol.api_keys import Listener
@@ -107,6 +110,34 @@ class Replicas(Protocol):
     def partition_by_id(self, topic_id: bytes, index: int) -> Partition | None: ...
 
 
+class Logs(Protocol):
+    """The log directories of this node, and the logs in them."""
+
+    @property
+    def directories(self) -> Sequence[LogDirectory]: ...
+
+    @property
+    def cordoned(self) -> Sequence[LogDirectory]:
+        """Directories that get no new replicas."""
+        ...
+
+    @property
+    def moves(self) -> LogMoves:
+        """Logs on their way from one directory to another."""
+        ...
+
+    @property
+    def shortages(self) -> Shortages: ...
+
+    def logs(self) -> list[PartitionLog]: ...
+
+    def logs_in(self, directory: LogDirectory, /) -> list[PartitionLog]: ...
+
+    def checkpoint_log_starts(self, keys: Iterable[tuple[str, int]], /) -> Pending[None]:
+        """Done when the starts of these logs are durable."""
+        ...
+
+
 class Coordinators(Protocol):
     """The coordinators of this broker; each is made when it is first asked for."""
 
@@ -174,7 +205,7 @@ class Parts:
         "fetch_sessions",
         "forwarder",
         "listener_name",
-        "log_manager",
+        "logs",
         "loop",
         "lost_brokers",
         "metadata",
@@ -207,7 +238,7 @@ class Parts:
         producer_ids: ProducerIds,
         lost_brokers: LostBrokers,
         cordoning: Cordoning,
-        log_manager: LogManager,
+        logs: Logs,
         check_later: CheckLater,
         fetch_sessions: FetchSessionCache,
         fetch_bytes_max: int,
@@ -232,7 +263,7 @@ class Parts:
         self.producer_ids = producer_ids
         self.lost_brokers = lost_brokers
         self.cordoning = cordoning
-        self.log_manager = log_manager
+        self.logs = logs
         self.check_later = check_later
         self.fetch_sessions = fetch_sessions
         self.fetch_bytes_max = fetch_bytes_max

@@ -45,7 +45,7 @@ TESTS = (
     "tests/unit/kraft/test_driver_power_loss.py",
     "tests/unit/replica",
     "tests/unit/coordinator/transaction",
-    "tests/unit/node/test_local_transactions.py",
+    "tests/unit/api/test_local_transactions.py",
     "tests/unit/membership/test_lost_brokers.py",
     "tests/bugs",
 )

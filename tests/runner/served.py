@@ -11,16 +11,15 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-import select
 import shlex
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 
-READY_PREFIX = b"kwire ready on "
+from kwire.testing.cluster import NodeFailed, ServeProcess
+
 READY_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 20.0
 
@@ -86,43 +85,17 @@ class ServedBrokers:
 def start(state_file: pathlib.Path) -> int:
     """Start the broker of a state file on its port; returns the port once it is ready."""
     state = json.loads(state_file.read_text())
-    with open(state["log"], "ab") as log:
-        process = subprocess.Popen(
-            [*state["arguments"], "--listen", f"127.0.0.1:{state['port']}"],
-            stdout=subprocess.PIPE,
-            stderr=log,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+    process = ServeProcess("served broker", log_path=pathlib.Path(state["log"]))
+    process.start([*state["arguments"], "--listen", f"127.0.0.1:{state['port']}"])
     try:
-        port = _wait_ready(process)
-    except BrokerDidNotStart as error:
+        address = process.wait_ready(READY_TIMEOUT_S)[0]
+    except NodeFailed as error:
         process.kill()
-        process.wait()
         raise BrokerDidNotStart(f"{error}; see {state['log']}") from None
+    port = int(address.rpartition(":")[2])
     state.update(pid=process.pid, port=port)
     state_file.write_text(json.dumps(state))
     return port
-
-
-def _wait_ready(process: subprocess.Popen[bytes]) -> int:
-    assert process.stdout is not None
-    deadline = time.monotonic() + READY_TIMEOUT_S
-    text = b""
-    while b"\n" not in text:
-        left_s = deadline - time.monotonic()
-        if left_s <= 0:
-            raise BrokerDidNotStart("the broker was not ready in time")
-        if select.select([process.stdout], [], [], left_s)[0]:
-            piece = os.read(process.stdout.fileno(), 4096)
-            if not piece:
-                raise BrokerDidNotStart(f"the broker ended with status {process.wait()}")
-            text += piece
-    line = text.split(b"\n", 1)[0]
-    if not line.startswith(READY_PREFIX):
-        raise BrokerDidNotStart(f"unexpected first line {line!r}")
-    process.stdout.close()
-    return int(line.rsplit(b":", 1)[1])
 
 
 def stop(state_file: pathlib.Path) -> None:

@@ -44,7 +44,7 @@ class FakeLog:
         self.batches = list(batches)
         self.log_start_offset = 0
         self.high_watermark = 0
-        self.files = SimpleNamespace(fault=None)
+        self.local = SimpleNamespace(files=SimpleNamespace(fault=None))
 
     @property
     def log_end_offset(self) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kwire.log.types import Isolation
+from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import read_records
 from kwire.replica.bounded_read import BoundedRead, ReadTarget
@@ -261,3 +262,44 @@ def test_a_cancelled_read_is_never_done(world: Replicas) -> None:
     leader.follower_fetched(FOLLOWER, -1, 2, 0)
     assert (waiting.done, waiting.deadlines.is_set) == (0, False)
     assert not leader.data_listeners
+
+
+class SlowDisk:
+    """A partition whose reads come when the test says so."""
+
+    def __init__(self) -> None:
+        self.reads: list[Pending[ReadResult]] = []
+
+    def read(self, *_: object) -> Pending[ReadResult]:
+        self.reads.append(Pending())
+        return self.reads[-1]
+
+
+def slow_read() -> tuple[SlowDisk, list[ReadTarget[Position]], BoundedRead[Position], list[int]]:
+    disk, done = SlowDisk(), []
+    targets: list[ReadTarget[Position]] = [
+        ReadTarget(disk, Position(0)),  # type: ignore[arg-type]
+        ReadTarget(disk, Position(5)),  # type: ignore[arg-type]
+    ]
+    bounded = BoundedRead(targets, limits(), lambda read: done.append(read.total_bytes))
+    bounded.run()
+    return disk, targets, bounded, done
+
+
+def test_reads_of_a_slow_disk_come_one_after_another() -> None:
+    disk, targets, bounded, done = slow_read()
+    assert len(disk.reads) == 1
+    found = ReadResult(9, 9, 0, None, [b"x" * 10], 10, 10)
+    disk.reads[0].complete(found)
+    assert (len(disk.reads), done) == (2, [])
+    disk.reads[1].fail(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+    assert targets[0].result is found
+    assert targets[1].result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert (done, bounded.ends_wait) == ([10], True)
+
+
+def test_a_read_of_a_slow_disk_is_cancelled_with_the_request() -> None:
+    disk, _, bounded, done = slow_read()
+    bounded.cancel()
+    assert disk.reads[0].cancelled
+    assert (len(disk.reads), done) == (1, [])
