@@ -138,7 +138,7 @@ class Loading:
             return
         data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
         found = batches.undamaged(data, offset)
-        self._tell(found.damaged)
+        self._log_damaged(found.damaged)
         steps: Iterator[int]
         if reduction is not None:
             steps = reduction.steps(bytes(found.data), offset)
@@ -148,10 +148,10 @@ class Loading:
         self._in_slices(steps, offset, lambda reached: self._go_on(max(reached, passed), offset))
 
     def _gone_through(self, done: GoneThrough, offset: int) -> None:
-        self._tell(done.damaged)
+        self._log_damaged(done.damaged)
         self._go_on(done.reached, offset)
 
-    def _tell(self, damaged: list[int]) -> None:
+    def _log_damaged(self, damaged: list[int]) -> None:
         """Say once of each batch that it is left out: nothing may take its place unnoticed."""
         for base_offset in damaged:
             if base_offset not in self._damaged:

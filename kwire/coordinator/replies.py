@@ -37,7 +37,7 @@ def convert(pending: Pending[T], on_error: Callable[[KafkaError], T]) -> Answer[
         error = done.error()
         return on_error(error) if isinstance(error, KafkaError) else done.result()
 
-    return convert_all(pending, answer)
+    return answer(pending) if pending.done else after(pending, answer)
 
 
 def gather(pendings: list[Pending[T]], combine: Callable[[list[T | KafkaError]], U]) -> Answer[U]:

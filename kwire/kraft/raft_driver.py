@@ -346,10 +346,10 @@ class RaftDriver:
     def _try_again(self) -> None:
         if not self._closed:
             self.metadata_log.was_short = True
-            self.metadata_log.log.resume_appends().add_done_callback(self._mended)
+            self.metadata_log.log.resume_appends().add_done_callback(self._resumed)
 
-    def _mended(self, mended: Pending[None]) -> None:
-        error, log = mended.error(), self.metadata_log.log
+    def _resumed(self, resumed: Pending[None]) -> None:
+        error, log = resumed.error(), self.metadata_log.log
         if self._closed:
             return
         if log.error is not None and not log.is_short:

@@ -1,4 +1,4 @@
-"""The rules that keep the house in order: who imports whom, what is pure, how long things are.
+"""The rules of the packages: who imports whom, what is pure, how long things are.
 
 Imports point one way (docs/DESIGN.md); pure packages know no clock, socket, randomness or files;
 time and chance come from `kwire/clock.py` alone; nothing iterates over a set where order may
@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import ast
 import functools
+import graphlib
 import pathlib
+import re
 from collections.abc import Iterator
 from typing import TypeGuard
 
@@ -18,7 +20,8 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "kwire"
 
-# Package (or module) -> what it may import besides itself; BASE is below all.
+# Package (or module) -> what it may import besides itself; BASE is below all. In the order of the
+# lists in docs/DESIGN.md and CONTRIBUTING.md.
 BASE = ("checksums", "clock", "kept_errors", "pending")
 FACTS = (*BASE, "config", "protocol")
 LOW = (*FACTS, "network", "log", "security")
@@ -44,8 +47,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "node": (*HIGH, "tiered", "server", "api"),
     "spark": (*FACTS, "log"),
     "http": (*HIGH, "node"),
+    "cli": (*HIGH, "node", "server", "http", "spark"),
     "testing": (*HIGH, "node", "server", "cli"),
-    "cli": (*HIGH, "node", "server", "http", "testing", "spark"),
     "__main__": ("cli",),
 }
 KNOW_THE_NODE = ("cli/serve.py", "testing/cluster/in_thread.py")
@@ -119,6 +122,35 @@ def test_imports_point_one_way() -> None:
     assert not wrong, "\n".join(dict.fromkeys(wrong))
 
 
+def test_no_files_import_each_other_in_a_circle() -> None:
+    """Nor for types: what stands under `if TYPE_CHECKING` counts."""
+    paths = {
+        "kwire." + path.removesuffix(".py").removesuffix("/__init__").replace("/", "."): path
+        for path in modules()
+    }
+    imported: dict[str, set[str]] = {path: set() for path in modules()}
+    for path, tree in modules().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                imported[path] |= {paths[x.name] for x in node.names if x.name in paths}
+            elif isinstance(node, ast.ImportFrom) and node.module in paths:
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+                imported[path] |= {paths.get(name, paths[node.module]) for name in names} - {path}
+    graphlib.TopologicalSorter(imported).prepare()  # CycleError names the files of a circle
+
+
+@pytest.mark.parametrize(
+    ("page", "entry"),
+    [("docs/DESIGN.md", r"^  (\w+)/ +"), ("CONTRIBUTING.md", r"^\| .*\| `kwire/(\w+)`")],
+)
+def test_pages_list_the_packages_in_the_order_of_their_imports(page: str, entry: str) -> None:
+    listed = re.findall(entry, (ROOT / page).read_text(), re.M)
+    assert sorted(listed) == sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
+    for at, name in enumerate(listed):
+        allowed = {other for other in MAY_IMPORT[name] if (PACKAGE / other).is_dir()}
+        assert allowed <= set(listed[:at]), f"{name} stands too early"
+
+
 def test_only_who_runs_a_node_knows_it() -> None:
     """All others take narrow Protocols or plain values; `node/node.py` wires them."""
     wrong = [
@@ -129,6 +161,62 @@ def test_only_who_runs_a_node_knows_it() -> None:
         if isinstance(node, ast.ImportFrom) and node.module == "kwire.node.node"
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def imported_modules(tree: ast.Module) -> Iterator[str]:
+    """Paths below kwire/ of what a module imports, for types too."""
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names] + [node.module]
+        for name in names:
+            path = name.removeprefix("kwire.").replace(".", "/") + ".py"
+            if path in modules():
+                yield path
+
+
+def import_circles(imported: dict[str, list[str]]) -> list[list[str]]:
+    """Groups of modules each of which reaches itself through the others (Tarjan's algorithm)."""
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    open_modules: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(module: str) -> None:
+        number[module] = lowest[module] = len(number)
+        open_modules.append(module)
+        for other in imported[module]:
+            if other not in number:
+                visit(other)
+                lowest[module] = min(lowest[module], lowest[other])
+            elif other in open_modules:
+                lowest[module] = min(lowest[module], number[other])
+        if lowest[module] == number[module]:
+            at = open_modules.index(module)
+            if len(open_modules) - at > 1:
+                found.append(sorted(open_modules[at:]))
+            del open_modules[at:]
+
+    for module in imported:
+        if module not in number:
+            visit(module)
+    return found
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Also not for types, and not inside of a package: one of them cannot be read alone."""
+    imported = {
+        path: list(dict.fromkeys(other for other in imported_modules(tree) if other != path))
+        for path, tree in modules().items()
+    }
+    assert import_circles(imported) == []
+
+
+def test_circles_of_imports_are_seen() -> None:
+    assert import_circles({"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a"]}) == [["a", "b", "c"]]
+    assert import_circles({"a": ["b"], "b": []}) == []
 
 
 def test_pure_packages_know_no_clock_socket_or_files() -> None:

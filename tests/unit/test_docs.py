@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import pathlib
 import re
@@ -16,12 +17,14 @@ from kwire.spark.commands import JOBS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = [
-    ROOT / "README.md",
+    *sorted(ROOT.glob("*.md")),
     *sorted(ROOT.glob("docs/**/*.md")),
     *sorted(ROOT.glob("*/README.md")),
     *sorted(ROOT.glob("*/*/README.md")),
 ]
-FOLDERS = "bench|compat_tests|docs|kwire|tests|tools"
+FOLDERS = "bench|compat_tests|docker|docs|kwire|pyspark_kwire|tests|tools"
+MADE_UP = re.compile(r"(^|/)(test_)?echo_topics\.\w+$|^ask\.py$")
+"""The files that the example of CONTRIBUTING.md makes."""
 
 
 def generator() -> types.ModuleType:
@@ -98,4 +101,25 @@ def test_commands_and_files_of_the_pages_are_there(page: pathlib.Path) -> None:
         for path in re.findall(rf"(?<![\w./-])(?:{FOLDERS})/[\w./-]*\w(?![\w*<{{])", line):
             if not (ROOT / path).exists() and not (page.parent / path).exists():
                 missing.append(path)
-    assert missing == []
+    assert [name for name in missing if not MADE_UP.search(name)] == []
+
+
+@functools.cache
+def ends_of_paths() -> frozenset[str]:
+    """`log/files.py` and `files.py` of `kwire/log/files.py`, of every file of the repository."""
+    found = set()
+    for folder in FOLDERS.split("|"):
+        for path in (ROOT / folder).rglob("*.*"):
+            parts = path.relative_to(ROOT).parts
+            found |= {"/".join(parts[at:]) for at in range(len(parts))}
+    return frozenset(found | {path.name for path in ROOT.iterdir()})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_files_that_are_named_by_the_end_of_their_path_are_there(page: pathlib.Path) -> None:
+    """`raft_driver.py`, `log/files.py`, `unit/test_docs.py`."""
+    named = re.findall(
+        r"(?<![\w./*<{-])[a-z_][\w/-]*\.(?:py|md|tsv)\b(?!\.)", "\n".join(code_of(page))
+    )
+    unknown = [name for name in dict.fromkeys(named) if name not in ends_of_paths()]
+    assert [name for name in unknown if not MADE_UP.search(name)] == []

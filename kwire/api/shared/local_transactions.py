@@ -79,7 +79,7 @@ class LocalTransactions:
                 try:
                     partition.log.write_tail()
                 except KafkaError:
-                    pass  # whoever waits for the write is told
+                    pass  # whoever waits for the write gets the error
         return written
 
     def ask(

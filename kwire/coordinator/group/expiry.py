@@ -21,7 +21,7 @@ SLICE_GROUPS = 500
 
 class Expiry:
     """The two walks. What is left of a walk is soft state; a lost walk starts over. Nobody waits
-    for their results: what the log refuses is found again by the next walk."""
+    for their results: what the log refuses of a round of expiry is found again by the next one."""
 
     def __init__(
         self,

@@ -6,8 +6,8 @@ Apache Kafka 4.4):
     0, 1   OffsetCommit           group, topic, partition -> offset (0 is the legacy form of 1)
     2      GroupMetadata          see classic/stored.py
     3-8, 16    consumer groups    see consumer/state.py
-    10-15      share groups       see carried.py
-    17, 19-23  streams groups     see carried.py
+    10-15      share groups       see carried/stored.py
+    17, 19-23  streams groups     see carried/stored.py
 
 A commit of a transaction stays pending with its producer until the marker of the transaction
 comes. Of a plain commit and one that a marker materialises the later record counts, so offsets

@@ -26,7 +26,7 @@ class Parts(Protocol):
 
 
 def difference(old: Parts, new: Parts, delta: Changes) -> None:
-    """Tell `delta` every change that leads from `old` to `new`."""
+    """Report to `delta` every change that leads from `old` to `new`."""
     _topics(old, new, delta)
     _values(old.cluster.brokers, new.cluster.brokers, delta.broker_changed)
     _values(old.cluster.controllers, new.cluster.controllers, delta.controller_changed)
@@ -55,24 +55,24 @@ def _topics(old: Parts, new: Parts, delta: Changes) -> None:
 
 
 def _values(
-    old: Mapping[K, V], new: Mapping[K, V], tell: Callable[[K, V | None, V | None], None]
+    old: Mapping[K, V], new: Mapping[K, V], report: Callable[[K, V | None, V | None], None]
 ) -> None:
     for key, value in old.items():
         if key not in new:
-            tell(key, value, None)
+            report(key, value, None)
     for key, value in new.items():
         before = old.get(key)
         if before != value:
-            tell(key, before, value)
+            report(key, before, value)
 
 
 def _keys(
     old: Mapping[K, Mapping[str, V]],
     new: Mapping[K, Mapping[str, V]],
-    tell: Callable[[K, str], None],
+    report: Callable[[K, str], None],
 ) -> None:
     for key in {**old, **new}:
         before, after = old.get(key, {}), new.get(key, {})
         for name in {**before, **after}:
             if before.get(name) != after.get(name):
-                tell(key, name)
+                report(key, name)

@@ -116,7 +116,10 @@ def snake_case(name: str) -> str:
 
 
 def load(name: str) -> Message:
-    """Read the definition of one message by Kafka's name; KeyError when there is none."""
+    """Read the definition of one message by Kafka's name.
+
+    KeyError when there is none, ValueError with the line that cannot be read.
+    """
     _, lines = _find(name)
     return _parse(lines)
 
@@ -208,8 +211,15 @@ def _parse(lines: list[str]) -> Message:
         if words[0] == "struct":
             open_structs.append((_struct(message, words[1]), message.versions))
             continue
+        if not open_structs:
+            raise ValueError(
+                f"{message.name}: {line!r} is not indented; a message ends with an empty line"
+            )
         struct, versions = open_structs[-1]
-        field = _parse_field(message, words, versions)
+        try:
+            field = _parse_field(message, words, versions)
+        except (KeyError, ValueError) as error:
+            raise ValueError(f"{message.name}: cannot read {line.strip()!r}: {error}") from None
         struct.fields.append(field)
         if field.struct is not None:
             open_structs.append((field.struct, field.versions))
@@ -221,15 +231,21 @@ def _struct(message: Message, name: str) -> Struct:
 
 
 def _parse_field(message: Message, words: list[str], around: VersionRange) -> Field:
+    if len(words) < 2:
+        raise ValueError("a field needs a type")
     field = Field()
     field.name = words[0]
     options = dict(word.partition("=")[::2] for word in words[2:])
+    if unknown := options.keys() - _OPTIONS:
+        raise ValueError(f"there is no option {min(unknown)}")
     field.versions = _range(options["v"], around) if "v" in options else around
     name, null, nullable = words[1].partition("?")
     field.nullable = _range(nullable or "..", field.versions) if null else NONE
     field.is_array = name[0] == "["
     field.type = name.strip("[]")
-    field.struct = _struct(message, field.type) if field.type[0].isupper() else None
+    field.struct = _struct(message, field.type) if field.type[:1].isupper() else None
+    if field.struct is None and field.type not in _ZEROS:
+        raise ValueError(f"there is no type {field.type}")
     tag, _, tagged = options.get("tag", "").partition("@")
     field.tag = int(tag) if tag else None
     field.tagged = _range(tagged or "..", field.versions) if tag else NONE
@@ -255,6 +271,7 @@ def _default(field: Field, text: str | None) -> Any:
     return float(text) if field.type == "float64" else int(text, 0)
 
 
+_OPTIONS = frozenset({"v", "tag", "default", "ignorable", "compact"})
 _ZEROS: dict[str, Any] = {
     "bool": False,
     "bytes": b"",

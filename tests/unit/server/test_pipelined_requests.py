@@ -209,4 +209,4 @@ def test_every_api_waits_for_writes_but_those_that_are_named() -> None:
         API_KEYS[key].name for key in built if not dispatcher.route_local(key).waits_for_writes
     }
     assert len(built) > 50
-    assert exempt == set(ORDER_OF_THEIR_OWN)
+    assert exempt == set(ORDER_OF_THEIR_OWN), "WAITS_FOR_WRITES = False needs a reason here"

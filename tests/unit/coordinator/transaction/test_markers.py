@@ -44,9 +44,9 @@ class World:
     def exists(self, topic: str, partition: int) -> bool:
         return (topic, partition) in self.leaders
 
-    def write(self, owed: list[MarkersToWrite]) -> list[list[Pending[int]]]:
+    def write(self, markers: list[MarkersToWrite]) -> list[list[Pending[int]]]:
         writes: list[list[Pending[int]]] = []
-        for one in owed:
+        for one in markers:
             writes.append([Pending() for _ in one.partitions])
             self.written += zip(one.partitions, writes[-1])
         return writes
@@ -148,7 +148,7 @@ def test_a_partition_without_a_leader_is_waited_for_and_one_that_is_gone_is_not(
     assert [asked(request) for _, request, _ in world.sent] == [[A1]]
     world.answer((A1, ErrorCode.NONE))
     assert world.completed == [prepared]
-    assert world.start(B0) in world.completed, "nothing is owed"
+    assert world.start(B0) in world.completed, "no marker is left to write"
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ class Producer:
         self.is_busy = False  # an answer is on its way
 
 
-class Here:
+class LocalPartitions:
     """The data, as the coordinator of the same broker reaches it."""
 
     node_id = 1
@@ -61,15 +61,15 @@ class Here:
     def __init__(self, model: TransactionMachine) -> None:
         self._model = model
 
-    def write(self, owed: list[MarkersToWrite]) -> list[list[Pending[int]]]:
-        return [[self._marker(x, index) for _, index in x.partitions] for x in owed]
+    def write(self, markers: list[MarkersToWrite]) -> list[list[Pending[int]]]:
+        return [[self._marker(x, index) for _, index in x.partitions] for x in markers]
 
-    def _marker(self, owed: MarkersToWrite, index: int) -> Pending[int]:
-        prepared, log = owed.prepared, self._model.data[index]
+    def _marker(self, marker: MarkersToWrite, index: int) -> Pending[int]:
+        prepared, log = marker.prepared, self._model.data[index]
         wall_ms = self._model.clock.wall_ms()
         batch = end_transaction_marker(
             prepared.producer_id, prepared.producer_epoch, prepared.commit,
-            owed.coordinator_epoch, wall_ms,
+            marker.coordinator_epoch, wall_ms,
         )  # fmt: skip
         try:
             info = log.append_as_leader(
@@ -86,7 +86,7 @@ class Here:
 
 class Leaders:
     def leader_of(self, topic: str, partition: int) -> int | None:
-        return Here.node_id
+        return LocalPartitions.node_id
 
     def exists(self, topic: str, partition: int) -> bool:
         return True
@@ -116,7 +116,7 @@ class TransactionMachine(RuleBasedStateMachine):
             settings=TransactionSettings(abort_timed_out_interval_ms=5000),
             transaction_version=lambda: 2, partition_count=lambda: 1, partition_log=self.log,
             leaders=Leaders(), send_markers=self.no_peers, allocate_producer_id=self.allocate,
-            loop=self.loop, clock=self.clock, local=Here(self),
+            loop=self.loop, clock=self.clock, local=LocalPartitions(self),
         )  # fmt: skip
         self.log.listener = made.runtime.high_watermark_advanced
         return made

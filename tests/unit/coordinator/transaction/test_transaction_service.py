@@ -61,10 +61,10 @@ class World:
         self.allocated += 1
         return Pending.completed(self.allocated)
 
-    def write(self, owed: list[MarkersToWrite]) -> list[list[Pending[int]]]:
-        self.markers += [partition for one in owed for partition in one.partitions]
+    def write(self, markers: list[MarkersToWrite]) -> list[list[Pending[int]]]:
+        self.markers += [partition for one in markers for partition in one.partitions]
         code = int(self.marker_code)
-        return [[Pending.completed(code) for _ in one.partitions] for one in owed]
+        return [[Pending.completed(code) for _ in one.partitions] for one in markers]
 
     def done(self, pending: Pending[Any]) -> Any:
         self.loop.run()
@@ -105,9 +105,9 @@ def test_a_completion_that_the_log_refuses_is_tried_again_later(world: World) ->
     pid, epoch = world.begin()
     write = world.write
 
-    def write_and_refuse(owed: list[MarkersToWrite]) -> list[list[Pending[int]]]:
+    def write_and_refuse(markers: list[MarkersToWrite]) -> list[list[Pending[int]]]:
         world.log.refuse_appends = ErrorCode.NOT_ENOUGH_REPLICAS
-        return write(owed)
+        return write(markers)
 
     world.write = write_and_refuse  # type: ignore[method-assign]
     world.done(world.coordinator.end_transaction(EndRequest("t", pid, epoch, True, True)))
