@@ -61,7 +61,7 @@ Resource: TypeAlias = "m.DescribeConfigsRequest.DescribeConfigsResource"
 Result: TypeAlias = "m.DescribeConfigsResponse.DescribeConfigsResult"
 Config: TypeAlias = "m.DescribeConfigsResponse.DescribeConfigsResourceResult"
 
-# Resource type -> (ACL resource type, error without DESCRIBE_CONFIGS on it).
+# Resource type -> what describing it requires; of all others DESCRIBE_CLUSTER.
 _REQUIRED = {RESOURCE_TOPIC: DESCRIBE_TOPIC, RESOURCE_GROUP: DESCRIBE_GROUP}
 # Resource type -> the scope whose configs it has; loggers have none.
 _SCOPES = {

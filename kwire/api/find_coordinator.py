@@ -67,7 +67,7 @@ def handle(
         return _old_response(_find(context, request.key_type, request.key))
     coordinators = []
     # From v4 on Kafka tells a text of one error only: of a type of keys that it does not know.
-    told = request.key_type not in TOPICS
+    has_text = request.key_type not in TOPICS
     for key in request.coordinator_keys:
         found = _find(context, request.key_type, key)
         coordinators.append(
@@ -77,7 +77,7 @@ def handle(
                 host=found.host,
                 port=found.port,
                 error_code=found.code,
-                error_message=_MESSAGES[found.code] if told else "",
+                error_message=_MESSAGES[found.code] if has_text else "",
             )
         )
     return m.FindCoordinatorResponse(coordinators=coordinators)

@@ -206,8 +206,8 @@ class _MetadataReader:
                 creatable.append(name)
             else:
                 answers.append(self._error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name))
-        told = self._parts.auto_topics.create(creatable, self._context)
-        return [self._error(code, name) for name, code in told.items()] + answers
+        answered = self._parts.auto_topics.create(creatable, self._context)
+        return [self._error(code, name) for name, code in answered.items()] + answers
 
     def _error(self, code: ErrorCode, name: str | None, topic_id: bytes = uuids.ZERO) -> Topic:
         topic = m.MetadataResponse.MetadataResponseTopic()
@@ -218,12 +218,12 @@ class _MetadataReader:
             topic.name = name
             topic.is_internal = name in INTERNAL_TOPICS
             if code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                self._tell_operations(topic)
+                self._add_operations(topic)
         topic.topic_id = topic_id
         topic.partitions = []
         return topic
 
-    def _tell_operations(self, answer: Topic) -> None:
+    def _add_operations(self, answer: Topic) -> None:
         if self._request.include_topic_authorized_operations:
             answer.topic_authorized_operations = authorized_operations(
                 self._context, ResourceType.TOPIC, answer.name or ""
@@ -237,7 +237,7 @@ class _MetadataReader:
         answer.partitions = [
             self._partition(index, topic.partitions[index]) for index in sorted(topic.partitions)
         ]
-        self._tell_operations(answer)
+        self._add_operations(answer)
         return answer
 
     def _partition(

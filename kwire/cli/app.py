@@ -88,8 +88,8 @@ def main(arguments: list[str]) -> int:
             return _complain(complaint(error), EXIT_USAGE)
         if os.environ.get(TRACEBACK):
             raise
-        told = f"{type(error).__name__}: {error}"
-        return _complain(f"{told} (a fault of kwire's; {TRACEBACK}=1 tells where)", EXIT_FAILED)
+        text = f"{type(error).__name__}: {error}"
+        return _complain(f"{text} (a fault of kwire's; {TRACEBACK}=1 tells where)", EXIT_FAILED)
     return status if isinstance(status, int) else 0
 
 

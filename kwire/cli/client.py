@@ -107,8 +107,8 @@ class Connection:
             late = f"{self.address}: no connection within {timeouts.connect_s:g} s"
             raise Unanswered(late) from None
         except (OSError, UnicodeError) as error:
-            told = error.strerror if isinstance(error, OSError) else None
-            raise ClientError(f"{self.address}: {told or error}") from None
+            reason = error.strerror if isinstance(error, OSError) else None
+            raise ClientError(f"{self.address}: {reason or error}") from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._correlation_id = 0
         self.api_versions = m.ApiVersionsResponse()

@@ -104,7 +104,7 @@ class Cluster:
         self._arguments = arguments
         self._nodes: list[ClusterNode] = []
         self._is_stopping = False
-        self._telling: asyncio.Future[None] | None = None
+        self._printing_ready: asyncio.Future[None] | None = None
 
     # -- files
 
@@ -262,14 +262,14 @@ class Cluster:
             is_ready, status = await self._run_once(node, config)
             if self._is_stopping:
                 return False
-            told = f"kwire: broker {node.node_id} ended {_how(status)}"
+            ended = f"kwire: broker {node.node_id} ended {_how(status)}"
             if not is_ready:
                 # At first: the reason is above. Later: somebody has started it alone, perhaps.
-                sys.stderr.write(f"{told} before it was ready\n")
+                sys.stderr.write(f"{ended} before it was ready\n")
                 if not was_ready_before and not stop.done():
                     stop.set_result(None)
                 return not was_ready_before
-            sys.stderr.write(f"{told}; starting it again\n")
+            sys.stderr.write(f"{ended}; starting it again\n")
             sys.stderr.flush()
             await asyncio.wait([stop], timeout=RESTART_S)
             if self._is_stopping or stop.done():
@@ -308,9 +308,9 @@ class Cluster:
         )
         sys.stderr.flush()
         if is_first and all(other.address for other in self._nodes):
-            self._telling = asyncio.ensure_future(self._tell_ready())
+            self._printing_ready = asyncio.ensure_future(self._print_ready())
 
-    async def _tell_ready(self) -> None:
+    async def _print_ready(self) -> None:
         """The ready line, once every node names all of them to its clients."""
         addresses = [node.address for node in self._nodes]
         loop = asyncio.get_running_loop()

@@ -189,7 +189,7 @@ def delete_group(client: Client, group: str) -> None:
     """Delete a group that has no members."""
     request = m.DeleteGroupsRequest(groups_names=[group])
     result = client.call(request, client.coordinator(group)).results[0]
-    check(result.error_code, f"group {group}")
+    check(result.error_code, f"group {group}", result.error_message)
 
 
 def offsets_at(client: Client, topic_name: str, target: str) -> dict[tuple[str, int], int]:

@@ -99,14 +99,14 @@ def produce(
             for batch in batches(chunks(), read, defaults):
                 producer.send(batch)
         except KeyboardInterrupt:
-            told = f"interrupted; {_count(producer.acknowledged)} acknowledged"
-            sys.stderr.write(f"{told}; what was under way may be kept too\n")
+            end = f"interrupted; {_count(producer.acknowledged)} acknowledged"
+            sys.stderr.write(f"{end}; what was under way may be kept too\n")
             raise typer.Exit(EXIT_INTERRUPTED) from None
         except ClientError as error:
             if not producer.acknowledged:
                 raise
-            told = _count(producer.acknowledged)
-            raise ClientError(f"{error}; {told} before were acknowledged") from None
+            count = _count(producer.acknowledged)
+            raise ClientError(f"{error}; {count} before were acknowledged") from None
     sys.stderr.write(f"{_count(producer.acknowledged)} sent to {wanted}\n")
 
 

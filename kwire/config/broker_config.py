@@ -142,7 +142,8 @@ class BrokerConfig(Mapping[str, TypedValue]):
             if not unknown:
                 continue
             shown = [
-                _told(name, variables if source is Source.ENVIRONMENT else {}) for name in unknown
+                _as_written(name, variables if source is Source.ENVIRONMENT else {})
+                for name in unknown
             ]
             verb = "is no setting" if len(unknown) == 1 else "are no settings"
             self.warnings.append(
@@ -181,10 +182,10 @@ class BrokerConfig(Mapping[str, TypedValue]):
         try:
             value = definition.parse(text)
         except ConfigError as error:
-            told = str(error)
+            reason = str(error)
             if name in self.as_set:
-                told = f"Invalid value {shown} for configuration {name}"
-            raise ConfigError(f"{told}; accepted: {definition.accepts}") from None
+                reason = f"Invalid value {shown} for configuration {name}"
+            raise ConfigError(f"{reason}; accepted: {definition.accepts}") from None
         works = range_missed(definition.name, value)
         if works is not None:
             default = to_text(definition.default)
@@ -376,7 +377,7 @@ def _behind_prefix(name: str) -> list[str]:
     return [f"{LISTENER_PREFIX}{listener}.{known}" for known in BROKER] if dot else []
 
 
-def _told(name: str, variables: Mapping[str, str]) -> str:
+def _as_written(name: str, variables: Mapping[str, str]) -> str:
     """An unknown name as the user wrote it, with the broker's setting where it is a topic's."""
     behind = [known for known, definition in BROKER.items() if definition.topic_config == name]
     behind.sort(key=lambda known: known != f"log.{name}")

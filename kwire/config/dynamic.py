@@ -111,7 +111,7 @@ class DynamicConfig:
             changed = self._take_over()
         for resource_type, resource in changed_resources:
             if resource_type != RESOURCE_BROKER:
-                self._tell(resource_type, resource, self._faults_of(resource_type, resource))
+                self._log_faults(resource_type, resource, self._faults_of(resource_type, resource))
         if changed:
             for listener in self._listeners:
                 listener(changed)
@@ -130,7 +130,7 @@ class DynamicConfig:
         )
         self._effective = _parse_known({**self._usable[0], **self._usable[1]})
         self._topic_defaults = topic_defaults(self.effective_value, faults.append)
-        self._tell(RESOURCE_BROKER, "", faults)
+        self._log_faults(RESOURCE_BROKER, "", faults)
         return {
             name: self[name]
             for name in sorted({**before, **self._effective})
@@ -160,7 +160,7 @@ class DynamicConfig:
             return self._topic_values()
         return self._group_defaults() if resource_type == RESOURCE_GROUP else {}
 
-    def _tell(self, resource_type: int, resource: str, faults: list[stored.Unusable]) -> None:
+    def _log_faults(self, resource_type: int, resource: str, faults: list[stored.Unusable]) -> None:
         """One line for each config of a resource that cannot be used, when it comes up."""
         key = (resource_type, resource)
         known = self._faults.pop(key, [])

@@ -82,7 +82,7 @@ def resolved_levels(static: BrokerConfig, levels: Levels) -> tuple[Levels, list[
     resolved = resolve_stored(static.texts, levels)
     usable, faults = usable_levels(static, resolved.texts)
     names = owners(static)
-    told = [
+    unusable = [
         Unusable(names[level], name, _shown(name, levels[level][name]), why, "")
         for level, name, why in resolved.refused
     ]
@@ -91,13 +91,13 @@ def resolved_levels(static: BrokerConfig, levels: Levels) -> tuple[Levels, list[
         if text is not None:
             why = "what its config provider gives does not fit"
             fault = fault._replace(text=_shown(fault.name, text), why=why)
-        told.append(fault)
+        unusable.append(fault)
     refused = {(level, name) for level, name, _ in resolved.refused}
     default, own = (
         {name: text for name, text in texts.items() if (level, name) not in refused}
         for level, texts in enumerate(usable)
     )
-    return (default, own), told
+    return (default, own), unusable
 
 
 def _shown(name: str, text: str) -> str:

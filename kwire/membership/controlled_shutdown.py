@@ -21,6 +21,6 @@ async def shutdown_granted(
     end_s = loop.time() + CONTROLLED_SHUTDOWN_S
     while not granted.done() and not nobody_answers():
         if loop.time() >= end_s:
-            logger.warning("the controller did not grant the controlled shutdown in time")
+            logger.warning("the controller did not let us go in time")
             return
         await asyncio.wait([granted], timeout=CHECK_INTERVAL_S)

@@ -27,7 +27,9 @@ from kwire.network.peer import PeerNetwork
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
+from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.structs import Message, Request
+from kwire.security.acl import CLUSTER_NAME
 from kwire.server.context import RequestContext
 
 logger = logging.getLogger(__name__)
@@ -87,13 +89,13 @@ class MetadataQuorum:
         scheduler: Scheduler,
     ) -> None:
         """Open the metadata log in a log directory; `endpoints` are where this node's controller
-        is reached. Raises ConfigError and what `RaftDriver` raises."""
+        is reached, where it has one. Raises ConfigError and what `RaftDriver` raises."""
         config = self._config
         raft_config = settings.raft_config(
             config,
             cluster_id=cluster_id,
             directory_id=directory_id,
-            endpoints=tuple(endpoints) if config.is_controller else (),
+            endpoints=tuple(endpoints),
             roles=tuple(config["process.roles"]),
         )
         log = MetadataLog.open(
@@ -219,6 +221,12 @@ class MetadataQuorum:
             if driver.runner is None:
                 raise AssertionError("a request for the controller of a node without one")
             return driver.runner.handle(request, context)
+        if not _may_ask_raft(request.API_KEY, context):
+            from kwire.kraft.controller.errors import error_response
+
+            denied = KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+            refused: Response = error_response(request, denied, context.api_version)
+            return Pending.completed(refused)
         listener = context.listener_name or self._listener_name
         return driver.request(request, context.api_version, listener=listener)
 
@@ -237,3 +245,13 @@ class MetadataQuorum:
         stopped = driver.stop()
         stopped.add_done_callback(lambda _: self._peers.close() if self._peers else None)
         return stopped
+
+
+def _may_ask_raft(api_key: int, context: ControllerContext) -> bool:
+    """Whether a client has the right that its request requires on a controller's listener, too."""
+    from kwire.server.controller_dispatch import RAFT_AUTHORIZATION
+
+    return all(
+        context.authorize(required.operation, required.resource_type, CLUSTER_NAME)
+        for required in RAFT_AUTHORIZATION[api_key]
+    )

@@ -475,9 +475,10 @@ class Node:
         self.published.cluster_id = cluster_id
         self.incarnation_id = uuids.random_uuid(self.random)
         self.peers.bind_local(self.broker_id, self.local_requests.execute)
-        advertised = self.listeners.advertised_controller()
-        if self.config.is_controller and advertised:
-            self.controller_registration.begin(self.incarnation_id, advertised)
+        if self.config.is_controller:
+            advertised = self.listeners.advertised_controller()
+            if advertised:
+                self.controller_registration.begin(self.incarnation_id, advertised)
 
     def _make_stop_sequence(self) -> StopSequence:
         return StopSequence(

@@ -74,7 +74,7 @@ class QuorumOpening:
             cluster_id,
             identities.metadata_directory,
             identities.metadata_directory_id,
-            self._listeners.controller_endpoints(),
+            self._listeners.controller_endpoints() if self._config.is_controller else (),
             files=self._logs.files,
             scheduler=self._workers.scheduler("kwire-metadata"),
         )

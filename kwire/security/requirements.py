@@ -2,7 +2,7 @@
 
 An API names its requirements in `AUTHORIZATION`; `docs/AUTHORIZATION.md` is made from them. Where
 the resources are named in the request is a path: `group_id`, `topics[].name`; without one the
-resource is the cluster. What is empty or null there names no resource, and needs nothing.
+resource is the cluster. A null or an empty list there names no resource, and needs nothing.
 """
 
 from __future__ import annotations

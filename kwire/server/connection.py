@@ -362,8 +362,8 @@ class BrokerConnection(FrameConnection):
             except MalformedError as error:
                 self._refuse(f"a refused request cannot be parsed: {error}")
                 return False
-            told = KafkaError(refusal.code, refusal.reason)
-            outcome = route.refused(context, request, told)
+            refused = KafkaError(refusal.code, refusal.reason)
+            outcome = route.refused(context, request, refused)
         slot = _Slot(context)
         self._slots.append(slot)
         self._answer(slot, outcome)

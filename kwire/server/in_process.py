@@ -30,11 +30,11 @@ def execute(
     outcome = dispatcher.route_local(context.api_key).execute(context, request)
     pending = outcome if isinstance(outcome, Pending) else Pending.completed(outcome)
     if steps.response_hooks:
-        _tell(pending, steps, loop, context, arrived_s)
+        _report_outcome(pending, steps, loop, context, arrived_s)
     return pending
 
 
-def _tell(
+def _report_outcome(
     pending: Pending[Response],
     steps: RequestSteps,
     loop: asyncio.AbstractEventLoop,

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from kwire.testing.cluster import Broker, Cluster, NodeFailed, NotInTime, logs, wait_for
+from kwire.node.start_error import StartError
+from kwire.testing.cluster import (
+    Broker,
+    Cluster,
+    NodeFailed,
+    NodeInThread,
+    NotInTime,
+    logs,
+    wait_for,
+)
 from tests.support.kafka import ROOT
 from tests.support.wire import WireClient, fetch_values, produce_values
 
@@ -90,3 +100,12 @@ def test_a_failed_test_shows_the_logs(tmp_path: Path) -> None:
     )
     assert "log of broker" in done.stdout
     assert "is unfenced" in done.stdout
+
+
+def test_a_node_in_a_thread_that_does_not_start_leaves_no_thread(tmp_path: Path) -> None:
+    node = NodeInThread(tmp_path, settings={"listeners": "PLAINTEXT://192.0.2.1:1"})
+    with pytest.raises(StartError, match=r"192\.0\.2\.1"), node:
+        pass
+    assert node.loop.is_closed()
+    assert node.thread_id not in [thread.ident for thread in threading.enumerate()]
+    node.stop()  # nothing more

@@ -1,6 +1,6 @@
 """Real brokers for tests: started as processes, killed, paused and started again.
 
-    with Broker() as broker:                          # one broker, a directory of its own
+    with Broker() as broker:                          # one broker, its data ends with its process
         client = SomeClient(broker.bootstrap)
         broker.kill(); broker.start()
 

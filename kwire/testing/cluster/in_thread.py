@@ -62,9 +62,13 @@ class NodeInThread:
         return self._thread.ident
 
     def start(self) -> Self:
-        """Start and wait until it serves; what the start raises is raised here."""
+        """Start and wait until it serves; what the start raises is raised here, after its end."""
         self._thread.start()
-        self.run(self.node.start())
+        try:
+            self.run(self.node.start())
+        except BaseException:
+            self.stop()
+            raise
         host, port = self.node.ready_address()
         self.bootstrap = f"{host}:{port}"
         return self
@@ -80,7 +84,9 @@ class NodeInThread:
         return self._stopping
 
     def stop(self) -> None:
-        """Stop in order; the loop and its thread end."""
+        """Stop in order; the loop and its thread end. Nothing when they have ended."""
+        if self.loop.is_closed():
+            return
         try:
             self.begin_stop().result(CALL_TIMEOUT_S)
         finally:

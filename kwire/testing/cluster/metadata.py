@@ -8,8 +8,6 @@ from typing import NamedTuple
 from kwire.cli.client import ClientError, Connection, parse_address
 from kwire.protocol import messages as m
 
-METADATA_VERSION = 12
-
 
 class PartitionView(NamedTuple):
     """A partition as one broker sees it."""

@@ -364,7 +364,7 @@ class SimulatedTransport(asyncio.Transport):
         if not self._closing:
             self._closing = True
             self.write_eof()
-            self._tell_lost(None)
+            self._report_lost(None)
 
     def abort(self) -> None:
         self._closing = True
@@ -496,9 +496,9 @@ class SimulatedTransport(asyncio.Transport):
         self._unsent.clear()
         self._unsent_bytes = 0
         self._network.forget(self)
-        self._tell_lost(error)
+        self._report_lost(error)
 
-    def _tell_lost(self, error: Exception | None) -> None:
+    def _report_lost(self, error: Exception | None) -> None:
         if self._protocol is not None and not self._told_lost:
             self._told_lost = True
             self._loop.call_soon(self._protocol.connection_lost, error)

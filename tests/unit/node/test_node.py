@@ -18,6 +18,7 @@ from kwire.kraft.metadata_log import MetadataLog
 from kwire.network.loop import new_event_loop
 from kwire.node.host_name import reachable_name
 from kwire.node.node import Node, StartError
+from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.testing.cluster import NodeInThread
 from tests.support.wire import (
@@ -312,3 +313,20 @@ def test_a_produce_of_null_records_is_refused(bootstrap: str) -> None:
         answer = client.call(produce_request("t", {0: None}), 9)  # type: ignore[dict-item]
         (found,) = answer.responses[0].partition_responses
         assert (found.error_code, found.error_message) == (ErrorCode.INVALID_RECORD, None)
+
+
+class _NobodyMay:
+    def authorize(self, *_: object) -> bool:
+        return False
+
+
+def test_who_may_not_ask_raft_is_refused_by_way_of_a_broker_too(tmp_path: Path) -> None:
+    with node_on_asyncio(tmp_path) as thread, WireClient(thread.bootstrap) as client:
+        thread.node.parts.authorizer = _NobodyMay()
+        for request in (
+            m.DescribeQuorumRequest(),
+            m.AddRaftVoterRequest(),
+            m.RemoveRaftVoterRequest(),
+        ):
+            answer = client.call(request, request.MAX_VERSION)
+            assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED, request
