@@ -9,7 +9,8 @@ run decides, and the first failure is told by name. Prints a table with minutes 
 skipped and why, the failures, `N passed, N failed, N skipped`, and as the last line the names of
 what failed. Exit status 1 when something failed. Logs and the verdict: `.cache/test-logs`.
 With KWIRE_TEST_MINUTES no group starts after that many minutes: what is left is skipped by name.
-KWIRE_TEST_CORES is how many cores groups may use together (two): with 1 they run one by one.
+KWIRE_TEST_CORES is how many cores groups may use together (two): with 1 they run one by one,
+beside those that mostly wait.
 """
 
 from __future__ import annotations
@@ -68,11 +69,11 @@ def main(words: list[str]) -> int:
 
     def run(group: Group) -> tuple[Result, str]:
         started = time.monotonic()
-        print(f"{group.name} ...", flush=True)
+        _print(f"{group.name} ...")
         result = _run(group, paths, brokers, (started - began) / 60)
         line = _line(group, result, (time.monotonic() - started) / 60)
         notes = [note for note in result.notes if not note.startswith("skipped")]
-        print("\n".join(f"    {text}" for text in (line, *notes)), flush=True)
+        _print(*(f"    {text}" for text in (line, *notes)))
         return result, line
 
     try:
@@ -91,6 +92,12 @@ def main(words: list[str]) -> int:
     name = "-".join(words).replace(" ", "-") or "test"
     (logs / f"verdict-{name}.txt").write_text(verdict + "\n")
     return 1 if total.failed else 0
+
+
+def _print(*lines: str) -> None:
+    """In one piece: groups that run at once do not break each other's lines."""
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
 
 
 def _line(group: Group, result: Result, minutes: float) -> str:

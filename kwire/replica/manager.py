@@ -212,7 +212,7 @@ class ReplicaManager:
             self.by_name[topic, index] = partition
         log = partition.log
         if log is not None and new.leader_epoch != partition.leader_epoch:
-            self._settle(log)
+            self._settle(partition, log)
         assignment = Assigned(
             leader_id=new.leader,
             leader_epoch=new.leader_epoch,
@@ -267,12 +267,12 @@ class ReplicaManager:
         self._perform(partition, [] if effect is None else [effect], False)
         return Pending.completed(None)
 
-    def _settle(self, log: PartitionLog) -> None:
+    def _settle(self, partition: Partition, log: PartitionLog) -> None:
         """What is still being written belongs to the epoch that ends."""
         try:
             log.settle()
         except (KafkaError, OSError) as error:
-            logger.error("%s cannot be written: %s", log.name, error)
+            logger.error("%s cannot be written: %s", partition, error)
 
     def _perform(self, partition: Partition, effects: list[Effect], was_leader: bool) -> None:
         followers = self.followers

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import pathlib
 import subprocess
+import threading
 import time
 from collections.abc import Mapping, Sequence
 
@@ -83,16 +84,19 @@ def run_program(
     """Run a program in a process group of its own, its output in `log`, ended at the limit."""
     started = time.monotonic()
     with open(log, "wb") as sink:
-        process = subprocess.Popen(
-            [os.fspath(part) for part in command],
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            env=dict(environment),
-            cwd=cwd,
-            start_new_session=True,
-        )
-        _running[process.pid] = process
+        with _starting:
+            if _ended.is_set():
+                raise RunEnded(os.fspath(command[0]))
+            process = subprocess.Popen(
+                [os.fspath(part) for part in command],
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env=dict(environment),
+                cwd=cwd,
+                start_new_session=True,
+            )
+            _running[process.pid] = process
         status: int | None
         try:
             status = process.wait(limit_s)
@@ -100,17 +104,27 @@ def run_program(
             status = None
         finally:
             _end_group(process)
-            del _running[process.pid]
+            _running.pop(process.pid, None)
     text = log.read_text(errors="replace")
     return Outcome(status, text, time.monotonic() - started)
 
 
+class RunEnded(Exception):
+    """The whole run was ended: no program begins any more."""
+
+
 _running: dict[int, subprocess.Popen[bytes]] = {}
+_starting = threading.Lock()
+_ended = threading.Event()
 
 
 def end_all() -> None:
-    """End the programs that still run: the run itself was ended."""
-    for process in list(_running.values()):
+    """End the programs that still run, for good: a group's thread may want to start the next one
+    (the second run of what it takes for a failure)."""
+    with _starting:
+        _ended.set()
+        running = list(_running.values())
+    for process in running:
         _end_group(process)
 
 

@@ -46,6 +46,7 @@ class ServedBrokers:
         self._directory = tempfile.TemporaryDirectory(prefix="kwire-served-")
         self._ports: dict[str, int] = {}
         self._starting = threading.Lock()  # groups run at the same time
+        self._is_closed = False
 
     def state_file(self, name: str) -> pathlib.Path:
         return pathlib.Path(self._directory.name) / f"{name}.json"
@@ -53,6 +54,8 @@ class ServedBrokers:
     def bootstrap(self, name: str = "main") -> str:
         """`host:port` of the broker of this name, started on first use."""
         with self._starting:
+            if self._is_closed:
+                raise BrokerDidNotStart("the run has ended")
             return self._bootstrap(name)
 
     def _bootstrap(self, name: str) -> str:
@@ -77,8 +80,10 @@ class ServedBrokers:
         return f'{module} "{self._directory.name}/$CHECKS_BROKER.json"'
 
     def close(self) -> None:
-        for name in self._ports:
-            stop(self.state_file(name))
+        with self._starting:
+            self._is_closed = True
+            for name in self._ports:
+                stop(self.state_file(name))
         self._directory.cleanup()
 
 

@@ -163,62 +163,6 @@ def test_only_who_runs_a_node_knows_it() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def imported_modules(tree: ast.Module) -> Iterator[str]:
-    """Paths below kwire/ of what a module imports, for types too."""
-    for node in ast.walk(tree):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names = [f"{node.module}.{alias.name}" for alias in node.names] + [node.module]
-        for name in names:
-            path = name.removeprefix("kwire.").replace(".", "/") + ".py"
-            if path in modules():
-                yield path
-
-
-def import_circles(imported: dict[str, list[str]]) -> list[list[str]]:
-    """Groups of modules each of which reaches itself through the others (Tarjan's algorithm)."""
-    number: dict[str, int] = {}
-    lowest: dict[str, int] = {}
-    open_modules: list[str] = []
-    found: list[list[str]] = []
-
-    def visit(module: str) -> None:
-        number[module] = lowest[module] = len(number)
-        open_modules.append(module)
-        for other in imported[module]:
-            if other not in number:
-                visit(other)
-                lowest[module] = min(lowest[module], lowest[other])
-            elif other in open_modules:
-                lowest[module] = min(lowest[module], number[other])
-        if lowest[module] == number[module]:
-            at = open_modules.index(module)
-            if len(open_modules) - at > 1:
-                found.append(sorted(open_modules[at:]))
-            del open_modules[at:]
-
-    for module in imported:
-        if module not in number:
-            visit(module)
-    return found
-
-
-def test_no_modules_import_each_other_in_a_circle() -> None:
-    """Also not for types, and not inside of a package: one of them cannot be read alone."""
-    imported = {
-        path: list(dict.fromkeys(other for other in imported_modules(tree) if other != path))
-        for path, tree in modules().items()
-    }
-    assert import_circles(imported) == []
-
-
-def test_circles_of_imports_are_seen() -> None:
-    assert import_circles({"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a"]}) == [["a", "b", "c"]]
-    assert import_circles({"a": ["b"], "b": []}) == []
-
-
 def test_pure_packages_know_no_clock_socket_or_files() -> None:
     wrong = [
         f"kwire/{path}:{line} imports {name}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import signal
 import sys
 import threading
 import tomllib
@@ -11,13 +12,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from kwire.testing.cluster import wait_for
 from tests.run import verdict_of
-from tests.runner import groups
+from tests.runner import groups, model
 from tests.runner.groups import Context, Group, pytest_group
 from tests.runner.kills import ALLOWED, CLIENTS, Allowance, excuse, read_allowances
 from tests.runner.lanes import run_in_lanes
 from tests.runner.model import Paths, Result, judge, read_allowed, run_program
-from tests.runner.served import ServedBrokers
+from tests.runner.served import BrokerDidNotStart, ServedBrokers
 
 
 def test_outcomes_are_counted_against_the_list() -> None:
@@ -67,6 +69,37 @@ def test_program_over_its_limit_is_ended(tmp_path: pathlib.Path) -> None:
     )
     assert outcome.status is None
     assert outcome.output == "begun\n"
+
+
+def test_a_run_that_was_ended_starts_nothing_more(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group takes its killed program for a failure, and would run it once more."""
+    monkeypatch.setattr(model, "_ended", threading.Event())
+    log = tmp_path / "log"
+    endless = [sys.executable, "-c", "import os\nprint(1, flush=True)\nos.read(os.pipe()[0], 1)"]
+    seen: list[int | str | None] = []
+
+    def run() -> None:
+        try:
+            for _ in range(2):
+                seen.append(run_program(endless, log=log, environment={}, limit_s=60).status)
+        except model.RunEnded:
+            seen.append("ended")
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    wait_for(lambda: log.exists() and log.read_text(), "the program runs")
+    model.end_all()
+    thread.join(30)
+    assert seen == [-signal.SIGKILL, "ended"]
+
+
+def test_no_broker_is_started_behind_the_end_of_a_run(tmp_path: pathlib.Path) -> None:
+    brokers = ServedBrokers(sys.executable, tmp_path)
+    brokers.close()
+    with pytest.raises(BrokerDidNotStart, match="has ended"):
+        brokers.bootstrap()
 
 
 def _group(*outcomes: Result, real: bool = True) -> tuple[Group, list[bool]]:

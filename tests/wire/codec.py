@@ -354,10 +354,8 @@ def decode_response(api, version: int, frame: bytes):
     cls = load_response_schema(key_of(api), version)
     r = Reader(frame)
     corr = r.unpack("i")
-    if cls.__header_schema__.__version__ >= 1:
-        for _ in range(r.uvarint()):
-            r.uvarint()
-            r.take(r.uvarint())
+    if cls.__header_schema__.__version__ >= 1 and r.uvarint():
+        raise WireError(f"{api} v{version}: tags in the header of a reply")
     obj = _dec_struct(cls, r)
     if r.left:
         raise WireError(f"{api} v{version}: {r.left} bytes left over after the reply")

@@ -159,8 +159,10 @@ def fetch_partition(
     conn, topic, partition=0, offset=0, version=11, isolation=0, max_wait_ms=500, **kw
 ):
     """One partition's part of a fetch without a session; `.batches` holds the parsed batches."""
-    p = fetch_one(
-        conn, topic, offset, partition, version, isolation=isolation, max_wait=max_wait_ms, **kw
+    r = fetch(
+        conn, topic, {partition: offset}, version, isolation=isolation, max_wait=max_wait_ms, **kw
     )
+    assert r.get("error_code", 0) == 0, r
+    p = parts_of(r)[partition]
     p.batches = parse_batches(p.records)
     return p

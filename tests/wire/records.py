@@ -299,8 +299,14 @@ def parse(data):
 
 
 def parse_batches(data) -> list[Batch]:
-    """The complete batches of fetched bytes; a cut-off one at the end is dropped, as clients do."""
-    return parse(data)[0]
+    """The complete batches of fetched bytes; a cut-off one at the end is dropped, as clients do.
+
+    Their records are read at once: what cannot be read fails whoever fetches it.
+    """
+    batches = parse(data)[0]
+    for one in batches:
+        assert len(one.records) == one.count
+    return batches
 
 
 def values(batches) -> list[bytes]:

@@ -43,11 +43,11 @@ class Question(NamedTuple):
 class Verification:
     """See the module. `verdicts` are the errors of partitions that must not be appended."""
 
-    __slots__ = ("_context", "_guards", "_request", "verdicts")
+    __slots__ = ("_context", "_guards", "_topics", "verdicts")
 
     def __init__(self, context: RequestContext, request: m.ProduceRequest) -> None:
         self._context = context
-        self._request = request
+        self._topics = request.topic_data
         self._guards: dict[tuple[str, int], VerificationGuard] = {}
         self.verdicts: dict[tuple[str, int], ErrorCode] = {}
 
@@ -64,7 +64,7 @@ class Verification:
         found: list[Question] = []
         self._guards = {}
         self.verdicts = {}
-        for topic in self._request.topic_data:
+        for topic in self._topics:
             name = name_of(self._context, topic)
             for data in topic.partition_data:
                 if name is not None and data.records is not None:
@@ -75,10 +75,14 @@ class Verification:
 
     def copy_small_records(self) -> None:
         """Who keeps a view costs the loop its buffer of received bytes."""
-        for topic in self._request.topic_data:
+        for topic in self._topics:
             for data in topic.partition_data:
                 if data.records is not None and len(data.records) <= COPIED_BYTES_MAX:
                     data.records = memoryview(bytearray(view_of(data) or b""))
+
+    def release_request(self) -> None:
+        """Forget the request, which holds the received bytes: nothing more will be asked."""
+        self._topics = []
 
     def _question(self, topic: str, data: m.ProduceRequest.PartitionProduceData) -> Question | None:
         partition = self._context.parts.replicas.partition(topic, data.index)
@@ -197,6 +201,7 @@ class VerifiedProduce(Pending[Outcome]):
 
     def _go_on(self) -> None:
         append, self._append = self._append, None  # it holds the received bytes
+        self._verification.release_request()
         if self.cancelled or append is None:
             return  # nobody waits for the answer, and nothing has been promised
         outcome = append()

@@ -16,9 +16,9 @@ RaftResponse: TypeAlias = (
     "| m.EndQuorumEpochResponse | m.FetchResponse | m.FetchSnapshotResponse"
     "| m.RemoveRaftVoterResponse | m.UpdateRaftVoterResponse | m.VoteResponse"
 )
-"""What answers the requests that it sends."""
+"""The responses to what raft sends to other nodes."""
 RaftRequest: TypeAlias = "WireRequest[RaftResponse]"
-"""What it sends to other nodes."""
+"""What raft sends to other nodes."""
 
 R_co = TypeVar("R_co", bound=WireMessage, covariant=True)
 

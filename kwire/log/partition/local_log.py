@@ -163,20 +163,23 @@ class LocalLog:
             self.drop(segment)
         self.snapshots.remove(list(self.snapshots.offsets))
 
-    def cut_back(self) -> bool:
-        """Let the files end where the written batches do, after an append that failed.
+    def undo_roll(self) -> bool:
+        """Undo a roll that failed; whether the files hold more than the written batches do.
 
-        Returns whether there was more in them. May be done again when it fails.
+        May be done again when it fails.
         """
         while self.unfinished:
             self.unfinished[-1].delete_files()
             self.unfinished.pop()
         active = self.segments.active
         if active.is_sealed:
-            active.reopen(self.config)  # a roll did not get to its end
-        had_more = self.files.size(active.handle) != active.size_bytes
+            active.reopen(self.config)  # the roll did not get to its end
+        return self.files.size(active.handle) != active.size_bytes
+
+    def cut_back(self) -> None:
+        """Let the files end where the written batches do; may be done again when it fails."""
+        active = self.segments.active
         active.truncate_to(self.written_offset, active.size_bytes)
-        return had_more
 
     def retire(self, gone: Sequence[Segment]) -> None:
         """Take segments out of the log: renamed now, their files go after the delay."""

@@ -86,8 +86,9 @@ class Shortage:
                 self._fail(error, for_good=True)
 
     def _cut_files(self) -> None:
-        if self._local.cut_back():
-            self.is_unsynced = True
+        if self._local.undo_roll():
+            self.is_unsynced = True  # also when the cut fails behind its truncate
+        self._local.cut_back()
         self._is_uncut = False
 
     def clear(self) -> None:
@@ -104,10 +105,14 @@ class Shortage:
         if self.error is None or self._is_syncing:
             return Pending.completed(None)
         try:
-            if self.truncation is not None:
-                self.truncation()
-                self.truncation = None
+            truncation = self.truncation
+            if truncation is not None:
+                truncation()
                 self._is_uncut = False
+                if self.truncation is truncation:
+                    self.truncation = None
+                elif self.error is not None:  # but for its syncs, which are to be done again
+                    return Pending.failed(self.error)
             if self.error is None:  # the truncation closed it for good
                 return Pending.failed(
                     KafkaError(

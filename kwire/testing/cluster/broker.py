@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from kwire.testing.cluster.process import STOP_TIMEOUT_S, ServeProcess
+from kwire.testing.cluster.process import ServeProcess
 
 READY_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 15.0
 
 Setting = str | int | float | bool
 

@@ -308,6 +308,39 @@ def test_the_log_stays_closed_until_it_is_cut_back() -> None:
     assert len(read_all(world.log)) == 3
 
 
+def test_a_cut_that_got_half_way_is_synced_before_the_log_takes_appends() -> None:
+    """The file is cut, then a read fails: nothing more is to be cut later, but it may come back."""
+    world = World()
+    world.append(2)
+    world.scheduler.turn()
+    world.disk.capacity_bytes = world.disk.used_bytes() + 50
+    cut: list[str] = []
+    synced: list[str] = []
+
+    def fault(operation: str, path: str) -> OSError | None:
+        if operation == "truncate":
+            cut.append(path)
+        if operation == "fdatasync":
+            synced.append(path)
+        if operation == "pread" and cut and not is_over:
+            return OSError(errno.ENOMEM, "no memory", path)
+        return None
+
+    is_over = False
+
+    world.disk.fault = fault
+    world.append(5)
+    world.scheduler.turn()
+    assert cut == [world.path(".log")]
+    assert world.log.is_short
+    world.disk.capacity_bytes = None
+    is_over = True
+    world.log.resume_appends()
+    world.scheduler.turn()
+    assert not world.log.is_short
+    assert world.path(".log") in synced
+
+
 def test_a_log_begun_anew_while_its_cut_is_synced_is_durable_up_to_its_end() -> None:
     world = World()
     world.append(5)
@@ -452,6 +485,38 @@ def test_a_truncation_in_a_shortage_gets_to_its_end(anew: bool) -> None:
         assert world.log.log_end_offset == (41 if anew else 7)
         world.kill(log_start_offset=world.log.log_start_offset)
         assert world.log.log_end_offset == (41 if anew else 7)
+
+
+def test_a_truncation_done_again_is_synced_before_the_log_takes_appends() -> None:
+    """Its syncs cannot be begun either: what was dropped may come back until they are done."""
+    world = World(1, SMALL)
+    Writer(world).run(12)
+    world.log.flush()
+    world.scheduler.turn()
+    failing = "truncate"
+    syncs: list[str] = []
+
+    def fault(operation: str, path: str) -> OSError | None:
+        if operation == failing:
+            return OSError(errno.EMFILE, "too many open files", path)
+        if operation == "sync_directory":
+            syncs.append(path)
+        return None
+
+    world.disk.fault = fault
+    with pytest.raises(KafkaError):
+        world.log.truncate_to(6)
+    failing = "sync_directory"
+    assert world.log.resume_appends().error() is not None
+    world.scheduler.turn()
+    assert world.log.is_short
+    assert not syncs
+    failing = "none"
+    world.log.resume_appends()
+    world.scheduler.turn()
+    assert world.log.error is None
+    assert syncs
+    assert world.log.recovery_point == world.log.log_end_offset == 6
 
 
 @pytest.mark.parametrize("clean", [False, True])

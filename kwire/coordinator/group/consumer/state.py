@@ -251,7 +251,7 @@ _REPLAYERS: dict[int | None, Callable[[ConsumerGroup, Any, Any], None]] = {
     16: ConsumerGroup._regex,
 }
 
-RECORD_TYPES = (3, 4, 5, 6, 7, 8, 16)
+RECORD_TYPES = tuple(record_type for record_type in _REPLAYERS if record_type is not None)
 
 
 class StoredConsumerGroups:
