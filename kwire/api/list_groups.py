@@ -17,10 +17,8 @@ from kwire.server.context import RequestContext
 
 VERSIONS = (0, 5)
 DESCRIBE_CLUSTER = Requires(Operation.DESCRIBE, ResourceType.CLUSTER)
-DESCRIBE_GROUP = Requires(
-    Operation.DESCRIBE, ResourceType.GROUP, denied=Denied.LEFT_OUT, instead=(DESCRIBE_CLUSTER,)
-)
-AUTHORIZATION = (DESCRIBE_GROUP,)
+DESCRIBE_GROUP = Requires(Operation.DESCRIBE, ResourceType.GROUP, denied=Denied.LEFT_OUT)
+AUTHORIZATION = (DESCRIBE_GROUP._replace(instead=(DESCRIBE_CLUSTER,)),)
 
 
 def handle(context: RequestContext, request: m.ListGroupsRequest) -> Answer[m.ListGroupsResponse]:

@@ -38,7 +38,6 @@ CREATE_TOPIC = Requires(
     ResourceType.TOPIC,
     "topics[].name",
     denied=Denied.ENTRY,
-    instead=(CREATE_CLUSTER,),
     note="topics that are made because they are asked for",
 )
 DESCRIBE_CLUSTER = Requires(
@@ -47,7 +46,11 @@ DESCRIBE_CLUSTER = Requires(
     denied=Denied.LEFT_OUT,
     note="the authorized operations",
 )
-AUTHORIZATION = (DESCRIBE_TOPIC, CREATE_TOPIC, DESCRIBE_CLUSTER)
+AUTHORIZATION = (
+    DESCRIBE_TOPIC,
+    CREATE_TOPIC._replace(instead=(CREATE_CLUSTER,)),
+    DESCRIBE_CLUSTER,
+)
 ALL_FROM_NULL = 1
 TOPIC_IDS_FROM = 12
 LISTENER_ERRORS_FROM = 6

@@ -17,14 +17,11 @@ from kwire.security.requirements import Denied, Requires
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
 VERSIONS = (2, 4)
+FOLLOW = Requires(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
 DESCRIBE_TOPIC = Requires(
-    Operation.DESCRIBE,
-    ResourceType.TOPIC,
-    "topics[].topic",
-    denied=Denied.ENTRY,
-    instead=(Requires(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),),
+    Operation.DESCRIBE, ResourceType.TOPIC, "topics[].topic", denied=Denied.ENTRY
 )
-AUTHORIZATION = (DESCRIBE_TOPIC,)
+AUTHORIZATION = (DESCRIBE_TOPIC._replace(instead=(FOLLOW,)),)
 
 Asked: TypeAlias = "m.OffsetForLeaderEpochRequest.OffsetForLeaderPartition"
 
@@ -35,11 +32,12 @@ def handle(
     """See the module."""
     response = m.OffsetForLeaderEpochResponse()
     response.topics = []
+    follower = context.allows(FOLLOW)
     for topic in request.topics:
         entry = m.OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult()
         entry.topic = topic.topic
         entry.partitions = []
-        allowed = context.allows(DESCRIBE_TOPIC, topic.topic)
+        allowed = follower or context.allows(DESCRIBE_TOPIC, topic.topic)
         for asked in topic.partitions:
             answer = m.OffsetForLeaderEpochResponse.EpochEndOffset()
             answer.partition = asked.partition

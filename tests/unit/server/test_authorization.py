@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from kwire.api import list_groups
 from kwire.cli import tables
 from kwire.kraft.controller.routes import AREAS, route_of
 from kwire.protocol import messages as m
@@ -274,6 +276,18 @@ def test_another_right_may_stand_in() -> None:
     assert context_of(23, 4, topic).allows(needs, "a")
     assert context_of(23, 4, cluster).allows(needs, "a")
     assert not context_of(23, 4, cluster, topic).allows(needs, "a")
+
+
+def test_the_right_to_everything_is_asked_for_once_a_request() -> None:
+    listed = [m.ListGroupsResponse.ListedGroup(group_id=name) for name in "gh"]
+    groups = SimpleNamespace(list_groups=lambda *_: m.ListGroupsResponse(groups=listed))
+    cluster, group = (8, 4, CLUSTER_NAME), (8, 3, "g")
+    asked = Recorder(cluster, group)
+    parts = made_parts(authorizer=asked, coordinators=SimpleNamespace(groups=groups))
+    context = RequestContext(parts, None, ApiKey.LIST_GROUPS, 5, 1, "c")
+    answer: Any = list_groups.handle(context, m.ListGroupsRequest())
+    assert [each.group_id for each in answer.groups] == ["h"]
+    assert asked.asked == [cluster, group, (8, 3, "h")]
 
 
 def test_the_nodes_own_requests_need_no_right() -> None:
