@@ -162,6 +162,7 @@ class BrokerConnection(FrameConnection):
         self.transport.set_write_buffer_limits(high=REPLY_BYTES_HIGH, low=REPLY_BYTES_LOW)
         self.sends_files = hands_to_kernel(self.transport)
         self.last_active_s = self.opened_s = self._loop.time()
+        self.recompute_plain()  # of what has changed since it was made; then the listener does
         self._setup.opened(self)
 
     @property

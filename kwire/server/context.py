@@ -85,11 +85,9 @@ class RequestContext:
     """One request: where it came from and at which version.
 
     `parts` is what a handler may use of the node; `connection` is None for requests from within
-    this process;
-    `is_internal` says that the node itself asks.
-    `is_promised` says that it will be executed although its connection may have gone.
-    `let_next_start()` tells the connection that the effects of this request are in place and only
-    its reply is still to come.
+    this process; `is_internal` says that the node itself asks. `is_promised` says that it will be
+    executed although its connection may have gone. `let_next_start()` tells the connection that
+    the effects of this request are in place and only its reply is still to come.
     """
 
     __slots__ = (

@@ -1,8 +1,8 @@
 """Requests that the controller answers: sent on as they came, with the client's identity.
 
 The broker does not authorise them: the controller does, for the principal that goes with the
-request (KIP-590). `Forwarder.forward` reaches the active
-controller, in this process or by Envelope, and waits for one as long as the request may take.
+request (KIP-590). `Forwarder.forward` reaches the active controller, in this process or by
+Envelope, and waits for one as long as the request may take.
 """
 
 from __future__ import annotations

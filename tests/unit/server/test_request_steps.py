@@ -14,13 +14,16 @@ from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server import in_process
 from kwire.server.arrival import Arrival, Refusal, arrive
+from kwire.server.connection import BrokerConnection
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.server.request_steps import PlainInputs, RequestSteps, plain_allowed
 from kwire.server.response import Answered, error_counts, responded, throttle_ms
 from tests.support.connections import (
     ConnectionUnderTest,
     FakeDispatcher,
+    FakeListener,
     FakeLoop,
+    RecordingTransport,
     Waiting,
     metadata_request,
     metadata_response,
@@ -144,6 +147,15 @@ def test_the_flag_follows_what_is_attached(name: str, waiting: Waiting) -> None:
     assert not ConnectionUnderTest(waiting, steps).connection.plain_allowed, "of one that comes"
     CHANGES[name](steps, False)
     assert connection.plain_allowed
+
+
+def test_the_flag_follows_what_is_attached_before_a_connection_is_open(waiting: Waiting) -> None:
+    """A loop makes a connection's protocol in one turn, and opens it in a later one."""
+    steps = RequestSteps()
+    connection = BrokerConnection(FakeListener(waiting, steps).setup)
+    steps.set_observers(Seen())
+    connection.connection_made(RecordingTransport())  # type: ignore[arg-type]
+    assert not connection.plain_allowed
 
 
 def test_the_flag_follows_the_image(waiting: Waiting) -> None:
