@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import threading
@@ -16,6 +17,7 @@ from kwire.testing.cluster import (
     NodeFailed,
     NodeInThread,
     NotInTime,
+    ServeProcess,
     logs,
     wait_for,
 )
@@ -66,6 +68,15 @@ def test_a_node_that_ends_says_why() -> None:
         cluster[1].start()
         with pytest.raises(NodeFailed, match=r"(?s)node 1: ended with status 2.*log.segment.bytes"):
             cluster[1].wait_ready()
+
+
+def test_the_log_of_a_process_that_nobody_closes_goes_with_it() -> None:
+    process = ServeProcess("forgotten")
+    path = process.log_path
+    assert path.exists()
+    del process
+    gc.collect()
+    assert not path.exists()
 
 
 def test_a_failed_test_shows_the_logs(tmp_path: Path) -> None:

@@ -81,9 +81,8 @@ class PartitionLog:
         self.on_error = on_error
         self.on_refused: Callable[[], None] | None = None  # hears of appends while `is_short`
         self.on_truncated: Callable[[PartitionLog], None] | None = None
-        self._promised_end = (
-            promised_end  # the log ended there once, durably; what is missing is lost
-        )
+        # The log ended there once, durably; what is missing is lost.
+        self._promised_end = promised_end
         self._led_epoch = -1
         self._buffer = WriteBuffer(self.write_failed, self._written, local.scheduler)
         self._appender = Appender(self, self.name, local, producers, self._buffer)

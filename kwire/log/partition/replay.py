@@ -69,7 +69,19 @@ def load_producers(
     local: LocalLog, producers: Producers, *, start: int, end_offset: int, high_watermark: int
 ) -> None:
     """Producer state at `end_offset` of a log that begins at `start`: the latest snapshot that will
-    do, and the batches behind it."""
+    do, and the batches behind it. When it fails the last stable offset is as it was."""
+    unstable = producers.first_unstable_offset
+    try:
+        _load_producers(local, producers, start, end_offset, high_watermark)
+    except Exception:
+        # Not that of those read so far: readers would be shown an open transaction.
+        producers.first_unstable_offset = unstable
+        raise
+
+
+def _load_producers(
+    local: LocalLog, producers: Producers, start: int, end_offset: int, high_watermark: int
+) -> None:
     snapshots = local.snapshots
     reached = _stable_below(local, end_offset, high_watermark)
     offset, entries = snapshots.load_latest(start, reached)

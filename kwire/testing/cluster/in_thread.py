@@ -48,10 +48,7 @@ class NodeInThread:
             config, self.loop, features=features, files=files, new_executor=new_executor
         )
         self.bootstrap = ""
-        # A start that failed, and that nobody stopped, does not keep the tests from ending.
-        self._thread = threading.Thread(
-            target=self.loop.run_forever, name="kwire-node", daemon=True
-        )
+        self._thread = threading.Thread(target=self.loop.run_forever, name="kwire-node")
         self._stopping: Future[None] | None = None
 
     def __enter__(self) -> Self:

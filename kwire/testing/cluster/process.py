@@ -43,6 +43,8 @@ class ServeProcess:
         self.environment = dict(environment or {})
         self._is_own_log = log_path is None
         self.log_path = log_path or _temporary_log(name)
+        if self._is_own_log:  # also where nobody calls `close`
+            weakref.finalize(self, self.log_path.unlink, missing_ok=True)
         self._process: subprocess.Popen[bytes] | None = None
         self._output = b""
         self._is_paused = False

@@ -19,6 +19,7 @@ from tests.support.logs import ManualClock, ManualScheduler, client_batch, read_
 TOPIC_ID = bytes(range(1, 17))
 KEY = ("topic", 0)
 CONFIG = LogConfig(segment_bytes=2000, index_interval_bytes=200)
+SETTINGS = ManagerSettings(file_delete_delay_ms=1000)
 
 
 class Crash(BaseException):
@@ -28,10 +29,16 @@ class Crash(BaseException):
 class Node:
     """Two log directories on one disk; the partition begins in the first."""
 
-    def __init__(self, seed: int = 1, config: LogConfig = CONFIG) -> None:
+    def __init__(
+        self,
+        seed: int = 1,
+        config: LogConfig = CONFIG,
+        settings: ManagerSettings = SETTINGS,
+    ) -> None:
         self.disk = SimulatedDisk(SeededRandom(seed))
         self.clock = ManualClock()
         self.config = config
+        self.settings = settings
         self.start()
         self.manager.create(*KEY, TOPIC_ID, config, directory=self.manager.directories[0])
         self.scheduler.turn()
@@ -45,7 +52,7 @@ class Node:
             SeededRandom(9),
             files=self.disk,
             scheduler=self.scheduler,
-            settings=ManagerSettings(file_delete_delay_ms=1000),
+            settings=self.settings,
             config_of=lambda topic: self.config,
         )
         self.manager.open_directories()
@@ -112,6 +119,17 @@ def test_a_log_moves_with_everything_it_knows() -> None:
     node.start()
     assert node.where() == "/b"
     assert len(read_all(node.log)) == 56
+
+
+def test_an_open_transaction_is_not_shown_after_the_move() -> None:
+    node = Node(settings=ManagerSettings(file_delete_delay_ms=1000, verify_transactions=False))
+    node.append(b"0")
+    node.append(b"1", producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+    node.append(b"2")
+    assert node.log.last_stable_offset == 1
+    node.move()
+    assert node.where() == "/b"
+    assert node.log.last_stable_offset == 1
 
 
 def test_a_log_that_begins_inside_of_a_batch_moves() -> None:

@@ -519,6 +519,38 @@ def test_a_truncation_done_again_is_synced_before_the_log_takes_appends() -> Non
     assert world.log.recovery_point == world.log.log_end_offset == 6
 
 
+def test_no_open_transaction_is_shown_while_a_truncation_is_not_done() -> None:
+    """The producers are read again by it: those read so far say nothing of the last stable offset,
+    at whatever call it fails."""
+
+    def prepared() -> World:
+        world = World()
+        world.options = {"verify_transactions": False}
+        world.open()
+        world.append(2)
+        world.append(1, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+        world.append(3)
+        world.scheduler.turn()
+        world.log.update_high_watermark(6)
+        assert world.log.last_stable_offset == 2
+        return world
+
+    probe = prepared()
+    shortage = Shortage(probe, 1 << 30, 0, errno.EMFILE)
+    probe.log.truncate_to(5)
+    for at in range((1 << 30) - shortage.left):
+        world = prepared()
+        Shortage(world, at, 1, errno.EMFILE)
+        with contextlib.suppress(KafkaError):
+            world.log.truncate_to(5)
+        assert world.log.last_stable_offset == 2, f"call {at}"
+        world.log.resume_appends()
+        world.scheduler.turn()
+        assert world.log.error is None
+        assert world.log.last_stable_offset == 2
+        assert world.log.log_end_offset == 5
+
+
 @pytest.mark.parametrize("clean", [False, True])
 def test_a_roll_that_was_not_finished_has_not_happened(clean: bool) -> None:
     """A large batch needs a new segment and gets none; smaller ones go on in the old one."""
