@@ -5,7 +5,7 @@ Source: KIP-133 (superseded by IncrementalAlterConfigs); measured on Apache Kafk
 
 from __future__ import annotations
 
-from kwire.api.shared.config_changes import alter, check_replacing
+from kwire.api.shared.config_changes import ALTER_GROUPS, ALTER_TOPICS, alter, check_replacing
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.security.acl import Operation, ResourceType
@@ -14,22 +14,8 @@ from kwire.server.context import RequestContext
 
 VERSIONS = (0, 2)
 AUTHORIZATION = (
-    Requires(
-        Operation.ALTER_CONFIGS,
-        ResourceType.TOPIC,
-        "resources[].resource_name",
-        denied=Denied.ENTRY,
-        checked=Checked.CONTROLLER,
-        note="resources that are topics",
-    ),
-    Requires(
-        Operation.ALTER_CONFIGS,
-        ResourceType.GROUP,
-        "resources[].resource_name",
-        denied=Denied.ENTRY,
-        checked=Checked.CONTROLLER,
-        note="resources that are groups",
-    ),
+    ALTER_TOPICS,
+    ALTER_GROUPS,
     Requires(
         Operation.ALTER_CONFIGS,
         ResourceType.CLUSTER,

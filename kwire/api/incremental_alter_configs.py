@@ -6,7 +6,13 @@ not touch each other. Source: KIP-339, KIP-412; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from kwire.api.shared.config_changes import ALTER_LOGGERS, alter, check_incremental
+from kwire.api.shared.config_changes import (
+    ALTER_GROUPS,
+    ALTER_LOGGERS,
+    ALTER_TOPICS,
+    alter,
+    check_incremental,
+)
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.security.acl import Operation, ResourceType
@@ -15,22 +21,8 @@ from kwire.server.context import RequestContext
 
 VERSIONS = (0, 1)
 AUTHORIZATION = (
-    Requires(
-        Operation.ALTER_CONFIGS,
-        ResourceType.TOPIC,
-        "resources[].resource_name",
-        denied=Denied.ENTRY,
-        checked=Checked.CONTROLLER,
-        note="resources that are topics",
-    ),
-    Requires(
-        Operation.ALTER_CONFIGS,
-        ResourceType.GROUP,
-        "resources[].resource_name",
-        denied=Denied.ENTRY,
-        checked=Checked.CONTROLLER,
-        note="resources that are groups",
-    ),
+    ALTER_TOPICS,
+    ALTER_GROUPS,
     Requires(
         Operation.ALTER_CONFIGS,
         ResourceType.CLUSTER,

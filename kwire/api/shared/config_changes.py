@@ -36,9 +36,25 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.structs import Request
 from kwire.security.acl import Operation, ResourceType
-from kwire.security.requirements import Denied, Requires
+from kwire.security.requirements import Checked, Denied, Requires
 from kwire.server.context import RequestContext
 
+ALTER_TOPICS = Requires(
+    Operation.ALTER_CONFIGS,
+    ResourceType.TOPIC,
+    "resources[].resource_name",
+    denied=Denied.ENTRY,
+    checked=Checked.CONTROLLER,
+    note="resources that are topics",
+)
+ALTER_GROUPS = Requires(
+    Operation.ALTER_CONFIGS,
+    ResourceType.GROUP,
+    "resources[].resource_name",
+    denied=Denied.ENTRY,
+    checked=Checked.CONTROLLER,
+    note="resources that are groups",
+)
 ALTER_LOGGERS = Requires(
     Operation.CLUSTER_ACTION,
     ResourceType.CLUSTER,
