@@ -10,7 +10,7 @@ voter grants that still hears from the leader.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from kwire.kraft.raft import messages as msg
 from kwire.kraft.raft.handlers import common
@@ -27,6 +27,7 @@ from kwire.kraft.raft.types import (
 )
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
+from kwire.protocol.structs import Request
 
 EpochRequest: TypeAlias = "m.BeginQuorumEpochRequest | m.EndQuorumEpochRequest"
 EpochPartition: TypeAlias = (
@@ -59,6 +60,9 @@ def _accept(raft: RaftState, request: EpochRequest, partition: EpochPartition, n
     raft.follow_hint(partition.leader_epoch, partition.leader_id, endpoints, now_ms)
 
 
+ResponseT = TypeVar("ResponseT", "m.BeginQuorumEpochResponse", "m.EndQuorumEpochResponse")
+
+
 def handle_begin(
     raft: RaftState, message: msg.Request[m.BeginQuorumEpochRequest], now_ms: int
 ) -> None:
@@ -79,22 +83,7 @@ def handle_begin(
         directory_id = partition.voter_directory_id
         if not common.is_for_this_replica(raft, request.voter_id, directory_id):
             code = ErrorCode.INVALID_VOTER_KEY
-    answer = response.PartitionData(
-        partition_index=METADATA_PARTITION,
-        error_code=code,
-        leader_id=common.leader_or_unknown(raft),
-        leader_epoch=raft.epoch,
-    )
-    common.reply(
-        raft,
-        message,
-        response(
-            topics=[response.TopicData(topic_name=METADATA_TOPIC, partitions=[answer])],
-            node_endpoints=common.node_endpoints(raft, message, response.NodeEndpoint)
-            if message.version >= common.NODE_ENDPOINTS_VERSION
-            else [],
-        ),
-    )
+    _reply(raft, message, response, code)
 
 
 def handle_end(raft: RaftState, message: msg.Request[m.EndQuorumEpochRequest], now_ms: int) -> None:
@@ -115,6 +104,16 @@ def handle_end(raft: RaftState, message: msg.Request[m.EndQuorumEpochRequest], n
             raft.heard_of_leader(role, now_ms)
             role.fetch_by_ms = now_ms + _election_delay_ms(raft, partition)
             role.leader_is_gone = True
+    _reply(raft, message, response, code)
+
+
+def _reply(
+    raft: RaftState,
+    message: msg.Request[Request[ResponseT]],
+    response: type[ResponseT],
+    code: ErrorCode,
+) -> None:
+    """The answer about the metadata partition, with the leader and epoch of this replica."""
     answer = response.PartitionData(
         partition_index=METADATA_PARTITION,
         error_code=code,
