@@ -38,6 +38,7 @@ KEYS = [
         "compression.type",
     ),
 ]
+DYNAMIC_BROKER_CONFIG = 2  # A config source.
 CHANGED = "log.retention.ms"
 RETENTION = "${file:@/values:retention}"
 FILE: list[tuple[str, int, str | None]] = [
@@ -77,20 +78,42 @@ class Play:
     def value(self, name: str = CHANGED) -> Any:
         return self.described()[2][name][0]
 
+    def is_own(self, name: str) -> bool:
+        """Whether the node has a dynamic value of its own for the setting, in force."""
+        entry = self.described()[2].get(name)
+        return entry is not None and entry[1] == DYNAMIC_BROKER_CONFIG
+
     def change(
         self,
         *changes: tuple[str, int, str | None],
         name: str = "1",
         shows: Callable[[], bool] | None = None,
     ) -> None:
-        """Change settings; wait until `shows()`."""
+        """Change settings; wait until `shows()`, and describe them then."""
+        self._change(changes, name, shows)
+        if shows is not None:
+            self.describe()
+
+    def prepare(self, *changes: tuple[str, int, str | None], shows: Callable[[], bool]) -> None:
+        """Change settings that the next step builds on; wait until `shows()`.
+
+        A broker answers before the change is in force on it, and checks the next one against what
+        is in force.
+        """
+        self._change(changes, "1", shows)
+
+    def _change(
+        self,
+        changes: tuple[tuple[str, int, str | None], ...],
+        name: str,
+        shows: Callable[[], bool] | None,
+    ) -> None:
         given = [(n, o, v and v.replace("@", self.directory)) for n, o, v in changes]
         answer = change(self.client, BROKER, name, given)
         self.note(f"change {name} {changes}", answer)
         if shows is not None:
             assert answer[0] == 0, answer
             wait_for(shows, f"the change of {name} is in force")
-            self.describe()
 
 
 def play(bootstrap: str, directory: pathlib.Path) -> dict[str, Any]:
@@ -100,14 +123,17 @@ def play(bootstrap: str, directory: pathlib.Path) -> dict[str, Any]:
         one.describe()
         # The static provider does not count.
         one.change((CHANGED, SET, RETENTION))
-        one.change(FILE[0])
+        one.prepare(FILE[0], shows=lambda: one.is_own("config.providers"))
         one.change(FILE[1], (CHANGED, SET, RETENTION), shows=lambda: one.value() == "70001")
         # Written again, it is read again.
         write_values(directory, retention="70002")
         one.change((CHANGED, SET, RETENTION), shows=lambda: one.value() == "70002")
         _refused(one)
-        one.change(("my.own", SET, "${file:@/values:text}"))
-        one.change(("config.providers", APPEND, "other"))
+        one.prepare(("my.own", SET, "${file:@/values:text}"), shows=lambda: one.is_own("my.own"))
+        one.prepare(
+            ("config.providers", APPEND, "other"),
+            shows=lambda: one.value("config.providers") == "file,other",
+        )
         one.change(("config.providers", DELETE, None))
         one.change((CHANGED, SET, "71"), shows=lambda: one.value() == "71")
         codec = ("compression.type", SET, "${file:@/values:codec}")
