@@ -108,6 +108,10 @@ class _Fetch:
         return self._pending
 
     def _finish(self) -> None:
+        for target in self._targets:
+            if target.result.size_bytes:
+                to_follower = self._replica_id() >= 0
+                target.partition.traffic.sent(target.result.size_bytes, to_follower)
         self._response = response = self._answer()
         if self._pending is not None:
             self._pending.complete(response)

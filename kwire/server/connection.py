@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
+from kwire.clock import stamp_ns
 from kwire.log.types import FileSlice
 from kwire.network.buffers import BufferPool
 from kwire.network.frames import Buffer, FrameConnection
@@ -27,6 +28,7 @@ from kwire.protocol.frame import encode_response, parse_request_header
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.server.dispatch import Dispatcher, Response, Route
 from kwire.server.parts import Parts
+from kwire.server.reply_slots import Slot
 from kwire.server.request_steps import RequestSteps, plain_allowed
 from kwire.server.watched_requests import Buffers, WatchedRequests
 
@@ -92,21 +94,8 @@ def hands_to_kernel(transport: asyncio.BaseTransport) -> bool:
     return is_uvloop and transport.get_extra_info("sslcontext") is None
 
 
-class _Slot:
-    """The place of one request in the order of replies."""
-
-    __slots__ = ("context", "disconnect", "done", "parts", "pending")
-
-    def __init__(self, context: RequestContext | None) -> None:
-        self.context = context
-        self.pending: Pending[Response] | None = None
-        self.parts: Buffers | None = None
-        self.done = False
-        self.disconnect: str | None = None
-
-
 # In the place of a blocking request: the next one waits for every write before it.
-_WRITES = _Slot(None)
+_WRITES = Slot(None)
 
 
 class BrokerConnection(FrameConnection):
@@ -132,10 +121,10 @@ class BrokerConnection(FrameConnection):
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
         self.last_active_s = self.opened_s = 0.0
-        self._slots: deque[_Slot] = deque()
+        self._slots: deque[Slot] = deque()
         self._queue: deque[bytes] = deque()
         self._queued_bytes = 0
-        self._blocking: _Slot | None = None
+        self._blocking: Slot | None = None
         self.unreplied_writes: list[Pending[None]] = []
         """Of requests without a reply, as long as they are under way and somewhat longer."""
         self._awaited_writes = 0
@@ -143,6 +132,7 @@ class BrokerConnection(FrameConnection):
         self._output_bytes = 0
         self.sends_files = False
         self._in_batch = False
+        self._started_ns = 0  # when the request that is executed was begun
         self._writing_paused = False
         self._reading_paused = False
         self._memory_awaited = False
@@ -275,7 +265,9 @@ class BrokerConnection(FrameConnection):
     # -- receiving
 
     def frame_received(self, frame: memoryview) -> None:
-        self._in_batch = True
+        if not self._in_batch:
+            self._in_batch = True
+            self._started_ns = stamp_ns()
         if self._blocking is None and not self._queue and not self._writing_paused:
             self._execute(frame)
             return
@@ -300,7 +292,7 @@ class BrokerConnection(FrameConnection):
     def _refuse(self, reason: str) -> None:
         """Close after the replies of everything before."""
         self.stop_cutting()
-        slot = _Slot(None)
+        slot = Slot(None)
         slot.done = True
         slot.disconnect = reason
         self._slots.append(slot)
@@ -332,18 +324,26 @@ class BrokerConnection(FrameConnection):
             return
         outcome = route.execute(context, request)
         if isinstance(outcome, Pending):
-            self._wait_for(context, outcome)
+            slot = Slot(context, route.counts, len(body), self._started_ns)
+            self._wait_for(slot, context, outcome)
         elif outcome is not NO_REPLY:
             if not self._slots and outcome is not DISCONNECT:
                 parts = self._encoded(context, outcome)
                 if parts is not None:
+                    self._started_ns = route.counts.prompt(
+                        context.api_version, len(body), outcome, self._started_ns
+                    )
                     self._emit(parts)
                     return
-            slot = _Slot(context)
+            slot = Slot(context, route.counts, len(body), self._started_ns)
             self._slots.append(slot)
             self._answer(slot, outcome)
-        elif self._watched.open:
-            self._responds(context, outcome, None)
+        else:
+            if self._watched.open:
+                self._responds(context, outcome, None)
+            self._started_ns = route.counts.prompt(
+                context.api_version, len(body), outcome, self._started_ns
+            )
 
     def _arrives(
         self, route: Route, context: RequestContext, body: memoryview, offset: int
@@ -365,7 +365,7 @@ class BrokerConnection(FrameConnection):
                 return False
             refused = KafkaError(refusal.code, refusal.reason)
             outcome = route.refused(context, request, refused)
-        slot = _Slot(context)
+        slot = Slot(context, route.counts, len(body), self._started_ns)
         self._slots.append(slot)
         self._answer(slot, outcome)
         return False
@@ -376,6 +376,7 @@ class BrokerConnection(FrameConnection):
         """The response step; what is sent."""
         parts, wait_ms = self._watched.responds(context, outcome, parts)
         if wait_ms > 0:
+            self._setup.dispatcher.route_local(context.api_key).counts.throttled(wait_ms)
             self._throttle(wait_ms)
         return parts
 
@@ -391,17 +392,17 @@ class BrokerConnection(FrameConnection):
             parts = None
         return self._responds(context, outcome, parts) if self._watched.open else parts
 
-    def _wait_for(self, context: RequestContext, pending: Pending[Response]) -> None:
+    def _wait_for(self, slot: Slot, context: RequestContext, pending: Pending[Response]) -> None:
         if self._watched.open:
             self._watched.executed(context)
-        slot = _Slot(context)
+        self._started_ns = slot.executed_ns
         slot.pending = pending
         self._slots.append(slot)
         if not context.effects_done or len(self._slots) >= UNANSWERED_REQUESTS_MAX:
             self._blocking = slot
         pending.add_done_callback(partial(self._pending_done, slot))
 
-    def _pending_done(self, slot: _Slot, pending: Pending[Response]) -> None:
+    def _pending_done(self, slot: Slot, pending: Pending[Response]) -> None:
         if self._closed:
             return
         assert slot.context is not None
@@ -461,6 +462,7 @@ class BrokerConnection(FrameConnection):
 
     def _run_queue(self) -> None:
         queue = self._queue
+        self._started_ns = stamp_ns()
         while queue and self._blocking is None and not self._writing_paused and not self._closed:
             body = queue.popleft()
             self._queued_bytes -= len(body)
@@ -474,10 +476,11 @@ class BrokerConnection(FrameConnection):
 
     # -- answering
 
-    def _answer(self, slot: _Slot, outcome: Response) -> None:
+    def _answer(self, slot: Slot, outcome: Response) -> None:
         context = slot.context
         assert context is not None
         slot.done = True
+        slot.count(context.api_version, outcome)
         if self._watched.open and (outcome is NO_REPLY or outcome is DISCONNECT):
             self._responds(context, outcome, None)
         if outcome is not NO_REPLY:
