@@ -16,6 +16,10 @@ stamp_ns = time.perf_counter_ns
 """For how long something took, in nanoseconds: told by metrics, and nothing is decided by it."""
 
 
+busy_ns = time.thread_time_ns
+"""For how long this thread has had the processor, for metrics as well."""
+
+
 class Clock(Protocol):
     """Where timestamps come from."""
 

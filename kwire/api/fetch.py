@@ -180,6 +180,8 @@ class _Fetch:
         replica_id = self._replica_id()
         if replica_id >= 0:
             isolation = LOG_END
+            if connection is not None:
+                connection.is_follower = True
         elif request.isolation_level == READ_COMMITTED:
             isolation = COMMITTED
         else:

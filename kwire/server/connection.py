@@ -115,6 +115,8 @@ class BrokerConnection(FrameConnection):
         self.security_protocol = "PLAINTEXT"
         self.is_authenticated = True
         self.violates_quota = False
+        self.is_follower = False
+        """Whether another broker fetches here: its requests are counted apart."""
         self.plain_allowed = plain_allowed(setup.steps.inputs, True, False)
         """Whether requests may go past the arrival and the response step."""
         self._watched = WatchedRequests(setup.steps, setup.loop)
@@ -323,25 +325,26 @@ class BrokerConnection(FrameConnection):
             self._refuse(f"{route.name} version {version} cannot be parsed: {error}")
             return
         outcome = route.execute(context, request)
+        counts = route.counts.of_followers if self.is_follower else route.counts
         if isinstance(outcome, Pending):
-            slot = Slot(context, route.counts, len(body), self._started_ns)
+            slot = Slot(context, counts, len(body), self._started_ns)
             self._wait_for(slot, context, outcome)
         elif outcome is not NO_REPLY:
             if not self._slots and outcome is not DISCONNECT:
                 parts = self._encoded(context, outcome)
                 if parts is not None:
-                    self._started_ns = route.counts.prompt(
+                    self._started_ns = counts.prompt(
                         context.api_version, len(body), outcome, self._started_ns
                     )
                     self._emit(parts)
                     return
-            slot = Slot(context, route.counts, len(body), self._started_ns)
+            slot = Slot(context, counts, len(body), self._started_ns)
             self._slots.append(slot)
             self._answer(slot, outcome)
         else:
             if self._watched.open:
                 self._responds(context, outcome, None)
-            self._started_ns = route.counts.prompt(
+            self._started_ns = counts.prompt(
                 context.api_version, len(body), outcome, self._started_ns
             )
 

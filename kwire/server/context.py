@@ -43,12 +43,13 @@ Outcome: TypeAlias = Answer[Message | NoReply | Disconnect]
 class Connection(Protocol):
     """What a handler sees of the connection that a request came by.
 
-    `unreplied_writes` are those of requests that are never answered, `sends_files` says whether
-    parts of files may be sent as they are.
+    `is_follower` says that another broker fetches by it, `unreplied_writes` are those of requests
+    that are never answered, `sends_files` says whether parts of files may be sent as they are.
     """
 
     client_software_name: str
     client_software_version: str
+    is_follower: bool
     unreplied_writes: list[Pending[None]]
 
     @property

@@ -54,6 +54,7 @@ class Listener:
         self.dispatcher = dispatcher
         self.connections: dict[BrokerConnection, None] = {}
         self.port = 0
+        self.opened_total = self.closed_total = self.idle_closed_total = 0
         self._loop = loop
         self._setup = ConnectionSetup(
             loop=loop,
@@ -121,6 +122,7 @@ class Listener:
         host = connection.client_host
         held = self._per_host.get(host, 0) + 1
         self._per_host[host] = held
+        self.opened_total += 1
         self.connections[connection] = None
         limits = self._limits
         if limits is not None and (held > limits.of(host) or len(self.connections) > limits.total):
@@ -153,6 +155,7 @@ class Listener:
         """A connection is gone."""
         if self.connections.pop(connection, self) is self:
             return
+        self.closed_total += 1
         self._connection_gone()  # a file may have been wanting its descriptor
         held = self._per_host.get(connection.client_host, 0) - 1
         if held > 0:
@@ -170,6 +173,7 @@ class Listener:
         oldest_s = self._loop.time() - self._idle_ms / 1000
         for connection in list(self.connections):
             if connection.last_active_s < oldest_s and not connection.is_waiting:
+                self.idle_closed_total += 1
                 connection.close("idle")
         self._arm_idle_check()
 

@@ -53,9 +53,20 @@ class RequestCounts:
     `throttled_ms` is (how often, for how long) its clients were made to wait by quotas.
     """
 
-    __slots__ = ("_count_errors", "by_version", "errors", "prompt", "recent", "throttled_ms")
+    __slots__ = (
+        "_api_key",
+        "_count_errors",
+        "_followers",
+        "by_version",
+        "errors",
+        "prompt",
+        "recent",
+        "throttled_ms",
+    )
 
     def __init__(self, api_key: int) -> None:
+        self._api_key = api_key
+        self._followers: RequestCounts | None = None
         self.by_version = [0] * VERSIONS_MAX
         self.errors = [0] * CODES
         self.recent: deque[tuple[int, int, int]] = deque(maxlen=RECENT_MAX)
@@ -68,6 +79,13 @@ class RequestCounts:
     def total(self) -> int:
         """How many requests were answered."""
         return sum(self.by_version)
+
+    @property
+    def of_followers(self) -> RequestCounts:
+        """The same of requests by followers, which Apache Kafka has apart for Fetch."""
+        if self._followers is None:
+            self._followers = RequestCounts(self._api_key)
+        return self._followers
 
     def late(
         self, version: int, request_bytes: int, answer: Answer, local_ns: int, remote_ns: int
