@@ -146,6 +146,7 @@ class BrokerConnection(FrameConnection):
         self._writing_paused = False
         self._reading_paused = False
         self._memory_awaited = False
+        self._is_held = False
         self._throttled_until_s = 0.0
         self._throttle_timer: asyncio.TimerHandle | None = None
         self._refusal: str | None = None
@@ -572,11 +573,17 @@ class BrokerConnection(FrameConnection):
         self._memory_awaited = waits
         self._adjust_reading()
 
+    def hold(self, is_held: bool) -> None:
+        """Read nothing while it waits to be served (`connection_admission.py`)."""
+        self._is_held = is_held
+        self._loop.call_soon(self._adjust_reading)  # uvloop begins to read behind `opened`
+
     def _adjust_reading(self) -> None:
         """Read while there is room for what would be read."""
         full = (
             self._writing_paused
             or self._memory_awaited
+            or self._is_held
             or self._throttle_timer is not None
             or len(self._queue) >= QUEUED_REQUESTS_MAX
             or self._queued_bytes >= QUEUED_BYTES_MAX
