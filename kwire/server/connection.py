@@ -22,13 +22,14 @@ from kwire.clock import stamp_ns
 from kwire.log.types import FileSlice
 from kwire.network.buffers import BufferPool
 from kwire.network.frames import Buffer, FrameConnection
+from kwire.network.loop import hands_to_kernel
 from kwire.pending import Pending
 from kwire.protocol.errors import EncodeError, KafkaError, MalformedError
 from kwire.protocol.frame import encode_response, parse_request_header
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.server.dispatch import Dispatcher, Response, Route
 from kwire.server.parts import Parts
-from kwire.server.reply_slots import Slot
+from kwire.server.reply_slots import Slot, held
 from kwire.server.request_steps import RequestSteps, plain_allowed
 from kwire.server.watched_requests import Buffers, WatchedRequests
 
@@ -88,14 +89,9 @@ class ConnectionSetup:
         self.closed = closed
 
 
-def hands_to_kernel(transport: asyncio.BaseTransport) -> bool:
-    """Whether a transport never looks into what it sends: uvloop's, without TLS."""
-    is_uvloop = type(transport).__module__.startswith("uvloop")
-    return is_uvloop and transport.get_extra_info("sslcontext") is None
-
-
 # In the place of a blocking request: the next one waits for every write before it.
 _WRITES = Slot(None)
+_HELD = Slot(None)  # The same: the connection is not served yet.
 
 
 class BrokerConnection(FrameConnection):
@@ -218,7 +214,7 @@ class BrokerConnection(FrameConnection):
 
         Those behind one whose batches are still being checked follow when it has been appended.
         """
-        if self._closed or not self._queue or self._is_promised():
+        if self._closed or not self._queue or self._is_promised() or self._blocking is _HELD:
             return
         blocking, self._blocking = self._blocking, None
         if blocking is not None and blocking.pending is not None:
@@ -492,22 +488,12 @@ class BrokerConnection(FrameConnection):
                 self._slots.clear()
                 self._emit(slot.parts)
                 return
-            slot.parts = self._held(slot.parts)
+            slot.parts = held(slot.parts)
             if slot.parts is None:
                 slot.disconnect = f"a request of API {context.api_key} failed without an answer"
                 self.stop_cutting()
                 self._queue.clear()
         self._flush_slots()
-
-    def _held(self, parts: Buffers | None) -> Buffers | None:
-        """A reply that others are in front of; None when it cannot be read from its file."""
-        if parts is None or len(parts) == 1:
-            return parts
-        try:
-            return [part.read() if type(part) is FileSlice else part for part in parts]
-        except OSError as error:
-            logger.error("a response cannot be sent: %s", error)
-            return None
 
     def _flush_slots(self) -> None:
         slots = self._slots
@@ -578,11 +564,21 @@ class BrokerConnection(FrameConnection):
         self._memory_awaited = waits
         self._adjust_reading()
 
+    def hold(self, is_held: bool) -> None:
+        """Start nothing while it waits to be served (`connection_admission.py`)."""
+        if is_held:
+            self._blocking = _HELD
+            self._loop.call_soon(self._adjust_reading)  # uvloop begins to read behind `opened`
+        elif self._blocking is _HELD:
+            self._blocking = None
+            self._run_queue()
+
     def _adjust_reading(self) -> None:
         """Read while there is room for what would be read."""
         full = (
             self._writing_paused
             or self._memory_awaited
+            or self._blocking is _HELD
             or self._throttle_timer is not None
             or len(self._queue) >= QUEUED_REQUESTS_MAX
             or self._queued_bytes >= QUEUED_BYTES_MAX

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+
 from kwire.clock import stamp_ns
+from kwire.log.types import FileSlice
 from kwire.pending import Pending
 from kwire.server.context import RequestContext
 from kwire.server.dispatch import Response
 from kwire.server.request_counts import RequestCounts
 from kwire.server.watched_requests import Buffers
+
+logger = logging.getLogger(__name__)
 
 
 class Slot:
@@ -47,3 +52,14 @@ class Slot:
         if self.counts is not None:
             remote_ns = stamp_ns() - self.executed_ns
             self.counts.late(version, self.request_bytes, answer, self.local_ns, remote_ns)
+
+
+def held(parts: Buffers | None) -> Buffers | None:
+    """A reply that others are in front of; None when it cannot be read from its file."""
+    if parts is None or len(parts) == 1:
+        return parts
+    try:
+        return [part.read() if type(part) is FileSlice else part for part in parts]
+    except OSError as error:
+        logger.error("a response cannot be sent: %s", error)
+        return None
