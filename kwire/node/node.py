@@ -38,7 +38,9 @@ from kwire.node.coordinators import Coordinators
 from kwire.node.directory_failures import DirectoryFailures
 from kwire.node.directory_identities import DirectoryIdentities
 from kwire.node.failure import Failure
+from kwire.node.health import Health
 from kwire.node.host_name import reachable_name
+from kwire.node.http_side import bind, make_http_side
 from kwire.node.listeners import Listeners, controller_listener_name
 from kwire.node.loading_logs import LogLoading
 from kwire.node.local_requests import LocalRequests
@@ -70,7 +72,8 @@ __all__ = ["Node", "StartError"]
 
 class Node:
     """One broker, controller, or both. A controller alone has no logs but the metadata's, and no
-    broker half. `on_fatal(reason)` is called when the node cannot go on."""
+    broker half. `on_fatal(reason)` is called when the node cannot go on. `http_by_default`: answer
+    HTTP on loopback where `http.listeners` says nothing; `http` is None where none is answered."""
 
     def __init__(
         self,
@@ -82,6 +85,7 @@ class Node:
         random: Random | None = None,
         files: Files | None = None,
         new_executor: NewExecutor | None = None,
+        http_by_default: bool = False,
     ) -> None:
         self.config = config
         self.loop = loop
@@ -128,15 +132,29 @@ class Node:
         self.request_steps = RequestSteps(lambda: self.parts.authorizer is not None)
         self.local_requests = self._make_local_requests()
         self._subscribe()
+        self.health = self._make_health()
+        self.http = make_http_side(
+            config,
+            loop,
+            self.buffer_pool,
+            by_default=http_by_default,
+            bootstrap=lambda: "{}:{}".format(*self.listeners.local_address()),
+            questions={"health": self.health.answer},
+        )
         self._starting = self._make_start_sequence(dict(features or {}))
         self._stopping = self._make_stop_sequence()
 
     async def start(self) -> None:
         """Return when the node serves. Raises StartError and ConfigError, one line each."""
+        bind(self.http)
         await self._starting.run()
+        if self.http is not None:
+            self.http.serve()
 
     async def stop(self) -> None:
         """Stop in order; nothing raises."""
+        if self.http is not None:
+            await self.http.stop()
         await self._stopping.run()
 
     # -- what whoever runs a node asks
@@ -158,6 +176,16 @@ class Node:
     def ready_address(self) -> tuple[str, int]:
         """Host and port of the first listener, as the ready line shows it."""
         return self.listeners.ready_address()
+
+    def _make_health(self) -> Health:
+        metadata = self.metadata
+        return Health(
+            self.lifecycle,
+            metadata,
+            self.log_manager,
+            is_broker=self.config.is_broker,
+            has_controller=lambda: metadata.driver is not None and metadata.leader_id is not None,
+        )
 
     # -- logs and replicas
 
