@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from kwire.api.shared.auto_create import AutoTopicCreation
 from kwire.clock import Clock, Random, SystemClock, SystemRandom
@@ -66,6 +67,9 @@ from kwire.server.fetch_sessions import FetchSessionCache
 from kwire.server.listener import Listener
 from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps
+
+if TYPE_CHECKING:
+    from kwire.http.side import HttpSide
 
 __all__ = ["Node", "StartError"]
 
@@ -135,15 +139,7 @@ class Node:
         self.request_steps = RequestSteps(lambda: self.parts.authorizer is not None)
         self.local_requests = self._make_local_requests()
         self._subscribe()
-        self.health = self._make_health()
-        self.http = make_http_side(
-            config,
-            loop,
-            self.buffer_pool,
-            by_default=http_by_default,
-            bootstrap=lambda: "{}:{}".format(*self.listeners.local_address()),
-            questions={"health": self.health.answer},
-        )
+        self.http = self._make_http(http_by_default)
         self._starting = self._make_start_sequence(dict(features or {}))
         self._stopping = self._make_stop_sequence()
 
@@ -180,14 +176,24 @@ class Node:
         """Host and port of the first listener, as the ready line shows it."""
         return self.listeners.ready_address()
 
-    def _make_health(self) -> Health:
+    # -- HTTP
+
+    def _make_http(self, by_default: bool) -> HttpSide | None:
         metadata = self.metadata
-        return Health(
+        health = Health(
             self.lifecycle,
             metadata,
             self.log_manager,
             is_broker=self.config.is_broker,
             has_controller=lambda: metadata.driver is not None and metadata.leader_id is not None,
+        )
+        return make_http_side(
+            self.config,
+            self.loop,
+            self.buffer_pool,
+            by_default=by_default,
+            bootstrap=self.listeners.local_address,
+            questions={"health": health.answer},
         )
 
     # -- logs and replicas
