@@ -38,6 +38,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "quota": FACTS,
     "log": FACTS,
     "security": (*FACTS, "network"),
+    "client": (*FACTS, "network", "security"),
     "tiered": (*FACTS, "log"),
     "replica": LOW,
     "kraft": LOW,
@@ -46,11 +47,11 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "server": HIGH,
     "api": (*HIGH, "server"),
     "metrics": (*HIGH, "server"),
-    "node": (*HIGH, "tiered", "server", "api", "metrics"),
+    "http": (*FACTS, "network", "security", "client", "metrics"),
+    "node": (*HIGH, "tiered", "server", "api", "metrics", "http"),
     "spark": (*FACTS, "log"),
-    "http": (*HIGH, "node"),
-    "cli": (*HIGH, "node", "server", "http", "spark"),
-    "testing": (*HIGH, "node", "server", "cli"),
+    "cli": (*HIGH, "node", "server", "client", "http", "spark"),
+    "testing": (*HIGH, "node", "server", "client", "cli"),
     "__main__": ("cli",),
 }
 KNOW_THE_NODE = ("cli/serve.py", "testing/cluster/in_thread.py")
