@@ -15,6 +15,10 @@ from typing import NamedTuple, TypeAlias
 ROWS = 40
 """Of a block, where there are many."""
 
+END = "_end"
+"""The name of what is not shown: how far the partition of a row can be read. The lag of groups in
+seconds is made of it."""
+
 Value: TypeAlias = int | float | list[float] | None
 Row: TypeAlias = Sequence[str | Value]
 

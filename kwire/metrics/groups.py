@@ -9,7 +9,7 @@ from typing import Protocol
 from kwire.coordinator.group.coordinator import GroupCoordinator
 from kwire.coordinator.group.shard import GroupShard
 from kwire.coordinator.partition import ShardState
-from kwire.metrics.blocks import Row, encoded, in_blocks, single
+from kwire.metrics.blocks import END, Row, encoded, in_blocks, single
 from kwire.replica.partition import Partition
 
 METADATA = "kafka_coordinator_group_groupmetadatamanager_"
@@ -22,8 +22,6 @@ SHARD_STATES = {
     ShardState.LOADING: "loading",
     ShardState.FAILED: "failed",
 }
-END = "_end"
-"""Not shown: how far the partition of a row is readable; the lag in seconds is made of it."""
 
 
 class Replicas(Protocol):

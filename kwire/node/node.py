@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from kwire.api.shared.auto_create import AutoTopicCreation
@@ -70,6 +70,7 @@ from kwire.server.request_steps import RequestSteps
 
 if TYPE_CHECKING:
     from kwire.http.side import HttpSide
+    from kwire.metrics.reading import NodeMetrics
 
 __all__ = ["Node", "StartError"]
 
@@ -139,6 +140,7 @@ class Node:
         self.request_steps = RequestSteps(lambda: self.parts.authorizer is not None)
         self.local_requests = self._make_local_requests()
         self._subscribe()
+        self._metrics: NodeMetrics | None = None
         self.http = self._make_http(http_by_default)
         self._starting = self._make_start_sequence(dict(features or {}))
         self._stopping = self._make_stop_sequence()
@@ -193,8 +195,30 @@ class Node:
             self.buffer_pool,
             by_default=by_default,
             bootstrap=self.listeners.local_address,
-            questions={"health": health.answer},
+            questions={"health": health.answer, "metrics": self._answer_metrics},
         )
+
+    def _answer_metrics(self, arguments: Mapping[str, str]) -> Iterator[bytes]:
+        """What this node counts; who reads it is made when somebody asks."""
+        if self._metrics is None:
+            from kwire.metrics.reading import NodeMetrics
+
+            self._metrics = NodeMetrics(
+                is_broker=self.config.is_broker,
+                clock=self.clock,
+                listeners=lambda: self.listeners.bound.values(),
+                driver=lambda: self.metadata.driver,
+                image=lambda: self.image,
+                lifecycle=self.lifecycle,
+                logs=self.log_manager,
+                replicas=self.replicas,
+                isr_changes=self.replication.isr_changes,
+                coordinators=self.coordinators,
+                deadlines=self.deadlines,
+                reads=self.parts.read_context,
+                fetch_sessions=self.parts.fetch_sessions,
+            )
+        return self._metrics.answer(arguments)
 
     # -- logs and replicas
 

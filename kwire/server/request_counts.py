@@ -123,6 +123,7 @@ def _maker(api_key: int) -> Maker:
 
 # -- the error codes of a response
 
+CODE_FIELDS = ("error_code", "partition_error_code")
 NEVER_AT_TOP = frozenset({ApiKey.METADATA})
 AT_TOP_WITHOUT = {
     ApiKey.FIND_COORDINATOR: "coordinators",
@@ -146,7 +147,7 @@ def error_lines(response_class: type[Message]) -> list[str]:
 
 
 def _has_code(struct: schema.Struct) -> bool:
-    return any(field.name == "error_code" for field in struct.fields)
+    return any(field.name in CODE_FIELDS for field in struct.fields)
 
 
 def _write_inner(struct: schema.Struct, name: str, indent: str, lines: list[str]) -> None:
@@ -161,8 +162,9 @@ def _write_inner(struct: schema.Struct, name: str, indent: str, lines: list[str]
         else:
             lines.append(f"{indent}{each} = {name}.{field.name}")
             lines.append(f"{indent}if {each} is not None:")
-        if _has_code(inner):
-            lines.append(f"{indent}    errors[{each}.error_code] += 1")
+        for code in inner.fields:
+            if code.name in CODE_FIELDS:
+                lines.append(f"{indent}    errors[{each}.{code.name}] += 1")
         _write_inner(inner, each, indent + "    ", lines)
 
 
