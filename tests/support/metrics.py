@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import urllib.request
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
@@ -49,13 +50,12 @@ def scrape(url: str, *, as_openmetrics: bool = True) -> Scrape:
 
 def parse(text: str, *, as_openmetrics: bool) -> Scrape:
     """See `scrape`. A metric that is there twice is refused."""
-    if as_openmetrics:
-        from prometheus_client.openmetrics.parser import text_string_to_metric_families
-    else:
-        from prometheus_client.parser import text_string_to_metric_families
+    module = importlib.import_module(
+        "prometheus_client.openmetrics.parser" if as_openmetrics else "prometheus_client.parser"
+    )
     types: dict[str, str] = {}
     values: dict[Sample, float] = {}
-    for family in text_string_to_metric_families(text):
+    for family in module.text_string_to_metric_families(text):
         for sample in family.samples:
             key = sample.name, frozenset(sample.labels.items())
             assert key not in values, f"{key} twice"
@@ -78,7 +78,7 @@ def settle(client: WireClient) -> None:
                 break
     while client.call(_commit(1), 8).topics[0].partitions[0].error_code:
         pass
-    while client.call(m.InitProducerIdRequest(transaction_timeout_ms=60_000), 4).error_code:
+    while client.call(_init(None), 4).error_code:
         pass
     while client.call(_init("settling"), 4).error_code:
         pass
@@ -96,6 +96,7 @@ def ask_all(client: WireClient) -> None:
         client.call(request, 9)
     client.call(produce_request(TOPIC, {0: batch_of([b"d"])}, acks=1), 9)
     client.send(produce_request(TOPIC, {1: batch_of([b"e"])}, acks=0), 9)
+    client._sent.pop()  # it is never answered
     client.call(produce_request(NO_TOPIC, {0: batch_of([b"x"])}), 9)
     client.call(produce_request(TOPIC, {0: _damaged(batch_of([b"x"]))}), 9)
     client.call(fetch_request(TOPIC, {0: 0, 1: 0}), 12)
@@ -103,7 +104,7 @@ def ask_all(client: WireClient) -> None:
     client.call(fetch_request(TOPIC, {0: 0}), 4)
     client.call(fetch_request(NO_TOPIC, {0: 0}), 12)
     _ask_group(client)
-    client.call(m.InitProducerIdRequest(transaction_timeout_ms=60_000), 4)
+    client.call(_init(None), 4)
     client.call(_list_offsets(), 7)
     client.call(m.ListGroupsRequest(), 4)
     client.call(m.DescribeGroupsRequest(groups=[GROUP, "none"]), 5)
@@ -140,7 +141,7 @@ def _damaged(batch: bytes) -> bytes:
     return batch[:-1] + bytes([batch[-1] ^ 1])
 
 
-def _init(transactional_id: str) -> m.InitProducerIdRequest:
+def _init(transactional_id: str | None) -> m.InitProducerIdRequest:
     return m.InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000)
 
 
