@@ -26,11 +26,11 @@ TRAFFIC = {
     "failed_produce_requests": "failedproducerequests",
     "failed_fetch_requests": "failedfetchrequests",
     "bytes_rejected": "bytesrejected",
-    "invalid_crc_records": "invalidmessagecrcrecords",
 }
 """Attribute of Traffic -> the middle of the metric's name, of what there is by topic too."""
 TRAFFIC_OF_NODE = {
     **TRAFFIC,
+    "invalid_crc_records": "invalidmessagecrcrecords",
     "replication_bytes_in": "replicationbytesin",
     "replication_bytes_out": "replicationbytesout",
 }

@@ -59,11 +59,12 @@ def _read_api(name: str, several: Sequence[RequestCounts]) -> Iterator[bytes]:
         (f"{PREFIX}requests_total",),
         [(name, str(version), count) for version, count in sorted(versions.items())],
     )
-    yield encoded(
-        ("request", "error"),
-        (f"{PREFIX}errors_total",),
-        [(name, _error_name(code), count) for code, count in sorted(errors.items())],
-    )
+    if not name.startswith("Fetch") or name == "Fetch":  # as Apache Kafka has it
+        yield encoded(
+            ("request", "error"),
+            (f"{PREFIX}errors_total",),
+            [(name, _error_name(code), count) for code, count in sorted(errors.items())],
+        )
     total = sum(versions.values())
     never = quantiles(total, ())
     values: dict[str, Value] = {

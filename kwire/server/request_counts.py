@@ -127,6 +127,7 @@ CODE_FIELDS = ("error_code", "partition_error_code")
 NEVER_AT_TOP = frozenset({ApiKey.METADATA})
 AT_TOP_WITHOUT = {
     ApiKey.FIND_COORDINATOR: "coordinators",
+    ApiKey.OFFSET_FETCH: "groups",
     ApiKey.ADD_PARTITIONS_TO_TXN: "results_by_topic_v3_and_below",
 }
 """The error at the top counts only where this list is empty."""

@@ -165,6 +165,56 @@ def _list_offsets() -> m.ListOffsetsRequest:
     return shape(replica_id=-1, topics=[shape.ListOffsetsTopic(name=TOPIC, partitions=partitions)])
 
 
+COUNTED = ("kafka_network_requestmetrics_", "kafka_server_brokertopicmetrics_")
+
+
+class Comparable(NamedTuple):
+    """What has to be the same of two brokers: the types and label sets of metrics, and by how much
+    `ask_all` has raised the counters of what it asks."""
+
+    types: dict[str, str]
+    labels: dict[str, list[list[str]]]
+    changes: list[tuple[str, list[tuple[str, str]], float]]
+
+
+def comparable(before: Scrape, after: Scrape) -> Comparable:
+    """See the class; of Kafka's metrics."""
+    names = sorted(name for name in after.names() if name.startswith("kafka_"))
+    labels: dict[str, list[list[str]]] = {}
+    for name in names:
+        sets = {tuple(sorted(dict(key[1]))) for key in after.values if key[0] == name}
+        labels[name] = sorted(map(list, sets))
+    counted = [
+        name for name in names if name.startswith(COUNTED) and name.endswith(("_total", "_count"))
+    ]
+    grown = [
+        (name, sorted(found), value)
+        for (name, found), value in changes(before, after, counted).items()
+        if dict(found).get("request", "Fetch") in ASKED
+    ]
+    return Comparable({name: after.types[name] for name in names}, labels, sorted(grown))
+
+
+def measured(bootstrap: str, url: str) -> Comparable:
+    """What `ask_all` changes at a broker. Kafka counts an answer when it has been sent."""
+    with WireClient(bootstrap) as client:
+        settle(client)
+        before = quiet(url)
+        ask_all(client)
+        return comparable(before, quiet(url))
+
+
+def quiet(url: str) -> Scrape:
+    """A scrape between two that show the same counts of what `ask_all` asks."""
+    last = None
+    while True:
+        found = scrape(url, as_openmetrics=False)
+        now = comparable(Scrape({}, {}), found).changes
+        if now == last:
+            return found
+        last = now
+
+
 ASKED = (
     "ApiVersions", "Metadata", "Produce", "Fetch", "FetchConsumer", "FindCoordinator", "JoinGroup",
     "SyncGroup", "Heartbeat", "OffsetCommit", "OffsetFetch", "LeaveGroup", "InitProducerId",
