@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import pathlib
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -54,6 +57,47 @@ def test_what_was_asked_is_counted_once(scraped: tuple[str, Scrape, Scrape]) -> 
     errors = changes(before, after, [ERRORS])
     assert errors[ERRORS, frozenset({("request", "Produce"), ("error", "CORRUPT_MESSAGE")})] == 1
     assert errors[ERRORS, frozenset({("request", "Heartbeat"), ("error", "NONE")})] == 1
+
+
+DOCKER = pathlib.Path(__file__).resolve().parents[2] / "docker"
+
+
+def expressions() -> list[tuple[str, str]]:
+    """(where, expression) of the dashboards and alerts of `docker/`."""
+    found = []
+    for path in sorted((DOCKER / "grafana" / "dashboards").glob("*.json")):
+        board = json.loads(path.read_text())
+        for panel in board["panels"]:
+            found += [(f"{path.name}: {panel['title']}", x["expr"]) for x in panel["targets"]]
+        found += [
+            (f"{path.name}: ${x['name']}", x["query"])
+            for x in board["templating"]["list"]
+            if x["type"] == "query"
+        ]
+    rules = (DOCKER / "prometheus" / "alerts.yml").read_text().split("- alert: ")[1:]
+    for rule in rules:
+        name, _, rest = rule.partition("\n")
+        expression = rest.partition("expr: ")[2].partition("annotations:")[0]
+        found.append((f"alerts.yml: {name}", expression.partition("for: ")[0]))
+    return found
+
+
+@pytest.mark.parametrize(("where", "expression"), expressions())
+def test_dashboards_and_alerts_ask_for_what_is_shown(
+    scraped: tuple[str, Scrape, Scrape], where: str, expression: str
+) -> None:
+    """Names, and the labels that a selector or `by` names."""
+    after = scraped[2]
+    known = after.names() | NOT_UNDER_THIS_LOAD
+    names = set(re.findall(r"\b(?:kafka|kwire|process)_\w+", expression))
+    assert names <= known, where
+    assert names or "up{" in expression, where
+    labels = {label for _, pairs in after.values for label, _ in pairs}
+    labels |= {"instance", "job", "transactionalId", "producerId", "reason"}
+    asked = set(re.findall(r"(\w+)\s*(?:=~|!=|=)\s*\"", expression))
+    for grouped in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression):
+        asked |= {label.strip() for label in grouped.split(",")}
+    assert asked <= labels, where
 
 
 def test_traffic_is_counted_by_topic(scraped: tuple[str, Scrape, Scrape]) -> None:
