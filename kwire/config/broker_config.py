@@ -19,6 +19,7 @@ from kwire.config import names
 from kwire.config.definitions import BROKER, KWIRE, ConfigDefinition
 from kwire.config.developer import DEVELOPER_SETTINGS
 from kwire.config.errors import ConfigError
+from kwire.config.listener_settings import is_read_per_listener
 from kwire.config.listeners import Listener
 from kwire.config.provider_settings import has_providers, is_provider_setting
 from kwire.config.usable import range_missed
@@ -203,7 +204,11 @@ class BrokerConfig(Mapping[str, TypedValue]):
                     f"{name}={shown} is refused: {definition.note}; accepted: "
                     + (to_text(definition.default) or "nothing (leave it out)")
                 )
-            if name != definition.name and definition.support == "acts":
+            if (
+                name != definition.name
+                and definition.support == "acts"
+                and not is_read_per_listener(definition.name)
+            ):
                 self.warnings.append(f"{name}={shown} is without effect: {OF_ONE_LISTENER}")
             if definition.support == "accepted" and self._sources[name] is not Source.DEVELOPER:
                 self.warnings.append(
@@ -228,6 +233,10 @@ class BrokerConfig(Mapping[str, TypedValue]):
                 raise
             value = self._values[name] = definition.default
             return value
+
+    def is_set(self, name: str) -> bool:
+        """Whether it has a value of its own."""
+        return name in self.texts
 
     def __iter__(self) -> Iterator[str]:
         yield from BROKER

@@ -21,6 +21,7 @@ from kwire.config.definitions import (
     ConfigDefinition,
     ConfigTable,
 )
+from kwire.config.listener_settings import is_read_per_listener
 from kwire.config.provider_settings import PROVIDERS
 from kwire.config.topics import apply_overrides, topic_defaults
 from kwire.config.values import TypedValue, Value, to_text
@@ -51,6 +52,7 @@ OF_A_START = ("listeners", "listener.security.protocol.map")
 # (resource type, resource name) -> name -> text: `configs` of the metadata image.
 ImageConfigs = Mapping[tuple[int, str], Mapping[str, str]]
 Listener = Callable[[dict[str, Value]], None]
+Check = Callable[[BrokerConfig], None]
 
 
 class DynamicConfig:
@@ -70,6 +72,8 @@ class DynamicConfig:
         self.cluster_default: dict[str, str] = {}
         self._effective: dict[str, Value] = {}
         self._listeners: list[Listener] = []
+        self.checks: list[Check] = []
+        """What says whether changed settings could be taken over; ConfigError in Kafka's words."""
         self._usable: stored.Levels = ({}, {})
         self._without_effect: dict[tuple[int, str], None] = {}
         # What was said of a resource's unusable configs: said again only when it changes.
@@ -84,6 +88,10 @@ class DynamicConfig:
         if name in self._effective:
             return self._effective[name]
         return self.static[name]
+
+    def is_set(self, name: str) -> bool:
+        """Whether it has a value of its own, at whichever level, that can be used."""
+        return name in self._effective or name in self.static.texts
 
     def add_listener(self, listener: Listener) -> None:
         """Call `listener(changed name -> new effective value)` after every change."""
@@ -264,7 +272,9 @@ def _without_effect(name: str, definition: ConfigDefinition) -> str:
         return definition.note
     if name in OF_A_START:
         return "listeners are opened at the start, as the node's own configuration has them"
-    return OF_ONE_LISTENER if name != definition.name else ""
+    if name == definition.name or is_read_per_listener(definition.name):
+        return ""
+    return OF_ONE_LISTENER
 
 
 def _parse_known(texts: Mapping[str, str]) -> dict[str, Value]:

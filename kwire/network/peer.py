@@ -40,6 +40,8 @@ Response = TypeVar("Response", bound=Message)
 LocalHandler = Callable[[int, int, Request[Message]], Pending[Any]]
 """`handler(api_key, version, request)`: what answers a request is in its type alone."""
 Resolver = Callable[[int], tuple[str, int] | None]
+Wrap = Callable[[FrameConnection, str], asyncio.BaseProtocol]
+"""`wrap(connection, host)`: what stands between a connection to a host and its socket (TLS)."""
 
 
 class _Sent(Generic[Response]):
@@ -87,7 +89,7 @@ class _PeerConnection(FrameConnection):
         self.transport.abort()
 
     def closed(self) -> None:
-        self._link.disconnected(self, "connection closed")
+        self._link.disconnected(self, self.failure or "connection closed")
 
 
 class _Link:
@@ -129,9 +131,12 @@ class _Link:
             address = self._owner.resolve(self._node_id)
             if address is None:
                 raise OSError(f"no address of node {self._node_id} is known")
+            host, port = address
             await asyncio.wait_for(
                 loop.create_connection(
-                    lambda: _PeerConnection(self, self._owner.pool), address[0], address[1]
+                    lambda: self._owner.wrap(_PeerConnection(self, self._owner.pool), host),
+                    host,
+                    port,
                 ),
                 self._owner.connect_timeout_ms / 1000,
             )
@@ -275,7 +280,7 @@ class PeerNetwork:
     """All links of one node.
 
     `resolve(node_id)` gives the address of a node or None; `controller()` the id of the active
-    controller or None. Times in milliseconds.
+    controller or None. `wrap` protects connections. Times in milliseconds.
     """
 
     def __init__(
@@ -292,6 +297,7 @@ class PeerNetwork:
         connect_timeout_ms: int = 10000,
         backoff_ms: int = 50,
         backoff_max_ms: int = 1000,
+        wrap: Wrap = lambda connection, host: connection,
     ) -> None:
         self.loop = loop
         self.pool = pool
@@ -304,6 +310,7 @@ class PeerNetwork:
         self.connect_timeout_ms = connect_timeout_ms
         self.backoff_ms = backoff_ms
         self.backoff_max_ms = backoff_max_ms
+        self.wrap = wrap
         self.on_lost: Callable[[int], None] = lambda node_id: None
         """Hears of a node whose connection has ended, not by this side."""
         self._local: dict[int, LocalHandler] = {}

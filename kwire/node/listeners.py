@@ -17,8 +17,8 @@ from kwire.server.listener import Listener, make_room
 DEFAULT_CONTROLLER_LISTENER = "CONTROLLER"
 DEFAULT_CONTROLLER_PORT = 9093
 
-MakeListener = Callable[[str, Dispatcher, ConnectionLimits | None], Listener]
-"""(name, what it serves, how many connections it holds) -> a listener that is not bound yet."""
+MakeListener = Callable[[settings.Listener, Dispatcher, ConnectionLimits | None], Listener]
+"""(its settings, what it serves, how many connections it holds) -> a listener, not bound yet."""
 
 
 def controller_listener_name(config: BrokerConfig) -> str:
@@ -72,7 +72,7 @@ class Listeners:
     async def _bind(
         self, listener: settings.Listener, dispatcher: Dispatcher, limits: ConnectionLimits | None
     ) -> None:
-        bound = self._make(listener.name, dispatcher, limits)
+        bound = self._make(listener, dispatcher, limits)
         one_family = settings.shares_port(listener, self._config.listeners())
         try:
             await bound.bind(listener.host, listener.port, one_family=one_family)

@@ -59,6 +59,7 @@ class ConnectionSetup:
         "parts",
         "pool",
         "request_bytes_max",
+        "security_protocol",
         "steps",
     )
 
@@ -74,6 +75,7 @@ class ConnectionSetup:
         request_bytes_max: int,
         opened: Callable[[BrokerConnection], None],
         closed: Callable[[BrokerConnection], None],
+        security_protocol: str = "PLAINTEXT",
     ) -> None:
         self.loop = loop
         self.pool = pool
@@ -84,6 +86,7 @@ class ConnectionSetup:
         self.request_bytes_max = request_bytes_max
         self.opened = opened
         self.closed = closed
+        self.security_protocol = security_protocol
 
 
 def hands_to_kernel(transport: asyncio.BaseTransport) -> bool:
@@ -123,7 +126,7 @@ class BrokerConnection(FrameConnection):
         self.listener_name = setup.listener_name
         self.principal = ANONYMOUS
         self.token_authenticated = False
-        self.security_protocol = "PLAINTEXT"
+        self.security_protocol = setup.security_protocol
         self.is_authenticated = True
         self.violates_quota = False
         self.plain_allowed = plain_allowed(setup.steps.inputs, True, False)
