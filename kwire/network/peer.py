@@ -13,6 +13,7 @@ fail with NETWORK_EXCEPTION, since nobody knows whether they were executed.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
@@ -26,6 +27,8 @@ from kwire.protocol import frame
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.protocol.structs import Message, Request
+
+logger = logging.getLogger(__name__)
 
 CONTROLLER = "controller"
 API_VERSIONS_KEY = 18
@@ -107,6 +110,7 @@ class _Link:
         self._correlation_id = 0
         self._retry_at_s = 0.0
         self._failures = 0
+        self._warned_of = ""
         self._closed = False
 
     def submit(self, request: _AnySent) -> None:
@@ -164,6 +168,7 @@ class _Link:
             self._drop("no common version of ApiVersions, or no answer to it")
             return
         self._failures = 0
+        self._warned_of = ""
         self._versions = {
             entry.api_key: (entry.min_version, entry.max_version)
             for entry in pending.result().api_keys
@@ -245,6 +250,10 @@ class _Link:
     def disconnected(self, connection: _PeerConnection, reason: str) -> None:
         if connection is self._connection:
             was_open = self.is_open
+            if connection.failure and connection.failure != self._warned_of:
+                self._warned_of = connection.failure
+                host, port = (connection.transport.get_extra_info("peername") or ("?", 0))[:2]
+                logger.warning("%s:%d cannot be reached: %s", host, port, connection.failure)
             self._failed(f"node {self._node_id}: {reason}")
             if was_open and not self._closed:
                 self._owner.on_lost(self._node_id)

@@ -31,6 +31,12 @@ class Certificate(NamedTuple):
         return "".join(one.public_bytes(PEM).decode() for one in certificates)
 
     @property
+    def name(self) -> str:
+        """Its common name."""
+        (found,) = self.certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        return str(found.value)
+
+    @property
     def der(self) -> bytes:
         return self.certificate.public_bytes(serialization.Encoding.DER)
 
