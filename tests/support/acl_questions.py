@@ -26,11 +26,10 @@ QUESTIONS = 30
 
 PRINCIPALS = ["User:a", "User:b", "User:a:b", "Group:a", "User:CN=x,O=y", "User:", "User:ANONYMOUS"]
 NAMES = [
-    "*", "*a", "a", "aa", "ab", "abc", "abd", "ab.", "b", "ba", "!a", "hardcode", "hard", "h",
+    "*", "*a", "a", "aa", "ab", "abc", "abd", "ab.", "b", "ba", "+a", "hardcode", "hard", "h",
     "kafka-cluster", "é", "日", "\U0001f600", "\U0001f601", "z" * 249,
 ]  # fmt: skip
-# Kafka searches for ever for a name below `*` of which an ACL has the beginning and goes on
-# otherwise (`!a` and an ACL of `!b`): one such name alone is asked for.
+# No name below `*`: Kafka searches for ever for `!a` where an ACL is about `!b`.
 PREFIXES = [*NAMES, "har", "ab", "z" * 100, "日"]
 ADDRESSES = [
     "10.0.0.1", "10.0.1.2", "10.255.255.255", "192.168.7.9", "127.0.0.1", "0.0.0.1", "::1",

@@ -15,7 +15,6 @@ from kwire.security.acls.binding import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
     AclBinding,
-    PatternType,
     PermissionType,
 )
 from kwire.security.acls.hosts import address_text
@@ -96,12 +95,10 @@ def _is_about(rule: Rule, principal: str, address: str) -> bool:
 
 
 def _order(acl: AclBinding, asked: str) -> tuple[bool, list[int], int, int, str, str, int]:
-    is_wildcard = acl.resource_name == WILDCARD != asked and acl.pattern_type == PatternType.LITERAL
     # Kafka compares names backwards, a longer one before its own beginning.
-    name = [-ord(letter) for letter in acl.resource_name]
     return (
-        is_wildcard,
-        [*name, 1],
+        acl.resource_name == WILDCARD != asked,
+        [*(-ord(letter) for letter in acl.resource_name), 1],
         acl.pattern_type,
         acl.operation,
         acl.principal,
