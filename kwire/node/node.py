@@ -33,6 +33,7 @@ from kwire.membership.producer_ids import ProducerIds
 from kwire.membership.replica_directories import ReplicaDirectories
 from kwire.network.buffers import RESERVED_BYTES_MAX, BufferPool
 from kwire.network.peer import PeerNetwork
+from kwire.node.acls import PublishedAcls
 from kwire.node.controller_requests import ControllerRequests
 from kwire.node.coordinators import Coordinators
 from kwire.node.directory_failures import DirectoryFailures
@@ -43,6 +44,7 @@ from kwire.node.listeners import Listeners, controller_listener_name
 from kwire.node.loading_logs import LogLoading
 from kwire.node.local_requests import LocalRequests
 from kwire.node.metadata_quorum import MetadataQuorum
+from kwire.node.mutation_quotas import PublishedMutationQuotas
 from kwire.node.published import PublishedMetadata
 from kwire.node.publishing import Publishing, moved_brokers
 from kwire.node.quorum_opening import QuorumOpening
@@ -56,7 +58,6 @@ from kwire.protocol import uuids
 from kwire.replica.delayed_read import ReadContext
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.selector import selector
-from kwire.security.allow_all import AllowAll
 from kwire.server.connection_admission import ConnectionAdmission
 from kwire.server.deadlines import DeadlineHeap
 from kwire.server.dispatch import Dispatcher
@@ -93,6 +94,7 @@ class Node:
         self.failure = Failure(lambda reason: self.on_fatal(reason))
         self.dynamic_config = DynamicConfig(config, is_catching_up=True)
         self.published = self._make_published()
+        self.acls = PublishedAcls(config)
         self.publishing = Publishing()
         self.buffer_pool = BufferPool(_receive_bytes_max(config["queued.max.request.bytes"]))
         self.deadlines = DeadlineHeap(loop)
@@ -104,8 +106,9 @@ class Node:
         )
         self.peers = self._make_peers()
         self.metadata = self._make_metadata()
+        self.mutation_quotas = PublishedMutationQuotas(config)
         self.controller_requests = ControllerRequests(
-            self.metadata, config.controller_listener_names
+            self.metadata, config.controller_listener_names, self.mutation_quotas, self._now_ms
         )
         self.controller_channel = self._make_controller_channel()
         self.cordoning = Cordoning(self.dynamic_config, self.log_manager, lambda: self.image)
@@ -280,6 +283,7 @@ class Node:
         """Who hears of committed metadata, in the order in which the parts depend on each other."""
         publishing = self.publishing
         publishing.add(self._keep_image)
+        publishing.add(self.mutation_quotas.published)
         publishing.add(lambda delta, image: self.controller_registration.published(image))
         if not self.config.is_broker:
             return
@@ -295,6 +299,8 @@ class Node:
     def _keep_image(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self.published.image = image
         self.request_steps.image_published()
+        if delta.acls:
+            self.acls.changed(delta.acls)
         if delta.configs:
             self.dynamic_config.update(image.configs, delta.configs)
 
@@ -383,7 +389,7 @@ class Node:
             quorum=self.metadata,
             forwarder=self.controller_channel,
             ask_controller=self.controller_requests.execute,
-            authorizer=AllowAll() if config["authorizer.class.name"] else None,
+            authorizer=self.acls.authorizer,
             replicas=self.replicas,
             coordinators=self.coordinators,
             auto_topics=AutoTopicCreation(config, self.controller_channel),
@@ -439,6 +445,11 @@ class Node:
 
     # -- start and stop
 
+    def _caught_up(self) -> None:
+        """What is published is the committed metadata as it stands."""
+        self.dynamic_config.caught_up()
+        self.acls.caught_up()
+
     def _make_start_sequence(self, features: Mapping[str, int]) -> StartSequence:
         opening = QuorumOpening(
             self.config,
@@ -461,7 +472,8 @@ class Node:
         return StartSequence(
             self.loop,
             self.config,
-            self.dynamic_config,
+            caught_up=self._caught_up,
+            start_early=self.acls.start_early,
             opening=opening,
             identified=self._identified,
             listeners=self.listeners,
