@@ -29,7 +29,7 @@ from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.server.dispatch import Dispatcher, Response, Route
 from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps, plain_allowed
-from kwire.server.slots import MUTED, WRITES, Buffers, Slot, hands_to_kernel
+from kwire.server.slots import HELD, MUTED, WRITES, Buffers, Slot, hands_to_kernel
 from kwire.server.watched_requests import WatchedRequests
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ class BrokerConnection(FrameConnection):
         Those behind one whose batches are still being checked follow when it has been appended,
         those of a client over its quota when its throttle time is over.
         """
-        if self._closed or not self._queue or self._is_promised():
+        if self._closed or not self._queue or self._is_promised() or self._blocking is HELD:
             return
         blocking, self._blocking = self._blocking, None
         if blocking is not None and blocking.pending is not None:
@@ -568,11 +568,21 @@ class BrokerConnection(FrameConnection):
         self._memory_awaited = waits
         self._adjust_reading()
 
+    def hold(self, is_held: bool) -> None:
+        """Start nothing while it waits to be served (`connection_admission.py`)."""
+        if is_held:
+            self._blocking = HELD
+            self._loop.call_soon(self._adjust_reading)  # uvloop begins to read behind `opened`
+        elif self._blocking is HELD:
+            self._blocking = None
+            self._run_queue()
+
     def _adjust_reading(self) -> None:
         """Read while there is room for what would be read."""
         full = (
             self._writing_paused
             or self._memory_awaited
+            or self._blocking is HELD
             or self._throttle_timer is not None
             or len(self._queue) >= QUEUED_REQUESTS_MAX
             or self._queued_bytes >= QUEUED_BYTES_MAX

@@ -40,6 +40,8 @@ class Slot:
 
 WRITES = Slot(None)
 """In the place of a blocking request: the next one waits for every write before it."""
+HELD = Slot(None)
+"""The same: the connection is not served yet."""
 MUTED = Slot(None)
 """In the place of a blocking request: the next one waits until the client's throttle time is over
 (KIP-219)."""

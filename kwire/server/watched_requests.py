@@ -19,7 +19,7 @@ A response that has a throttle time of its own (the controller's, for mutations)
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 from kwire.network.frames import SIZE_PREFIX_BYTES
 from kwire.protocol.api_keys import API_KEYS, ApiKey
@@ -199,12 +199,9 @@ class WatchedRequests:
             if watched.rates is not None:
                 wait_ms = self._charge(watched, watched.rates, context, response)
             watched.wait_ms = wait_ms
-        own_ms = getattr(response, "throttle_time_ms", None)
-        if own_ms is not None and own_ms != wait_ms:
-            if wait_ms > own_ms:
-                response.throttle_time_ms = wait_ms  # type: ignore[union-attr]
-            else:
-                wait_ms = own_ms
+        if tells_throttle_time(response):
+            wait_ms = max(wait_ms, response.throttle_time_ms)
+            response.throttle_time_ms = wait_ms
         return wait_ms
 
     def _charge(
@@ -272,6 +269,17 @@ class WatchedRequests:
         if watched.begun_ns and (watched.is_read or not is_exempt(context)):
             spent_ns = self._steps.ticks_ns() - watched.begun_ns
             request.record(spent_ns * PERCENT_PER_NS, int(self._loop.time() * 1000))
+
+
+class TellsThrottleTime(Protocol):
+    """A response that can say how long its client has to wait."""
+
+    throttle_time_ms: int
+
+
+def tells_throttle_time(response: Response) -> TypeGuard[TellsThrottleTime]:
+    """Nearly all responses do."""
+    return hasattr(response, "throttle_time_ms")
 
 
 def is_exempt(context: RequestContext) -> bool:
