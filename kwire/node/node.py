@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Mapping
 
 from kwire.api.shared.auto_create import AutoTopicCreation
-from kwire.clock import Clock, Random, SystemClock, SystemRandom
+from kwire.clock import Clock, Random, SystemClock, SystemRandom, ticks_ns
 from kwire.config import listeners as settings
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
@@ -35,6 +35,7 @@ from kwire.membership.replica_directories import ReplicaDirectories
 from kwire.network.buffers import RESERVED_BYTES_MAX, BufferPool
 from kwire.network.peer import PeerNetwork
 from kwire.node.acls import PublishedAcls
+from kwire.node.client_quotas import PublishedQuotas
 from kwire.node.controller_requests import ControllerRequests
 from kwire.node.coordinators import Coordinators
 from kwire.node.directory_failures import DirectoryFailures
@@ -133,7 +134,11 @@ class Node:
         self.directory_identities = self._make_directory_identities()
         self.directory_failures = self._make_directory_failures()
         self.parts = self._make_parts()
-        self.request_steps = RequestSteps(lambda: self.parts.authorizer is not None)
+        self.request_steps = RequestSteps(
+            lambda: self.parts.authorizer is not None,
+            ticks_ns if clock is None else lambda: int(loop.time() * 1e9),
+        )
+        self.client_quotas = PublishedQuotas(config, self.request_steps)
         self.local_requests = self._make_local_requests()
         self._subscribe()
         self._starting = self._make_start_sequence(dict(features or {}))
@@ -305,6 +310,7 @@ class Node:
     def _keep_image(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self.published.image = image
         self.request_steps.image_published()
+        self.client_quotas.published(delta, image)
         if delta.acls:
             self.acls.changed(delta.acls)
         if delta.configs:
