@@ -20,6 +20,7 @@ from kwire.config.definitions import BROKER, KWIRE, ConfigDefinition
 from kwire.config.developer import DEVELOPER_SETTINGS
 from kwire.config.errors import ConfigError
 from kwire.config.listeners import Listener
+from kwire.config.per_listener import is_per_listener, names_of_listener
 from kwire.config.provider_settings import has_providers, is_provider_setting
 from kwire.config.usable import range_missed
 from kwire.config.values import TypedValue, Value, to_text
@@ -203,7 +204,11 @@ class BrokerConfig(Mapping[str, TypedValue]):
                     f"{name}={shown} is refused: {definition.note}; accepted: "
                     + (to_text(definition.default) or "nothing (leave it out)")
                 )
-            if name != definition.name and definition.support == "acts":
+            if (
+                name != definition.name
+                and definition.support == "acts"
+                and not is_per_listener(definition.name)
+            ):
                 self.warnings.append(f"{name}={shown} is without effect: {OF_ONE_LISTENER}")
             if definition.support == "accepted" and self._sources[name] is not Source.DEVELOPER:
                 self.warnings.append(
@@ -235,6 +240,13 @@ class BrokerConfig(Mapping[str, TypedValue]):
 
     def __len__(self) -> int:
         return len(BROKER) + len(KWIRE)
+
+    def of_listener(self, listener: str, name: str, mechanism: str = "") -> TypedValue:
+        """The value of `name` for one listener, and where given for one SASL mechanism on it."""
+        for prefixed in names_of_listener(listener, name, mechanism):
+            if prefixed in self.texts:
+                return self[prefixed]
+        return self[name]
 
     def source_of(self, name: str) -> Source:
         """Where the value of `name` comes from."""

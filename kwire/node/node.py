@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from kwire.api.shared.auto_create import AutoTopicCreation
 from kwire.clock import Clock, Random, SystemClock, SystemRandom
@@ -64,6 +65,9 @@ from kwire.server.fetch_sessions import FetchSessionCache
 from kwire.server.listener import Listener
 from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps
+
+if TYPE_CHECKING:
+    from kwire.security.sasl.server import SaslSettings
 
 __all__ = ["Node", "StartError"]
 
@@ -427,7 +431,17 @@ class Node:
             limits=limits,
             connections_max_idle_ms=self.config["connections.max.idle.ms"],
             connection_gone=self.log_manager.shortages.hurry,
+            security_protocol=self.config.protocol_map().get(name, "PLAINTEXT"),
+            sasl=self._sasl_of(name),
         )
+
+    def _sasl_of(self, listener: str) -> SaslSettings | None:
+        """How clients authenticate on a listener; None where they need not."""
+        if not self.config.protocol_map().get(listener, "").startswith("SASL_"):
+            return None
+        from kwire.node.authentication import sasl_settings
+
+        return sasl_settings(self.config, listener, self.random, lambda: self.image)
 
     def _controller_dispatcher(self) -> Dispatcher:
         from kwire.server.controller_dispatch import ControllerDispatcher

@@ -17,6 +17,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from kwire.log.types import FileSlice
 from kwire.network.buffers import BufferPool
@@ -29,6 +30,9 @@ from kwire.server.dispatch import Dispatcher, Response, Route
 from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps, plain_allowed
 from kwire.server.watched_requests import Buffers, WatchedRequests
+
+if TYPE_CHECKING:
+    from kwire.security.sasl.server import SaslSettings
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +52,7 @@ class ConnectionSetup:
     """What the connections of one listener have in common.
 
     `parts` is what handlers may use of the node; `opened` and `closed` hear of every connection.
+    `sasl` is set where clients have to authenticate by SASL.
     """
 
     __slots__ = (
@@ -59,6 +64,8 @@ class ConnectionSetup:
         "parts",
         "pool",
         "request_bytes_max",
+        "sasl",
+        "security_protocol",
         "steps",
     )
 
@@ -74,6 +81,8 @@ class ConnectionSetup:
         request_bytes_max: int,
         opened: Callable[[BrokerConnection], None],
         closed: Callable[[BrokerConnection], None],
+        security_protocol: str = "PLAINTEXT",
+        sasl: SaslSettings | None = None,
     ) -> None:
         self.loop = loop
         self.pool = pool
@@ -84,6 +93,8 @@ class ConnectionSetup:
         self.request_bytes_max = request_bytes_max
         self.opened = opened
         self.closed = closed
+        self.security_protocol = security_protocol
+        self.sasl = sasl
 
 
 def hands_to_kernel(transport: asyncio.BaseTransport) -> bool:
@@ -123,7 +134,7 @@ class BrokerConnection(FrameConnection):
         self.listener_name = setup.listener_name
         self.principal = ANONYMOUS
         self.token_authenticated = False
-        self.security_protocol = "PLAINTEXT"
+        self.security_protocol = setup.security_protocol
         self.is_authenticated = True
         self.violates_quota = False
         self.plain_allowed = plain_allowed(setup.steps.inputs, True, False)
