@@ -67,6 +67,7 @@ from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps
 
 if TYPE_CHECKING:
+    from kwire.network.login import MakeAuthentication
     from kwire.security.sasl.server import SaslSettings
 
 __all__ = ["Node", "StartError"]
@@ -216,6 +217,7 @@ class Node:
             resolve=self.published.address_of,
             own_epoch=lambda: self.lifecycle.epoch,
             ask=self.controller_channel.ask,
+            authentication=self._login_at(self.config.inter_broker_listener_name()),
         )
 
     def _make_replica_directories(self) -> ReplicaDirectories:
@@ -315,6 +317,7 @@ class Node:
             resolve=self.published.address_of,
             controller=lambda: None,
             client_id=f"kwire-{self.broker_id}",
+            authentication=self._login_at(self.config.inter_broker_listener_name()),
         )
 
     def _make_metadata(self) -> MetadataQuorum:
@@ -326,6 +329,7 @@ class Node:
             self.config,
             self.dynamic_config,
             listener_name=controller_listener_name(self.config),
+            authentication=self._login_at(controller_listener_name(self.config)),
             publish=self.publishing.publish,
             on_fatal=self.failure.fatal,
         )
@@ -339,6 +343,7 @@ class Node:
             quorum=self.metadata,
             execute=self.controller_requests.execute,
             ask_timeout_ms=max(1000, self.config["broker.session.timeout.ms"]),
+            authentication=self._login_at(controller_listener_name(self.config)),
         )
 
     def _make_lifecycle(self) -> BrokerLifecycle:
@@ -442,6 +447,14 @@ class Node:
         from kwire.node.authentication import sasl_settings
 
         return sasl_settings(self.config, listener, self.random, lambda: self.image)
+
+    def _login_at(self, listener: str) -> MakeAuthentication | None:
+        """How this node logs in at that listener of other nodes; None where it need not."""
+        if not self.config.protocol_map().get(listener, "").startswith("SASL_"):
+            return None
+        from kwire.node.authentication import login_at
+
+        return login_at(self.config, listener, self.random)
 
     def _controller_dispatcher(self) -> Dispatcher:
         from kwire.server.controller_dispatch import ControllerDispatcher
