@@ -8,13 +8,17 @@ from __future__ import annotations
 
 LISTENER_PREFIX = "listener.name."
 
-PER_LISTENER = ("connections.max.reauth.ms", "sasl.")
-"""Names, and beginnings of names."""
+PER_LISTENER = (
+    "connections.max.reauth.ms",
+    "max.connection.creation.rate",
+    "max.connections",
+)
+"""And all settings of SASL."""
 
 
 def is_per_listener(name: str) -> bool:
     """Whether a listener reads `name` for itself."""
-    return name.startswith(PER_LISTENER)
+    return name in PER_LISTENER or name.startswith("sasl.")
 
 
 def names_of_listener(listener: str, name: str, mechanism: str = "") -> tuple[str, ...]:

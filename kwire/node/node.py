@@ -34,6 +34,7 @@ from kwire.membership.producer_ids import ProducerIds
 from kwire.membership.replica_directories import ReplicaDirectories
 from kwire.network.buffers import RESERVED_BYTES_MAX, BufferPool
 from kwire.network.peer import PeerNetwork
+from kwire.node.acls import PublishedAcls
 from kwire.node.controller_requests import ControllerRequests
 from kwire.node.coordinators import Coordinators
 from kwire.node.directory_failures import DirectoryFailures
@@ -57,8 +58,7 @@ from kwire.protocol import uuids
 from kwire.replica.delayed_read import ReadContext
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.selector import selector
-from kwire.security.allow_all import AllowAll
-from kwire.server.connection_limits import ConnectionLimits
+from kwire.server.connection_admission import ConnectionAdmission
 from kwire.server.deadlines import DeadlineHeap
 from kwire.server.dispatch import Dispatcher
 from kwire.server.fetch_sessions import FetchSessionCache
@@ -98,13 +98,16 @@ class Node:
         self.failure = Failure(lambda reason: self.on_fatal(reason))
         self.dynamic_config = DynamicConfig(config, is_catching_up=True)
         self.published = self._make_published()
+        self.acls = PublishedAcls(config)
         self.publishing = Publishing()
         self.buffer_pool = BufferPool(_receive_bytes_max(config["queued.max.request.bytes"]))
         self.deadlines = DeadlineHeap(loop)
         self.workers = self._make_workers(new_executor, is_real=files is None)
         self.log_manager = self._make_log_manager(files)
         self.replicas = self._make_replicas()
-        self.listeners = Listeners(config, self.dynamic_config, self._make_listener, reachable_name)
+        self.listeners = Listeners(
+            loop, config, self.dynamic_config, self._make_listener, reachable_name
+        )
         self.peers = self._make_peers()
         self.metadata = self._make_metadata()
         self.controller_requests = ControllerRequests(
@@ -287,6 +290,7 @@ class Node:
         publishing.add(lambda delta, image: self.controller_registration.published(image))
         if not self.config.is_broker:
             return
+        publishing.add(self.listeners.published)
         publishing.add_follower(self._disconnect_moved)
         publishing.add_follower(self._note_lost)
         publishing.add_follower(self.replicas.apply)
@@ -298,6 +302,8 @@ class Node:
     def _keep_image(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self.published.image = image
         self.request_steps.image_published()
+        if delta.acls:
+            self.acls.changed(delta.acls)
         if delta.configs:
             self.dynamic_config.update(image.configs, delta.configs)
 
@@ -389,7 +395,7 @@ class Node:
             quorum=self.metadata,
             forwarder=self.controller_channel,
             ask_controller=self.controller_requests.execute,
-            authorizer=AllowAll() if config["authorizer.class.name"] else None,
+            authorizer=self.acls.authorizer,
             replicas=self.replicas,
             coordinators=self.coordinators,
             auto_topics=AutoTopicCreation(config, self.controller_channel),
@@ -423,7 +429,7 @@ class Node:
         )
 
     def _make_listener(
-        self, name: str, dispatcher: Dispatcher, limits: ConnectionLimits | None
+        self, name: str, dispatcher: Dispatcher, admission: ConnectionAdmission | None
     ) -> Listener:
         return Listener(
             name,
@@ -433,7 +439,7 @@ class Node:
             parts=self.parts,
             steps=self.request_steps,
             request_bytes_max=self.config["socket.request.max.bytes"],
-            limits=limits,
+            admission=admission,
             connections_max_idle_ms=self.config["connections.max.idle.ms"],
             connection_gone=self.log_manager.shortages.hurry,
             security_protocol=self.config.protocol_map().get(name, "PLAINTEXT"),
@@ -463,6 +469,11 @@ class Node:
 
     # -- start and stop
 
+    def _caught_up(self) -> None:
+        """What is published is the committed metadata as it stands."""
+        self.dynamic_config.caught_up()
+        self.acls.caught_up()
+
     def _make_start_sequence(self, features: Mapping[str, int]) -> StartSequence:
         opening = QuorumOpening(
             self.config,
@@ -485,7 +496,8 @@ class Node:
         return StartSequence(
             self.loop,
             self.config,
-            self.dynamic_config,
+            caught_up=self._caught_up,
+            start_early=self.acls.start_early,
             opening=opening,
             identified=self._identified,
             listeners=self.listeners,

@@ -17,22 +17,17 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from kwire.log.types import FileSlice
-from kwire.network.buffers import BufferPool
 from kwire.network.frames import Buffer, FrameConnection
 from kwire.pending import Pending
 from kwire.protocol.errors import EncodeError, KafkaError, MalformedError
 from kwire.protocol.frame import encode_response, parse_request_header
+from kwire.server.connection_setup import ConnectionSetup, hands_to_kernel
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
-from kwire.server.dispatch import Dispatcher, Response, Route
-from kwire.server.parts import Parts
-from kwire.server.request_steps import RequestSteps, plain_allowed
+from kwire.server.dispatch import Response, Route
+from kwire.server.request_steps import plain_allowed
 from kwire.server.watched_requests import Buffers, WatchedRequests
-
-if TYPE_CHECKING:
-    from kwire.security.sasl.server import SaslSettings
 
 logger = logging.getLogger(__name__)
 
@@ -46,61 +41,6 @@ CLOSE_S = 10.0
 UNREPLIED_WRITES_KEPT = 32
 PRODUCE_KEY = 0
 ANONYMOUS = "User:ANONYMOUS"
-
-
-class ConnectionSetup:
-    """What the connections of one listener have in common.
-
-    `parts` is what handlers may use of the node; `opened` and `closed` hear of every connection.
-    `sasl` is set where clients have to authenticate by SASL.
-    """
-
-    __slots__ = (
-        "closed",
-        "dispatcher",
-        "listener_name",
-        "loop",
-        "opened",
-        "parts",
-        "pool",
-        "request_bytes_max",
-        "sasl",
-        "security_protocol",
-        "steps",
-    )
-
-    def __init__(
-        self,
-        *,
-        loop: asyncio.AbstractEventLoop,
-        pool: BufferPool,
-        parts: Parts,
-        listener_name: str,
-        dispatcher: Dispatcher,
-        steps: RequestSteps,
-        request_bytes_max: int,
-        opened: Callable[[BrokerConnection], None],
-        closed: Callable[[BrokerConnection], None],
-        security_protocol: str = "PLAINTEXT",
-        sasl: SaslSettings | None = None,
-    ) -> None:
-        self.loop = loop
-        self.pool = pool
-        self.parts = parts
-        self.listener_name = listener_name
-        self.dispatcher = dispatcher
-        self.steps = steps
-        self.request_bytes_max = request_bytes_max
-        self.opened = opened
-        self.closed = closed
-        self.security_protocol = security_protocol
-        self.sasl = sasl
-
-
-def hands_to_kernel(transport: asyncio.BaseTransport) -> bool:
-    """Whether a transport never looks into what it sends: uvloop's, without TLS."""
-    is_uvloop = type(transport).__module__.startswith("uvloop")
-    return is_uvloop and transport.get_extra_info("sslcontext") is None
 
 
 class _Slot:
@@ -118,12 +58,13 @@ class _Slot:
 
 # In the place of a blocking request: the next one waits for every write before it.
 _WRITES = _Slot(None)
+_HELD = _Slot(None)  # The same: the connection is not served yet.
 
 
 class BrokerConnection(FrameConnection):
     """The server side of one client's connection."""
 
-    def __init__(self, setup: ConnectionSetup) -> None:
+    def __init__(self, setup: ConnectionSetup[BrokerConnection]) -> None:
         super().__init__(setup.pool, setup.request_bytes_max)
         self._setup = setup
         self._loop = setup.loop
@@ -237,7 +178,7 @@ class BrokerConnection(FrameConnection):
 
         Those behind one whose batches are still being checked follow when it has been appended.
         """
-        if self._closed or not self._queue or self._is_promised():
+        if self._closed or not self._queue or self._is_promised() or self._blocking is _HELD:
             return
         blocking, self._blocking = self._blocking, None
         if blocking is not None and blocking.pending is not None:
@@ -583,11 +524,21 @@ class BrokerConnection(FrameConnection):
         self._memory_awaited = waits
         self._adjust_reading()
 
+    def hold(self, is_held: bool) -> None:
+        """Start nothing while it waits to be served (`connection_admission.py`)."""
+        if is_held:
+            self._blocking = _HELD
+            self._loop.call_soon(self._adjust_reading)  # uvloop begins to read behind `opened`
+        elif self._blocking is _HELD:
+            self._blocking = None
+            self._run_queue()
+
     def _adjust_reading(self) -> None:
         """Read while there is room for what would be read."""
         full = (
             self._writing_paused
             or self._memory_awaited
+            or self._blocking is _HELD
             or self._throttle_timer is not None
             or len(self._queue) >= QUEUED_REQUESTS_MAX
             or self._queued_bytes >= QUEUED_BYTES_MAX

@@ -17,7 +17,8 @@ from kwire.protocol.errors import KafkaError, MalformedError
 from kwire.protocol.structs import Message
 from kwire.security.sasl.mechanisms import Identity
 from kwire.security.sasl.server import SaslServer, SaslSettings
-from kwire.server.connection import ANONYMOUS, BrokerConnection, ConnectionSetup
+from kwire.server.connection import ANONYMOUS, BrokerConnection
+from kwire.server.connection_setup import ConnectionSetup
 from kwire.server.context import Disconnect, RequestContext
 
 logger = logging.getLogger(__name__)
@@ -26,7 +27,7 @@ logger = logging.getLogger(__name__)
 class SaslConnection(BrokerConnection):
     """See the module."""
 
-    def __init__(self, setup: ConnectionSetup) -> None:
+    def __init__(self, setup: ConnectionSetup[BrokerConnection]) -> None:
         super().__init__(setup)
         assert setup.sasl is not None
         self._settings: SaslSettings = setup.sasl
