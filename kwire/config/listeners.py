@@ -26,6 +26,11 @@ class Listener(NamedTuple):
     host: str
     port: int
 
+    @property
+    def has_sasl(self) -> bool:
+        """Whether clients authenticate by SASL."""
+        return self.protocol.startswith("SASL_")
+
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.name}://{host}:{self.port}"

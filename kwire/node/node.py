@@ -133,6 +133,7 @@ class Node:
         self.directory_identities = self._make_directory_identities()
         self.directory_failures = self._make_directory_failures()
         self.parts = self._make_parts()
+        self._sasl = self._make_sasl()
         self.request_steps = RequestSteps(lambda: self.parts.authorizer is not None)
         self.local_requests = self._make_local_requests()
         self._subscribe()
@@ -443,16 +444,20 @@ class Node:
             connections_max_idle_ms=self.config["connections.max.idle.ms"],
             connection_gone=self.log_manager.shortages.hurry,
             security_protocol=self.config.protocol_map().get(name, "PLAINTEXT"),
-            sasl=self._sasl_of(name),
+            sasl=self._sasl.get(name),
         )
 
-    def _sasl_of(self, listener: str) -> SaslSettings | None:
-        """How clients authenticate on a listener; None where they need not."""
-        if not self.config.protocol_map().get(listener, "").startswith("SASL_"):
-            return None
+    def _make_sasl(self) -> dict[str, SaslSettings]:
+        """How clients authenticate, by the name of the listener where they have to; ConfigError."""
+        names = [each.name for each in self.config.listeners() if each.has_sasl]
+        if not names:
+            return {}
         from kwire.node.authentication import sasl_settings
 
-        return sasl_settings(self.config, listener, self.random, lambda: self.image)
+        return {
+            name: sasl_settings(self.config, name, self.random, lambda: self.image)
+            for name in names
+        }
 
     def _login_at(self, listener: str) -> MakeAuthentication | None:
         """How this node logs in at that listener of other nodes; None where it need not."""
