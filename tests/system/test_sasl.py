@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import subprocess
 import sys
@@ -15,9 +16,12 @@ from kwire.testing.cluster import Broker, free_ports
 from tests.support.sasl import MODULES, SCRAM_MODULE, USERS, sasl_settings
 from tests.support.wire import WireClient
 from tests.wire import Conn
+from tests.wire.codec import Obj
+from tests.wire.scram import Scram
 
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 PASSWORD = "alice-secret"
+TOKEN_SECRET = "the-secret-of-all-tokens"
 
 
 class SaslBroker(Broker):
@@ -32,6 +36,7 @@ class SaslBroker(Broker):
                 "listeners": listeners,
                 "advertised.listeners": listeners,
                 "sasl.server.max.receive.size": 10_000,
+                "delegation.token.secret.key": TOKEN_SECRET,
                 **sasl_settings("SASL_PLAINTEXT", mechanisms=("PLAIN", *SCRAM)),
             },
         )
@@ -150,7 +155,7 @@ def test_secrets_are_told_nobody(broker: SaslBroker) -> None:
     assert configs[name].value is None
     assert configs[name].is_sensitive
     told = repr(answer) + repr(users) + broker.log_text()
-    for secret in (*USERS.values(), "a salt"):
+    for secret in (*USERS.values(), "a salt", TOKEN_SECRET):
         assert secret not in told
 
 
@@ -184,3 +189,48 @@ def test_settings_that_cannot_be_used_end_the_start_in_one_line(
     assert told in ended.stderr
     assert "hunter2" not in ended.stderr
     assert ended.stderr.count("\n") == 1, ended.stderr
+
+
+# -- delegation tokens (KIP-48)
+
+
+def logged_in(broker: SaslBroker, mechanism: str, user: str, password: str) -> Conn:
+    return Conn(broker.sasl_bootstrap, sasl=(mechanism, user, password))
+
+
+def log_in_by_token(client: Conn, mechanism: str, token_id: str, hmac: bytes) -> Obj:
+    """The answer to the last token of the exchange."""
+    assert client.send("sasl_handshake", 1, mechanism=mechanism).error_code == 0
+    scram = Scram(mechanism, token_id, base64.b64encode(hmac).decode())
+    first = scram.first() + b",tokenauth=true"
+    scram.first_bare += ",tokenauth=true"
+    answer = client.send("sasl_authenticate", 2, auth_bytes=first)
+    return client.send("sasl_authenticate", 2, auth_bytes=scram.final(answer.auth_bytes))
+
+
+@pytest.mark.parametrize("mechanism", SCRAM)
+def test_a_delegation_token_logs_in_its_owner_for_its_lifetime(
+    broker: SaslBroker, mechanism: str
+) -> None:
+    create = {"owner_principal_type": None, "owner_principal_name": None, "renewers": []}
+    with logged_in(broker, "PLAIN", "alice", PASSWORD) as alice:
+        token = alice.send("create_delegation_token", 3, **create, max_lifetime=600_000)
+        assert token.error_code == 0
+        assert (token.principal_type, token.principal_name) == ("User", "alice")
+        with Conn(broker.sasl_bootstrap) as client:
+            answer = log_in_by_token(client, mechanism, token.token_id, token.hmac)
+            assert answer.error_code == 0, answer.error_message
+            assert 0 < answer.session_lifetime <= 600_000
+            # Whoever is there by a token gets no other one.
+            again = client.send("create_delegation_token", 3, **create, max_lifetime=-1)
+            assert again.error_code == 64
+            described = client.send("describe_delegation_token", 3, owners=None)
+            assert described.error_code == 64
+        with Conn(broker.sasl_bootstrap) as client:
+            wrong = log_in_by_token(client, mechanism, token.token_id, b"x" * 64)
+            assert wrong.error_code == 58
+        ended = alice.send("expire_delegation_token", 2, hmac=token.hmac, expiry_time_period=-1)
+        assert ended.error_code == 0
+        with Conn(broker.sasl_bootstrap) as client:
+            gone = log_in_by_token(client, mechanism, token.token_id, token.hmac)
+            assert gone.error_code == 58

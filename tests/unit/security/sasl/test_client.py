@@ -39,10 +39,10 @@ def scram_server(mechanism: str, name: str) -> ScramServer:
     credential = derived(mechanism, b"hunter2", b"salt", 4096)
 
     def users(given: str, wall_ms: int) -> Known | None:
-        return Known(given, credential) if given == name else None
+        return Known(f"User:{given}", credential) if given == name else None
 
     def tokens(given: str, wall_ms: int) -> Known | None:
-        return Known("owner", credential) if given == "id" else None
+        return Known("User:owner", credential) if given == "id" else None
 
     return ScramServer(ScramParts(mechanism, users, tokens, SeededRandom(1), b"secret"))
 
