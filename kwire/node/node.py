@@ -49,6 +49,7 @@ from kwire.node.listener_security import ListenerSecurity
 from kwire.node.listeners import Listeners, controller_listener_name
 from kwire.node.loading_logs import LogLoading
 from kwire.node.local_requests import LocalRequests
+from kwire.node.logins import login_at, sasl_of_listeners
 from kwire.node.metadata_quorum import MetadataQuorum
 from kwire.node.mutation_quotas import PublishedMutationQuotas
 from kwire.node.published import PublishedMetadata
@@ -74,6 +75,7 @@ from kwire.server.request_steps import RequestSteps
 
 if TYPE_CHECKING:
     from kwire.http.side import HttpSide
+    from kwire.network.login import MakeAuthentication
 
 __all__ = ["Node", "StartError"]
 
@@ -142,6 +144,7 @@ class Node:
         self.directory_identities = self._make_directory_identities()
         self.directory_failures = self._make_directory_failures()
         self.parts = self._make_parts()
+        self._sasl = sasl_of_listeners(config, self.random, lambda: self.image)
         self.request_steps = RequestSteps(
             lambda: self.parts.authorizer is not None,
             ticks_ns if clock is None else lambda: int(loop.time() * 1e9),
@@ -261,6 +264,7 @@ class Node:
             resolve=self.published.address_of,
             own_epoch=lambda: self.lifecycle.epoch,
             ask=self.controller_channel.ask,
+            authentication=self._login_at(self.config.inter_broker_listener_name()),
             wrap=self.security.dialled(self.config.inter_broker_listener_name()),
         )
 
@@ -367,6 +371,7 @@ class Node:
             resolve=self.published.address_of,
             controller=lambda: None,
             client_id=f"kwire-{self.broker_id}",
+            authentication=self._login_at(self.config.inter_broker_listener_name()),
             wrap=self.security.dialled(self.config.inter_broker_listener_name()),
         )
 
@@ -379,6 +384,7 @@ class Node:
             self.config,
             self.dynamic_config,
             listener_name=controller_listener_name(self.config),
+            authentication=self._login_at(controller_listener_name(self.config)),
             publish=self.publishing.publish,
             on_fatal=self.failure.fatal,
             wrap=self.security.dialled(controller_listener_name(self.config)),
@@ -393,6 +399,7 @@ class Node:
             quorum=self.metadata,
             execute=self.controller_requests.execute,
             ask_timeout_ms=max(1000, self.config["broker.session.timeout.ms"]),
+            authentication=self._login_at(controller_listener_name(self.config)),
             wrap=self.security.dialled(controller_listener_name(self.config)),
         )
 
@@ -491,7 +498,11 @@ class Node:
             connection_gone=self.log_manager.shortages.hurry,
             security_protocol=listener.protocol,
             wrap=self.security.accepted(listener),
+            sasl=self._sasl.get(listener.name),
         )
+
+    def _login_at(self, listener: str) -> MakeAuthentication | None:
+        return login_at(self.config, listener, self.random)
 
     def _controller_dispatcher(self) -> Dispatcher:
         from kwire.server.controller_dispatch import ControllerDispatcher
