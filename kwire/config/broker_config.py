@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from kwire.config import environment as environment_settings
 from kwire.config import listeners as listeners_module
 from kwire.config import names
+from kwire.config.authorizer import AUTHORIZER_SETTINGS
 from kwire.config.definitions import BROKER, KWIRE, ConfigDefinition
 from kwire.config.developer import DEVELOPER_SETTINGS
 from kwire.config.errors import ConfigError
@@ -29,11 +30,9 @@ LISTENER_PREFIX = "listener.name."
 STRING_BYTES_MAX = 32767
 """Of a string in Kafka's records."""
 OF_ONE_LISTENER = "one listener's own settings are not told apart from all listeners' yet"
+LISTENER_SETTINGS = ("max.connections", "max.connection.creation.rate")
+"""What listeners can have a value of their own for."""
 PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.")
-AUTHORIZER = "authorizer.class.name"
-STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-# The settings of Kafka's own authorizer, see `consistency.check_authorizer`.
-AUTHORIZER_SETTINGS = ("super.users", "allow.everyone.if.no.acl.found")
 
 
 class Source(enum.Enum):
@@ -196,19 +195,12 @@ class BrokerConfig(Mapping[str, TypedValue]):
             value = definition.default
         self._values[name] = value
         if name != definition.name or value != definition.default:
-            if definition.support == "refused" and (name, value) != (
-                AUTHORIZER,
-                STANDARD_AUTHORIZER,
-            ):
+            if definition.support == "refused":
                 raise ConfigError(
                     f"{name}={shown} is refused: {definition.note}; accepted: "
                     + (to_text(definition.default) or "nothing (leave it out)")
                 )
-            if (
-                name != definition.name
-                and definition.support == "acts"
-                and not is_read_per_listener(definition.name)
-            ):
+            if name != definition.name and not acts_for_listeners(definition):
                 self.warnings.append(f"{name}={shown} is without effect: {OF_ONE_LISTENER}")
             if definition.support == "accepted" and self._sources[name] is not Source.DEVELOPER:
                 self.warnings.append(
@@ -350,6 +342,12 @@ class BrokerConfig(Mapping[str, TypedValue]):
             from kwire.config.providers import without
 
             raise ConfigError(without(str(error), given)) from None
+
+
+def acts_for_listeners(definition: ConfigDefinition) -> bool:
+    """Whether a listener's own value (`listener.name.x.`) has its effect."""
+    name = definition.name
+    return definition.support != "acts" or name in LISTENER_SETTINGS or is_read_per_listener(name)
 
 
 def definition_of(name: str) -> ConfigDefinition | None:

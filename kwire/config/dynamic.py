@@ -12,7 +12,12 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 
 from kwire.config import stored
-from kwire.config.broker_config import OF_ONE_LISTENER, BrokerConfig, definition_of
+from kwire.config.broker_config import (
+    OF_ONE_LISTENER,
+    BrokerConfig,
+    acts_for_listeners,
+    definition_of,
+)
 from kwire.config.definitions import (
     BROKER,
     CLIENT_METRICS,
@@ -21,7 +26,7 @@ from kwire.config.definitions import (
     ConfigDefinition,
     ConfigTable,
 )
-from kwire.config.listener_settings import is_read_per_listener
+from kwire.config.listener_settings import ListenerSettings
 from kwire.config.provider_settings import PROVIDERS
 from kwire.config.topics import apply_overrides, topic_defaults
 from kwire.config.values import TypedValue, Value, to_text
@@ -92,6 +97,10 @@ class DynamicConfig:
     def is_set(self, name: str) -> bool:
         """Whether it has a value of its own, at whichever level, that can be used."""
         return name in self._effective or name in self.static.texts
+
+    def listener_value(self, listener: str, name: str) -> TypedValue:
+        """A setting as one listener has it: its own (`listener.name.x.`), or that of all."""
+        return ListenerSettings(self, listener)(name)
 
     def add_listener(self, listener: Listener) -> None:
         """Call `listener(changed name -> new effective value)` after every change."""
@@ -272,9 +281,8 @@ def _without_effect(name: str, definition: ConfigDefinition) -> str:
         return definition.note
     if name in OF_A_START:
         return "listeners are opened at the start, as the node's own configuration has them"
-    if name == definition.name or is_read_per_listener(definition.name):
-        return ""
-    return OF_ONE_LISTENER
+    acts = name == definition.name or acts_for_listeners(definition)
+    return "" if acts else OF_ONE_LISTENER
 
 
 def _parse_known(texts: Mapping[str, str]) -> dict[str, Value]:

@@ -34,6 +34,7 @@ from kwire.membership.producer_ids import ProducerIds
 from kwire.membership.replica_directories import ReplicaDirectories
 from kwire.network.buffers import RESERVED_BYTES_MAX, BufferPool
 from kwire.network.peer import PeerNetwork
+from kwire.node.acls import PublishedAcls
 from kwire.node.controller_requests import ControllerRequests
 from kwire.node.coordinators import Coordinators
 from kwire.node.directory_failures import DirectoryFailures
@@ -58,8 +59,7 @@ from kwire.protocol import uuids
 from kwire.replica.delayed_read import ReadContext
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.selector import selector
-from kwire.security.allow_all import AllowAll
-from kwire.server.connection_limits import ConnectionLimits
+from kwire.server.connection_admission import ConnectionAdmission
 from kwire.server.deadlines import DeadlineHeap
 from kwire.server.dispatch import Dispatcher
 from kwire.server.fetch_sessions import FetchSessionCache
@@ -96,13 +96,16 @@ class Node:
         self.dynamic_config = DynamicConfig(config, is_catching_up=True)
         self.security = ListenerSecurity(loop, config, self.dynamic_config)
         self.published = self._make_published()
+        self.acls = PublishedAcls(config)
         self.publishing = Publishing()
         self.buffer_pool = BufferPool(_receive_bytes_max(config["queued.max.request.bytes"]))
         self.deadlines = DeadlineHeap(loop)
         self.workers = self._make_workers(new_executor, is_real=files is None)
         self.log_manager = self._make_log_manager(files)
         self.replicas = self._make_replicas()
-        self.listeners = Listeners(config, self.dynamic_config, self._make_listener, reachable_name)
+        self.listeners = Listeners(
+            loop, config, self.dynamic_config, self._make_listener, reachable_name
+        )
         self.peers = self._make_peers()
         self.metadata = self._make_metadata()
         self.controller_requests = ControllerRequests(
@@ -287,6 +290,7 @@ class Node:
         publishing.add(lambda delta, image: self.controller_registration.published(image))
         if not self.config.is_broker:
             return
+        publishing.add(self.listeners.published)
         publishing.add_follower(self._disconnect_moved)
         publishing.add_follower(self._note_lost)
         publishing.add_follower(self.replicas.apply)
@@ -298,6 +302,8 @@ class Node:
     def _keep_image(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self.published.image = image
         self.request_steps.image_published()
+        if delta.acls:
+            self.acls.changed(delta.acls)
         if delta.configs:
             self.dynamic_config.update(image.configs, delta.configs)
             self.security.look_at_files()
@@ -390,7 +396,7 @@ class Node:
             quorum=self.metadata,
             forwarder=self.controller_channel,
             ask_controller=self.controller_requests.execute,
-            authorizer=AllowAll() if config["authorizer.class.name"] else None,
+            authorizer=self.acls.authorizer,
             replicas=self.replicas,
             coordinators=self.coordinators,
             auto_topics=AutoTopicCreation(config, self.controller_channel),
@@ -424,7 +430,10 @@ class Node:
         )
 
     def _make_listener(
-        self, listener: settings.Listener, dispatcher: Dispatcher, limits: ConnectionLimits | None
+        self,
+        listener: settings.Listener,
+        dispatcher: Dispatcher,
+        admission: ConnectionAdmission | None,
     ) -> Listener:
         return Listener(
             listener.name,
@@ -434,7 +443,7 @@ class Node:
             parts=self.parts,
             steps=self.request_steps,
             request_bytes_max=self.config["socket.request.max.bytes"],
-            limits=limits,
+            admission=admission,
             connections_max_idle_ms=self.config["connections.max.idle.ms"],
             connection_gone=self.log_manager.shortages.hurry,
             security_protocol=listener.protocol,
@@ -447,6 +456,11 @@ class Node:
         return ControllerDispatcher(self.metadata, self.controller_requests.execute)
 
     # -- start and stop
+
+    def _caught_up(self) -> None:
+        """What is published is the committed metadata as it stands."""
+        self.dynamic_config.caught_up()
+        self.acls.caught_up()
 
     def _make_start_sequence(self, features: Mapping[str, int]) -> StartSequence:
         opening = QuorumOpening(
@@ -470,7 +484,8 @@ class Node:
         return StartSequence(
             self.loop,
             self.config,
-            self.dynamic_config,
+            caught_up=self._caught_up,
+            start_early=self.acls.start_early,
             opening=opening,
             identified=self._identified,
             listeners=self.listeners,
