@@ -30,7 +30,6 @@ LISTENER_PREFIX = "listener.name."
 STRING_BYTES_MAX = 32767
 """Of a string in Kafka's records."""
 OF_ONE_LISTENER = "one listener's own settings are not told apart from all listeners' yet"
-LISTENER_SETTINGS = ("max.connections", "max.connection.creation.rate")
 """What listeners can have a value of their own for."""
 PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.")
 
@@ -346,8 +345,7 @@ class BrokerConfig(Mapping[str, TypedValue]):
 
 def acts_for_listeners(definition: ConfigDefinition) -> bool:
     """Whether a listener's own value (`listener.name.x.`) has its effect."""
-    name = definition.name
-    return definition.support != "acts" or name in LISTENER_SETTINGS or is_read_per_listener(name)
+    return definition.support != "acts" or is_read_per_listener(definition.name)
 
 
 def definition_of(name: str) -> ConfigDefinition | None:

@@ -71,6 +71,12 @@ def _check_listeners(config: NodeSettings) -> None:
     listeners_module.check_ports(listeners)
     names = [listener.name for listener in listeners]
     controller = config.controller_listener_names()
+    for name in config["early.start.listeners"] or []:
+        if name not in (*names, *controller):
+            raise ConfigError(
+                f"early.start.listeners contains listener {name}, but this is not contained in "
+                "listeners or controller.listener.names"
+            )
     for listener in listeners:
         if listener.protocol not in BUILT_PROTOCOLS:
             raise ConfigError(

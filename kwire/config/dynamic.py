@@ -26,7 +26,6 @@ from kwire.config.definitions import (
     ConfigDefinition,
     ConfigTable,
 )
-from kwire.config.listener_settings import ListenerSettings
 from kwire.config.provider_settings import PROVIDERS
 from kwire.config.topics import apply_overrides, topic_defaults
 from kwire.config.values import TypedValue, Value, to_text
@@ -97,10 +96,6 @@ class DynamicConfig:
     def is_set(self, name: str) -> bool:
         """Whether it has a value of its own, at whichever level, that can be used."""
         return name in self._effective or name in self.static.texts
-
-    def listener_value(self, listener: str, name: str) -> TypedValue:
-        """A setting as one listener has it: its own (`listener.name.x.`), or that of all."""
-        return ListenerSettings(self, listener)(name)
 
     def add_listener(self, listener: Listener) -> None:
         """Call `listener(changed name -> new effective value)` after every change."""

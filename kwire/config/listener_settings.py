@@ -8,13 +8,14 @@ from typing import Protocol
 from kwire.config.values import TypedValue
 
 PREFIX = "listener.name."
-READ_PER_LISTENER = ("ssl.",)
+READ_PER_LISTENER = ("max.connections", "max.connection.creation.rate")
+PREFIXES_READ_PER_LISTENER = ("ssl.",)
 """Settings that a listener may have for itself; of any other the one of all listeners counts."""
 
 
 def is_read_per_listener(name: str) -> bool:
     """Whether a setting may be one listener's own; `name` is without a prefix."""
-    return name.startswith(READ_PER_LISTENER)
+    return name in READ_PER_LISTENER or name.startswith(PREFIXES_READ_PER_LISTENER)
 
 
 def prefix_of(listener_name: str) -> str:

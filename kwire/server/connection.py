@@ -21,7 +21,6 @@ from functools import partial
 from kwire.log.types import FileSlice
 from kwire.network.buffers import BufferPool
 from kwire.network.frames import Buffer, FrameConnection
-from kwire.network.loop import hands_to_kernel
 from kwire.pending import Pending
 from kwire.protocol.errors import EncodeError, KafkaError, MalformedError
 from kwire.protocol.frame import encode_response, parse_request_header
@@ -29,6 +28,7 @@ from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.server.dispatch import Dispatcher, Response, Route
 from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps, plain_allowed
+from kwire.server.slot import Slot
 from kwire.server.watched_requests import Buffers, WatchedRequests
 
 logger = logging.getLogger(__name__)
@@ -90,22 +90,15 @@ class ConnectionSetup:
         self.security_protocol = security_protocol
 
 
-class _Slot:
-    """The place of one request in the order of replies."""
-
-    __slots__ = ("context", "disconnect", "done", "parts", "pending")
-
-    def __init__(self, context: RequestContext | None) -> None:
-        self.context = context
-        self.pending: Pending[Response] | None = None
-        self.parts: Buffers | None = None
-        self.done = False
-        self.disconnect: str | None = None
+def hands_to_kernel(transport: asyncio.BaseTransport) -> bool:
+    """Whether a transport never looks into what it sends: uvloop's, without TLS."""
+    is_uvloop = type(transport).__module__.startswith("uvloop")
+    return is_uvloop and transport.get_extra_info("sslcontext") is None
 
 
 # In the place of a blocking request: the next one waits for every write before it.
-_WRITES = _Slot(None)
-_HELD = _Slot(None)  # The same: the connection is not served yet.
+_WRITES = Slot(None)
+_HELD = Slot(None)  # The same: the connection is not served yet.
 
 
 class BrokerConnection(FrameConnection):
@@ -131,10 +124,10 @@ class BrokerConnection(FrameConnection):
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
         self.last_active_s = self.opened_s = 0.0
-        self._slots: deque[_Slot] = deque()
+        self._slots: deque[Slot] = deque()
         self._queue: deque[bytes] = deque()
         self._queued_bytes = 0
-        self._blocking: _Slot | None = None
+        self._blocking: Slot | None = None
         self.unreplied_writes: list[Pending[None]] = []
         """Of requests without a reply, as long as they are under way and somewhat longer."""
         self._awaited_writes = 0
@@ -299,7 +292,7 @@ class BrokerConnection(FrameConnection):
     def _refuse(self, reason: str) -> None:
         """Close after the replies of everything before."""
         self.stop_cutting()
-        slot = _Slot(None)
+        slot = Slot(None)
         slot.done = True
         slot.disconnect = reason
         self._slots.append(slot)
@@ -338,7 +331,7 @@ class BrokerConnection(FrameConnection):
                 if parts is not None:
                     self._emit(parts)
                     return
-            slot = _Slot(context)
+            slot = Slot(context)
             self._slots.append(slot)
             self._answer(slot, outcome)
         elif self._watched.open:
@@ -364,7 +357,7 @@ class BrokerConnection(FrameConnection):
                 return False
             refused = KafkaError(refusal.code, refusal.reason)
             outcome = route.refused(context, request, refused)
-        slot = _Slot(context)
+        slot = Slot(context)
         self._slots.append(slot)
         self._answer(slot, outcome)
         return False
@@ -393,14 +386,14 @@ class BrokerConnection(FrameConnection):
     def _wait_for(self, context: RequestContext, pending: Pending[Response]) -> None:
         if self._watched.open:
             self._watched.executed(context)
-        slot = _Slot(context)
+        slot = Slot(context)
         slot.pending = pending
         self._slots.append(slot)
         if not context.effects_done or len(self._slots) >= UNANSWERED_REQUESTS_MAX:
             self._blocking = slot
         pending.add_done_callback(partial(self._pending_done, slot))
 
-    def _pending_done(self, slot: _Slot, pending: Pending[Response]) -> None:
+    def _pending_done(self, slot: Slot, pending: Pending[Response]) -> None:
         if self._closed:
             return
         assert slot.context is not None
@@ -473,7 +466,7 @@ class BrokerConnection(FrameConnection):
 
     # -- answering
 
-    def _answer(self, slot: _Slot, outcome: Response) -> None:
+    def _answer(self, slot: Slot, outcome: Response) -> None:
         context = slot.context
         assert context is not None
         slot.done = True
