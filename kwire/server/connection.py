@@ -21,6 +21,7 @@ from functools import partial
 from kwire.log.types import FileSlice
 from kwire.network.buffers import BufferPool
 from kwire.network.frames import Buffer, FrameConnection
+from kwire.network.loop import hands_to_kernel
 from kwire.pending import Pending
 from kwire.protocol.errors import EncodeError, KafkaError, MalformedError
 from kwire.protocol.frame import encode_response, parse_request_header
@@ -88,12 +89,6 @@ class ConnectionSetup:
         self.opened = opened
         self.closed = closed
         self.security_protocol = security_protocol
-
-
-def hands_to_kernel(transport: asyncio.BaseTransport) -> bool:
-    """Whether a transport never looks into what it sends: uvloop's, without TLS."""
-    is_uvloop = type(transport).__module__.startswith("uvloop")
-    return is_uvloop and transport.get_extra_info("sslcontext") is None
 
 
 # In the place of a blocking request: the next one waits for every write before it.
