@@ -181,10 +181,15 @@ class ListenerSecurity:
             logger.info("listener %s has new TLS settings", name)
 
     def _check(self, candidate: Settings) -> None:
-        """Whether changed settings can be used; ConfigError."""
+        """Whether changed settings can be used; ConfigError in Kafka's words."""
+        from kwire.security.tls.errors import TlsError
+
         protocols = self._config.protocol_map()
         for name, endpoint in self._endpoints.items():
-            endpoint.check(self._settings_of(candidate, name, protocols[name]))
+            try:
+                endpoint.check(self._settings_of(candidate, name, protocols[name]))
+            except TlsError as error:
+                raise ConfigError(error.in_kafkas_words()) from None
 
     def _arm(self) -> None:
         self._timer = self._loop.call_later(FILE_CHECK_S, self._look)

@@ -16,7 +16,7 @@ from kwire.security.tls.der import Value, identifier, values
 
 SEQUENCE, VERSION, EXTENSIONS = 0x30, 0xA0, 0xA3
 ALTERNATIVE_NAMES = "2.5.29.17"
-TEXTS = {0x81: "email", 0x82: "DNS", 0x86: "URI"}
+TEXT_KINDS, ADDRESS = (1, 2, 6), 7  # e-mail, DNS, URI
 KEYWORDS = {
     "2.5.4.3": "CN",
     "2.5.4.6": "C",
@@ -43,7 +43,7 @@ def subject_of(certificate: bytes) -> str:
 
 
 def alternative_names(certificate: bytes) -> list[str]:
-    """The alternative names of a certificate, DER: kind and name of each, to be compared."""
+    """The alternative names of a certificate, DER: kind and name of each, as Java writes them."""
     for field in _fields(certificate):
         if field.tag != EXTENSIONS:
             continue
@@ -56,9 +56,14 @@ def alternative_names(certificate: bytes) -> list[str]:
 
 
 def _alternative(name: Value) -> str:
-    if name.tag in TEXTS:
-        return f"{TEXTS[name.tag]}:{name.content.decode('latin-1')}"
-    return f"{name.tag & 0x1F}:{name.content.hex()}"
+    kind = name.tag & 0x1F
+    if kind in TEXT_KINDS:
+        text = name.content.decode("latin-1")
+    elif kind == ADDRESS and len(name.content) == 4:
+        text = ".".join(map(str, name.content))
+    else:
+        text = name.content.hex()
+    return f"[{kind}, {text}]"
 
 
 def _fields(certificate: bytes) -> list[Value]:
