@@ -27,6 +27,9 @@ from kwire.config.usable import range_missed
 from kwire.config.values import TypedValue, Value, to_text
 
 LISTENER_PREFIX = "listener.name."
+OWN_PREFIXES = ("kwire.", "http.")
+"""Of the settings that Kafka does not have."""
+HTTP_LISTENER_PREFIX = "http.listener."
 STRING_BYTES_MAX = 32767
 """Of a string in Kafka's records."""
 OF_ONE_LISTENER = "one listener's own settings are not told apart from all listeners' yet"
@@ -166,6 +169,8 @@ class BrokerConfig(Mapping[str, TypedValue]):
         if definition is None:
             if is_provider_setting(name):
                 return
+            if name.startswith(HTTP_LISTENER_PREFIX):
+                return  # looked at with the listeners themselves
             if name.startswith(PLUGIN_PREFIXES):
                 self.warnings.append(f"{name} is accepted without effect: no plug-ins are loaded")
                 return
@@ -354,7 +359,7 @@ def definition_of(name: str) -> ConfigDefinition | None:
     """The definition behind a setting's name, `listener.name.x.` prefixes included."""
     if name in BROKER:
         return BROKER[name]
-    if name.startswith("kwire."):
+    if name.startswith(OWN_PREFIXES):
         return KWIRE.get(name)
     if name.startswith(LISTENER_PREFIX):
         # listener.name.LISTENER[.MECHANISM].CONFIG: listener names hold no dot.

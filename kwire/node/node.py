@@ -11,9 +11,10 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from kwire.api.shared.auto_create import AutoTopicCreation
-from kwire.clock import Clock, Random, SystemClock, SystemRandom
+from kwire.clock import Clock, Random, SystemClock, SystemRandom, ticks_ns
 from kwire.config import listeners as settings
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
@@ -35,12 +36,15 @@ from kwire.membership.replica_directories import ReplicaDirectories
 from kwire.network.buffers import RESERVED_BYTES_MAX, BufferPool
 from kwire.network.peer import PeerNetwork
 from kwire.node.acls import PublishedAcls
+from kwire.node.client_quotas import PublishedQuotas
 from kwire.node.controller_requests import ControllerRequests
 from kwire.node.coordinators import Coordinators
 from kwire.node.directory_failures import DirectoryFailures
 from kwire.node.directory_identities import DirectoryIdentities
 from kwire.node.failure import Failure
+from kwire.node.health import Health
 from kwire.node.host_name import reachable_name
+from kwire.node.http_side import bind, make_http_side
 from kwire.node.listener_security import ListenerSecurity
 from kwire.node.listeners import Listeners, controller_listener_name
 from kwire.node.loading_logs import LogLoading
@@ -68,12 +72,16 @@ from kwire.server.listener import Listener
 from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps
 
+if TYPE_CHECKING:
+    from kwire.http.side import HttpSide
+
 __all__ = ["Node", "StartError"]
 
 
 class Node:
     """One broker, controller, or both. A controller alone has no logs but the metadata's, and no
-    broker half. `on_fatal(reason)` is called when the node cannot go on."""
+    broker half. `on_fatal(reason)` is called when the node cannot go on. `http_by_default`: answer
+    HTTP on loopback where `http.listeners` says nothing; `http` is None where none is answered."""
 
     def __init__(
         self,
@@ -85,6 +93,7 @@ class Node:
         random: Random | None = None,
         files: Files | None = None,
         new_executor: NewExecutor | None = None,
+        http_by_default: bool = False,
     ) -> None:
         self.config = config
         self.loop = loop
@@ -133,20 +142,30 @@ class Node:
         self.directory_identities = self._make_directory_identities()
         self.directory_failures = self._make_directory_failures()
         self.parts = self._make_parts()
-        self.request_steps = RequestSteps(lambda: self.parts.authorizer is not None)
+        self.request_steps = RequestSteps(
+            lambda: self.parts.authorizer is not None,
+            ticks_ns if clock is None else lambda: int(loop.time() * 1e9),
+        )
+        self.client_quotas = PublishedQuotas(config, self.request_steps)
         self.local_requests = self._make_local_requests()
         self._subscribe()
+        self.http = self._make_http(http_by_default)
         self._starting = self._make_start_sequence(dict(features or {}))
         self._stopping = self._make_stop_sequence()
 
     async def start(self) -> None:
         """Return when the node serves. Raises StartError and ConfigError, one line each."""
         self.security.open()
+        bind(self.http)
         await self._starting.run()
+        if self.http is not None:
+            self.http.serve()
 
     async def stop(self) -> None:
         """Stop in order; nothing raises."""
         self.security.close()
+        if self.http is not None:
+            await self.http.stop()
         await self._stopping.run()
 
     # -- what whoever runs a node asks
@@ -168,6 +187,26 @@ class Node:
     def ready_address(self) -> tuple[str, int]:
         """Host and port of the first listener, as the ready line shows it."""
         return self.listeners.ready_address()
+
+    # -- HTTP
+
+    def _make_http(self, by_default: bool) -> HttpSide | None:
+        metadata = self.metadata
+        health = Health(
+            self.lifecycle,
+            metadata,
+            self.log_manager,
+            is_broker=self.config.is_broker,
+            has_controller=lambda: metadata.driver is not None and metadata.leader_id is not None,
+        )
+        return make_http_side(
+            self.config,
+            self.loop,
+            self.buffer_pool,
+            by_default=by_default,
+            bootstrap=self.listeners.local_address,
+            questions={"health": health.answer},
+        )
 
     # -- logs and replicas
 
@@ -305,6 +344,7 @@ class Node:
     def _keep_image(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self.published.image = image
         self.request_steps.image_published()
+        self.client_quotas.published(delta, image)
         if delta.acls:
             self.acls.changed(delta.acls)
         if delta.configs:
