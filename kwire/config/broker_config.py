@@ -120,7 +120,7 @@ class BrokerConfig(Mapping[str, TypedValue]):
         """This configuration with `texts` as what is set; ConfigError for a malformed one.
 
         What a change at run time would leave. Only each value is checked, nothing is warned of;
-        settings with a listener's prefix wait for the listener to read them.
+        other settings with a listener's prefix than those it has for itself are not read.
         """
         result = BrokerConfig(texts, self._sources, self.developer)
         result._values = dict(self._values)
@@ -131,7 +131,9 @@ class BrokerConfig(Mapping[str, TypedValue]):
             definition = definition_of(name)
             if self.texts.get(name) == text:
                 continue
-            if definition is not None and definition.name == name:
+            if definition is None:
+                continue
+            if definition.name == name or is_read_per_listener(definition.name):
                 result._values[name] = definition.parse(text)
         return result
 
