@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from kwire.api.shared.auto_create import AutoTopicCreation
 from kwire.clock import Clock, Random, SystemClock, SystemRandom
@@ -58,6 +59,7 @@ from kwire.protocol import uuids
 from kwire.replica.delayed_read import ReadContext
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.selector import selector
+from kwire.security.authorizer import AuditedAuthorizer, Authorizer
 from kwire.server.connection_admission import ConnectionAdmission
 from kwire.server.deadlines import DeadlineHeap
 from kwire.server.dispatch import Dispatcher
@@ -65,6 +67,9 @@ from kwire.server.fetch_sessions import FetchSessionCache
 from kwire.server.listener import Listener
 from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps
+
+if TYPE_CHECKING:
+    from kwire.node.audit import Audit
 
 __all__ = ["Node", "StartError"]
 
@@ -106,9 +111,14 @@ class Node:
         )
         self.peers = self._make_peers()
         self.metadata = self._make_metadata()
+        self.audit = self._make_audit()
         self.mutation_quotas = PublishedMutationQuotas(config)
         self.controller_requests = ControllerRequests(
-            self.metadata, config.controller_listener_names, self.mutation_quotas, self._now_ms
+            self.metadata,
+            config.controller_listener_names,
+            self.mutation_quotas,
+            self._now_ms,
+            self.audit,
         )
         self.controller_channel = self._make_controller_channel()
         self.cordoning = Cordoning(self.dynamic_config, self.log_manager, lambda: self.image)
@@ -138,11 +148,15 @@ class Node:
 
     async def start(self) -> None:
         """Return when the node serves. Raises StartError and ConfigError, one line each."""
+        if self.audit is not None:
+            self.audit.start()
         await self._starting.run()
 
     async def stop(self) -> None:
         """Stop in order; nothing raises."""
         await self._stopping.run()
+        if self.audit is not None:
+            self.audit.close()
 
     # -- what whoever runs a node asks
 
@@ -389,7 +403,7 @@ class Node:
             quorum=self.metadata,
             forwarder=self.controller_channel,
             ask_controller=self.controller_requests.execute,
-            authorizer=self.acls.authorizer,
+            authorizer=self._authorizer(),
             replicas=self.replicas,
             coordinators=self.coordinators,
             auto_topics=AutoTopicCreation(config, self.controller_channel),
@@ -404,6 +418,20 @@ class Node:
             fetch_bytes_max=config["fetch.max.bytes"],
             read_context=self._make_read_context(),
         )
+
+    def _authorizer(self) -> Authorizer | None:
+        """What decides on requests; the audit log hears of its denials."""
+        authorizer = self.acls.authorizer
+        if authorizer is None or self.audit is None:
+            return authorizer
+        return AuditedAuthorizer(authorizer, self.audit)
+
+    def _make_audit(self) -> Audit | None:
+        if not self.config["kwire.audit.log"]:
+            return None
+        from kwire.node.audit import make_audit
+
+        return make_audit(self.config, self.loop, self.clock, self.workers.scheduler)
 
     def _make_read_context(self) -> ReadContext:
         return ReadContext(
