@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from kwire.api.shared.auto_create import AutoTopicCreation
 from kwire.clock import Clock, Random, SystemClock, SystemRandom
+from kwire.config import listeners as settings
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
@@ -41,6 +42,7 @@ from kwire.node.directory_failures import DirectoryFailures
 from kwire.node.directory_identities import DirectoryIdentities
 from kwire.node.failure import Failure
 from kwire.node.host_name import reachable_name
+from kwire.node.listener_security import ListenerSecurity
 from kwire.node.listeners import Listeners, controller_listener_name
 from kwire.node.loading_logs import LogLoading
 from kwire.node.local_requests import LocalRequests
@@ -98,6 +100,7 @@ class Node:
         self.on_fatal: Callable[[str], None] = lambda reason: None
         self.failure = Failure(lambda reason: self.on_fatal(reason))
         self.dynamic_config = DynamicConfig(config, is_catching_up=True)
+        self.security = ListenerSecurity(loop, config, self.dynamic_config)
         self.published = self._make_published()
         self.acls = PublishedAcls(config)
         self.publishing = Publishing()
@@ -150,10 +153,12 @@ class Node:
         """Return when the node serves. Raises StartError and ConfigError, one line each."""
         if self.audit is not None:
             self.audit.start()
+        self.security.open()
         await self._starting.run()
 
     async def stop(self) -> None:
         """Stop in order; nothing raises."""
+        self.security.close()
         await self._stopping.run()
         if self.audit is not None:
             self.audit.close()
@@ -231,6 +236,7 @@ class Node:
             resolve=self.published.address_of,
             own_epoch=lambda: self.lifecycle.epoch,
             ask=self.controller_channel.ask,
+            wrap=self.security.dialled(self.config.inter_broker_listener_name()),
         )
 
     def _make_replica_directories(self) -> ReplicaDirectories:
@@ -317,6 +323,7 @@ class Node:
             self.acls.changed(delta.acls)
         if delta.configs:
             self.dynamic_config.update(image.configs, delta.configs)
+            self.security.look_at_files()
 
     def _disconnect_moved(self, delta: MetadataDelta, image: MetadataImage) -> None:
         for broker_id in moved_brokers(delta):
@@ -334,6 +341,7 @@ class Node:
             resolve=self.published.address_of,
             controller=lambda: None,
             client_id=f"kwire-{self.broker_id}",
+            wrap=self.security.dialled(self.config.inter_broker_listener_name()),
         )
 
     def _make_metadata(self) -> MetadataQuorum:
@@ -347,6 +355,7 @@ class Node:
             listener_name=controller_listener_name(self.config),
             publish=self.publishing.publish,
             on_fatal=self.failure.fatal,
+            wrap=self.security.dialled(controller_listener_name(self.config)),
         )
 
     def _make_controller_channel(self) -> ControllerChannel:
@@ -358,6 +367,7 @@ class Node:
             quorum=self.metadata,
             execute=self.controller_requests.execute,
             ask_timeout_ms=max(1000, self.config["broker.session.timeout.ms"]),
+            wrap=self.security.dialled(controller_listener_name(self.config)),
         )
 
     def _make_lifecycle(self) -> BrokerLifecycle:
@@ -451,10 +461,13 @@ class Node:
         )
 
     def _make_listener(
-        self, name: str, dispatcher: Dispatcher, admission: ConnectionAdmission | None
+        self,
+        listener: settings.Listener,
+        dispatcher: Dispatcher,
+        admission: ConnectionAdmission | None,
     ) -> Listener:
         return Listener(
-            name,
+            listener.name,
             dispatcher,
             loop=self.loop,
             pool=self.buffer_pool,
@@ -464,6 +477,8 @@ class Node:
             admission=admission,
             connections_max_idle_ms=self.config["connections.max.idle.ms"],
             connection_gone=self.log_manager.shortages.hurry,
+            security_protocol=listener.protocol,
+            wrap=self.security.accepted(listener),
         )
 
     def _controller_dispatcher(self) -> Dispatcher:
