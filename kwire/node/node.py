@@ -65,6 +65,7 @@ from kwire.protocol import uuids
 from kwire.replica.delayed_read import ReadContext
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.selector import selector
+from kwire.security.authorizer import AuditedAuthorizer, Authorizer
 from kwire.server.connection_admission import ConnectionAdmission
 from kwire.server.deadlines import DeadlineHeap
 from kwire.server.dispatch import Dispatcher
@@ -76,6 +77,7 @@ from kwire.server.request_steps import RequestSteps
 if TYPE_CHECKING:
     from kwire.http.side import HttpSide
     from kwire.network.login import MakeAuthentication
+    from kwire.node.audit import Audit
 
 __all__ = ["Node", "StartError"]
 
@@ -120,9 +122,14 @@ class Node:
         )
         self.peers = self._make_peers()
         self.metadata = self._make_metadata()
+        self.audit = self._make_audit()
         self.mutation_quotas = PublishedMutationQuotas(config)
         self.controller_requests = ControllerRequests(
-            self.metadata, config.controller_listener_names, self.mutation_quotas, self._now_ms
+            self.metadata,
+            config.controller_listener_names,
+            self.mutation_quotas,
+            self._now_ms,
+            self.audit,
         )
         self.controller_channel = self._make_controller_channel()
         self.cordoning = Cordoning(self.dynamic_config, self.log_manager, lambda: self.image)
@@ -158,6 +165,8 @@ class Node:
 
     async def start(self) -> None:
         """Return when the node serves. Raises StartError and ConfigError, one line each."""
+        if self.audit is not None:
+            self.audit.start()
         self.security.open()
         bind(self.http)
         await self._starting.run()
@@ -170,6 +179,8 @@ class Node:
         if self.http is not None:
             await self.http.stop()
         await self._stopping.run()
+        if self.audit is not None:
+            self.audit.close()
 
     # -- what whoever runs a node asks
 
@@ -446,7 +457,7 @@ class Node:
             quorum=self.metadata,
             forwarder=self.controller_channel,
             ask_controller=self.controller_requests.execute,
-            authorizer=self.acls.authorizer,
+            authorizer=self._authorizer(),
             replicas=self.replicas,
             coordinators=self.coordinators,
             auto_topics=AutoTopicCreation(config, self.controller_channel),
@@ -461,6 +472,20 @@ class Node:
             fetch_bytes_max=config["fetch.max.bytes"],
             read_context=self._make_read_context(),
         )
+
+    def _authorizer(self) -> Authorizer | None:
+        """What decides on requests; the audit log hears of its denials."""
+        authorizer = self.acls.authorizer
+        if authorizer is None or self.audit is None:
+            return authorizer
+        return AuditedAuthorizer(authorizer, self.audit)
+
+    def _make_audit(self) -> Audit | None:
+        if not self.config["kwire.audit.log"]:
+            return None
+        from kwire.node.audit import make_audit
+
+        return make_audit(self.config, self.loop, self.clock, self.workers.scheduler)
 
     def _make_read_context(self) -> ReadContext:
         return ReadContext(
