@@ -20,6 +20,7 @@ from kwire.config.authorizer import AUTHORIZER_SETTINGS
 from kwire.config.definitions import BROKER, KWIRE, ConfigDefinition
 from kwire.config.developer import DEVELOPER_SETTINGS
 from kwire.config.errors import ConfigError
+from kwire.config.listener_settings import is_read_per_listener
 from kwire.config.listeners import Listener
 from kwire.config.provider_settings import has_providers, is_provider_setting
 from kwire.config.usable import range_missed
@@ -29,6 +30,7 @@ LISTENER_PREFIX = "listener.name."
 STRING_BYTES_MAX = 32767
 """Of a string in Kafka's records."""
 OF_ONE_LISTENER = "one listener's own settings are not told apart from all listeners' yet"
+"""What listeners can have a value of their own for."""
 PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.")
 
 
@@ -197,7 +199,7 @@ class BrokerConfig(Mapping[str, TypedValue]):
                     f"{name}={shown} is refused: {definition.note}; accepted: "
                     + (to_text(definition.default) or "nothing (leave it out)")
                 )
-            if name != definition.name and definition.support == "acts":
+            if name != definition.name and not acts_for_listeners(definition):
                 self.warnings.append(f"{name}={shown} is without effect: {OF_ONE_LISTENER}")
             if definition.support == "accepted" and self._sources[name] is not Source.DEVELOPER:
                 self.warnings.append(
@@ -222,6 +224,10 @@ class BrokerConfig(Mapping[str, TypedValue]):
                 raise
             value = self._values[name] = definition.default
             return value
+
+    def is_set(self, name: str) -> bool:
+        """Whether it has a value of its own."""
+        return name in self.texts
 
     def __iter__(self) -> Iterator[str]:
         yield from BROKER
@@ -335,6 +341,11 @@ class BrokerConfig(Mapping[str, TypedValue]):
             from kwire.config.providers import without
 
             raise ConfigError(without(str(error), given)) from None
+
+
+def acts_for_listeners(definition: ConfigDefinition) -> bool:
+    """Whether a listener's own value (`listener.name.x.`) has its effect."""
+    return definition.support != "acts" or is_read_per_listener(definition.name)
 
 
 def definition_of(name: str) -> ConfigDefinition | None:

@@ -12,7 +12,12 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 
 from kwire.config import stored
-from kwire.config.broker_config import OF_ONE_LISTENER, BrokerConfig, definition_of
+from kwire.config.broker_config import (
+    OF_ONE_LISTENER,
+    BrokerConfig,
+    acts_for_listeners,
+    definition_of,
+)
 from kwire.config.definitions import (
     BROKER,
     CLIENT_METRICS,
@@ -51,6 +56,7 @@ OF_A_START = ("listeners", "listener.security.protocol.map")
 # (resource type, resource name) -> name -> text: `configs` of the metadata image.
 ImageConfigs = Mapping[tuple[int, str], Mapping[str, str]]
 Listener = Callable[[dict[str, Value]], None]
+Check = Callable[[BrokerConfig], None]
 
 
 class DynamicConfig:
@@ -70,6 +76,8 @@ class DynamicConfig:
         self.cluster_default: dict[str, str] = {}
         self._effective: dict[str, Value] = {}
         self._listeners: list[Listener] = []
+        self.checks: list[Check] = []
+        """What says whether changed settings could be taken over; ConfigError in Kafka's words."""
         self._usable: stored.Levels = ({}, {})
         self._without_effect: dict[tuple[int, str], None] = {}
         # What was said of a resource's unusable configs: said again only when it changes.
@@ -84,6 +92,10 @@ class DynamicConfig:
         if name in self._effective:
             return self._effective[name]
         return self.static[name]
+
+    def is_set(self, name: str) -> bool:
+        """Whether it has a value of its own, at whichever level, that can be used."""
+        return name in self._effective or name in self.static.texts
 
     def add_listener(self, listener: Listener) -> None:
         """Call `listener(changed name -> new effective value)` after every change."""
@@ -264,7 +276,8 @@ def _without_effect(name: str, definition: ConfigDefinition) -> str:
         return definition.note
     if name in OF_A_START:
         return "listeners are opened at the start, as the node's own configuration has them"
-    return OF_ONE_LISTENER if name != definition.name else ""
+    acts = name == definition.name or acts_for_listeners(definition)
+    return "" if acts else OF_ONE_LISTENER
 
 
 def _parse_known(texts: Mapping[str, str]) -> dict[str, Value]:

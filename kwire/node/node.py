@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 
 from kwire.api.shared.auto_create import AutoTopicCreation
 from kwire.clock import Clock, Random, SystemClock, SystemRandom
+from kwire.config import listeners as settings
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
@@ -40,10 +41,12 @@ from kwire.node.directory_failures import DirectoryFailures
 from kwire.node.directory_identities import DirectoryIdentities
 from kwire.node.failure import Failure
 from kwire.node.host_name import reachable_name
+from kwire.node.listener_security import ListenerSecurity
 from kwire.node.listeners import Listeners, controller_listener_name
 from kwire.node.loading_logs import LogLoading
 from kwire.node.local_requests import LocalRequests
 from kwire.node.metadata_quorum import MetadataQuorum
+from kwire.node.mutation_quotas import PublishedMutationQuotas
 from kwire.node.published import PublishedMetadata
 from kwire.node.publishing import Publishing, moved_brokers
 from kwire.node.quorum_opening import QuorumOpening
@@ -57,7 +60,7 @@ from kwire.protocol import uuids
 from kwire.replica.delayed_read import ReadContext
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.selector import selector
-from kwire.server.connection_limits import ConnectionLimits
+from kwire.server.connection_admission import ConnectionAdmission
 from kwire.server.deadlines import DeadlineHeap
 from kwire.server.dispatch import Dispatcher
 from kwire.server.fetch_sessions import FetchSessionCache
@@ -92,6 +95,7 @@ class Node:
         self.on_fatal: Callable[[str], None] = lambda reason: None
         self.failure = Failure(lambda reason: self.on_fatal(reason))
         self.dynamic_config = DynamicConfig(config, is_catching_up=True)
+        self.security = ListenerSecurity(loop, config, self.dynamic_config)
         self.published = self._make_published()
         self.acls = PublishedAcls(config)
         self.publishing = Publishing()
@@ -100,11 +104,14 @@ class Node:
         self.workers = self._make_workers(new_executor, is_real=files is None)
         self.log_manager = self._make_log_manager(files)
         self.replicas = self._make_replicas()
-        self.listeners = Listeners(config, self.dynamic_config, self._make_listener, reachable_name)
+        self.listeners = Listeners(
+            loop, config, self.dynamic_config, self._make_listener, reachable_name
+        )
         self.peers = self._make_peers()
         self.metadata = self._make_metadata()
+        self.mutation_quotas = PublishedMutationQuotas(config)
         self.controller_requests = ControllerRequests(
-            self.metadata, config.controller_listener_names
+            self.metadata, config.controller_listener_names, self.mutation_quotas, self._now_ms
         )
         self.controller_channel = self._make_controller_channel()
         self.cordoning = Cordoning(self.dynamic_config, self.log_manager, lambda: self.image)
@@ -134,10 +141,12 @@ class Node:
 
     async def start(self) -> None:
         """Return when the node serves. Raises StartError and ConfigError, one line each."""
+        self.security.open()
         await self._starting.run()
 
     async def stop(self) -> None:
         """Stop in order; nothing raises."""
+        self.security.close()
         await self._stopping.run()
 
     # -- what whoever runs a node asks
@@ -213,6 +222,7 @@ class Node:
             resolve=self.published.address_of,
             own_epoch=lambda: self.lifecycle.epoch,
             ask=self.controller_channel.ask,
+            wrap=self.security.dialled(self.config.inter_broker_listener_name()),
         )
 
     def _make_replica_directories(self) -> ReplicaDirectories:
@@ -279,9 +289,11 @@ class Node:
         """Who hears of committed metadata, in the order in which the parts depend on each other."""
         publishing = self.publishing
         publishing.add(self._keep_image)
+        publishing.add(self.mutation_quotas.published)
         publishing.add(lambda delta, image: self.controller_registration.published(image))
         if not self.config.is_broker:
             return
+        publishing.add(self.listeners.published)
         publishing.add_follower(self._disconnect_moved)
         publishing.add_follower(self._note_lost)
         publishing.add_follower(self.replicas.apply)
@@ -297,6 +309,7 @@ class Node:
             self.acls.changed(delta.acls)
         if delta.configs:
             self.dynamic_config.update(image.configs, delta.configs)
+            self.security.look_at_files()
 
     def _disconnect_moved(self, delta: MetadataDelta, image: MetadataImage) -> None:
         for broker_id in moved_brokers(delta):
@@ -314,6 +327,7 @@ class Node:
             resolve=self.published.address_of,
             controller=lambda: None,
             client_id=f"kwire-{self.broker_id}",
+            wrap=self.security.dialled(self.config.inter_broker_listener_name()),
         )
 
     def _make_metadata(self) -> MetadataQuorum:
@@ -327,6 +341,7 @@ class Node:
             listener_name=controller_listener_name(self.config),
             publish=self.publishing.publish,
             on_fatal=self.failure.fatal,
+            wrap=self.security.dialled(controller_listener_name(self.config)),
         )
 
     def _make_controller_channel(self) -> ControllerChannel:
@@ -338,6 +353,7 @@ class Node:
             quorum=self.metadata,
             execute=self.controller_requests.execute,
             ask_timeout_ms=max(1000, self.config["broker.session.timeout.ms"]),
+            wrap=self.security.dialled(controller_listener_name(self.config)),
         )
 
     def _make_lifecycle(self) -> BrokerLifecycle:
@@ -417,19 +433,24 @@ class Node:
         )
 
     def _make_listener(
-        self, name: str, dispatcher: Dispatcher, limits: ConnectionLimits | None
+        self,
+        listener: settings.Listener,
+        dispatcher: Dispatcher,
+        admission: ConnectionAdmission | None,
     ) -> Listener:
         return Listener(
-            name,
+            listener.name,
             dispatcher,
             loop=self.loop,
             pool=self.buffer_pool,
             parts=self.parts,
             steps=self.request_steps,
             request_bytes_max=self.config["socket.request.max.bytes"],
-            limits=limits,
+            admission=admission,
             connections_max_idle_ms=self.config["connections.max.idle.ms"],
             connection_gone=self.log_manager.shortages.hurry,
+            security_protocol=listener.protocol,
+            wrap=self.security.accepted(listener),
         )
 
     def _controller_dispatcher(self) -> Dispatcher:

@@ -28,6 +28,7 @@ from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.server.dispatch import Dispatcher, Response, Route
 from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps, plain_allowed
+from kwire.server.slot import Slot
 from kwire.server.watched_requests import Buffers, WatchedRequests
 
 logger = logging.getLogger(__name__)
@@ -59,6 +60,7 @@ class ConnectionSetup:
         "parts",
         "pool",
         "request_bytes_max",
+        "security_protocol",
         "steps",
     )
 
@@ -74,6 +76,7 @@ class ConnectionSetup:
         request_bytes_max: int,
         opened: Callable[[BrokerConnection], None],
         closed: Callable[[BrokerConnection], None],
+        security_protocol: str = "PLAINTEXT",
     ) -> None:
         self.loop = loop
         self.pool = pool
@@ -84,6 +87,7 @@ class ConnectionSetup:
         self.request_bytes_max = request_bytes_max
         self.opened = opened
         self.closed = closed
+        self.security_protocol = security_protocol
 
 
 def hands_to_kernel(transport: asyncio.BaseTransport) -> bool:
@@ -92,21 +96,9 @@ def hands_to_kernel(transport: asyncio.BaseTransport) -> bool:
     return is_uvloop and transport.get_extra_info("sslcontext") is None
 
 
-class _Slot:
-    """The place of one request in the order of replies."""
-
-    __slots__ = ("context", "disconnect", "done", "parts", "pending")
-
-    def __init__(self, context: RequestContext | None) -> None:
-        self.context = context
-        self.pending: Pending[Response] | None = None
-        self.parts: Buffers | None = None
-        self.done = False
-        self.disconnect: str | None = None
-
-
 # In the place of a blocking request: the next one waits for every write before it.
-_WRITES = _Slot(None)
+_WRITES = Slot(None)
+_HELD = Slot(None)  # The same: the connection is not served yet.
 
 
 class BrokerConnection(FrameConnection):
@@ -123,7 +115,7 @@ class BrokerConnection(FrameConnection):
         self.listener_name = setup.listener_name
         self.principal = ANONYMOUS
         self.token_authenticated = False
-        self.security_protocol = "PLAINTEXT"
+        self.security_protocol = setup.security_protocol
         self.is_authenticated = True
         self.violates_quota = False
         self.plain_allowed = plain_allowed(setup.steps.inputs, True, False)
@@ -132,10 +124,10 @@ class BrokerConnection(FrameConnection):
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
         self.last_active_s = self.opened_s = 0.0
-        self._slots: deque[_Slot] = deque()
+        self._slots: deque[Slot] = deque()
         self._queue: deque[bytes] = deque()
         self._queued_bytes = 0
-        self._blocking: _Slot | None = None
+        self._blocking: Slot | None = None
         self.unreplied_writes: list[Pending[None]] = []
         """Of requests without a reply, as long as they are under way and somewhat longer."""
         self._awaited_writes = 0
@@ -226,7 +218,7 @@ class BrokerConnection(FrameConnection):
 
         Those behind one whose batches are still being checked follow when it has been appended.
         """
-        if self._closed or not self._queue or self._is_promised():
+        if self._closed or not self._queue or self._is_promised() or self._blocking is _HELD:
             return
         blocking, self._blocking = self._blocking, None
         if blocking is not None and blocking.pending is not None:
@@ -300,7 +292,7 @@ class BrokerConnection(FrameConnection):
     def _refuse(self, reason: str) -> None:
         """Close after the replies of everything before."""
         self.stop_cutting()
-        slot = _Slot(None)
+        slot = Slot(None)
         slot.done = True
         slot.disconnect = reason
         self._slots.append(slot)
@@ -339,7 +331,7 @@ class BrokerConnection(FrameConnection):
                 if parts is not None:
                     self._emit(parts)
                     return
-            slot = _Slot(context)
+            slot = Slot(context)
             self._slots.append(slot)
             self._answer(slot, outcome)
         elif self._watched.open:
@@ -365,7 +357,7 @@ class BrokerConnection(FrameConnection):
                 return False
             refused = KafkaError(refusal.code, refusal.reason)
             outcome = route.refused(context, request, refused)
-        slot = _Slot(context)
+        slot = Slot(context)
         self._slots.append(slot)
         self._answer(slot, outcome)
         return False
@@ -394,14 +386,14 @@ class BrokerConnection(FrameConnection):
     def _wait_for(self, context: RequestContext, pending: Pending[Response]) -> None:
         if self._watched.open:
             self._watched.executed(context)
-        slot = _Slot(context)
+        slot = Slot(context)
         slot.pending = pending
         self._slots.append(slot)
         if not context.effects_done or len(self._slots) >= UNANSWERED_REQUESTS_MAX:
             self._blocking = slot
         pending.add_done_callback(partial(self._pending_done, slot))
 
-    def _pending_done(self, slot: _Slot, pending: Pending[Response]) -> None:
+    def _pending_done(self, slot: Slot, pending: Pending[Response]) -> None:
         if self._closed:
             return
         assert slot.context is not None
@@ -474,7 +466,7 @@ class BrokerConnection(FrameConnection):
 
     # -- answering
 
-    def _answer(self, slot: _Slot, outcome: Response) -> None:
+    def _answer(self, slot: Slot, outcome: Response) -> None:
         context = slot.context
         assert context is not None
         slot.done = True
@@ -572,11 +564,21 @@ class BrokerConnection(FrameConnection):
         self._memory_awaited = waits
         self._adjust_reading()
 
+    def hold(self, is_held: bool) -> None:
+        """Start nothing while it waits to be served (`connection_admission.py`)."""
+        if is_held:
+            self._blocking = _HELD
+            self._loop.call_soon(self._adjust_reading)  # uvloop begins to read behind `opened`
+        elif self._blocking is _HELD:
+            self._blocking = None
+            self._run_queue()
+
     def _adjust_reading(self) -> None:
         """Read while there is room for what would be read."""
         full = (
             self._writing_paused
             or self._memory_awaited
+            or self._blocking is _HELD
             or self._throttle_timer is not None
             or len(self._queue) >= QUEUED_REQUESTS_MAX
             or self._queued_bytes >= QUEUED_BYTES_MAX

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from kwire.config.listeners import is_wildcard
 from kwire.network.buffers import BufferPool
 from kwire.server.connection import BrokerConnection, ConnectionSetup
-from kwire.server.connection_limits import ConnectionLimits
+from kwire.server.connection_admission import ConnectionAdmission
 from kwire.server.descriptors import DescriptorReserve, descriptor_of
 from kwire.server.dispatch import Dispatcher
 from kwire.server.parts import Parts
@@ -27,13 +27,17 @@ ROOM_PAUSE_S = 0.2
 LOCAL_ADDRESSES = ("127.0.0.1", "::1")
 WILDCARD_ADDRESSES = ("0.0.0.0", "::")
 
+WrapAccepted = Callable[[BrokerConnection], asyncio.BaseProtocol]
+
 
 class Listener:
     """One listener of a node: `name` is Kafka's listener name, `port` the bound one after `bind`.
 
-    `parts` is what handlers may use of the node, `steps` what every request passes.
+    `parts` is what handlers may use of the node, `steps` what every request passes, `admission`
+    says which connections are served; without one all are.
     `connections_max_idle_ms` closes connections on which nothing arrived for that long and
-    nothing is pending; -1 never does. `connection_gone()` is called when one has ended.
+    nothing is pending; -1 never does. `connection_gone()` is called when one has ended. `wrap`
+    makes what stands between a connection and its socket (TLS).
     """
 
     def __init__(
@@ -46,9 +50,11 @@ class Listener:
         parts: Parts,
         steps: RequestSteps,
         request_bytes_max: int,
-        limits: ConnectionLimits | None = None,
+        admission: ConnectionAdmission | None = None,
         connections_max_idle_ms: int = 600_000,
         connection_gone: Callable[[], None] = lambda: None,
+        security_protocol: str = "PLAINTEXT",
+        wrap: WrapAccepted | None = None,
     ) -> None:
         self.name = name
         self.dispatcher = dispatcher
@@ -65,11 +71,12 @@ class Listener:
             request_bytes_max=request_bytes_max,
             opened=self.opened,
             closed=self.closed,
+            security_protocol=security_protocol,
         )
-        self._limits = limits
+        self._wrap = wrap
+        self._admission = admission
         self._idle_ms = connections_max_idle_ms
         self._connection_gone = connection_gone
-        self._per_host: dict[str, int] = {}
         self._servers: list[asyncio.Server] = []
         self._reserve = DescriptorReserve(0)
         self._room_made_s = 0.0
@@ -102,30 +109,27 @@ class Listener:
 
     async def start(self) -> None:
         """Accept connections."""
-        if self._limits is not None:  # other nodes are not kept out
+        if self._admission is not None:  # other nodes are not kept out
             self._reserve = DescriptorReserve.of_process()
         for server in self._servers:
             await server.start_serving()
         self._arm_idle_check()
 
-    def new_connection(self) -> BrokerConnection:
+    def new_connection(self) -> asyncio.BaseProtocol:
         """The protocol of a connection that is being accepted."""
-        return BrokerConnection(self._setup)
+        connection = BrokerConnection(self._setup)
+        return connection if self._wrap is None else self._wrap(connection)
 
     def _recompute_plain(self) -> None:
         for connection in self.connections:
             connection.recompute_plain()
 
     def opened(self, connection: BrokerConnection) -> None:
-        """A connection was accepted; one beyond a limit is closed at once."""
-        host = connection.client_host
-        held = self._per_host.get(host, 0) + 1
-        self._per_host[host] = held
+        """A connection was accepted; one beyond a limit waits or is closed."""
         self.connections[connection] = None
-        limits = self._limits
-        if limits is not None and (held > limits.of(host) or len(self.connections) > limits.total):
-            connection.close("too many connections")
-        elif (
+        if self._admission is not None:
+            self._admission.opened(connection)
+        if (
             self._reserve.is_touched_by(descriptor_of(connection.transport))
             and not self.make_room()
         ):
@@ -154,11 +158,8 @@ class Listener:
         if self.connections.pop(connection, self) is self:
             return
         self._connection_gone()  # a file may have been wanting its descriptor
-        held = self._per_host.get(connection.client_host, 0) - 1
-        if held > 0:
-            self._per_host[connection.client_host] = held
-        else:
-            self._per_host.pop(connection.client_host, None)
+        if self._admission is not None:
+            self._admission.closed(connection)
 
     def _arm_idle_check(self) -> None:
         if self._idle_ms > 0:
