@@ -110,7 +110,7 @@ class Node:
         self.dynamic_config = DynamicConfig(config, is_catching_up=True)
         self.security = ListenerSecurity(loop, config, self.dynamic_config)
         self.published = self._make_published()
-        self.acls = PublishedAcls(config)
+        self.acls = PublishedAcls(config, loop.call_soon)
         self.publishing = Publishing()
         self.buffer_pool = BufferPool(_receive_bytes_max(config["queued.max.request.bytes"]))
         self.deadlines = DeadlineHeap(loop)
