@@ -46,7 +46,7 @@ def handle(
                 )
             )
     return answer(
-        error_message=None,
+        error_message="",
         resources=[
             answer.DescribeAclsResource(
                 resource_type=kind, resource_name=name, pattern_type=pattern, acls=acls

@@ -39,7 +39,13 @@ VERSIONS = (4, 18)
 FOLLOW = Requires(
     Operation.CLUSTER_ACTION, ResourceType.CLUSTER, denied=Denied.ENTRY, note="of followers"
 )
-READ_TOPIC = Requires(Operation.READ, ResourceType.TOPIC, "topics[].topic", denied=Denied.ENTRY)
+READ_TOPIC = Requires(
+    Operation.READ,
+    ResourceType.TOPIC,
+    "topics[].topic",
+    denied=Denied.ENTRY,
+    note="of clients",
+)
 AUTHORIZATION = (FOLLOW, READ_TOPIC)
 SESSIONS_FROM = 7
 TOPIC_IDS_FROM = 13
@@ -72,6 +78,7 @@ class _Fetch:
     __slots__ = (
         "_context",
         "_pending",
+        "_reads_as_client",
         "_refused",
         "_request",
         "_response",
@@ -84,6 +91,7 @@ class _Fetch:
         self._context = context
         self._request = request
         self._topic_ids = context.api_version >= TOPIC_IDS_FROM
+        self._reads_as_client = self._replica_id() < 0
         self._session: FetchSession | None = None
         self._targets: list[ReadTarget[SessionPartition]] = []
         self._refused: list[tuple[SessionPartition, ReadResult]] = []
@@ -217,7 +225,11 @@ class _Fetch:
             code = refused
         elif name is None:
             code = ErrorCode.UNKNOWN_TOPIC_ID
-        elif parts.authorizer is not None and not self._context.allows(READ_TOPIC, name):
+        elif (
+            parts.authorizer is not None
+            and self._reads_as_client
+            and not self._context.allows(READ_TOPIC, name)
+        ):
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif partition is None:
             code = missing_partition_error(parts.metadata.image.topics, name, asked.index)
@@ -273,7 +285,7 @@ class _Fetch:
         response.responses = responses
         if self._session is not None:
             response.session_id = self._session.session_id
-        if hints is not None:
+        if hints is not None and self._reads_as_client:
             response.node_endpoints = hints.endpoints(m.FetchResponse.NodeEndpoint)
         return response
 

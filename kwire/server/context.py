@@ -142,6 +142,11 @@ class RequestContext:
         return self.connection is not None and self.connection.token_authenticated
 
     @property
+    def security_protocol(self) -> str:
+        """Of its connection: `SASL_PLAINTEXT`."""
+        return "PLAINTEXT" if self.connection is None else self.connection.security_protocol
+
+    @property
     def is_connected(self) -> bool:
         """Whether its client is connected to this node, not to a broker that forwards for it."""
         return self.connection is not None

@@ -13,11 +13,11 @@ from kwire.kraft.controller.routes import AREAS, route_of
 from kwire.protocol import messages as m
 from kwire.protocol import schema
 from kwire.protocol.api_keys import API_KEYS, UNBUILT, ApiKey
-from kwire.protocol.errors import ErrorCode
+from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
 from kwire.security.requirements import REFUSALS, Authorization, Checked, Denied, Requires
 from kwire.server.authorization import OPERATIONS, authorized_operations, missing_right
-from kwire.server.context import RequestContext
+from kwire.server.context import DISCONNECT, RequestContext
 from kwire.server.controller_dispatch import ControllerDispatcher, authorization_of
 from kwire.server.dispatch import Dispatcher, Route, declared_authorization
 from tests.support.parts import made_parts
@@ -206,19 +206,15 @@ def test_the_cluster_is_a_resource_without_a_path() -> None:
         ),
         (
             "DescribeClientQuotas", 1, (10, 4, CLUSTER_NAME), {},
-            m.DescribeClientQuotasResponse(
-                error_code=31, error_message="Cluster authorization failed.", entries=None
-            ),
+            m.DescribeClientQuotasResponse(error_code=31, error_message=None, entries=None),
         ),
         (
             "ListConfigResources", 1, (10, 4, CLUSTER_NAME), {},
             m.ListConfigResourcesResponse(error_code=31),
         ),
         (
-            "DescribeUserScramCredentials", 0, (8, 4, CLUSTER_NAME), {},
-            m.DescribeUserScramCredentialsResponse(
-                error_code=31, error_message="Cluster authorization failed."
-            ),
+            "DescribeUserScramCredentials", 0, (8, 4, CLUSTER_NAME), {"users": None},
+            m.DescribeUserScramCredentialsResponse(error_code=31, error_message=None),
         ),
         ("Envelope", 0, (9, 4, CLUSTER_NAME), {}, m.EnvelopeResponse(error_code=31)),
     ],
@@ -254,6 +250,30 @@ def test_a_refused_commit_has_the_code_at_every_partition(denied: tuple[int, int
         context = context_of(ApiKey.OFFSET_COMMIT, 9, denied)
         request_of_group = plain(group_id="g", topics=[asked])
         assert code(route.execute(context, request_of_group)) == [expected]
+
+
+def refused_produce(acks: int, version: int) -> Any:
+    """What a Produce of two partitions gets that an arrival hook refuses."""
+    shape = m.ProduceRequest
+    data = [shape.PartitionProduceData(index=index, records=b"") for index in (0, 3)]
+    topic = shape.TopicProduceData(name="a", topic_id=b"\x01" * 16, partition_data=data)
+    request = shape(acks=acks, topic_data=[topic])
+    route = Dispatcher({int(ApiKey.PRODUCE): "Produce"}).route(ApiKey.PRODUCE, version)
+    error = KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    return route.refused(context_of(ApiKey.PRODUCE, version), request, error)
+
+
+@pytest.mark.parametrize("version", [3, 12, 13])
+def test_a_refused_produce_has_the_code_at_every_partition(version: int) -> None:
+    """It lost its connection, which a producer takes for a broker that is gone."""
+    [topic] = refused_produce(-1, version).responses
+    found = [(x.index, x.error_code, x.base_offset) for x in topic.partition_responses]
+    assert found == [(0, 31, -1), (3, 31, -1)]
+    assert (topic.name, topic.topic_id) == ("a", b"\x01" * 16)
+
+
+def test_a_refused_produce_without_acks_ends_the_connection() -> None:
+    assert refused_produce(0, 12) is DISCONNECT
 
 
 def test_the_first_right_that_is_missing_is_told() -> None:
