@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from kwire.config import environment as environment_settings
 from kwire.config import listeners as listeners_module
 from kwire.config import names
+from kwire.config.authorizer import AUTHORIZER_SETTINGS
 from kwire.config.definitions import BROKER, KWIRE, ConfigDefinition
 from kwire.config.developer import DEVELOPER_SETTINGS
 from kwire.config.errors import ConfigError
@@ -29,10 +30,6 @@ STRING_BYTES_MAX = 32767
 """Of a string in Kafka's records."""
 OF_ONE_LISTENER = "one listener's own settings are not told apart from all listeners' yet"
 PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.")
-AUTHORIZER = "authorizer.class.name"
-STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-# The settings of Kafka's own authorizer, see `consistency.check_authorizer`.
-AUTHORIZER_SETTINGS = ("super.users", "allow.everyone.if.no.acl.found")
 
 
 class Source(enum.Enum):
@@ -195,10 +192,7 @@ class BrokerConfig(Mapping[str, TypedValue]):
             value = definition.default
         self._values[name] = value
         if name != definition.name or value != definition.default:
-            if definition.support == "refused" and (name, value) != (
-                AUTHORIZER,
-                STANDARD_AUTHORIZER,
-            ):
+            if definition.support == "refused":
                 raise ConfigError(
                     f"{name}={shown} is refused: {definition.note}; accepted: "
                     + (to_text(definition.default) or "nothing (leave it out)")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from kwire.config import authorizer
 from kwire.config import listeners as listeners_module
 from kwire.config.errors import ConfigError
 from kwire.config.node_settings import NodeSettings
 from kwire.config.requirements import check_requirements, for_people
 
-ANONYMOUS = "User:ANONYMOUS"
 REPLICA_SELECTORS = (
     "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     "org.apache.kafka.common.replica.LeaderSelector",
@@ -33,25 +33,16 @@ def check_consistency(config: NodeSettings) -> None:
 
 def check_supported(config: NodeSettings) -> None:
     """Raise ConfigError for what Kafka may do and this version cannot."""
-    check_authorizer(config)
+    _check_authorizer(config)
     _check_replica_selector(config)
     _check_listeners(config)
 
 
-def check_authorizer(config: NodeSettings) -> None:
-    """Kafka's authorizer only where it refuses nobody: every client is a super user.
-
-    Without authentication all clients are User:ANONYMOUS. ACLs can then be kept and asked for; any
-    other use is refused, as there is nothing yet that would enforce them.
-    """
-    if not config["authorizer.class.name"]:
-        return
-    users = str(config.texts.get("super.users", "")).split(";")
-    if ANONYMOUS not in [user.strip() for user in users]:
-        raise ConfigError(
-            "authorizer.class.name is refused: authorisation is not built yet; accepted: with "
-            f"super.users={ANONYMOUS}, where nobody is refused anything"
-        )
+def _check_authorizer(config: NodeSettings) -> None:
+    """Raise ConfigError for an authorizer other than Kafka's, or malformed settings of it."""
+    authorizer.check_class(config["authorizer.class.name"])
+    if config["authorizer.class.name"]:
+        authorizer.super_users(config.texts)
 
 
 def _check_replica_selector(config: NodeSettings) -> None:

@@ -83,10 +83,11 @@ class Listeners:
             ) from None
         self.bound[listener.name] = bound
 
-    async def start_controller(self) -> None:
-        """Serve other controllers, and brokers that look for one."""
+    async def start_controller(self, is_early: Callable[[str], bool]) -> None:
+        """Serve other controllers, and brokers that look for one, by the listeners that do so
+        before the ACLs are known."""
         for name in self._config.controller_listener_names():
-            if name in self.bound:
+            if name in self.bound and is_early(name):
                 await self.bound[name].start()
 
     async def start(self) -> None:

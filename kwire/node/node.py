@@ -33,6 +33,7 @@ from kwire.membership.producer_ids import ProducerIds
 from kwire.membership.replica_directories import ReplicaDirectories
 from kwire.network.buffers import RESERVED_BYTES_MAX, BufferPool
 from kwire.network.peer import PeerNetwork
+from kwire.node.acls import PublishedAcls
 from kwire.node.controller_requests import ControllerRequests
 from kwire.node.coordinators import Coordinators
 from kwire.node.directory_failures import DirectoryFailures
@@ -56,7 +57,6 @@ from kwire.protocol import uuids
 from kwire.replica.delayed_read import ReadContext
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.selector import selector
-from kwire.security.allow_all import AllowAll
 from kwire.server.connection_limits import ConnectionLimits
 from kwire.server.deadlines import DeadlineHeap
 from kwire.server.dispatch import Dispatcher
@@ -93,6 +93,7 @@ class Node:
         self.failure = Failure(lambda reason: self.on_fatal(reason))
         self.dynamic_config = DynamicConfig(config, is_catching_up=True)
         self.published = self._make_published()
+        self.acls = PublishedAcls(config)
         self.publishing = Publishing()
         self.buffer_pool = BufferPool(_receive_bytes_max(config["queued.max.request.bytes"]))
         self.deadlines = DeadlineHeap(loop)
@@ -292,6 +293,8 @@ class Node:
     def _keep_image(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self.published.image = image
         self.request_steps.image_published()
+        if delta.acls:
+            self.acls.changed(delta.acls)
         if delta.configs:
             self.dynamic_config.update(image.configs, delta.configs)
 
@@ -380,7 +383,7 @@ class Node:
             quorum=self.metadata,
             forwarder=self.controller_channel,
             ask_controller=self.controller_requests.execute,
-            authorizer=AllowAll() if config["authorizer.class.name"] else None,
+            authorizer=self.acls.authorizer,
             replicas=self.replicas,
             coordinators=self.coordinators,
             auto_topics=AutoTopicCreation(config, self.controller_channel),
@@ -436,6 +439,11 @@ class Node:
 
     # -- start and stop
 
+    def _caught_up(self) -> None:
+        """What is published is the committed metadata as it stands."""
+        self.dynamic_config.caught_up()
+        self.acls.caught_up()
+
     def _make_start_sequence(self, features: Mapping[str, int]) -> StartSequence:
         opening = QuorumOpening(
             self.config,
@@ -458,7 +466,8 @@ class Node:
         return StartSequence(
             self.loop,
             self.config,
-            self.dynamic_config,
+            caught_up=self._caught_up,
+            start_early=self.acls.start_early,
             opening=opening,
             identified=self._identified,
             listeners=self.listeners,

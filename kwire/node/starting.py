@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable
 
 from kwire.config.broker_config import BrokerConfig
-from kwire.config.dynamic import DynamicConfig
 from kwire.log.directories.manager import LogManager
 from kwire.membership.lifecycle import BrokerLifecycle
 from kwire.node.listeners import Listeners
@@ -26,14 +25,17 @@ REGISTRATION_TIMEOUT = "initial.broker.registration.timeout.ms"
 
 class StartSequence:
     """See the module. `identified(cluster id)` is called once the log directories have an identity,
-    `replicate()` begins to watch followers and to fetch what others lead."""
+    `caught_up()` once what was published is the committed metadata as it stands, `replicate()`
+    begins to watch followers and to fetch what others lead. `start_early(name)`: whether a listener
+    of the controller serves before it has caught up."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         config: BrokerConfig,
-        dynamic_config: DynamicConfig,
         *,
+        caught_up: Callable[[], None],
+        start_early: Callable[[str], bool],
         opening: QuorumOpening,
         identified: Callable[[str], None],
         listeners: Listeners,
@@ -45,7 +47,8 @@ class StartSequence:
     ) -> None:
         self._loop = loop
         self._config = config
-        self._dynamic_config = dynamic_config
+        self._caught_up = caught_up
+        self._start_early = start_early
         self._opening = opening
         self._identified = identified
         self._listeners = listeners
@@ -61,13 +64,14 @@ class StartSequence:
         self._identified(await self._opening.run())
         if config.is_broker:
             await self._listeners.bind_broker()
-        await self._listeners.start_controller()
+        await self._listeners.start_controller(self._start_early)
         limit_ms = None if config.is_controller else config[REGISTRATION_TIMEOUT]
         await self._done(self._quorum.start(), "an active controller", limit_ms)
         if config.is_broker:
             await self._start_broker()
         else:
-            self._dynamic_config.caught_up()
+            self._caught_up()
+            await self._listeners.start()
 
     async def _start_broker(self) -> None:
         """Register, catch up with the metadata, load the logs, serve."""
@@ -76,7 +80,7 @@ class StartSequence:
         lifecycle.start()
         limit_ms = self._config[REGISTRATION_TIMEOUT]
         await self._done(lifecycle.caught_up, "the registration of this broker", limit_ms)
-        self._dynamic_config.caught_up()
+        self._caught_up()
         await self._loading.run()
         self._replicate()
         lifecycle.ready_to_serve()

@@ -27,3 +27,9 @@ class Authorizer(Protocol):
     ) -> bool:
         """Whether `requester` may do `operation` on the resource (numbers of `acl.py`)."""
         ...
+
+    def authorize_by_resource_type(
+        self, requester: Requester, operation: int, resource_type: int, /
+    ) -> bool:
+        """Whether `requester` may do `operation` on some resource of a type (KIP-679)."""
+        ...

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from kwire.kraft.images.cluster import BrokerImage, ControllerImage
-from kwire.kraft.images.security import AclImage, DelegationTokenImage, ScramCredential
+from kwire.kraft.images.security import DelegationTokenImage, ScramCredential
 from kwire.kraft.images.settings import QuotaEntity
 from kwire.kraft.images.topics import (
     NO_LEADER,
@@ -19,6 +19,7 @@ from kwire.kraft.images.topics import (
     TopicImage,
     is_reserved_directory,
 )
+from kwire.security.acls.binding import AclBinding
 
 PartitionKey = tuple[bytes, int]
 K = TypeVar("K", int, bytes)
@@ -129,7 +130,7 @@ class PartitionIndex:
     def feature_changed(self, name: str, old: int | None, new: int | None) -> None:
         """Nothing is derived from features."""
 
-    def acl_changed(self, acl_id: bytes, old: AclImage | None, new: AclImage | None) -> None:
+    def acl_changed(self, acl_id: bytes, old: AclBinding | None, new: AclBinding | None) -> None:
         """Nothing is derived from ACLs."""
 
     def scram_changed(

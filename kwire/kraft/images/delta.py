@@ -7,13 +7,13 @@ from typing import Protocol
 
 from kwire.kraft.images.cluster import BrokerImage, ClusterChanges, ControllerImage
 from kwire.kraft.images.security import (
-    AclImage,
     DelegationTokenImage,
     ScramCredential,
     SecurityChanges,
 )
 from kwire.kraft.images.settings import QuotaEntity, SettingsChanges
 from kwire.kraft.images.topics import PartitionImage, TopicChanges, TopicImage
+from kwire.security.acls.binding import AclBinding
 
 
 class Changes(ClusterChanges, TopicChanges, SettingsChanges, SecurityChanges, Protocol):
@@ -61,7 +61,7 @@ class MetadataDelta:
         self.controllers: dict[int, tuple[ControllerImage | None, ControllerImage | None]] = {}
         self.configs: dict[tuple[int, str], dict[str, None]] = {}
         self.features: dict[str, tuple[int | None, int | None]] = {}
-        self.acls: dict[bytes, tuple[AclImage | None, AclImage | None]] = {}
+        self.acls: dict[bytes, tuple[AclBinding | None, AclBinding | None]] = {}
         self.scram: dict[
             tuple[int, str], tuple[ScramCredential | None, ScramCredential | None]
         ] = {}
@@ -116,7 +116,7 @@ class MetadataDelta:
         first = self.features[name][0] if name in self.features else old
         self.features[name] = (first, new)
 
-    def acl_changed(self, acl_id: bytes, old: AclImage | None, new: AclImage | None) -> None:
+    def acl_changed(self, acl_id: bytes, old: AclBinding | None, new: AclBinding | None) -> None:
         first = self.acls[acl_id][0] if acl_id in self.acls else old
         self.acls[acl_id] = (first, new)
 

@@ -20,7 +20,6 @@ from kwire.kraft.images.delta import Changes, MetadataDelta, PartitionDelta
 from kwire.kraft.images.difference import difference
 from kwire.kraft.images.errors import ImageError
 from kwire.kraft.images.security import (
-    AclImage,
     DelegationTokenImage,
     ScramCredential,
     SecurityImage,
@@ -31,6 +30,7 @@ from kwire.kraft.metadata_version import METADATA_VERSIONS
 from kwire.protocol import messages as m
 from kwire.protocol.metadata_records import MetadataRecord, VersionedRecord
 from kwire.protocol.structs import Struct
+from kwire.security.acls.binding import AclBinding
 
 __all__ = [
     "BrokerImage",
@@ -114,7 +114,7 @@ class MetadataImage:
         return self.settings.next_producer_id
 
     @property
-    def acls(self) -> dict[bytes, AclImage]:
+    def acls(self) -> dict[bytes, AclBinding]:
         return self.security.acls
 
     @property

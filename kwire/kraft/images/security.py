@@ -14,18 +14,7 @@ from kwire.kraft.metadata_version import MetadataVersion
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.metadata_records import VersionedRecord
-
-
-class AclImage(NamedTuple):
-    """One ACL; the numbers are Kafka's (AclOperation, ResourceType, PatternType, ...)."""
-
-    resource_type: int
-    resource_name: str
-    pattern_type: int
-    principal: str
-    host: str
-    operation: int
-    permission_type: int
+from kwire.security.acls.binding import AclBinding
 
 
 class ScramCredential(NamedTuple):
@@ -55,7 +44,9 @@ class DelegationTokenImage(NamedTuple):
 class SecurityChanges(Protocol):
     """Who is told what a replayed record changed; `old` None is new, `new` None is gone."""
 
-    def acl_changed(self, acl_id: bytes, old: AclImage | None, new: AclImage | None) -> None: ...
+    def acl_changed(
+        self, acl_id: bytes, old: AclBinding | None, new: AclBinding | None
+    ) -> None: ...
 
     def scram_changed(
         self, key: tuple[int, str], old: ScramCredential | None, new: ScramCredential | None
@@ -72,7 +63,7 @@ class SecurityImage:
     __slots__ = ("acls", "delegation_tokens", "scram")
 
     def __init__(self) -> None:
-        self.acls: dict[bytes, AclImage] = {}
+        self.acls: dict[bytes, AclBinding] = {}
         self.scram: dict[tuple[int, str], ScramCredential] = {}
         self.delegation_tokens: dict[str, DelegationTokenImage] = {}
 
@@ -85,7 +76,7 @@ class SecurityImage:
         )
 
     def replay_acl(self, record: m.AccessControlEntryRecord, delta: SecurityChanges | None) -> None:
-        acl = AclImage(
+        acl = AclBinding(
             resource_type=record.resource_type,
             resource_name=record.resource_name,
             pattern_type=record.pattern_type,
@@ -175,7 +166,7 @@ class SecurityImage:
             yield token_record(self.delegation_tokens[token_id]), 0
 
 
-def acl_record(acl_id: bytes, acl: AclImage) -> m.AccessControlEntryRecord:
+def acl_record(acl_id: bytes, acl: AclBinding) -> m.AccessControlEntryRecord:
     """The AccessControlEntryRecord of an ACL."""
     return m.AccessControlEntryRecord(id=acl_id, **acl._asdict())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kwire.config import BrokerConfig, ConfigError, Source
+from kwire.config import BrokerConfig, ConfigError, Source, authorizer
 from kwire.config.definitions import BROKER
 from kwire.config.developer import DEVELOPER_SETTINGS
 from kwire.config.environment import setting_name, settings_of
@@ -276,21 +276,26 @@ def test_every_default_is_valid() -> None:
             assert definition.parse(definition.default_text) == definition.default
 
 
-def test_kafkas_authorizer_only_where_it_refuses_nobody() -> None:
-    """ACLs of a copied directory can be looked at; what would have to be enforced is refused."""
+def test_the_only_authorizer_is_kafkas_own() -> None:
     standard = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
-    assert "super.users=User:ANONYMOUS" in refusal(overrides=standard)
-    assert "refused" in refusal(overrides={**standard, "super.users": "User:admin"})
-    assert "refused" in refusal(overrides={"authorizer.class.name": "com.example.Own"})
+    refused = refusal(overrides={"authorizer.class.name": "com.example.Own"})
+    assert "com.example.Own" in refused
+    assert standard["authorizer.class.name"] in refused
+    refused = refusal(overrides={**standard, "super.users": "User:admin;alice"})
+    assert "principalType:principalName but got alice" in refused
     config = BrokerConfig.load(
         overrides={
             **standard,
-            "super.users": "User:admin; User:ANONYMOUS",
-            "allow.everyone.if.no.acl.found": "true",
+            "super.users": "User:admin; User:ANONYMOUS;",
+            "allow.everyone.if.no.acl.found": " TRUE",
+            "early.start.listeners": "PLAINTEXT",
         },
         developer=True,
     )
     assert config["authorizer.class.name"] == standard["authorizer.class.name"]
+    assert config["early.start.listeners"] == ["PLAINTEXT"]
+    assert authorizer.super_users(config.texts) == {"User:admin", "User:ANONYMOUS"}
+    assert authorizer.allow_everyone(config.texts)
 
 
 @pytest.mark.parametrize("text", ["\udcff", "r" * 32768])

@@ -7,10 +7,11 @@ from typing import Protocol
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.results import Records, Result, put_error
 from kwire.kraft.controller.state import MAX_RECORDS_PER_USER_OPERATION, ControllerState
-from kwire.kraft.images.security import AclImage, acl_record
+from kwire.kraft.images.security import acl_record
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.acl import CLUSTER_NAME, ResourceType
+from kwire.security.acls.binding import AclBinding
 
 UNKNOWN, ANY = 0, 1
 MATCH, LITERAL, PREFIXED = 2, 3, 4
@@ -31,7 +32,7 @@ def create_acls(
     results = []
     for creation in request.creations:
         result = answer.AclCreationResult()
-        acl = AclImage(
+        acl = AclBinding(
             resource_type=creation.resource_type,
             resource_name=creation.resource_name,
             pattern_type=creation.resource_pattern_type,
@@ -72,7 +73,7 @@ def _invalid(message: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
-def _check_new(state: ControllerState, acl: AclImage) -> None:
+def _check_new(state: ControllerState, acl: AclBinding) -> None:
     if acl.resource_type == ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME:
         raise _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
     if not acl.resource_name:
@@ -180,7 +181,7 @@ def check_filter(wanted: AclFilter) -> None:
         raise _invalid("Unknown entryFilter.")
 
 
-def matches_filter(wanted: AclFilter, acl: AclImage) -> bool:
+def matches_filter(wanted: AclFilter, acl: AclBinding) -> bool:
     """Whether an ACL fits a filter of DescribeAcls or DeleteAcls (both have the same fields)."""
     if wanted.resource_type_filter not in (ANY, acl.resource_type):
         return False
@@ -195,7 +196,7 @@ def matches_filter(wanted: AclFilter, acl: AclImage) -> bool:
     return wanted.permission_type in (ANY, acl.permission_type)
 
 
-def _matches_pattern(name: str | None, pattern_type: int, acl: AclImage) -> bool:
+def _matches_pattern(name: str | None, pattern_type: int, acl: AclBinding) -> bool:
     if pattern_type not in (ANY, MATCH, acl.pattern_type):
         return False
     if name is None:
