@@ -29,6 +29,8 @@ LISTENER_PREFIX = "listener.name."
 STRING_BYTES_MAX = 32767
 """Of a string in Kafka's records."""
 OF_ONE_LISTENER = "one listener's own settings are not told apart from all listeners' yet"
+LISTENER_SETTINGS = ("max.connections", "max.connection.creation.rate")
+"""What listeners can have a value of their own for."""
 PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.")
 
 
@@ -197,7 +199,7 @@ class BrokerConfig(Mapping[str, TypedValue]):
                     f"{name}={shown} is refused: {definition.note}; accepted: "
                     + (to_text(definition.default) or "nothing (leave it out)")
                 )
-            if name != definition.name and definition.support == "acts":
+            if name != definition.name and not acts_for_listeners(definition):
                 self.warnings.append(f"{name}={shown} is without effect: {OF_ONE_LISTENER}")
             if definition.support == "accepted" and self._sources[name] is not Source.DEVELOPER:
                 self.warnings.append(
@@ -335,6 +337,11 @@ class BrokerConfig(Mapping[str, TypedValue]):
             from kwire.config.providers import without
 
             raise ConfigError(without(str(error), given)) from None
+
+
+def acts_for_listeners(definition: ConfigDefinition) -> bool:
+    """Whether a listener's own value (`listener.name.x.`) has its effect."""
+    return definition.support != "acts" or definition.name in LISTENER_SETTINGS
 
 
 def definition_of(name: str) -> ConfigDefinition | None:

@@ -12,7 +12,13 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 
 from kwire.config import stored
-from kwire.config.broker_config import OF_ONE_LISTENER, BrokerConfig, definition_of
+from kwire.config.broker_config import (
+    LISTENER_PREFIX,
+    OF_ONE_LISTENER,
+    BrokerConfig,
+    acts_for_listeners,
+    definition_of,
+)
 from kwire.config.definitions import (
     BROKER,
     CLIENT_METRICS,
@@ -84,6 +90,12 @@ class DynamicConfig:
         if name in self._effective:
             return self._effective[name]
         return self.static[name]
+
+    def listener_value(self, listener: str, name: str) -> TypedValue:
+        """A setting as one listener has it: its own (`listener.name.x.`), or that of all."""
+        own = f"{LISTENER_PREFIX}{listener.lower()}.{name}"
+        is_own = own in self._effective or own in self.static.texts
+        return self[own if is_own else name]
 
     def add_listener(self, listener: Listener) -> None:
         """Call `listener(changed name -> new effective value)` after every change."""
@@ -264,7 +276,8 @@ def _without_effect(name: str, definition: ConfigDefinition) -> str:
         return definition.note
     if name in OF_A_START:
         return "listeners are opened at the start, as the node's own configuration has them"
-    return OF_ONE_LISTENER if name != definition.name else ""
+    acts = name == definition.name or acts_for_listeners(definition)
+    return "" if acts else OF_ONE_LISTENER
 
 
 def _parse_known(texts: Mapping[str, str]) -> dict[str, Value]:

@@ -29,6 +29,7 @@ RANGES = {
     "internal.segment.bytes": Range(1, 2**31 - 1),
     # Nobody could connect, to set it back neither.
     "max.connections": Range(1, 2**31 - 1),
+    "max.connection.creation.rate": Range(1, 2**31 - 1),
     # A map of keys that is filled to the last slot is searched for ever.
     "log.cleaner.io.buffer.load.factor": Range(0.01, 0.99),
     "log.cleaner.io.max.bytes.per.second": Range(1.0, NO_END),

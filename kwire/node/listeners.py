@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from kwire.config import listeners as settings
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
+from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
+from kwire.kraft.images.settings import QuotaEntity
 from kwire.kraft.raft.types import Endpoint
 from kwire.node.start_error import StartError
 from kwire.protocol.api_keys import API_KEYS, UNBUILT
+from kwire.server.connection_admission import ConnectionAdmission
 from kwire.server.connection_limits import ConnectionLimits
 from kwire.server.dispatch import Dispatcher
 from kwire.server.listener import Listener, make_room
@@ -17,8 +21,10 @@ from kwire.server.listener import Listener, make_room
 DEFAULT_CONTROLLER_LISTENER = "CONTROLLER"
 DEFAULT_CONTROLLER_PORT = 9093
 
-MakeListener = Callable[[str, Dispatcher, ConnectionLimits | None], Listener]
-"""(name, what it serves, how many connections it holds) -> a listener that is not bound yet."""
+ADDRESS_RATE = "connection_creation_rate"
+
+MakeListener = Callable[[str, Dispatcher, ConnectionAdmission | None], Listener]
+"""(name, what it serves, which connections it serves) -> a listener that is not bound yet."""
 
 
 def controller_listener_name(config: BrokerConfig) -> str:
@@ -33,13 +39,22 @@ class Listeners:
 
     def __init__(
         self,
+        loop: asyncio.AbstractEventLoop,
         config: BrokerConfig,
         dynamic_config: DynamicConfig,
         make: MakeListener,
         host_name: Callable[[], str],
     ) -> None:
         self._config = config
-        self._dynamic_config = dynamic_config
+        self._limits = self._admission = None
+        if config.is_broker:
+            self._limits = ConnectionLimits(
+                dynamic_config,
+                [listener.name for listener in config.broker_listeners()],
+                config.inter_broker_listener_name(),
+            )
+            dynamic_config.add_listener(self._limits.changed)
+            self._admission = ConnectionAdmission(loop, self._limits)
         self._make = make
         self._host_name = host_name
         self.bound: dict[str, Listener] = {}
@@ -60,19 +75,20 @@ class Listeners:
         for key in UNBUILT:
             names.pop(key, None)
         dispatcher = Dispatcher(names)
-        limits = ConnectionLimits(self._dynamic_config)
-        self._dynamic_config.add_listener(limits.changed)
         for listener in self._config.broker_listeners():
-            await self._bind(listener, dispatcher, limits)
+            await self._bind(listener, dispatcher, self._admission)
         self.advertised = [
             listener._replace(port=listener.port or self.bound[listener.name].port)
             for listener in self._config.advertised_listeners(self._host_name)
         ]
 
     async def _bind(
-        self, listener: settings.Listener, dispatcher: Dispatcher, limits: ConnectionLimits | None
+        self,
+        listener: settings.Listener,
+        dispatcher: Dispatcher,
+        admission: ConnectionAdmission | None,
     ) -> None:
-        bound = self._make(listener.name, dispatcher, limits)
+        bound = self._make(listener.name, dispatcher, admission)
         one_family = settings.shares_port(listener, self._config.listeners())
         try:
             await bound.bind(listener.host, listener.port, one_family=one_family)
@@ -124,6 +140,19 @@ class Listeners:
         name = controller_listener_name(self._config)
         return found or [Endpoint(name, "localhost", DEFAULT_CONTROLLER_PORT)]
 
+    # -- the metadata
+
+    def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Take over how fast addresses may open connections, where that has changed."""
+        if self._limits is not None and any(_is_of_address(one) for one in delta.client_quotas):
+            self._limits.set_address_rates(
+                {
+                    entity[0][1]: int(values[ADDRESS_RATE])
+                    for entity, values in image.client_quotas.items()
+                    if _is_of_address(entity) and ADDRESS_RATE in values
+                }
+            )
+
     # -- shortages and end
 
     def make_room(self) -> None:
@@ -140,6 +169,12 @@ class Listeners:
 
     def close(self) -> None:
         """Close what is left."""
+        if self._admission is not None:
+            self._admission.close()
         for listener in self.bound.values():
             listener.stop_accepting()
             listener.close_connections()
+
+
+def _is_of_address(entity: QuotaEntity) -> bool:
+    return entity[0][0] == "ip"

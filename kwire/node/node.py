@@ -57,7 +57,7 @@ from kwire.protocol import uuids
 from kwire.replica.delayed_read import ReadContext
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.selector import selector
-from kwire.server.connection_limits import ConnectionLimits
+from kwire.server.connection_admission import ConnectionAdmission
 from kwire.server.deadlines import DeadlineHeap
 from kwire.server.dispatch import Dispatcher
 from kwire.server.fetch_sessions import FetchSessionCache
@@ -100,7 +100,9 @@ class Node:
         self.workers = self._make_workers(new_executor, is_real=files is None)
         self.log_manager = self._make_log_manager(files)
         self.replicas = self._make_replicas()
-        self.listeners = Listeners(config, self.dynamic_config, self._make_listener, reachable_name)
+        self.listeners = Listeners(
+            loop, config, self.dynamic_config, self._make_listener, reachable_name
+        )
         self.peers = self._make_peers()
         self.metadata = self._make_metadata()
         self.controller_requests = ControllerRequests(
@@ -282,6 +284,7 @@ class Node:
         publishing.add(lambda delta, image: self.controller_registration.published(image))
         if not self.config.is_broker:
             return
+        publishing.add(self.listeners.published)
         publishing.add_follower(self._disconnect_moved)
         publishing.add_follower(self._note_lost)
         publishing.add_follower(self.replicas.apply)
@@ -417,7 +420,7 @@ class Node:
         )
 
     def _make_listener(
-        self, name: str, dispatcher: Dispatcher, limits: ConnectionLimits | None
+        self, name: str, dispatcher: Dispatcher, admission: ConnectionAdmission | None
     ) -> Listener:
         return Listener(
             name,
@@ -427,7 +430,7 @@ class Node:
             parts=self.parts,
             steps=self.request_steps,
             request_bytes_max=self.config["socket.request.max.bytes"],
-            limits=limits,
+            admission=admission,
             connections_max_idle_ms=self.config["connections.max.idle.ms"],
             connection_gone=self.log_manager.shortages.hurry,
         )

@@ -107,6 +107,7 @@ class _Slot:
 
 # In the place of a blocking request: the next one waits for every write before it.
 _WRITES = _Slot(None)
+_HELD = _Slot(None)  # The same: the connection is not served yet.
 
 
 class BrokerConnection(FrameConnection):
@@ -226,7 +227,7 @@ class BrokerConnection(FrameConnection):
 
         Those behind one whose batches are still being checked follow when it has been appended.
         """
-        if self._closed or not self._queue or self._is_promised():
+        if self._closed or not self._queue or self._is_promised() or self._blocking is _HELD:
             return
         blocking, self._blocking = self._blocking, None
         if blocking is not None and blocking.pending is not None:
@@ -572,11 +573,21 @@ class BrokerConnection(FrameConnection):
         self._memory_awaited = waits
         self._adjust_reading()
 
+    def hold(self, is_held: bool) -> None:
+        """Start nothing while it waits to be served (`connection_admission.py`)."""
+        if is_held:
+            self._blocking = _HELD
+            self._loop.call_soon(self._adjust_reading)  # uvloop begins to read behind `opened`
+        elif self._blocking is _HELD:
+            self._blocking = None
+            self._run_queue()
+
     def _adjust_reading(self) -> None:
         """Read while there is room for what would be read."""
         full = (
             self._writing_paused
             or self._memory_awaited
+            or self._blocking is _HELD
             or self._throttle_timer is not None
             or len(self._queue) >= QUEUED_REQUESTS_MAX
             or self._queued_bytes >= QUEUED_BYTES_MAX

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from kwire.config.listeners import is_wildcard
 from kwire.network.buffers import BufferPool
 from kwire.server.connection import BrokerConnection, ConnectionSetup
-from kwire.server.connection_limits import ConnectionLimits
+from kwire.server.connection_admission import ConnectionAdmission
 from kwire.server.descriptors import DescriptorReserve, descriptor_of
 from kwire.server.dispatch import Dispatcher
 from kwire.server.parts import Parts
@@ -31,7 +31,8 @@ WILDCARD_ADDRESSES = ("0.0.0.0", "::")
 class Listener:
     """One listener of a node: `name` is Kafka's listener name, `port` the bound one after `bind`.
 
-    `parts` is what handlers may use of the node, `steps` what every request passes.
+    `parts` is what handlers may use of the node, `steps` what every request passes, `admission`
+    says which connections are served; without one all are.
     `connections_max_idle_ms` closes connections on which nothing arrived for that long and
     nothing is pending; -1 never does. `connection_gone()` is called when one has ended.
     """
@@ -46,7 +47,7 @@ class Listener:
         parts: Parts,
         steps: RequestSteps,
         request_bytes_max: int,
-        limits: ConnectionLimits | None = None,
+        admission: ConnectionAdmission | None = None,
         connections_max_idle_ms: int = 600_000,
         connection_gone: Callable[[], None] = lambda: None,
     ) -> None:
@@ -66,10 +67,9 @@ class Listener:
             opened=self.opened,
             closed=self.closed,
         )
-        self._limits = limits
+        self._admission = admission
         self._idle_ms = connections_max_idle_ms
         self._connection_gone = connection_gone
-        self._per_host: dict[str, int] = {}
         self._servers: list[asyncio.Server] = []
         self._reserve = DescriptorReserve(0)
         self._room_made_s = 0.0
@@ -102,7 +102,7 @@ class Listener:
 
     async def start(self) -> None:
         """Accept connections."""
-        if self._limits is not None:  # other nodes are not kept out
+        if self._admission is not None:  # other nodes are not kept out
             self._reserve = DescriptorReserve.of_process()
         for server in self._servers:
             await server.start_serving()
@@ -117,15 +117,11 @@ class Listener:
             connection.recompute_plain()
 
     def opened(self, connection: BrokerConnection) -> None:
-        """A connection was accepted; one beyond a limit is closed at once."""
-        host = connection.client_host
-        held = self._per_host.get(host, 0) + 1
-        self._per_host[host] = held
+        """A connection was accepted; one beyond a limit waits or is closed."""
         self.connections[connection] = None
-        limits = self._limits
-        if limits is not None and (held > limits.of(host) or len(self.connections) > limits.total):
-            connection.close("too many connections")
-        elif (
+        if self._admission is not None:
+            self._admission.opened(connection)
+        if (
             self._reserve.is_touched_by(descriptor_of(connection.transport))
             and not self.make_room()
         ):
@@ -154,11 +150,8 @@ class Listener:
         if self.connections.pop(connection, self) is self:
             return
         self._connection_gone()  # a file may have been wanting its descriptor
-        held = self._per_host.get(connection.client_host, 0) - 1
-        if held > 0:
-            self._per_host[connection.client_host] = held
-        else:
-            self._per_host.pop(connection.client_host, None)
+        if self._admission is not None:
+            self._admission.closed(connection)
 
     def _arm_idle_check(self) -> None:
         if self._idle_ms > 0:

@@ -24,7 +24,7 @@ PACKAGE = ROOT / "kwire"
 # lists in docs/DESIGN.md and CONTRIBUTING.md.
 BASE = ("checksums", "clock", "kept_errors", "pending")
 FACTS = (*BASE, "config", "protocol")
-LOW = (*FACTS, "network", "log", "security")
+LOW = (*FACTS, "network", "log", "security", "quota")
 MIDDLE = (*LOW, "replica", "kraft")
 HIGH = (*MIDDLE, "coordinator", "membership")
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
@@ -35,6 +35,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "protocol": BASE,
     "config": (*BASE, "protocol"),
     "network": FACTS,
+    "quota": FACTS,
     "log": FACTS,
     "security": (*FACTS, "network"),
     "tiered": (*FACTS, "log"),
@@ -54,7 +55,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 KNOW_THE_NODE = ("cli/serve.py", "testing/cluster/in_thread.py")
 IMPURE_MODULES = ("asyncio", "socket", "time", "random", "os")
 # Also what drives loops and files does so by what it was given.
-PURE = ("protocol/", "kraft/", "replica/", "coordinator/")
+PURE = ("protocol/", "quota/", "kraft/", "replica/", "coordinator/")
 TIME_AND_CHANCE = {
     ("time", "time"),
     ("time", "time_ns"),

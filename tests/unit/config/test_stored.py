@@ -85,7 +85,7 @@ def test_settings_that_do_not_go_together_are_kept_as_far_as_they_do(
     assert config["log.cleaner.threads"] == 1
     # Zero is only taken with an exception beside it, which comes behind it.
     assert config["max.connections.per.ip"] == 0
-    assert ConnectionLimits(config).of("127.0.0.1") == 9
+    assert ConnectionLimits(config, ["A"], "A").of_address("127.0.0.1") == 9
     assert sorted(named(caplog)) == [
         "listeners",
         "log.cleaner.threads",

@@ -10,15 +10,20 @@ from kwire.replica.selector import LEADER, RACK_AWARE, rack_aware, selector
 from kwire.replica.state import Assigned, FollowerFetched, LogEndMoved, ReplicaState
 
 
-def test_a_quota_allows_a_burst_of_its_windows_and_then_its_rate() -> None:
+def test_a_quota_allows_a_burst_of_one_window_and_then_its_rate() -> None:
+    """As Kafka's SimpleRate: over the time since the oldest window began, a window at least."""
     quota = ReplicationQuota(rate=1000)
-    quota.record(10_000, 0)
+    quota.record(1000, 0)
     assert not quota.is_exceeded(0)
     quota.record(1, 500)
     assert quota.is_exceeded(500)
-    assert not quota.is_exceeded(10_900), "11 windows of a second: the rate is over what they span"
-    quota.record(5_000, 11_000)
-    assert not quota.is_exceeded(11_000), "the first window is out"
+    assert quota.is_exceeded(1000)
+    assert not quota.is_exceeded(1001)
+    quota.record(9_999, 10_900)
+    assert quota.is_exceeded(10_900)
+    assert not quota.is_exceeded(11_000)
+    assert quota.is_exceeded(11_500), "the first window is out: its time does not count either"
+    assert not quota.is_exceeded(20_899)
 
 
 def test_without_a_rate_nothing_is_held_back() -> None:
