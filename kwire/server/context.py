@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from kwire.pending import Answer, Pending
 from kwire.protocol.structs import Message
-from kwire.security.acl import CLUSTER_NAME
+from kwire.security.acl import CLUSTER_NAME, ResourceType
 from kwire.security.requirements import Requires
 
 if TYPE_CHECKING:
@@ -179,10 +179,18 @@ class RequestContext:
         if authorizer is None or self.is_internal:
             return True
         for other in requirement.instead:
-            if authorizer.authorize(self, other.operation, other.resource_type, CLUSTER_NAME):
+            if other.resource_type == ResourceType.CLUSTER and authorizer.authorize(
+                self, other.operation, other.resource_type, CLUSTER_NAME
+            ):
                 return True
-        return authorizer.authorize(
+        if authorizer.authorize(
             self, requirement.operation, requirement.resource_type, resource_name
+        ):
+            return True
+        return any(
+            authorizer.authorize_by_resource_type(self, other.operation, other.resource_type)
+            for other in requirement.instead
+            if other.resource_type != ResourceType.CLUSTER
         )
 
     def let_next_start(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kwire.api import list_groups
+from kwire.api.init_producer_id import AUTHORIZATION as INIT_PRODUCER_ID
 from kwire.cli import tables
 from kwire.kraft.controller.routes import AREAS, route_of
 from kwire.protocol import messages as m
@@ -42,6 +43,11 @@ class Recorder:
     def authorize(self, requester: Any, operation: int, resource_type: int, name: str, /) -> bool:
         self.asked.append((operation, resource_type, name))
         return (operation, resource_type, name) not in self.denied
+
+    def authorize_by_resource_type(
+        self, requester: Any, operation: int, resource_type: int, /
+    ) -> bool:
+        return self.authorize(requester, operation, resource_type, "*")
 
 
 def context_of(api_key: int, version: int, *denied: tuple[int, int, str]) -> RequestContext:
@@ -197,10 +203,6 @@ def test_the_cluster_is_a_resource_without_a_path() -> None:
             m.InitProducerIdResponse(error_code=53, producer_id=-1, producer_epoch=-1),
         ),
         (
-            "InitProducerId", 5, (12, 4, CLUSTER_NAME), {"transactional_id": None},
-            m.InitProducerIdResponse(error_code=31, producer_id=-1, producer_epoch=-1),
-        ),
-        (
             "DescribeLogDirs", 4, (8, 4, CLUSTER_NAME), {},
             m.DescribeLogDirsResponse(error_code=31, results=[]),
         ),
@@ -296,6 +298,19 @@ def test_another_right_may_stand_in() -> None:
     assert context_of(23, 4, topic).allows(needs, "a")
     assert context_of(23, 4, cluster).allows(needs, "a")
     assert not context_of(23, 4, cluster, topic).allows(needs, "a")
+
+
+def test_a_right_on_any_resource_of_a_type_may_stand_in() -> None:
+    """An idempotent producer needs WRITE on some topic where it may not do IDEMPOTENT_WRITE."""
+    idempotent = INIT_PRODUCER_ID[1]
+    cluster, any_topic = (12, 4, CLUSTER_NAME), (4, 2, "*")
+    assert context_of(22, 4, cluster).allows(idempotent)
+    assert context_of(22, 4, any_topic).allows(idempotent)
+    refused = context_of(22, 4, cluster, any_topic)
+    assert not refused.allows(idempotent)
+    route = Dispatcher({22: "InitProducerId"}).route(22, 4)
+    answer = route.execute(refused, m.InitProducerIdRequest(transactional_id=None))
+    assert answer == m.InitProducerIdResponse(error_code=31, producer_id=-1, producer_epoch=-1)
 
 
 def test_the_right_to_everything_is_asked_for_once_a_request() -> None:
