@@ -21,16 +21,14 @@ from kwire.config.definitions import BROKER, KWIRE, ConfigDefinition
 from kwire.config.developer import DEVELOPER_SETTINGS
 from kwire.config.errors import ConfigError
 from kwire.config.listeners import Listener
+from kwire.config.per_listener import LISTENER_PREFIX, is_per_listener, names_of_listener
 from kwire.config.provider_settings import has_providers, is_provider_setting
 from kwire.config.usable import range_missed
 from kwire.config.values import TypedValue, Value, to_text
 
-LISTENER_PREFIX = "listener.name."
 STRING_BYTES_MAX = 32767
 """Of a string in Kafka's records."""
 OF_ONE_LISTENER = "one listener's own settings are not told apart from all listeners' yet"
-LISTENER_SETTINGS = ("max.connections", "max.connection.creation.rate")
-"""What listeners can have a value of their own for."""
 PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.")
 
 
@@ -232,6 +230,13 @@ class BrokerConfig(Mapping[str, TypedValue]):
     def __len__(self) -> int:
         return len(BROKER) + len(KWIRE)
 
+    def of_listener(self, listener: str, name: str, mechanism: str = "") -> TypedValue:
+        """The value of `name` for one listener, and where given for one SASL mechanism on it."""
+        for prefixed in names_of_listener(listener, name, mechanism):
+            if prefixed in self.texts:
+                return self[prefixed]
+        return self[name]
+
     def source_of(self, name: str) -> Source:
         """Where the value of `name` comes from."""
         return self._sources.get(name, Source.DEFAULT)
@@ -341,7 +346,7 @@ class BrokerConfig(Mapping[str, TypedValue]):
 
 def acts_for_listeners(definition: ConfigDefinition) -> bool:
     """Whether a listener's own value (`listener.name.x.`) has its effect."""
-    return definition.support != "acts" or definition.name in LISTENER_SETTINGS
+    return definition.support != "acts" or is_per_listener(definition.name)
 
 
 def definition_of(name: str) -> ConfigDefinition | None:

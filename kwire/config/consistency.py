@@ -71,10 +71,10 @@ def _check_listeners(config: NodeSettings) -> None:
     names = [listener.name for listener in listeners]
     controller = config.controller_listener_names()
     for listener in listeners:
-        if listener.protocol != "PLAINTEXT":
+        if listener.protocol not in listeners_module.BUILT_PROTOCOLS:
             raise ConfigError(
-                f"Invalid value {listener} for configuration listeners: "
-                f"{listener.protocol} is not built yet; accepted: PLAINTEXT"
+                f"Invalid value {listener} for configuration listeners: {listener.protocol} is "
+                f"not built yet; accepted: {', '.join(listeners_module.BUILT_PROTOCOLS)}"
             )
     if config.is_controller and not config.developer:
         unheard = [name for name in controller if name not in names]

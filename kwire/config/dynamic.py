@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 
 from kwire.config import stored
 from kwire.config.broker_config import (
-    LISTENER_PREFIX,
     OF_ONE_LISTENER,
     BrokerConfig,
     acts_for_listeners,
@@ -27,6 +26,7 @@ from kwire.config.definitions import (
     ConfigDefinition,
     ConfigTable,
 )
+from kwire.config.per_listener import LISTENER_PREFIX
 from kwire.config.provider_settings import PROVIDERS
 from kwire.config.topics import apply_overrides, topic_defaults
 from kwire.config.values import TypedValue, Value, to_text

@@ -15,6 +15,7 @@ from kwire.config.errors import ConfigError
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+BUILT_PROTOCOLS = ("PLAINTEXT", "SASL_PLAINTEXT")
 
 
 class Listener(NamedTuple):

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NoReturn
 
-from kwire.config.broker_config import LISTENER_PREFIX, BrokerConfig, definition_of
+from kwire.config.broker_config import BrokerConfig, definition_of
 from kwire.config.definitions import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigTable
 from kwire.config.dynamic import DynamicConfig
 from kwire.config.errors import ConfigError
+from kwire.config.per_listener import LISTENER_PREFIX
 from kwire.config.values import TypedValue, Value, has_repeats, operands, split_list
 from kwire.protocol.errors import ErrorCode, KafkaError
 

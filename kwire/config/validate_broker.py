@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from kwire.config import stored
-from kwire.config.broker_config import LISTENER_PREFIX, BrokerConfig, definition_of
+from kwire.config.broker_config import BrokerConfig, definition_of
 from kwire.config.checks import check_repeats
 from kwire.config.consistency import check_supported
 from kwire.config.definitions import BROKER, ConfigDefinition
 from kwire.config.dynamic import DynamicConfig
 from kwire.config.errors import ConfigError
 from kwire.config.listener_requirements import protocol_map
+from kwire.config.per_listener import LISTENER_PREFIX
 from kwire.config.provider_settings import has_providers, is_provider_setting
 from kwire.config.requirements import check_requirements
 from kwire.config.values import parse

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from kwire.api.shared.auto_create import AutoTopicCreation
 from kwire.clock import Clock, Random, SystemClock, SystemRandom
@@ -64,6 +65,10 @@ from kwire.server.fetch_sessions import FetchSessionCache
 from kwire.server.listener import Listener
 from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps
+
+if TYPE_CHECKING:
+    from kwire.network.login import MakeAuthentication
+    from kwire.security.sasl.server import SaslSettings
 
 __all__ = ["Node", "StartError"]
 
@@ -215,6 +220,7 @@ class Node:
             resolve=self.published.address_of,
             own_epoch=lambda: self.lifecycle.epoch,
             ask=self.controller_channel.ask,
+            authentication=self._login_at(self.config.inter_broker_listener_name()),
         )
 
     def _make_replica_directories(self) -> ReplicaDirectories:
@@ -317,6 +323,7 @@ class Node:
             resolve=self.published.address_of,
             controller=lambda: None,
             client_id=f"kwire-{self.broker_id}",
+            authentication=self._login_at(self.config.inter_broker_listener_name()),
         )
 
     def _make_metadata(self) -> MetadataQuorum:
@@ -328,6 +335,7 @@ class Node:
             self.config,
             self.dynamic_config,
             listener_name=controller_listener_name(self.config),
+            authentication=self._login_at(controller_listener_name(self.config)),
             publish=self.publishing.publish,
             on_fatal=self.failure.fatal,
         )
@@ -341,6 +349,7 @@ class Node:
             quorum=self.metadata,
             execute=self.controller_requests.execute,
             ask_timeout_ms=max(1000, self.config["broker.session.timeout.ms"]),
+            authentication=self._login_at(controller_listener_name(self.config)),
         )
 
     def _make_lifecycle(self) -> BrokerLifecycle:
@@ -433,7 +442,25 @@ class Node:
             admission=admission,
             connections_max_idle_ms=self.config["connections.max.idle.ms"],
             connection_gone=self.log_manager.shortages.hurry,
+            security_protocol=self.config.protocol_map().get(name, "PLAINTEXT"),
+            sasl=self._sasl_of(name),
         )
+
+    def _sasl_of(self, listener: str) -> SaslSettings | None:
+        """How clients authenticate on a listener; None where they need not."""
+        if not self.config.protocol_map().get(listener, "").startswith("SASL_"):
+            return None
+        from kwire.node.authentication import sasl_settings
+
+        return sasl_settings(self.config, listener, self.random, lambda: self.image)
+
+    def _login_at(self, listener: str) -> MakeAuthentication | None:
+        """How this node logs in at that listener of other nodes; None where it need not."""
+        if not self.config.protocol_map().get(listener, "").startswith("SASL_"):
+            return None
+        from kwire.node.authentication import login_at
+
+        return login_at(self.config, listener, self.random)
 
     def _controller_dispatcher(self) -> Dispatcher:
         from kwire.server.controller_dispatch import ControllerDispatcher

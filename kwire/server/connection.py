@@ -19,15 +19,14 @@ from collections.abc import Callable
 from functools import partial
 
 from kwire.log.types import FileSlice
-from kwire.network.buffers import BufferPool
 from kwire.network.frames import Buffer, FrameConnection
 from kwire.pending import Pending
 from kwire.protocol.errors import EncodeError, KafkaError, MalformedError
 from kwire.protocol.frame import encode_response, parse_request_header
+from kwire.server.connection_setup import ConnectionSetup, hands_to_kernel
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
-from kwire.server.dispatch import Dispatcher, Response, Route
-from kwire.server.parts import Parts
-from kwire.server.request_steps import RequestSteps, plain_allowed
+from kwire.server.dispatch import Response, Route
+from kwire.server.request_steps import plain_allowed
 from kwire.server.watched_requests import Buffers, WatchedRequests
 
 logger = logging.getLogger(__name__)
@@ -42,54 +41,6 @@ CLOSE_S = 10.0
 UNREPLIED_WRITES_KEPT = 32
 PRODUCE_KEY = 0
 ANONYMOUS = "User:ANONYMOUS"
-
-
-class ConnectionSetup:
-    """What the connections of one listener have in common.
-
-    `parts` is what handlers may use of the node; `opened` and `closed` hear of every connection.
-    """
-
-    __slots__ = (
-        "closed",
-        "dispatcher",
-        "listener_name",
-        "loop",
-        "opened",
-        "parts",
-        "pool",
-        "request_bytes_max",
-        "steps",
-    )
-
-    def __init__(
-        self,
-        *,
-        loop: asyncio.AbstractEventLoop,
-        pool: BufferPool,
-        parts: Parts,
-        listener_name: str,
-        dispatcher: Dispatcher,
-        steps: RequestSteps,
-        request_bytes_max: int,
-        opened: Callable[[BrokerConnection], None],
-        closed: Callable[[BrokerConnection], None],
-    ) -> None:
-        self.loop = loop
-        self.pool = pool
-        self.parts = parts
-        self.listener_name = listener_name
-        self.dispatcher = dispatcher
-        self.steps = steps
-        self.request_bytes_max = request_bytes_max
-        self.opened = opened
-        self.closed = closed
-
-
-def hands_to_kernel(transport: asyncio.BaseTransport) -> bool:
-    """Whether a transport never looks into what it sends: uvloop's, without TLS."""
-    is_uvloop = type(transport).__module__.startswith("uvloop")
-    return is_uvloop and transport.get_extra_info("sslcontext") is None
 
 
 class _Slot:
@@ -113,7 +64,7 @@ _HELD = _Slot(None)  # The same: the connection is not served yet.
 class BrokerConnection(FrameConnection):
     """The server side of one client's connection."""
 
-    def __init__(self, setup: ConnectionSetup) -> None:
+    def __init__(self, setup: ConnectionSetup[BrokerConnection]) -> None:
         super().__init__(setup.pool, setup.request_bytes_max)
         self._setup = setup
         self._loop = setup.loop
@@ -124,7 +75,7 @@ class BrokerConnection(FrameConnection):
         self.listener_name = setup.listener_name
         self.principal = ANONYMOUS
         self.token_authenticated = False
-        self.security_protocol = "PLAINTEXT"
+        self.security_protocol = setup.security_protocol
         self.is_authenticated = True
         self.violates_quota = False
         self.plain_allowed = plain_allowed(setup.steps.inputs, True, False)
