@@ -82,6 +82,9 @@ def _brokers(world: World) -> Iterator[Ask]:
     yield Ask("BrokerHeartbeat", (0, 2), lambda v: m.BrokerHeartbeatRequest(
         broker_id=77, broker_epoch=3
     ))  # fmt: skip
+    yield Ask("ControllerRegistration", (0,), lambda v: m.ControllerRegistrationRequest(
+        controller_id=77, incarnation_id=NO_ID
+    ))  # fmt: skip
     alter = m.AlterPartitionRequest
     yield Ask("AlterPartition", (2, 3), lambda v: alter(broker_id=77, broker_epoch=3))
     yield Ask("AllocateProducerIds", (0,), lambda v: m.AllocateProducerIdsRequest(

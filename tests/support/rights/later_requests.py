@@ -1,4 +1,4 @@
-"""Requests of share groups, streams groups and telemetry; kwire has built one of these."""
+"""Requests of share groups and streams groups; kwire has built one of these."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ def asks(world: World) -> Iterator[Ask]:
     yield from _share_offsets(world)
     yield from _share_state(world)
     yield from _streams_groups(world)
-    yield Ask("GetTelemetrySubscriptions", (0,), lambda v: m.GetTelemetrySubscriptionsRequest())
-    yield Ask("PushTelemetry", (0,), lambda v: m.PushTelemetryRequest(client_instance_id=NO_ID))
 
 
 def _share_groups(world: World) -> Iterator[Ask]:
