@@ -78,8 +78,8 @@ class _Fetch:
     __slots__ = (
         "_context",
         "_pending",
-        "_reads_as_client",
         "_refused",
+        "_replica_id",
         "_request",
         "_response",
         "_session",
@@ -91,7 +91,7 @@ class _Fetch:
         self._context = context
         self._request = request
         self._topic_ids = context.api_version >= TOPIC_IDS_FROM
-        self._reads_as_client = self._replica_id() < 0
+        self._replica_id = _replica_id(context, request)
         self._session: FetchSession | None = None
         self._targets: list[ReadTarget[SessionPartition]] = []
         self._refused: list[tuple[SessionPartition, ReadResult]] = []
@@ -153,7 +153,7 @@ class _Fetch:
         if open_session:
             self._session = self._context.parts.fetch_sessions.create(
                 partitions,
-                privileged=self._replica_id() >= 0,
+                privileged=self._replica_id >= 0,
                 uses_topic_ids=self._topic_ids,
                 now_ms=self._context.now_ms,
             )
@@ -171,17 +171,12 @@ class _Fetch:
         response.responses = self._answer().responses
         return response
 
-    def _replica_id(self) -> int:
-        if self._context.api_version >= REPLICA_STATE_FROM:
-            return self._request.replica_state.replica_id
-        return self._request.replica_id
-
     def _limits(self) -> ReadLimits:
         request, parts = self._request, self._context.parts
         connection = self._context.connection
         has_state = self._context.api_version >= REPLICA_STATE_FROM
         bytes_max = min(request.max_bytes, parts.fetch_bytes_max)
-        replica_id = self._replica_id()
+        replica_id = self._replica_id
         if replica_id >= 0:
             isolation = LOG_END
         elif request.isolation_level == READ_COMMITTED:
@@ -227,7 +222,7 @@ class _Fetch:
             code = ErrorCode.UNKNOWN_TOPIC_ID
         elif (
             parts.authorizer is not None
-            and self._reads_as_client
+            and self._replica_id < 0
             and not self._context.allows(READ_TOPIC, name)
         ):
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -285,7 +280,7 @@ class _Fetch:
         response.responses = responses
         if self._session is not None:
             response.session_id = self._session.session_id
-        if hints is not None and self._reads_as_client:
+        if hints is not None and self._replica_id < 0:
             response.node_endpoints = hints.endpoints(m.FetchResponse.NodeEndpoint)
         return response
 
@@ -306,6 +301,13 @@ class _Fetch:
             leader_id=leader_id, leader_epoch=epoch
         )
         return hints
+
+
+def _replica_id(context: RequestContext, request: m.FetchRequest) -> int:
+    """Which follower asks; negative for a client."""
+    if context.api_version >= REPLICA_STATE_FROM:
+        return request.replica_state.replica_id
+    return request.replica_id
 
 
 def _is_named(refused: tuple[SessionPartition, ReadResult]) -> bool:

@@ -61,6 +61,12 @@ def _rights() -> dict[str, tuple[Right, ...]]:
         (topic, Operation.CREATE),
         (topic, Operation.DESCRIBE_CONFIGS),
     )
+    describe_topic = (topic, Operation.DESCRIBE)
+    users["topic-create-and-describe"] = ((topic, Operation.CREATE), describe_topic)
+    users["cluster-create-and-topic-describe"] = (
+        (ResourceType.CLUSTER, Operation.CREATE),
+        describe_topic,
+    )
     users["everything"] = tuple((kind, Operation.ALL) for kind in SINGLE)
     return users
 
