@@ -20,8 +20,8 @@ from kwire.config.authorizer import AUTHORIZER_SETTINGS
 from kwire.config.definitions import BROKER, KWIRE, ConfigDefinition
 from kwire.config.developer import DEVELOPER_SETTINGS
 from kwire.config.errors import ConfigError
+from kwire.config.listener_settings import PREFIX, is_read_per_listener, names_of_listener
 from kwire.config.listeners import Listener
-from kwire.config.per_listener import LISTENER_PREFIX, is_per_listener, names_of_listener
 from kwire.config.provider_settings import has_providers, is_provider_setting
 from kwire.config.usable import range_missed
 from kwire.config.values import TypedValue, Value, to_text
@@ -223,6 +223,10 @@ class BrokerConfig(Mapping[str, TypedValue]):
             value = self._values[name] = definition.default
             return value
 
+    def is_set(self, name: str) -> bool:
+        """Whether it has a value of its own."""
+        return name in self.texts
+
     def __iter__(self) -> Iterator[str]:
         yield from BROKER
         yield from KWIRE
@@ -346,7 +350,7 @@ class BrokerConfig(Mapping[str, TypedValue]):
 
 def acts_for_listeners(definition: ConfigDefinition) -> bool:
     """Whether a listener's own value (`listener.name.x.`) has its effect."""
-    return definition.support != "acts" or is_per_listener(definition.name)
+    return definition.support != "acts" or is_read_per_listener(definition.name)
 
 
 def definition_of(name: str) -> ConfigDefinition | None:
@@ -355,9 +359,9 @@ def definition_of(name: str) -> ConfigDefinition | None:
         return BROKER[name]
     if name.startswith("kwire."):
         return KWIRE.get(name)
-    if name.startswith(LISTENER_PREFIX):
+    if name.startswith(PREFIX):
         # listener.name.LISTENER[.MECHANISM].CONFIG: listener names hold no dot.
-        _, _, rest = name[len(LISTENER_PREFIX) :].partition(".")
+        _, _, rest = name[len(PREFIX) :].partition(".")
         while rest:
             if rest in BROKER:
                 return BROKER[rest]
@@ -377,10 +381,10 @@ def synonyms_of(name: str) -> tuple[str, ...]:
 
 def _behind_prefix(name: str) -> list[str]:
     """The known settings with the `listener.name.x.` prefix of `name`, where it has one."""
-    if not name.startswith(LISTENER_PREFIX):
+    if not name.startswith(PREFIX):
         return []
-    listener, dot, _ = name[len(LISTENER_PREFIX) :].partition(".")
-    return [f"{LISTENER_PREFIX}{listener}.{known}" for known in BROKER] if dot else []
+    listener, dot, _ = name[len(PREFIX) :].partition(".")
+    return [f"{PREFIX}{listener}.{known}" for known in BROKER] if dot else []
 
 
 def _as_written(name: str, variables: Mapping[str, str]) -> str:

@@ -16,7 +16,7 @@ from kwire.clock import Random
 from kwire.membership.requester import Requester
 from kwire.network.buffers import BufferPool
 from kwire.network.login import MakeAuthentication
-from kwire.network.peer import CONTROLLER, PeerNetwork
+from kwire.network.peer import CONTROLLER, PeerNetwork, Wrap
 from kwire.pending import Pending
 from kwire.protocol import frame
 from kwire.protocol import messages as m
@@ -60,7 +60,7 @@ class LocalController(Protocol):
 
 class ControllerChannel:
     """See the module. `ask_timeout_ms` is how long an answer to the broker's own may take,
-    `authentication()` a login at a controller."""
+    `authentication()` is a login at a controller, `wrap` protects the connections."""
 
     def __init__(
         self,
@@ -73,6 +73,7 @@ class ControllerChannel:
         execute: LocalController,
         ask_timeout_ms: int,
         authentication: MakeAuthentication | None = None,
+        wrap: Wrap = lambda connection, host: connection,
     ) -> None:
         self.loop = loop
         self.quorum = quorum
@@ -81,6 +82,7 @@ class ControllerChannel:
         self._broker_id = broker_id
         self._ask_timeout_ms = ask_timeout_ms
         self._authentication = authentication
+        self._wrap = wrap
         self._own = self._network("heartbeat", pool, random)
         self._forwarding = self._network("forwarding", pool, random)
 
@@ -94,6 +96,7 @@ class ControllerChannel:
             client_id=f"broker-{self._broker_id}-to-controller-{purpose}",
             backoff_max_ms=200,
             authentication=self._authentication,
+            wrap=self._wrap,
         )
 
     def _controller_id(self) -> int | None:

@@ -45,6 +45,8 @@ Response = TypeVar("Response", bound=Message)
 LocalHandler = Callable[[int, int, Request[Message]], Pending[Any]]
 """`handler(api_key, version, request)`: what answers a request is in its type alone."""
 Resolver = Callable[[int], tuple[str, int] | None]
+Wrap = Callable[[FrameConnection, str], asyncio.BaseProtocol]
+"""`wrap(connection, host)`: what stands between a connection to a host and its socket (TLS)."""
 
 
 class _Sent(Generic[Response]):
@@ -92,7 +94,7 @@ class _PeerConnection(FrameConnection):
         self.transport.abort()
 
     def closed(self) -> None:
-        self._link.disconnected(self, "connection closed")
+        self._link.disconnected(self, self.failure or "connection closed")
 
 
 class _Link:
@@ -110,6 +112,7 @@ class _Link:
         self._correlation_id = 0
         self._retry_at_s = 0.0
         self._failures = 0
+        self._warned_of = ""
         self._closed = False
         self._is_ready = False
         self._renewal: asyncio.TimerHandle | None = None
@@ -136,9 +139,12 @@ class _Link:
             address = self._owner.resolve(self._node_id)
             if address is None:
                 raise OSError(f"no address of node {self._node_id} is known")
+            host, port = address
             await asyncio.wait_for(
                 loop.create_connection(
-                    lambda: _PeerConnection(self, self._owner.pool), address[0], address[1]
+                    lambda: self._owner.wrap(_PeerConnection(self, self._owner.pool), host),
+                    host,
+                    port,
                 ),
                 self._owner.connect_timeout_ms / 1000,
             )
@@ -290,6 +296,10 @@ class _Link:
     def disconnected(self, connection: _PeerConnection, reason: str) -> None:
         if connection is self._connection:
             was_open = self.is_open
+            if connection.failure and connection.failure != self._warned_of:
+                self._warned_of = connection.failure
+                host, port = (connection.transport.get_extra_info("peername") or ("?", 0))[:2]
+                logger.warning("%s:%d cannot be reached: %s", host, port, connection.failure)
             self._failed(f"node {self._node_id}: {reason}")
             if was_open and not self._closed:
                 self._owner.on_lost(self._node_id)
@@ -329,8 +339,8 @@ class PeerNetwork:
     """All links of one node.
 
     `resolve(node_id)` gives the address of a node or None; `controller()` the id of the active
-    controller or None. `authentication()` is a new login, where the other nodes ask for one.
-    Times in milliseconds.
+    controller or None. `authentication()` is a new login, where the other nodes ask for one; `wrap`
+    protects connections. Times in milliseconds.
     """
 
     def __init__(
@@ -348,6 +358,7 @@ class PeerNetwork:
         backoff_ms: int = 50,
         backoff_max_ms: int = 1000,
         authentication: MakeAuthentication | None = None,
+        wrap: Wrap = lambda connection, host: connection,
     ) -> None:
         self.loop = loop
         self.pool = pool
@@ -361,6 +372,7 @@ class PeerNetwork:
         self.backoff_ms = backoff_ms
         self.backoff_max_ms = backoff_max_ms
         self.authentication = authentication
+        self.wrap = wrap
         self.on_lost: Callable[[int], None] = lambda node_id: None
         """Hears of a node whose connection has ended, not by this side."""
         self._local: dict[int, LocalHandler] = {}

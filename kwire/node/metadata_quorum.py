@@ -24,7 +24,7 @@ from kwire.log.scheduling import Scheduler
 from kwire.membership.dead_processes import DeadProcesses
 from kwire.network.buffers import BufferPool
 from kwire.network.login import MakeAuthentication
-from kwire.network.peer import PeerNetwork
+from kwire.network.peer import PeerNetwork, Wrap
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
@@ -42,8 +42,8 @@ class MetadataQuorum:
     """This node's replica of `__cluster_metadata`, with its controller where it has that role.
 
     `publish(delta, image)` is called with everything committed, `on_fatal(reason)` when the node
-    cannot go on. `listener_name` is the controllers' listener. `authentication()` a login
-    there. `driver` is there after `open`.
+    cannot go on. `listener_name` is the controllers' listener, `authentication()` a login there,
+    `wrap` protects connections to it. `driver` is there after `open`.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class MetadataQuorum:
         listener_name: str,
         publish: Publisher,
         on_fatal: Callable[[str], None],
+        wrap: Wrap,
         authentication: MakeAuthentication | None = None,
     ) -> None:
         self._loop = loop
@@ -70,6 +71,7 @@ class MetadataQuorum:
         self._authentication = authentication
         self._publish = publish
         self._on_fatal = on_fatal
+        self._wrap = wrap
         self.publisher = ImagePublisher()
         self.driver: RaftDriver | None = None
         self._peers: PeerNetwork | None = None
@@ -114,6 +116,7 @@ class MetadataQuorum:
             client_id=f"raft-client-{config.node_id}",
             backoff_max_ms=200,
             authentication=self._authentication,
+            wrap=self._wrap,
         )
         driver = self.driver = RaftDriver(
             raft_config,

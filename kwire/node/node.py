@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from kwire.api.shared.auto_create import AutoTopicCreation
 from kwire.clock import Clock, Random, SystemClock, SystemRandom
+from kwire.config import listeners as settings
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
@@ -41,6 +42,7 @@ from kwire.node.directory_failures import DirectoryFailures
 from kwire.node.directory_identities import DirectoryIdentities
 from kwire.node.failure import Failure
 from kwire.node.host_name import reachable_name
+from kwire.node.listener_security import ListenerSecurity
 from kwire.node.listeners import Listeners, controller_listener_name
 from kwire.node.loading_logs import LogLoading
 from kwire.node.local_requests import LocalRequests
@@ -97,6 +99,7 @@ class Node:
         self.on_fatal: Callable[[str], None] = lambda reason: None
         self.failure = Failure(lambda reason: self.on_fatal(reason))
         self.dynamic_config = DynamicConfig(config, is_catching_up=True)
+        self.security = ListenerSecurity(loop, config, self.dynamic_config)
         self.published = self._make_published()
         self.acls = PublishedAcls(config)
         self.publishing = Publishing()
@@ -133,6 +136,7 @@ class Node:
         self.directory_identities = self._make_directory_identities()
         self.directory_failures = self._make_directory_failures()
         self.parts = self._make_parts()
+        self._sasl = self._make_sasl()
         self.request_steps = RequestSteps(lambda: self.parts.authorizer is not None)
         self.local_requests = self._make_local_requests()
         self._subscribe()
@@ -141,10 +145,12 @@ class Node:
 
     async def start(self) -> None:
         """Return when the node serves. Raises StartError and ConfigError, one line each."""
+        self.security.open()
         await self._starting.run()
 
     async def stop(self) -> None:
         """Stop in order; nothing raises."""
+        self.security.close()
         await self._stopping.run()
 
     # -- what whoever runs a node asks
@@ -221,6 +227,7 @@ class Node:
             own_epoch=lambda: self.lifecycle.epoch,
             ask=self.controller_channel.ask,
             authentication=self._login_at(self.config.inter_broker_listener_name()),
+            wrap=self.security.dialled(self.config.inter_broker_listener_name()),
         )
 
     def _make_replica_directories(self) -> ReplicaDirectories:
@@ -306,6 +313,7 @@ class Node:
             self.acls.changed(delta.acls)
         if delta.configs:
             self.dynamic_config.update(image.configs, delta.configs)
+            self.security.look_at_files()
 
     def _disconnect_moved(self, delta: MetadataDelta, image: MetadataImage) -> None:
         for broker_id in moved_brokers(delta):
@@ -324,6 +332,7 @@ class Node:
             controller=lambda: None,
             client_id=f"kwire-{self.broker_id}",
             authentication=self._login_at(self.config.inter_broker_listener_name()),
+            wrap=self.security.dialled(self.config.inter_broker_listener_name()),
         )
 
     def _make_metadata(self) -> MetadataQuorum:
@@ -338,6 +347,7 @@ class Node:
             authentication=self._login_at(controller_listener_name(self.config)),
             publish=self.publishing.publish,
             on_fatal=self.failure.fatal,
+            wrap=self.security.dialled(controller_listener_name(self.config)),
         )
 
     def _make_controller_channel(self) -> ControllerChannel:
@@ -350,6 +360,7 @@ class Node:
             execute=self.controller_requests.execute,
             ask_timeout_ms=max(1000, self.config["broker.session.timeout.ms"]),
             authentication=self._login_at(controller_listener_name(self.config)),
+            wrap=self.security.dialled(controller_listener_name(self.config)),
         )
 
     def _make_lifecycle(self) -> BrokerLifecycle:
@@ -429,10 +440,13 @@ class Node:
         )
 
     def _make_listener(
-        self, name: str, dispatcher: Dispatcher, admission: ConnectionAdmission | None
+        self,
+        listener: settings.Listener,
+        dispatcher: Dispatcher,
+        admission: ConnectionAdmission | None,
     ) -> Listener:
         return Listener(
-            name,
+            listener.name,
             dispatcher,
             loop=self.loop,
             pool=self.buffer_pool,
@@ -442,17 +456,22 @@ class Node:
             admission=admission,
             connections_max_idle_ms=self.config["connections.max.idle.ms"],
             connection_gone=self.log_manager.shortages.hurry,
-            security_protocol=self.config.protocol_map().get(name, "PLAINTEXT"),
-            sasl=self._sasl_of(name),
+            security_protocol=listener.protocol,
+            wrap=self.security.accepted(listener),
+            sasl=self._sasl.get(listener.name),
         )
 
-    def _sasl_of(self, listener: str) -> SaslSettings | None:
-        """How clients authenticate on a listener; None where they need not."""
-        if not self.config.protocol_map().get(listener, "").startswith("SASL_"):
-            return None
+    def _make_sasl(self) -> dict[str, SaslSettings]:
+        """How clients authenticate, by the name of the listener where they have to; ConfigError."""
+        names = [each.name for each in self.config.listeners() if each.has_sasl]
+        if not names:
+            return {}
         from kwire.node.authentication import sasl_settings
 
-        return sasl_settings(self.config, listener, self.random, lambda: self.image)
+        return {
+            name: sasl_settings(self.config, name, self.random, lambda: self.image)
+            for name in names
+        }
 
     def _login_at(self, listener: str) -> MakeAuthentication | None:
         """How this node logs in at that listener of other nodes; None where it need not."""

@@ -14,7 +14,7 @@ from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.membership.asking import AskController
 from kwire.network.buffers import BufferPool
 from kwire.network.login import MakeAuthentication
-from kwire.network.peer import PeerNetwork, Resolver
+from kwire.network.peer import PeerNetwork, Resolver, Wrap
 from kwire.node.publishing import moved_brokers
 from kwire.pending import Pending
 from kwire.protocol.structs import Message, Request
@@ -42,7 +42,7 @@ class Replication:
     """What fetches for followers and asks for ISRs; also `kwire.replica.fetcher.FetcherHost`.
 
     `resolve(broker id)` is where a leader is reached, `own_epoch()` this broker's epoch,
-    `authentication()` a login there.
+    `authentication()` a login there, `wrap` protects the connections.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class Replication:
         resolve: Resolver,
         own_epoch: Callable[[], int],
         ask: AskController,
+        wrap: Wrap,
         authentication: MakeAuthentication | None = None,
     ) -> None:
         self._loop = loop
@@ -82,6 +83,7 @@ class Replication:
             backoff_ms=10,
             backoff_max_ms=min(self.settings.backoff_ms, 1000),
             authentication=authentication,
+            wrap=wrap,
         )
         self.fetchers = Fetchers(self)
         self.isr_changes = IsrChangeSender(self.broker_id, self.broker_epoch, ask, self.call_later)

@@ -27,6 +27,7 @@ from kwire.server.connection_setup import ConnectionSetup, hands_to_kernel
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.server.dispatch import Response, Route
 from kwire.server.request_steps import plain_allowed
+from kwire.server.slot import Slot
 from kwire.server.watched_requests import Buffers, WatchedRequests
 
 logger = logging.getLogger(__name__)
@@ -43,22 +44,9 @@ PRODUCE_KEY = 0
 ANONYMOUS = "User:ANONYMOUS"
 
 
-class _Slot:
-    """The place of one request in the order of replies."""
-
-    __slots__ = ("context", "disconnect", "done", "parts", "pending")
-
-    def __init__(self, context: RequestContext | None) -> None:
-        self.context = context
-        self.pending: Pending[Response] | None = None
-        self.parts: Buffers | None = None
-        self.done = False
-        self.disconnect: str | None = None
-
-
 # In the place of a blocking request: the next one waits for every write before it.
-_WRITES = _Slot(None)
-_HELD = _Slot(None)  # The same: the connection is not served yet.
+_WRITES = Slot(None)
+_HELD = Slot(None)  # The same: the connection is not served yet.
 
 
 class BrokerConnection(FrameConnection):
@@ -84,10 +72,10 @@ class BrokerConnection(FrameConnection):
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
         self.last_active_s = self.opened_s = 0.0
-        self._slots: deque[_Slot] = deque()
+        self._slots: deque[Slot] = deque()
         self._queue: deque[bytes] = deque()
         self._queued_bytes = 0
-        self._blocking: _Slot | None = None
+        self._blocking: Slot | None = None
         self.unreplied_writes: list[Pending[None]] = []
         """Of requests without a reply, as long as they are under way and somewhat longer."""
         self._awaited_writes = 0
@@ -252,7 +240,7 @@ class BrokerConnection(FrameConnection):
     def _refuse(self, reason: str) -> None:
         """Close after the replies of everything before."""
         self.stop_cutting()
-        slot = _Slot(None)
+        slot = Slot(None)
         slot.done = True
         slot.disconnect = reason
         self._slots.append(slot)
@@ -291,7 +279,7 @@ class BrokerConnection(FrameConnection):
                 if parts is not None:
                     self._emit(parts)
                     return
-            slot = _Slot(context)
+            slot = Slot(context)
             self._slots.append(slot)
             self._answer(slot, outcome)
         elif self._watched.open:
@@ -317,7 +305,7 @@ class BrokerConnection(FrameConnection):
                 return False
             refused = KafkaError(refusal.code, refusal.reason)
             outcome = route.refused(context, request, refused)
-        slot = _Slot(context)
+        slot = Slot(context)
         self._slots.append(slot)
         self._answer(slot, outcome)
         return False
@@ -346,14 +334,14 @@ class BrokerConnection(FrameConnection):
     def _wait_for(self, context: RequestContext, pending: Pending[Response]) -> None:
         if self._watched.open:
             self._watched.executed(context)
-        slot = _Slot(context)
+        slot = Slot(context)
         slot.pending = pending
         self._slots.append(slot)
         if not context.effects_done or len(self._slots) >= UNANSWERED_REQUESTS_MAX:
             self._blocking = slot
         pending.add_done_callback(partial(self._pending_done, slot))
 
-    def _pending_done(self, slot: _Slot, pending: Pending[Response]) -> None:
+    def _pending_done(self, slot: Slot, pending: Pending[Response]) -> None:
         if self._closed:
             return
         assert slot.context is not None
@@ -426,7 +414,7 @@ class BrokerConnection(FrameConnection):
 
     # -- answering
 
-    def _answer(self, slot: _Slot, outcome: Response) -> None:
+    def _answer(self, slot: Slot, outcome: Response) -> None:
         context = slot.context
         assert context is not None
         slot.done = True

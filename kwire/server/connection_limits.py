@@ -17,9 +17,9 @@ time comes as an argument; `connection_admission.py` makes connections wait.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 from kwire.config.checks import address_limits
+from kwire.config.listener_settings import ListenerSettings, Settings
 from kwire.config.values import TypedValue
 from kwire.replica.quota import Samples
 
@@ -32,16 +32,6 @@ UNLIMITED = 2**31 - 1
 NEVER_MS = 2**63 - 1
 ADDRESSES_MAX = 10_000
 """Of how many addresses a rate is known; those that were quiet for longest are forgotten."""
-
-
-class LimitSettings(Protocol):
-    """`kwire.config.dynamic.DynamicConfig`: the settings in effect."""
-
-    def __getitem__(self, name: str) -> TypedValue: ...
-
-    def listener_value(self, listener: str, name: str) -> TypedValue:
-        """A setting as one listener has it: its own, or that of all listeners."""
-        ...
 
 
 class CreationRate:
@@ -85,7 +75,7 @@ class ConnectionLimits:
 
     def __init__(
         self,
-        settings: LimitSettings,
+        settings: Settings,
         listeners: Sequence[str],
         between_brokers: str,
     ) -> None:
@@ -127,8 +117,9 @@ class ConnectionLimits:
         self.total_max = settings[MAX_CONNECTIONS]
         self._rate.rate_max = settings[CREATION_RATE]
         for name, rate in self._listener_rates.items():
-            self._listener_max[name] = settings.listener_value(name, MAX_CONNECTIONS)
-            rate.rate_max = settings.listener_value(name, CREATION_RATE)
+            of_listener = ListenerSettings(settings, name)
+            self._listener_max[name] = of_listener(MAX_CONNECTIONS)
+            rate.rate_max = of_listener(CREATION_RATE)
         self._address_max = settings[PER_ADDRESS]
         self._overrides = address_limits(OVERRIDES, settings[OVERRIDES])
 

@@ -32,6 +32,8 @@ ROOM_PAUSE_S = 0.2
 LOCAL_ADDRESSES = ("127.0.0.1", "::1")
 WILDCARD_ADDRESSES = ("0.0.0.0", "::")
 
+WrapAccepted = Callable[[BrokerConnection], asyncio.BaseProtocol]
+
 
 class Listener:
     """One listener of a node: `name` is Kafka's listener name, `port` the bound one after `bind`.
@@ -39,8 +41,9 @@ class Listener:
     `parts` is what handlers may use of the node, `steps` what every request passes, `admission`
     says which connections are served; without one all are.
     `connections_max_idle_ms` closes connections on which nothing arrived for that long and
-    nothing is pending; -1 never does. `connection_gone()` is called when one has ended.
-    With `sasl` clients have to authenticate before anything else.
+    nothing is pending; -1 never does. `connection_gone()` is called when one has ended. `wrap`
+    makes what stands between a connection and its socket (TLS). With `sasl` clients have to
+    authenticate before anything else.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class Listener:
         connection_gone: Callable[[], None] = lambda: None,
         security_protocol: str = "PLAINTEXT",
         sasl: SaslSettings | None = None,
+        wrap: WrapAccepted | None = None,
     ) -> None:
         self.name = name
         self.dispatcher = dispatcher
@@ -78,6 +82,7 @@ class Listener:
             sasl=sasl,
         )
         self._make_connection = _connection_class(sasl)
+        self._wrap = wrap
         self._admission = admission
         self._idle_ms = connections_max_idle_ms
         self._connection_gone = connection_gone
@@ -119,9 +124,10 @@ class Listener:
             await server.start_serving()
         self._arm_idle_check()
 
-    def new_connection(self) -> BrokerConnection:
+    def new_connection(self) -> asyncio.BaseProtocol:
         """The protocol of a connection that is being accepted."""
-        return self._make_connection(self._setup)
+        connection = self._make_connection(self._setup)
+        return connection if self._wrap is None else self._wrap(connection)
 
     def _recompute_plain(self) -> None:
         for connection in self.connections:

@@ -24,7 +24,6 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.sasl.mechanisms import OAUTHBEARER, PLAIN
 from kwire.security.sasl.scram import HASHES, ITERATIONS_MIN, NONCE_BYTES, escaped
 
-HANDSHAKE_VERSION = 1
 ITERATIONS_MAX = 1_000_000
 """More would let a server keep its clients busy."""
 TOKENS_MAX = 8

@@ -29,7 +29,6 @@ from kwire.security.sasl.mechanisms import (
     Answer,
     AuthenticationFailed,
     Identity,
-    user,
 )
 
 HASHES = {SCRAM_SHA_256: "sha256", SCRAM_SHA_512: "sha512"}
@@ -71,9 +70,9 @@ class Credential(Protocol):
 
 
 class Known(NamedTuple):
-    """What there is of who wants to log in: `name` is whose principal it will be."""
+    """What there is of who wants to log in: `principal` is who it will be."""
 
-    name: str
+    principal: str
     credential: Credential
     expires_ms: int | None = None
 
@@ -182,7 +181,7 @@ class ScramServer:
         signature = hmac.digest(
             bytes(known.credential.server_key), message, HASHES[self._parts.mechanism]
         )
-        identity = Identity(user(known.name), self._by_token, known.expires_ms)
+        identity = Identity(known.principal, self._by_token, known.expires_ms)
         return Answer(b"v=" + base64.b64encode(signature), identity)
 
     def _made_up(self, name: str, use: bytes) -> bytes:

@@ -22,10 +22,10 @@ def server(
     credential = derived(mechanism, b"hunter2", b"salt", iterations)
 
     def users(name: str, wall_ms: int) -> Known | None:
-        return Known(name, credential) if name in ("alice", "a,b=c") else None
+        return Known(f"User:{name}", credential) if name in ("alice", "a,b=c") else None
 
     def tokens(token_id: str, wall_ms: int) -> Known | None:
-        return Known("owner", credential, 1000) if token_id == "id" else None
+        return Known("User:owner", credential, 1000) if token_id == "id" else None
 
     parts = ScramParts(mechanism, users, tokens, SeededRandom(1), secret)
     assert "hunter2" not in repr(parts)
