@@ -23,8 +23,8 @@ DEFAULT_CONTROLLER_PORT = 9093
 
 ADDRESS_RATE = "connection_creation_rate"
 
-MakeListener = Callable[[str, Dispatcher, ConnectionAdmission | None], Listener]
-"""(name, what it serves, which connections it serves) -> a listener that is not bound yet."""
+MakeListener = Callable[[settings.Listener, Dispatcher, ConnectionAdmission | None], Listener]
+"""(its settings, what it serves, which connections it serves) -> a listener, not bound yet."""
 
 
 def controller_listener_name(config: BrokerConfig) -> str:
@@ -88,7 +88,7 @@ class Listeners:
         dispatcher: Dispatcher,
         admission: ConnectionAdmission | None,
     ) -> None:
-        bound = self._make(listener.name, dispatcher, admission)
+        bound = self._make(listener, dispatcher, admission)
         one_family = settings.shares_port(listener, self._config.listeners())
         try:
             await bound.bind(listener.host, listener.port, one_family=one_family)
@@ -123,6 +123,13 @@ class Listeners:
         config = self._config
         listener = (config.broker_listeners() if config.is_broker else config.listeners())[0]
         return listener.host or "0.0.0.0", self.bound[listener.name].port
+
+    def local_address(self) -> str:
+        """host:port by which a client on this machine reaches the first listener."""
+        host, port = self.ready_address()
+        if settings.is_wildcard(host):
+            host = "::1" if ":" in host else "127.0.0.1"
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     def advertised_controller(self) -> Sequence[settings.Listener]:
         """The controller listeners of this node as others reach them."""

@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from kwire.api.shared.auto_create import AutoTopicCreation
 from kwire.clock import Clock, Random, SystemClock, SystemRandom, ticks_ns
+from kwire.config import listeners as settings
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
@@ -40,11 +42,16 @@ from kwire.node.coordinators import Coordinators
 from kwire.node.directory_failures import DirectoryFailures
 from kwire.node.directory_identities import DirectoryIdentities
 from kwire.node.failure import Failure
+from kwire.node.health import Health
 from kwire.node.host_name import reachable_name
+from kwire.node.http_side import bind, make_http_side
+from kwire.node.listener_security import ListenerSecurity
 from kwire.node.listeners import Listeners, controller_listener_name
 from kwire.node.loading_logs import LogLoading
 from kwire.node.local_requests import LocalRequests
+from kwire.node.logins import login_at, sasl_of_listeners
 from kwire.node.metadata_quorum import MetadataQuorum
+from kwire.node.mutation_quotas import PublishedMutationQuotas
 from kwire.node.published import PublishedMetadata
 from kwire.node.publishing import Publishing, moved_brokers
 from kwire.node.quorum_opening import QuorumOpening
@@ -58,6 +65,7 @@ from kwire.protocol import uuids
 from kwire.replica.delayed_read import ReadContext
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.selector import selector
+from kwire.security.authorizer import AuditedAuthorizer, Authorizer
 from kwire.server.connection_admission import ConnectionAdmission
 from kwire.server.deadlines import DeadlineHeap
 from kwire.server.dispatch import Dispatcher
@@ -66,12 +74,18 @@ from kwire.server.listener import Listener
 from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps
 
+if TYPE_CHECKING:
+    from kwire.http.side import HttpSide
+    from kwire.network.login import MakeAuthentication
+    from kwire.node.audit import Audit
+
 __all__ = ["Node", "StartError"]
 
 
 class Node:
     """One broker, controller, or both. A controller alone has no logs but the metadata's, and no
-    broker half. `on_fatal(reason)` is called when the node cannot go on."""
+    broker half. `on_fatal(reason)` is called when the node cannot go on. `http_by_default`: answer
+    HTTP on loopback where `http.listeners` says nothing; `http` is None where none is answered."""
 
     def __init__(
         self,
@@ -83,6 +97,7 @@ class Node:
         random: Random | None = None,
         files: Files | None = None,
         new_executor: NewExecutor | None = None,
+        http_by_default: bool = False,
     ) -> None:
         self.config = config
         self.loop = loop
@@ -93,8 +108,9 @@ class Node:
         self.on_fatal: Callable[[str], None] = lambda reason: None
         self.failure = Failure(lambda reason: self.on_fatal(reason))
         self.dynamic_config = DynamicConfig(config, is_catching_up=True)
+        self.security = ListenerSecurity(loop, config, self.dynamic_config)
         self.published = self._make_published()
-        self.acls = PublishedAcls(config)
+        self.acls = PublishedAcls(config, loop.call_soon)
         self.publishing = Publishing()
         self.buffer_pool = BufferPool(_receive_bytes_max(config["queued.max.request.bytes"]))
         self.deadlines = DeadlineHeap(loop)
@@ -106,8 +122,14 @@ class Node:
         )
         self.peers = self._make_peers()
         self.metadata = self._make_metadata()
+        self.audit = self._make_audit()
+        self.mutation_quotas = PublishedMutationQuotas(config)
         self.controller_requests = ControllerRequests(
-            self.metadata, config.controller_listener_names
+            self.metadata,
+            config.controller_listener_names,
+            self.mutation_quotas,
+            self._now_ms,
+            self.audit,
         )
         self.controller_channel = self._make_controller_channel()
         self.cordoning = Cordoning(self.dynamic_config, self.log_manager, lambda: self.image)
@@ -129,6 +151,7 @@ class Node:
         self.directory_identities = self._make_directory_identities()
         self.directory_failures = self._make_directory_failures()
         self.parts = self._make_parts()
+        self._sasl = sasl_of_listeners(config, self.random, lambda: self.image)
         self.request_steps = RequestSteps(
             lambda: self.parts.authorizer is not None,
             ticks_ns if clock is None else lambda: int(loop.time() * 1e9),
@@ -136,16 +159,28 @@ class Node:
         self.client_quotas = PublishedQuotas(config, self.request_steps)
         self.local_requests = self._make_local_requests()
         self._subscribe()
+        self.http = self._make_http(http_by_default)
         self._starting = self._make_start_sequence(dict(features or {}))
         self._stopping = self._make_stop_sequence()
 
     async def start(self) -> None:
         """Return when the node serves. Raises StartError and ConfigError, one line each."""
+        if self.audit is not None:
+            self.audit.start()
+        self.security.open()
+        bind(self.http)
         await self._starting.run()
+        if self.http is not None:
+            self.http.serve()
 
     async def stop(self) -> None:
         """Stop in order; nothing raises."""
+        self.security.close()
+        if self.http is not None:
+            await self.http.stop()
         await self._stopping.run()
+        if self.audit is not None:
+            self.audit.close()
 
     # -- what whoever runs a node asks
 
@@ -166,6 +201,26 @@ class Node:
     def ready_address(self) -> tuple[str, int]:
         """Host and port of the first listener, as the ready line shows it."""
         return self.listeners.ready_address()
+
+    # -- HTTP
+
+    def _make_http(self, by_default: bool) -> HttpSide | None:
+        metadata = self.metadata
+        health = Health(
+            self.lifecycle,
+            metadata,
+            self.log_manager,
+            is_broker=self.config.is_broker,
+            has_controller=lambda: metadata.driver is not None and metadata.leader_id is not None,
+        )
+        return make_http_side(
+            self.config,
+            self.loop,
+            self.buffer_pool,
+            by_default=by_default,
+            bootstrap=self.listeners.local_address,
+            questions={"health": health.answer},
+        )
 
     # -- logs and replicas
 
@@ -220,6 +275,8 @@ class Node:
             resolve=self.published.address_of,
             own_epoch=lambda: self.lifecycle.epoch,
             ask=self.controller_channel.ask,
+            authentication=self._login_at(self.config.inter_broker_listener_name()),
+            wrap=self.security.dialled(self.config.inter_broker_listener_name()),
         )
 
     def _make_replica_directories(self) -> ReplicaDirectories:
@@ -286,6 +343,7 @@ class Node:
         """Who hears of committed metadata, in the order in which the parts depend on each other."""
         publishing = self.publishing
         publishing.add(self._keep_image)
+        publishing.add(self.mutation_quotas.published)
         publishing.add(lambda delta, image: self.controller_registration.published(image))
         if not self.config.is_broker:
             return
@@ -306,6 +364,7 @@ class Node:
             self.acls.changed(delta.acls)
         if delta.configs:
             self.dynamic_config.update(image.configs, delta.configs)
+            self.security.look_at_files()
 
     def _disconnect_moved(self, delta: MetadataDelta, image: MetadataImage) -> None:
         for broker_id in moved_brokers(delta):
@@ -323,6 +382,8 @@ class Node:
             resolve=self.published.address_of,
             controller=lambda: None,
             client_id=f"kwire-{self.broker_id}",
+            authentication=self._login_at(self.config.inter_broker_listener_name()),
+            wrap=self.security.dialled(self.config.inter_broker_listener_name()),
         )
 
     def _make_metadata(self) -> MetadataQuorum:
@@ -334,8 +395,10 @@ class Node:
             self.config,
             self.dynamic_config,
             listener_name=controller_listener_name(self.config),
+            authentication=self._login_at(controller_listener_name(self.config)),
             publish=self.publishing.publish,
             on_fatal=self.failure.fatal,
+            wrap=self.security.dialled(controller_listener_name(self.config)),
         )
 
     def _make_controller_channel(self) -> ControllerChannel:
@@ -347,6 +410,8 @@ class Node:
             quorum=self.metadata,
             execute=self.controller_requests.execute,
             ask_timeout_ms=max(1000, self.config["broker.session.timeout.ms"]),
+            authentication=self._login_at(controller_listener_name(self.config)),
+            wrap=self.security.dialled(controller_listener_name(self.config)),
         )
 
     def _make_lifecycle(self) -> BrokerLifecycle:
@@ -392,7 +457,7 @@ class Node:
             quorum=self.metadata,
             forwarder=self.controller_channel,
             ask_controller=self.controller_requests.execute,
-            authorizer=self.acls.authorizer,
+            authorizer=self._authorizer(),
             replicas=self.replicas,
             coordinators=self.coordinators,
             auto_topics=AutoTopicCreation(config, self.controller_channel),
@@ -407,6 +472,20 @@ class Node:
             fetch_bytes_max=config["fetch.max.bytes"],
             read_context=self._make_read_context(),
         )
+
+    def _authorizer(self) -> Authorizer | None:
+        """What decides on requests; the audit log hears of its denials."""
+        authorizer = self.acls.authorizer
+        if authorizer is None or self.audit is None:
+            return authorizer
+        return AuditedAuthorizer(authorizer, self.audit)
+
+    def _make_audit(self) -> Audit | None:
+        if not self.config["kwire.audit.log"]:
+            return None
+        from kwire.node.audit import make_audit
+
+        return make_audit(self.config, self.loop, self.clock, self.workers.scheduler)
 
     def _make_read_context(self) -> ReadContext:
         return ReadContext(
@@ -426,10 +505,13 @@ class Node:
         )
 
     def _make_listener(
-        self, name: str, dispatcher: Dispatcher, admission: ConnectionAdmission | None
+        self,
+        listener: settings.Listener,
+        dispatcher: Dispatcher,
+        admission: ConnectionAdmission | None,
     ) -> Listener:
         return Listener(
-            name,
+            listener.name,
             dispatcher,
             loop=self.loop,
             pool=self.buffer_pool,
@@ -439,7 +521,13 @@ class Node:
             admission=admission,
             connections_max_idle_ms=self.config["connections.max.idle.ms"],
             connection_gone=self.log_manager.shortages.hurry,
+            security_protocol=listener.protocol,
+            wrap=self.security.accepted(listener),
+            sasl=self._sasl.get(listener.name),
         )
+
+    def _login_at(self, listener: str) -> MakeAuthentication | None:
+        return login_at(self.config, listener, self.random)
 
     def _controller_dispatcher(self) -> Dispatcher:
         from kwire.server.controller_dispatch import ControllerDispatcher
