@@ -168,11 +168,10 @@ def beside(options: argparse.Namespace) -> int:
     found: dict[str, list[float]] = {"alone": [], "beside throttled": [], "beside others": []}
     with Broker() as broker, WireClient(broker.bootstrap) as client:
         client.create_topic(TOPIC)
-        entry = m.AlterClientQuotasRequest.EntryData(
-            entity=[m.AlterClientQuotasRequest.EntityData("client-id", "greedy")],
-            ops=[m.AlterClientQuotasRequest.OpData("producer_byte_rate", LIMIT_BYTES, False)],
-        )
-        client.call(m.AlterClientQuotasRequest(entries=[entry]), 1)
+        alter = m.AlterClientQuotasRequest
+        entity = [alter.EntityData(entity_type="client-id", entity_name="greedy")]
+        ops = [alter.OpData(key="producer_byte_rate", value=LIMIT_BYTES)]
+        client.call(alter(entries=[alter.EntryData(entity=entity, ops=ops)]), 1)
         time.sleep(1)
         p99_ms(broker.bootstrap, 11, "greedy")  # what the first windows allow is used up
         for _ in range(options.rounds):
