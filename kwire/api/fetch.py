@@ -17,7 +17,7 @@ KIP-227, KIP-516, KIP-595, KIP-951; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from kwire.api.shared.fetch_size import response_bytes
+from kwire.api.shared.fetch_size import sizes_without_records
 from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints, missing_partition_error
 from kwire.log.types import COMMITTED, HIGH_WATERMARK, ISOLATION_LEVELS, LOG_END, READ_COMMITTED
 from kwire.pending import Answer, Pending
@@ -184,7 +184,7 @@ class _Fetch:
         bytes_max = min(request.max_bytes, parts.fetch_bytes_max)
         replica_id = self._replica_id
         if connection is not None and not connection.plain_allowed and replica_id < 0:
-            rates = connection.rates
+            rates = connection.consumer_rates()
             self._is_charged = rates is not None
             if rates is not None and rates.consumer is not None:
                 bytes_max = min(bytes_max, rates.consumer.window_bytes_max)
@@ -284,12 +284,18 @@ class _Fetch:
         return response
 
     def _response_bytes(self) -> int:
-        """How large the answer will be. A partition without records counts in a full one alone."""
+        """How large the answer will be, but for names and transactions that were aborted.
+
+        A partition without records counts in a full answer alone.
+        """
         is_full = self._session is None or self._request.session_epoch == INITIAL_EPOCH
-        results = [target.result for target in self._targets]
-        results += [result for _, result in self._refused]
-        answered = [result.size_bytes for result in results if is_full or result.size_bytes]
-        return response_bytes(self._context.api_version, answered)
+        empty_bytes, partition_bytes = sizes_without_records(self._context.api_version)
+        size_bytes = empty_bytes + partition_bytes * len(self._refused)
+        for target in self._targets:
+            records_bytes = target.result.size_bytes
+            if records_bytes or is_full:
+                size_bytes += records_bytes + partition_bytes
+        return size_bytes
 
     def _answer(self) -> m.FetchResponse:
         response = m.FetchResponse()

@@ -47,7 +47,7 @@ class Connection(Protocol):
 
     `unreplied_writes` are those of requests that are never answered, `sends_files` says whether
     parts of files may be sent as they are. A connection that is not `plain_allowed` may be bound by
-    quotas: `rates`.
+    quotas.
     """
 
     client_software_name: str
@@ -78,8 +78,9 @@ class Connection(Protocol):
     @property
     def plain_allowed(self) -> bool: ...
 
-    @property
-    def rates(self) -> ClientRates | None: ...
+    def consumer_rates(self) -> ClientRates | None:
+        """The request is a consumer's Fetch: what binds its client."""
+        ...
 
     def charge_read(self, context: RequestContext, response_bytes: int, /) -> int:
         """A consumer's Fetch is about to be answered: for how many ms its client has to wait, and
