@@ -23,7 +23,7 @@ from tests.support.frames import Closed
 from tests.support.rights import admin_requests, controller_requests, data_requests, later_requests
 from tests.support.rights.data_requests import Ask
 from tests.support.rights.users import ADMIN, OWNER, USERS
-from tests.support.rights.world import NO_ID, World, login, prepare
+from tests.support.rights.world import NO_ID, OK, SECRET, World, login, prepare, until
 from tests.support.wire import WireClient
 
 DATA = pathlib.Path(__file__).parents[2] / "golden" / "data" / "rights_answers.json.gz"
@@ -57,7 +57,34 @@ def play(bootstrap: str, controller: str, kafka: bool = False) -> Answers:
         "broker": ask_all(bootstrap, world, _of_broker(world), kafka),
         "controller": ask_all(controller, world, _of_controller(world), kafka),
         "last": ask_all(bootstrap, world, _last(world), kafka),
+        "patterns": {"ConsumerGroupHeartbeat by pattern": _by_pattern(bootstrap, world)},
     }
+
+
+def _by_pattern(bootstrap: str, world: World) -> list[list[Any]]:
+    """The topics that a pattern for both comes to, for who may see one and for who sees both."""
+    found = []
+    for user in ("group-and-topic", "everything"):
+        with login(bootstrap, user) as client:
+            request = m.ConsumerGroupHeartbeatRequest(
+                group_id=f"ok-pattern-of-{user}",
+                member_id="member",
+                member_epoch=0,
+                rebalance_timeout_ms=600_000,
+                subscribed_topic_regex=f"{OK}|{SECRET}",
+                topic_partitions=[],
+            )
+
+            def beat(request: Any = request, client: WireClient = client) -> Any:
+                answer = client.call(request, 1)
+                request.member_epoch = answer.member_epoch
+                return answer
+
+            answer = until(beat, lambda got: got.assignment and got.assignment.topic_partitions)
+            names = world.names()
+            owned = [names[bytes(each.topic_id)] for each in answer.assignment.topic_partitions]
+            found.append([sorted(owned), [user]])
+    return found
 
 
 def _of_broker(world: World) -> Iterator[Ask]:
