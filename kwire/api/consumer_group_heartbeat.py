@@ -13,6 +13,7 @@ from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.acl import Operation, ResourceType
+from kwire.security.authorizer import unaudited
 from kwire.security.requirements import Denied, Requires
 from kwire.server.authorization import DescribedTopics
 from kwire.server.context import RequestContext
@@ -47,7 +48,9 @@ def handle(
             return error_response(context, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     describes = None
     if parts.authorizer is not None:
-        describes = DescribedTopics(parts.authorizer, context.principal, context.client_host)
+        describes = DescribedTopics(
+            unaudited(parts.authorizer), context.principal, context.client_host
+        )
     caller = Caller(context.api_version, context.client_id or "", context.client_host, describes)
     return parts.coordinators.groups.consumer_heartbeat(request, caller)
 

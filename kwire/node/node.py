@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from kwire.api.shared.auto_create import AutoTopicCreation
-from kwire.clock import Clock, Random, SystemClock, SystemRandom
+from kwire.clock import Clock, Random, SystemClock, SystemRandom, ticks_ns
 from kwire.config import listeners as settings
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
@@ -36,17 +36,22 @@ from kwire.membership.replica_directories import ReplicaDirectories
 from kwire.network.buffers import RESERVED_BYTES_MAX, BufferPool
 from kwire.network.peer import PeerNetwork
 from kwire.node.acls import PublishedAcls
+from kwire.node.client_quotas import PublishedQuotas
 from kwire.node.controller_requests import ControllerRequests
 from kwire.node.coordinators import Coordinators
 from kwire.node.directory_failures import DirectoryFailures
 from kwire.node.directory_identities import DirectoryIdentities
 from kwire.node.failure import Failure
+from kwire.node.health import Health
 from kwire.node.host_name import reachable_name
+from kwire.node.http_side import bind, make_http_side
 from kwire.node.listener_security import ListenerSecurity
 from kwire.node.listeners import Listeners, controller_listener_name
 from kwire.node.loading_logs import LogLoading
 from kwire.node.local_requests import LocalRequests
+from kwire.node.logins import login_at, sasl_of_listeners
 from kwire.node.metadata_quorum import MetadataQuorum
+from kwire.node.mutation_quotas import PublishedMutationQuotas
 from kwire.node.published import PublishedMetadata
 from kwire.node.publishing import Publishing, moved_brokers
 from kwire.node.quorum_opening import QuorumOpening
@@ -60,6 +65,7 @@ from kwire.protocol import uuids
 from kwire.replica.delayed_read import ReadContext
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.selector import selector
+from kwire.security.authorizer import AuditedAuthorizer, Authorizer
 from kwire.server.connection_admission import ConnectionAdmission
 from kwire.server.deadlines import DeadlineHeap
 from kwire.server.dispatch import Dispatcher
@@ -69,15 +75,17 @@ from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps
 
 if TYPE_CHECKING:
+    from kwire.http.side import HttpSide
     from kwire.network.login import MakeAuthentication
-    from kwire.security.sasl.server import SaslSettings
+    from kwire.node.audit import Audit
 
 __all__ = ["Node", "StartError"]
 
 
 class Node:
     """One broker, controller, or both. A controller alone has no logs but the metadata's, and no
-    broker half. `on_fatal(reason)` is called when the node cannot go on."""
+    broker half. `on_fatal(reason)` is called when the node cannot go on. `http_by_default`: answer
+    HTTP on loopback where `http.listeners` says nothing; `http` is None where none is answered."""
 
     def __init__(
         self,
@@ -89,6 +97,7 @@ class Node:
         random: Random | None = None,
         files: Files | None = None,
         new_executor: NewExecutor | None = None,
+        http_by_default: bool = False,
     ) -> None:
         self.config = config
         self.loop = loop
@@ -101,7 +110,7 @@ class Node:
         self.dynamic_config = DynamicConfig(config, is_catching_up=True)
         self.security = ListenerSecurity(loop, config, self.dynamic_config)
         self.published = self._make_published()
-        self.acls = PublishedAcls(config)
+        self.acls = PublishedAcls(config, loop.call_soon)
         self.publishing = Publishing()
         self.buffer_pool = BufferPool(_receive_bytes_max(config["queued.max.request.bytes"]))
         self.deadlines = DeadlineHeap(loop)
@@ -113,8 +122,14 @@ class Node:
         )
         self.peers = self._make_peers()
         self.metadata = self._make_metadata()
+        self.audit = self._make_audit()
+        self.mutation_quotas = PublishedMutationQuotas(config)
         self.controller_requests = ControllerRequests(
-            self.metadata, config.controller_listener_names
+            self.metadata,
+            config.controller_listener_names,
+            self.mutation_quotas,
+            self._now_ms,
+            self.audit,
         )
         self.controller_channel = self._make_controller_channel()
         self.cordoning = Cordoning(self.dynamic_config, self.log_manager, lambda: self.image)
@@ -136,22 +151,36 @@ class Node:
         self.directory_identities = self._make_directory_identities()
         self.directory_failures = self._make_directory_failures()
         self.parts = self._make_parts()
-        self._sasl = self._make_sasl()
-        self.request_steps = RequestSteps(lambda: self.parts.authorizer is not None)
+        self._sasl = sasl_of_listeners(config, self.random, lambda: self.image)
+        self.request_steps = RequestSteps(
+            lambda: self.parts.authorizer is not None,
+            ticks_ns if clock is None else lambda: int(loop.time() * 1e9),
+        )
+        self.client_quotas = PublishedQuotas(config, self.request_steps)
         self.local_requests = self._make_local_requests()
         self._subscribe()
+        self.http = self._make_http(http_by_default)
         self._starting = self._make_start_sequence(dict(features or {}))
         self._stopping = self._make_stop_sequence()
 
     async def start(self) -> None:
         """Return when the node serves. Raises StartError and ConfigError, one line each."""
+        if self.audit is not None:
+            self.audit.start()
         self.security.open()
+        bind(self.http)
         await self._starting.run()
+        if self.http is not None:
+            self.http.serve()
 
     async def stop(self) -> None:
         """Stop in order; nothing raises."""
         self.security.close()
+        if self.http is not None:
+            await self.http.stop()
         await self._stopping.run()
+        if self.audit is not None:
+            self.audit.close()
 
     # -- what whoever runs a node asks
 
@@ -172,6 +201,26 @@ class Node:
     def ready_address(self) -> tuple[str, int]:
         """Host and port of the first listener, as the ready line shows it."""
         return self.listeners.ready_address()
+
+    # -- HTTP
+
+    def _make_http(self, by_default: bool) -> HttpSide | None:
+        metadata = self.metadata
+        health = Health(
+            self.lifecycle,
+            metadata,
+            self.log_manager,
+            is_broker=self.config.is_broker,
+            has_controller=lambda: metadata.driver is not None and metadata.leader_id is not None,
+        )
+        return make_http_side(
+            self.config,
+            self.loop,
+            self.buffer_pool,
+            by_default=by_default,
+            bootstrap=self.listeners.local_address,
+            questions={"health": health.answer},
+        )
 
     # -- logs and replicas
 
@@ -294,6 +343,7 @@ class Node:
         """Who hears of committed metadata, in the order in which the parts depend on each other."""
         publishing = self.publishing
         publishing.add(self._keep_image)
+        publishing.add(self.mutation_quotas.published)
         publishing.add(lambda delta, image: self.controller_registration.published(image))
         if not self.config.is_broker:
             return
@@ -309,6 +359,7 @@ class Node:
     def _keep_image(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self.published.image = image
         self.request_steps.image_published()
+        self.client_quotas.published(delta, image)
         if delta.acls:
             self.acls.changed(delta.acls)
         if delta.configs:
@@ -406,7 +457,7 @@ class Node:
             quorum=self.metadata,
             forwarder=self.controller_channel,
             ask_controller=self.controller_requests.execute,
-            authorizer=self.acls.authorizer,
+            authorizer=self._authorizer(),
             replicas=self.replicas,
             coordinators=self.coordinators,
             auto_topics=AutoTopicCreation(config, self.controller_channel),
@@ -421,6 +472,20 @@ class Node:
             fetch_bytes_max=config["fetch.max.bytes"],
             read_context=self._make_read_context(),
         )
+
+    def _authorizer(self) -> Authorizer | None:
+        """What decides on requests; the audit log hears of its denials."""
+        authorizer = self.acls.authorizer
+        if authorizer is None or self.audit is None:
+            return authorizer
+        return AuditedAuthorizer(authorizer, self.audit)
+
+    def _make_audit(self) -> Audit | None:
+        if not self.config["kwire.audit.log"]:
+            return None
+        from kwire.node.audit import make_audit
+
+        return make_audit(self.config, self.loop, self.clock, self.workers.scheduler)
 
     def _make_read_context(self) -> ReadContext:
         return ReadContext(
@@ -461,24 +526,7 @@ class Node:
             sasl=self._sasl.get(listener.name),
         )
 
-    def _make_sasl(self) -> dict[str, SaslSettings]:
-        """How clients authenticate, by the name of the listener where they have to; ConfigError."""
-        names = [each.name for each in self.config.listeners() if each.has_sasl]
-        if not names:
-            return {}
-        from kwire.node.authentication import sasl_settings
-
-        return {
-            name: sasl_settings(self.config, name, self.random, lambda: self.image)
-            for name in names
-        }
-
     def _login_at(self, listener: str) -> MakeAuthentication | None:
-        """How this node logs in at that listener of other nodes; None where it need not."""
-        if not self.config.protocol_map().get(listener, "").startswith("SASL_"):
-            return None
-        from kwire.node.authentication import login_at
-
         return login_at(self.config, listener, self.random)
 
     def _controller_dispatcher(self) -> Dispatcher:
