@@ -1,6 +1,6 @@
 """What limits cost a new connection, and the audit log a denial: microseconds of CPU each.
 
-    python bench/admission.py
+python bench/admission.py
 """
 
 from __future__ import annotations
