@@ -97,6 +97,13 @@ def error_response(context: RequestContext, error: KafkaError) -> m.MetadataResp
     return response
 
 
+def denied_response(
+    context: RequestContext, request: m.MetadataRequest, error: KafkaError
+) -> m.MetadataResponse:
+    """A request that is not executed."""
+    return _refused(request, error.code)
+
+
 def _refused(request: m.MetadataRequest, code: ErrorCode) -> m.MetadataResponse:
     """The whole request is at fault: every topic gets the error, no broker is named."""
     response = m.MetadataResponse()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from kwire.api.shared.auto_create import AutoTopicCreation
-from kwire.clock import Clock, Random, SystemClock, SystemRandom
+from kwire.clock import Clock, Random, SystemClock, SystemRandom, ticks_ns
 from kwire.config import listeners as settings
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
@@ -36,16 +36,20 @@ from kwire.membership.replica_directories import ReplicaDirectories
 from kwire.network.buffers import RESERVED_BYTES_MAX, BufferPool
 from kwire.network.peer import PeerNetwork
 from kwire.node.acls import PublishedAcls
+from kwire.node.client_quotas import PublishedQuotas
 from kwire.node.controller_requests import ControllerRequests
 from kwire.node.coordinators import Coordinators
 from kwire.node.directory_failures import DirectoryFailures
 from kwire.node.directory_identities import DirectoryIdentities
 from kwire.node.failure import Failure
+from kwire.node.health import Health
 from kwire.node.host_name import reachable_name
+from kwire.node.http_side import bind, make_http_side
 from kwire.node.listener_security import ListenerSecurity
 from kwire.node.listeners import Listeners, controller_listener_name
 from kwire.node.loading_logs import LogLoading
 from kwire.node.local_requests import LocalRequests
+from kwire.node.logins import login_at, sasl_of_listeners
 from kwire.node.metadata_quorum import MetadataQuorum
 from kwire.node.mutation_quotas import PublishedMutationQuotas
 from kwire.node.published import PublishedMetadata
@@ -71,6 +75,8 @@ from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps
 
 if TYPE_CHECKING:
+    from kwire.http.side import HttpSide
+    from kwire.network.login import MakeAuthentication
     from kwire.node.audit import Audit
 
 __all__ = ["Node", "StartError"]
@@ -78,7 +84,8 @@ __all__ = ["Node", "StartError"]
 
 class Node:
     """One broker, controller, or both. A controller alone has no logs but the metadata's, and no
-    broker half. `on_fatal(reason)` is called when the node cannot go on."""
+    broker half. `on_fatal(reason)` is called when the node cannot go on. `http_by_default`: answer
+    HTTP on loopback where `http.listeners` says nothing; `http` is None where none is answered."""
 
     def __init__(
         self,
@@ -90,6 +97,7 @@ class Node:
         random: Random | None = None,
         files: Files | None = None,
         new_executor: NewExecutor | None = None,
+        http_by_default: bool = False,
     ) -> None:
         self.config = config
         self.loop = loop
@@ -102,7 +110,7 @@ class Node:
         self.dynamic_config = DynamicConfig(config, is_catching_up=True)
         self.security = ListenerSecurity(loop, config, self.dynamic_config)
         self.published = self._make_published()
-        self.acls = PublishedAcls(config)
+        self.acls = PublishedAcls(config, loop.call_soon)
         self.publishing = Publishing()
         self.buffer_pool = BufferPool(_receive_bytes_max(config["queued.max.request.bytes"]))
         self.deadlines = DeadlineHeap(loop)
@@ -143,9 +151,15 @@ class Node:
         self.directory_identities = self._make_directory_identities()
         self.directory_failures = self._make_directory_failures()
         self.parts = self._make_parts()
-        self.request_steps = RequestSteps(lambda: self.parts.authorizer is not None)
+        self._sasl = sasl_of_listeners(config, self.random, lambda: self.image)
+        self.request_steps = RequestSteps(
+            lambda: self.parts.authorizer is not None,
+            ticks_ns if clock is None else lambda: int(loop.time() * 1e9),
+        )
+        self.client_quotas = PublishedQuotas(config, self.request_steps)
         self.local_requests = self._make_local_requests()
         self._subscribe()
+        self.http = self._make_http(http_by_default)
         self._starting = self._make_start_sequence(dict(features or {}))
         self._stopping = self._make_stop_sequence()
 
@@ -154,11 +168,16 @@ class Node:
         if self.audit is not None:
             self.audit.start()
         self.security.open()
+        bind(self.http)
         await self._starting.run()
+        if self.http is not None:
+            self.http.serve()
 
     async def stop(self) -> None:
         """Stop in order; nothing raises."""
         self.security.close()
+        if self.http is not None:
+            await self.http.stop()
         await self._stopping.run()
         if self.audit is not None:
             self.audit.close()
@@ -182,6 +201,26 @@ class Node:
     def ready_address(self) -> tuple[str, int]:
         """Host and port of the first listener, as the ready line shows it."""
         return self.listeners.ready_address()
+
+    # -- HTTP
+
+    def _make_http(self, by_default: bool) -> HttpSide | None:
+        metadata = self.metadata
+        health = Health(
+            self.lifecycle,
+            metadata,
+            self.log_manager,
+            is_broker=self.config.is_broker,
+            has_controller=lambda: metadata.driver is not None and metadata.leader_id is not None,
+        )
+        return make_http_side(
+            self.config,
+            self.loop,
+            self.buffer_pool,
+            by_default=by_default,
+            bootstrap=self.listeners.local_address,
+            questions={"health": health.answer},
+        )
 
     # -- logs and replicas
 
@@ -236,6 +275,7 @@ class Node:
             resolve=self.published.address_of,
             own_epoch=lambda: self.lifecycle.epoch,
             ask=self.controller_channel.ask,
+            authentication=self._login_at(self.config.inter_broker_listener_name()),
             wrap=self.security.dialled(self.config.inter_broker_listener_name()),
         )
 
@@ -319,6 +359,7 @@ class Node:
     def _keep_image(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self.published.image = image
         self.request_steps.image_published()
+        self.client_quotas.published(delta, image)
         if delta.acls:
             self.acls.changed(delta.acls)
         if delta.configs:
@@ -341,6 +382,7 @@ class Node:
             resolve=self.published.address_of,
             controller=lambda: None,
             client_id=f"kwire-{self.broker_id}",
+            authentication=self._login_at(self.config.inter_broker_listener_name()),
             wrap=self.security.dialled(self.config.inter_broker_listener_name()),
         )
 
@@ -353,6 +395,7 @@ class Node:
             self.config,
             self.dynamic_config,
             listener_name=controller_listener_name(self.config),
+            authentication=self._login_at(controller_listener_name(self.config)),
             publish=self.publishing.publish,
             on_fatal=self.failure.fatal,
             wrap=self.security.dialled(controller_listener_name(self.config)),
@@ -367,6 +410,7 @@ class Node:
             quorum=self.metadata,
             execute=self.controller_requests.execute,
             ask_timeout_ms=max(1000, self.config["broker.session.timeout.ms"]),
+            authentication=self._login_at(controller_listener_name(self.config)),
             wrap=self.security.dialled(controller_listener_name(self.config)),
         )
 
@@ -479,7 +523,11 @@ class Node:
             connection_gone=self.log_manager.shortages.hurry,
             security_protocol=listener.protocol,
             wrap=self.security.accepted(listener),
+            sasl=self._sasl.get(listener.name),
         )
+
+    def _login_at(self, listener: str) -> MakeAuthentication | None:
+        return login_at(self.config, listener, self.random)
 
     def _controller_dispatcher(self) -> Dispatcher:
         from kwire.server.controller_dispatch import ControllerDispatcher
