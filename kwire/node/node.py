@@ -36,6 +36,7 @@ from kwire.membership.replica_directories import ReplicaDirectories
 from kwire.network.buffers import RESERVED_BYTES_MAX, BufferPool
 from kwire.network.peer import PeerNetwork
 from kwire.node.acls import PublishedAcls
+from kwire.node.audit_settings import audit_of
 from kwire.node.client_quotas import PublishedQuotas
 from kwire.node.controller_requests import ControllerRequests
 from kwire.node.coordinators import Coordinators
@@ -51,7 +52,6 @@ from kwire.node.loading_logs import LogLoading
 from kwire.node.local_requests import LocalRequests
 from kwire.node.logins import login_at, sasl_of_listeners
 from kwire.node.metadata_quorum import MetadataQuorum
-from kwire.node.mutation_quotas import PublishedMutationQuotas
 from kwire.node.published import PublishedMetadata
 from kwire.node.publishing import Publishing, moved_brokers
 from kwire.node.quorum_opening import QuorumOpening
@@ -65,7 +65,7 @@ from kwire.protocol import uuids
 from kwire.replica.delayed_read import ReadContext
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.selector import selector
-from kwire.security.authorizer import AuditedAuthorizer, Authorizer
+from kwire.security.authorizer import audited
 from kwire.server.connection_admission import ConnectionAdmission
 from kwire.server.deadlines import DeadlineHeap
 from kwire.server.dispatch import Dispatcher
@@ -77,7 +77,6 @@ from kwire.server.request_steps import RequestSteps
 if TYPE_CHECKING:
     from kwire.http.side import HttpSide
     from kwire.network.login import MakeAuthentication
-    from kwire.node.audit import Audit
 
 __all__ = ["Node", "StartError"]
 
@@ -122,15 +121,8 @@ class Node:
         )
         self.peers = self._make_peers()
         self.metadata = self._make_metadata()
-        self.audit = self._make_audit()
-        self.mutation_quotas = PublishedMutationQuotas(config)
-        self.controller_requests = ControllerRequests(
-            self.metadata,
-            config.controller_listener_names,
-            self.mutation_quotas,
-            self._now_ms,
-            self.audit,
-        )
+        self.audit = audit_of(config, loop, self.clock, self.workers.scheduler)
+        self.controller_requests = self._make_controller_requests()
         self.controller_channel = self._make_controller_channel()
         self.cordoning = Cordoning(self.dynamic_config, self.log_manager, lambda: self.image)
         self.lifecycle = self._make_lifecycle()
@@ -343,7 +335,6 @@ class Node:
         """Who hears of committed metadata, in the order in which the parts depend on each other."""
         publishing = self.publishing
         publishing.add(self._keep_image)
-        publishing.add(self.mutation_quotas.published)
         publishing.add(lambda delta, image: self.controller_registration.published(image))
         if not self.config.is_broker:
             return
@@ -399,6 +390,15 @@ class Node:
             publish=self.publishing.publish,
             on_fatal=self.failure.fatal,
             wrap=self.security.dialled(controller_listener_name(self.config)),
+        )
+
+    def _make_controller_requests(self) -> ControllerRequests:
+        return ControllerRequests(
+            self.metadata,
+            self.config.controller_listener_names,
+            lambda *asked: self.client_quotas.mutation_quota(*asked),
+            self._now_ms,
+            self.audit,
         )
 
     def _make_controller_channel(self) -> ControllerChannel:
@@ -457,7 +457,7 @@ class Node:
             quorum=self.metadata,
             forwarder=self.controller_channel,
             ask_controller=self.controller_requests.execute,
-            authorizer=self._authorizer(),
+            authorizer=audited(self.acls.authorizer, self.audit),
             replicas=self.replicas,
             coordinators=self.coordinators,
             auto_topics=AutoTopicCreation(config, self.controller_channel),
@@ -472,20 +472,6 @@ class Node:
             fetch_bytes_max=config["fetch.max.bytes"],
             read_context=self._make_read_context(),
         )
-
-    def _authorizer(self) -> Authorizer | None:
-        """What decides on requests; the audit log hears of its denials."""
-        authorizer = self.acls.authorizer
-        if authorizer is None or self.audit is None:
-            return authorizer
-        return AuditedAuthorizer(authorizer, self.audit)
-
-    def _make_audit(self) -> Audit | None:
-        if not self.config["kwire.audit.log"]:
-            return None
-        from kwire.node.audit import make_audit
-
-        return make_audit(self.config, self.loop, self.clock, self.workers.scheduler)
 
     def _make_read_context(self) -> ReadContext:
         return ReadContext(
