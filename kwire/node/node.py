@@ -33,7 +33,7 @@ from kwire.membership.replica_directories import ReplicaDirectories
 from kwire.network.buffers import BufferPool, receive_bytes_max
 from kwire.network.peer import PeerNetwork
 from kwire.node.acls import PublishedAcls
-from kwire.node.auditing import audit_of, audited
+from kwire.node.audit_settings import audit_of
 from kwire.node.client_quotas import PublishedQuotas
 from kwire.node.controller_requests import ControllerRequests
 from kwire.node.coordinators import Coordinators
@@ -50,7 +50,6 @@ from kwire.node.local_requests import LocalRequests
 from kwire.node.logins import login_at, sasl_of_listeners
 from kwire.node.logs import make_log_manager
 from kwire.node.metadata_quorum import MetadataQuorum
-from kwire.node.mutation_quotas import PublishedMutationQuotas
 from kwire.node.published import PublishedMetadata
 from kwire.node.publishing import Publishing, moved_brokers
 from kwire.node.quorum_opening import QuorumOpening
@@ -64,6 +63,7 @@ from kwire.protocol import uuids
 from kwire.replica.delayed_read import ReadContext
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.selector import selector
+from kwire.security.authorizer import audited
 from kwire.server.connection_admission import ConnectionAdmission
 from kwire.server.deadlines import DeadlineHeap
 from kwire.server.dispatch import Dispatcher
@@ -120,7 +120,6 @@ class Node:
         self.peers = self._make_peers()
         self.metadata = self._make_metadata()
         self.audit = audit_of(config, loop, self.clock, self.workers.scheduler)
-        self.mutation_quotas = PublishedMutationQuotas(config)
         self.controller_requests = self._make_controller_requests()
         self.controller_channel = self._make_controller_channel()
         self.cordoning = Cordoning(self.dynamic_config, self.log_manager, lambda: self.image)
@@ -318,7 +317,6 @@ class Node:
         """Who hears of committed metadata, in the order in which the parts depend on each other."""
         publishing = self.publishing
         publishing.add(self._keep_image)
-        publishing.add(self.mutation_quotas.published)
         publishing.add(lambda delta, image: self.controller_registration.published(image))
         if not self.config.is_broker:
             return
@@ -375,9 +373,13 @@ class Node:
         )
 
     def _make_controller_requests(self) -> ControllerRequests:
-        names = self.config.controller_listener_names
-        quotas, audit = self.mutation_quotas, self.audit
-        return ControllerRequests(self.metadata, names, quotas, self._now_ms, audit)
+        return ControllerRequests(
+            self.metadata,
+            self.config.controller_listener_names,
+            lambda *asked: self.client_quotas.mutation_quota(*asked),
+            self._now_ms,
+            self.audit,
+        )
 
     def _make_controller_registration(self) -> ControllerRegistration:
         return ControllerRegistration(
