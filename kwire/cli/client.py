@@ -211,7 +211,7 @@ class Connection:
 
 def _read_login(path: str) -> MakeLogin | None:
     """What a file of client properties logs in with; None where there is nothing to log in to."""
-    from kwire.clock import SystemRandom
+    from kwire.clock import SystemClock, SystemRandom
     from kwire.config.errors import ConfigError
     from kwire.config.properties import read_properties
     from kwire.security.sasl.client_settings import PROTOCOL, client_login
@@ -224,7 +224,7 @@ def _read_login(path: str) -> MakeLogin | None:
                 f"{PROTOCOL}={protocol} is refused: it is not built yet; accepted: "
                 + ", ".join(BUILT_PROTOCOLS)
             )
-        return client_login(properties, SystemRandom())
+        return client_login(properties, SystemRandom(), SystemClock().wall_ms)
     except ConfigError as error:
         raise ClientError(f"{path}: {error}" if path not in str(error) else str(error)) from None
 

@@ -70,6 +70,7 @@ from kwire.server.request_steps import RequestSteps
 
 if TYPE_CHECKING:
     from kwire.network.login import MakeAuthentication
+    from kwire.node.authentication import Authentication
     from kwire.security.sasl.server import SaslSettings
 
 __all__ = ["Node", "StartError"]
@@ -136,7 +137,7 @@ class Node:
         self.directory_identities = self._make_directory_identities()
         self.directory_failures = self._make_directory_failures()
         self.parts = self._make_parts()
-        self._sasl = self._make_sasl()
+        self.authentication = self._make_authentication()
         self.request_steps = RequestSteps(lambda: self.parts.authorizer is not None)
         self.local_requests = self._make_local_requests()
         self._subscribe()
@@ -146,11 +147,15 @@ class Node:
     async def start(self) -> None:
         """Return when the node serves. Raises StartError and ConfigError, one line each."""
         self.security.open()
+        if self.authentication is not None:
+            await self.authentication.open()
         await self._starting.run()
 
     async def stop(self) -> None:
         """Stop in order; nothing raises."""
         self.security.close()
+        if self.authentication is not None:
+            self.authentication.close()
         await self._stopping.run()
 
     # -- what whoever runs a node asks
@@ -458,20 +463,20 @@ class Node:
             connection_gone=self.log_manager.shortages.hurry,
             security_protocol=listener.protocol,
             wrap=self.security.accepted(listener),
-            sasl=self._sasl.get(listener.name),
+            sasl=self._sasl_of(listener),
         )
 
-    def _make_sasl(self) -> dict[str, SaslSettings]:
-        """How clients authenticate, by the name of the listener where they have to; ConfigError."""
-        names = [each.name for each in self.config.listeners() if each.has_sasl]
-        if not names:
-            return {}
-        from kwire.node.authentication import sasl_settings
+    def _make_authentication(self) -> Authentication | None:
+        """How clients authenticate where listeners have SASL; ConfigError, one line."""
+        if not any(listener.has_sasl for listener in self.config.listeners()):
+            return None
+        from kwire.node.authentication import Authentication
 
-        return {
-            name: sasl_settings(self.config, name, self.random, lambda: self.image)
-            for name in names
-        }
+        return Authentication(self.loop, self.config, self.random, lambda: self.image)
+
+    def _sasl_of(self, listener: settings.Listener) -> SaslSettings | None:
+        authentication = self.authentication
+        return None if authentication is None else authentication.settings.get(listener.name)
 
     def _login_at(self, listener: str) -> MakeAuthentication | None:
         """How this node logs in at that listener of other nodes; None where it need not."""
@@ -479,7 +484,7 @@ class Node:
             return None
         from kwire.node.authentication import login_at
 
-        return login_at(self.config, listener, self.random)
+        return login_at(self.config, listener, self.random, self.clock)
 
     def _controller_dispatcher(self) -> Dispatcher:
         from kwire.server.controller_dispatch import ControllerDispatcher
