@@ -163,7 +163,7 @@ class _MetadataReader:
         return [
             self._topic(topic)
             for topic in self._image.topics
-            if self._context.allows(DESCRIBE_TOPIC, topic.name)
+            if self._context.sees(DESCRIBE_TOPIC, topic.name)
         ]
 
     def asked_topics(self) -> list[Topic]:
@@ -209,7 +209,7 @@ class _MetadataReader:
                 )
                 for name in names
             ]
-        may_create_all = self._context.allows(CREATE_CLUSTER)
+        may_create_all = self._context.sees(CREATE_CLUSTER)
         creatable, answers = [], []
         for name in names:
             if may_create_all or self._context.allows(CREATE_TOPIC, name):

@@ -36,6 +36,7 @@ BROKERS_MAX = 9
 EXIT_FAILED = 1
 STOP_TIMEOUT_S = 60.0
 READY_PAUSE_S = 0.02
+HELD_BACK_MAX = 100
 RESTART_S = 1.0
 """A node that died comes back after a failover, not instead of one."""
 
@@ -104,6 +105,8 @@ class Cluster:
         self._arguments = arguments
         self._nodes: list[ClusterNode] = []
         self._is_stopping = False
+        self._is_ready_printed = False
+        self._held_back: list[str] = []
         self._printing_ready: asyncio.Future[None] | None = None
 
     # -- files
@@ -280,6 +283,7 @@ class Cluster:
         node.process = process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-m", "kwire", "serve", "--supervised", "--config", config),
+            *(["--no-http"] if self._arguments.no_http else []),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,
@@ -294,7 +298,7 @@ class Cluster:
                 is_ready = True
                 self._note_ready(node, text.removeprefix(READY_PREFIX))
             else:
-                sys.stdout.write(text + "\n")
+                self._print(text)
         status = await process.wait()
         node.process = None
         return is_ready, status
@@ -319,8 +323,18 @@ class Cluster:
                 if self._is_stopping:
                     return
                 await asyncio.sleep(READY_PAUSE_S)
-        sys.stdout.write(f"{READY_PREFIX}{','.join(addresses)}\n")
-        sys.stdout.flush()
+        self._is_ready_printed = True
+        self._print(f"{READY_PREFIX}{','.join(addresses)}")
+        for text in self._held_back:
+            self._print(text)
+
+    def _print(self, text: str) -> None:
+        """What a node says is printed behind the ready line."""
+        if self._is_ready_printed:
+            sys.stdout.write(text + "\n")
+            sys.stdout.flush()
+        elif len(self._held_back) < HELD_BACK_MAX:
+            self._held_back.append(text)
 
     def _terminate(self) -> None:
         for node in self._nodes:

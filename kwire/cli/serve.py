@@ -74,6 +74,8 @@ def load_config(arguments: ServeArguments, ephemeral_directory: str | None) -> B
 
         properties = read_properties(arguments.config)
     overrides = dict(arguments.overrides)
+    if arguments.no_http:
+        overrides["http.listeners"] = ""
     # In a container the command line is the image's, the environment its user's.
     of_user = os.environ.keys() if arguments.env else set()
     if arguments.listen is not None and "KAFKA_LISTENERS" not in of_user:
@@ -143,7 +145,8 @@ def _run(config: BrokerConfig, arguments: ServeArguments) -> int:
         logger.warning(line)
     tune_malloc()
     loop = new_event_loop()
-    node = Node(config, loop, features=arguments.features)
+    by_default = (config.developer or arguments.supervised) and not arguments.no_http
+    node = Node(config, loop, features=arguments.features, http_by_default=by_default)
     try:
         return loop.run_until_complete(_serve_until_stopped(node, loop, arguments))
     except StartError as error:
@@ -177,6 +180,8 @@ async def _serve_until_stopped(
         host, port = node.ready_address()
         shown = f"[{host}]" if ":" in host else host
         sys.stdout.write(f"kwire ready on {shown}:{port}\n")
+        if node.http is not None:
+            sys.stdout.writelines(f"http on {url}\n" for url in node.http.addresses())
         sys.stdout.flush()
         _settle_memory()
         await stopped

@@ -5,7 +5,7 @@ from __future__ import annotations
 USAGE = """\
 usage: kwire serve [--listen HOST:PORT] [--advertise HOST:PORT]
                    [--data-dir DIR | --ephemeral] [--config server.properties]
-                   [--brokers N] [--env]
+                   [--brokers N] [--env] [--no-http]
                    [--feature NAME=LEVEL]... [-o name=value]...
 
 Serve a Kafka broker. Without options: on localhost:9092, keeping its data in the
@@ -21,6 +21,8 @@ user's data directory.
   --env                   the environment is a container's of this broker alone: an empty
                           data directory is formatted with its CLUSTER_ID, and
                           KAFKA_LISTENERS and KAFKA_LOG_DIRS win over options
+  --no-http               do not answer HTTP; without --config it is answered on
+                          127.0.0.1:8080 or the next free port (needs kwire[http])
   --feature NAME=LEVEL    a feature level, used when the data directory is formatted
   -o name=value           one setting by Kafka's name; wins over all others
 
@@ -47,6 +49,7 @@ class ServeArguments:
         self.brokers = 0
         self.supervised = False
         self.env = False
+        self.no_http = False
         self.overrides: dict[str, str] = {}
         self.features: dict[str, int] = {}
         self.help = False
@@ -60,7 +63,7 @@ _WITH_VALUE = {
 }
 
 
-_OTHERS = ("--help", "--ephemeral", "--env", "--brokers", "--feature", "-o")
+_OTHERS = ("--help", "--ephemeral", "--env", "--no-http", "--brokers", "--feature", "-o")
 
 
 def parse_serve(arguments: list[str]) -> ServeArguments:
@@ -75,6 +78,8 @@ def parse_serve(arguments: list[str]) -> ServeArguments:
             result.ephemeral = True
         elif name == "--env" and not equals:
             result.env = True
+        elif name == "--no-http" and not equals:
+            result.no_http = True
         elif name == "--supervised" and not equals:
             result.supervised = True  # by `serve --brokers`: stop when stdin ends
         elif name == "--brokers":

@@ -28,6 +28,9 @@ from kwire.config.provider_settings import has_providers, is_provider_setting
 from kwire.config.usable import range_missed
 from kwire.config.values import TypedValue, Value, to_text
 
+OWN_PREFIXES = ("kwire.", "http.")
+"""Of the settings that Kafka does not have."""
+HTTP_LISTENER_PREFIX = "http.listener."
 STRING_BYTES_MAX = 32767
 """Of a string in Kafka's records."""
 OF_ONE_LISTENER = "one listener's own settings are not told apart from all listeners' yet"
@@ -122,7 +125,7 @@ class BrokerConfig(Mapping[str, TypedValue]):
         """This configuration with `texts` as what is set; ConfigError for a malformed one.
 
         What a change at run time would leave. Only each value is checked, nothing is warned of;
-        settings with a listener's prefix wait for the listener to read them.
+        other settings with a listener's prefix than those it has for itself are not read.
         """
         result = BrokerConfig(texts, self._sources, self.developer)
         result._values = dict(self._values)
@@ -133,7 +136,9 @@ class BrokerConfig(Mapping[str, TypedValue]):
             definition = definition_of(name)
             if self.texts.get(name) == text:
                 continue
-            if definition is not None and definition.name == name:
+            if definition is None:
+                continue
+            if definition.name == name or is_read_per_listener(definition.name):
                 result._values[name] = definition.parse(text)
         return result
 
@@ -167,6 +172,8 @@ class BrokerConfig(Mapping[str, TypedValue]):
         if definition is None:
             if is_provider_setting(name):
                 return
+            if name.startswith(HTTP_LISTENER_PREFIX):
+                return  # looked at with the listeners themselves
             if name.startswith(PLUGIN_PREFIXES):
                 self.warnings.append(f"{name} is accepted without effect: no plug-ins are loaded")
                 return
@@ -362,7 +369,7 @@ def definition_of(name: str) -> ConfigDefinition | None:
     """The definition behind a setting's name, `listener.name.x.` prefixes included."""
     if name in BROKER:
         return BROKER[name]
-    if name.startswith("kwire."):
+    if name.startswith(OWN_PREFIXES):
         return KWIRE.get(name)
     if name.startswith(PREFIX):
         # listener.name.LISTENER[.MECHANISM].CONFIG: listener names hold no dot.

@@ -7,7 +7,7 @@ and order are Apache Kafka 4.4's. `support` says honestly what kwire does with a
     accepted  it has none, and one log line says so (never durability or security)
     refused   anything but the default ends the start, or is answered INVALID_CONFIG
 
-`kwire.tsv` holds kwire's own settings; their names begin with `kwire.`.
+`kwire.tsv` holds kwire's own settings; their names begin with `kwire.` or `http.`.
 """
 
 from __future__ import annotations

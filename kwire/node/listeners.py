@@ -124,6 +124,13 @@ class Listeners:
         listener = (config.broker_listeners() if config.is_broker else config.listeners())[0]
         return listener.host or "0.0.0.0", self.bound[listener.name].port
 
+    def local_address(self) -> str:
+        """host:port by which a client on this machine reaches the first listener."""
+        host, port = self.ready_address()
+        if settings.is_wildcard(host):
+            host = "::1" if ":" in host else "127.0.0.1"
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
     def advertised_controller(self) -> Sequence[settings.Listener]:
         """The controller listeners of this node as others reach them."""
         return [

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from kwire.api.shared.auto_create import AutoTopicCreation
-from kwire.clock import Clock, Random, SystemClock, SystemRandom
+from kwire.clock import Clock, Random, SystemClock, SystemRandom, ticks_ns
 from kwire.config import listeners as settings
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
@@ -33,23 +33,29 @@ from kwire.membership.lifecycle import BrokerLifecycle
 from kwire.membership.lost_brokers import LostBrokers
 from kwire.membership.producer_ids import ProducerIds
 from kwire.membership.replica_directories import ReplicaDirectories
-from kwire.network.buffers import RESERVED_BYTES_MAX, BufferPool
+from kwire.network.buffers import BufferPool
 from kwire.network.peer import PeerNetwork
 from kwire.node.acls import PublishedAcls
+from kwire.node.client_quotas import PublishedQuotas
 from kwire.node.controller_requests import ControllerRequests
 from kwire.node.coordinators import Coordinators
 from kwire.node.directory_failures import DirectoryFailures
 from kwire.node.directory_identities import DirectoryIdentities
 from kwire.node.failure import Failure
+from kwire.node.health import Health
 from kwire.node.host_name import reachable_name
+from kwire.node.http_side import bind, make_http_side
 from kwire.node.listener_security import ListenerSecurity
 from kwire.node.listeners import Listeners, controller_listener_name
 from kwire.node.loading_logs import LogLoading
 from kwire.node.local_requests import LocalRequests
+from kwire.node.logins import Logins
 from kwire.node.metadata_quorum import MetadataQuorum
+from kwire.node.mutation_quotas import PublishedMutationQuotas
 from kwire.node.published import PublishedMetadata
 from kwire.node.publishing import Publishing, moved_brokers
 from kwire.node.quorum_opening import QuorumOpening
+from kwire.node.reading import read_context, receive_bytes_max
 from kwire.node.replication import Replication
 from kwire.node.start_error import StartError
 from kwire.node.starting import StartSequence
@@ -57,9 +63,8 @@ from kwire.node.stopping import StopSequence
 from kwire.node.workers import NewExecutor, Workers, one_thread
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
-from kwire.replica.delayed_read import ReadContext
 from kwire.replica.manager import ReplicaManager
-from kwire.replica.selector import selector
+from kwire.security.authorizer import AuditedAuthorizer, Authorizer
 from kwire.server.connection_admission import ConnectionAdmission
 from kwire.server.deadlines import DeadlineHeap
 from kwire.server.dispatch import Dispatcher
@@ -69,16 +74,16 @@ from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps
 
 if TYPE_CHECKING:
-    from kwire.network.login import MakeAuthentication
-    from kwire.node.authentication import Authentication
-    from kwire.security.sasl.server import SaslSettings
+    from kwire.http.side import HttpSide
+    from kwire.node.audit import Audit
 
 __all__ = ["Node", "StartError"]
 
 
 class Node:
     """One broker, controller, or both. A controller alone has no logs but the metadata's, and no
-    broker half. `on_fatal(reason)` is called when the node cannot go on."""
+    broker half. `on_fatal(reason)` is called when the node cannot go on. `http_by_default`: answer
+    HTTP on loopback where `http.listeners` says nothing; `http` is None where none is answered."""
 
     def __init__(
         self,
@@ -90,6 +95,7 @@ class Node:
         random: Random | None = None,
         files: Files | None = None,
         new_executor: NewExecutor | None = None,
+        http_by_default: bool = False,
     ) -> None:
         self.config = config
         self.loop = loop
@@ -101,10 +107,11 @@ class Node:
         self.failure = Failure(lambda reason: self.on_fatal(reason))
         self.dynamic_config = DynamicConfig(config, is_catching_up=True)
         self.security = ListenerSecurity(loop, config, self.dynamic_config)
+        self.logins = Logins(loop, config, self.random, self.clock, lambda: self.image)
         self.published = self._make_published()
-        self.acls = PublishedAcls(config)
+        self.acls = PublishedAcls(config, loop.call_soon)
         self.publishing = Publishing()
-        self.buffer_pool = BufferPool(_receive_bytes_max(config["queued.max.request.bytes"]))
+        self.buffer_pool = BufferPool(receive_bytes_max(config))
         self.deadlines = DeadlineHeap(loop)
         self.workers = self._make_workers(new_executor, is_real=files is None)
         self.log_manager = self._make_log_manager(files)
@@ -114,9 +121,9 @@ class Node:
         )
         self.peers = self._make_peers()
         self.metadata = self._make_metadata()
-        self.controller_requests = ControllerRequests(
-            self.metadata, config.controller_listener_names
-        )
+        self.audit = self._make_audit()
+        self.mutation_quotas = PublishedMutationQuotas(config)
+        self.controller_requests = self._make_controller_requests()
         self.controller_channel = self._make_controller_channel()
         self.cordoning = Cordoning(self.dynamic_config, self.log_manager, lambda: self.image)
         self.lifecycle = self._make_lifecycle()
@@ -137,26 +144,37 @@ class Node:
         self.directory_identities = self._make_directory_identities()
         self.directory_failures = self._make_directory_failures()
         self.parts = self._make_parts()
-        self.authentication = self._make_authentication()
-        self.request_steps = RequestSteps(lambda: self.parts.authorizer is not None)
+        self.request_steps = RequestSteps(
+            lambda: self.parts.authorizer is not None,
+            ticks_ns if clock is None else lambda: int(loop.time() * 1e9),
+        )
+        self.client_quotas = PublishedQuotas(config, self.request_steps)
         self.local_requests = self._make_local_requests()
         self._subscribe()
+        self.http = self._make_http(http_by_default)
         self._starting = self._make_start_sequence(dict(features or {}))
         self._stopping = self._make_stop_sequence()
 
     async def start(self) -> None:
         """Return when the node serves. Raises StartError and ConfigError, one line each."""
+        if self.audit is not None:
+            self.audit.start()
         self.security.open()
-        if self.authentication is not None:
-            await self.authentication.open()
+        await self.logins.open()
+        bind(self.http)
         await self._starting.run()
+        if self.http is not None:
+            self.http.serve()
 
     async def stop(self) -> None:
         """Stop in order; nothing raises."""
         self.security.close()
-        if self.authentication is not None:
-            self.authentication.close()
+        self.logins.close()
+        if self.http is not None:
+            await self.http.stop()
         await self._stopping.run()
+        if self.audit is not None:
+            self.audit.close()
 
     # -- what whoever runs a node asks
 
@@ -177,6 +195,26 @@ class Node:
     def ready_address(self) -> tuple[str, int]:
         """Host and port of the first listener, as the ready line shows it."""
         return self.listeners.ready_address()
+
+    # -- HTTP
+
+    def _make_http(self, by_default: bool) -> HttpSide | None:
+        metadata = self.metadata
+        health = Health(
+            self.lifecycle,
+            metadata,
+            self.log_manager,
+            is_broker=self.config.is_broker,
+            has_controller=lambda: metadata.driver is not None and metadata.leader_id is not None,
+        )
+        return make_http_side(
+            self.config,
+            self.loop,
+            self.buffer_pool,
+            by_default=by_default,
+            bootstrap=self.listeners.local_address,
+            questions={"health": health.answer},
+        )
 
     # -- logs and replicas
 
@@ -231,7 +269,7 @@ class Node:
             resolve=self.published.address_of,
             own_epoch=lambda: self.lifecycle.epoch,
             ask=self.controller_channel.ask,
-            authentication=self._login_at(self.config.inter_broker_listener_name()),
+            authentication=self.logins.at(self.config.inter_broker_listener_name()),
             wrap=self.security.dialled(self.config.inter_broker_listener_name()),
         )
 
@@ -299,6 +337,7 @@ class Node:
         """Who hears of committed metadata, in the order in which the parts depend on each other."""
         publishing = self.publishing
         publishing.add(self._keep_image)
+        publishing.add(self.mutation_quotas.published)
         publishing.add(lambda delta, image: self.controller_registration.published(image))
         if not self.config.is_broker:
             return
@@ -314,6 +353,7 @@ class Node:
     def _keep_image(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self.published.image = image
         self.request_steps.image_published()
+        self.client_quotas.published(delta, image)
         if delta.acls:
             self.acls.changed(delta.acls)
         if delta.configs:
@@ -336,7 +376,7 @@ class Node:
             resolve=self.published.address_of,
             controller=lambda: None,
             client_id=f"kwire-{self.broker_id}",
-            authentication=self._login_at(self.config.inter_broker_listener_name()),
+            authentication=self.logins.at(self.config.inter_broker_listener_name()),
             wrap=self.security.dialled(self.config.inter_broker_listener_name()),
         )
 
@@ -349,10 +389,16 @@ class Node:
             self.config,
             self.dynamic_config,
             listener_name=controller_listener_name(self.config),
-            authentication=self._login_at(controller_listener_name(self.config)),
+            authentication=self.logins.at(controller_listener_name(self.config)),
             publish=self.publishing.publish,
             on_fatal=self.failure.fatal,
             wrap=self.security.dialled(controller_listener_name(self.config)),
+        )
+
+    def _make_controller_requests(self) -> ControllerRequests:
+        names = self.config.controller_listener_names
+        return ControllerRequests(
+            self.metadata, names, self.mutation_quotas, self._now_ms, self.audit
         )
 
     def _make_controller_channel(self) -> ControllerChannel:
@@ -364,7 +410,7 @@ class Node:
             quorum=self.metadata,
             execute=self.controller_requests.execute,
             ask_timeout_ms=max(1000, self.config["broker.session.timeout.ms"]),
-            authentication=self._login_at(controller_listener_name(self.config)),
+            authentication=self.logins.at(controller_listener_name(self.config)),
             wrap=self.security.dialled(controller_listener_name(self.config)),
         )
 
@@ -411,7 +457,7 @@ class Node:
             quorum=self.metadata,
             forwarder=self.controller_channel,
             ask_controller=self.controller_requests.execute,
-            authorizer=self.acls.authorizer,
+            authorizer=self._authorizer(),
             replicas=self.replicas,
             coordinators=self.coordinators,
             auto_topics=AutoTopicCreation(config, self.controller_channel),
@@ -424,16 +470,22 @@ class Node:
                 config["max.incremental.fetch.session.cache.slots"], self.random
             ),
             fetch_bytes_max=config["fetch.max.bytes"],
-            read_context=self._make_read_context(),
+            read_context=read_context(config, self.deadlines, self.replication, lambda: self.image),
         )
 
-    def _make_read_context(self) -> ReadContext:
-        return ReadContext(
-            self.deadlines,
-            lambda topic, index: self.image.topics.partition(topic, index) is not None,
-            selector(self.config["replica.selector.class"], lambda: self.image.brokers),
-            self.replication,
-        )
+    def _authorizer(self) -> Authorizer | None:
+        """What decides on requests; the audit log hears of its denials."""
+        authorizer = self.acls.authorizer
+        if authorizer is None or self.audit is None:
+            return authorizer
+        return AuditedAuthorizer(authorizer, self.audit)
+
+    def _make_audit(self) -> Audit | None:
+        if not self.config["kwire.audit.log"]:
+            return None
+        from kwire.node.audit import make_audit
+
+        return make_audit(self.config, self.loop, self.clock, self.workers.scheduler)
 
     def _make_local_requests(self) -> LocalRequests:
         return LocalRequests(
@@ -463,28 +515,8 @@ class Node:
             connection_gone=self.log_manager.shortages.hurry,
             security_protocol=listener.protocol,
             wrap=self.security.accepted(listener),
-            sasl=self._sasl_of(listener),
+            sasl=self.logins.of(listener.name),
         )
-
-    def _make_authentication(self) -> Authentication | None:
-        """How clients authenticate where listeners have SASL; ConfigError, one line."""
-        if not any(listener.has_sasl for listener in self.config.listeners()):
-            return None
-        from kwire.node.authentication import Authentication
-
-        return Authentication(self.loop, self.config, self.random, lambda: self.image)
-
-    def _sasl_of(self, listener: settings.Listener) -> SaslSettings | None:
-        authentication = self.authentication
-        return None if authentication is None else authentication.settings.get(listener.name)
-
-    def _login_at(self, listener: str) -> MakeAuthentication | None:
-        """How this node logs in at that listener of other nodes; None where it need not."""
-        if not self.config.protocol_map().get(listener, "").startswith("SASL_"):
-            return None
-        from kwire.node.authentication import login_at
-
-        return login_at(self.config, listener, self.random, self.clock)
 
     def _controller_dispatcher(self) -> Dispatcher:
         from kwire.server.controller_dispatch import ControllerDispatcher
@@ -564,8 +596,3 @@ class Node:
             logs=self.log_manager,
             is_loaded=lambda: self.publishing.is_following,
         )
-
-
-def _receive_bytes_max(configured: int) -> int:
-    """queued.max.request.bytes, or kwire's own bound where it is not set."""
-    return configured if configured > 0 else RESERVED_BYTES_MAX

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from kwire.config.checks import address_limits
 from kwire.config.listener_settings import ListenerSettings, Settings
 from kwire.config.values import TypedValue
-from kwire.replica.quota import Samples
+from kwire.quota.windows import Rate, throttle_ms
 
 MAX_CONNECTIONS = "max.connections"
 CREATION_RATE = "max.connection.creation.rate"
@@ -29,7 +29,6 @@ PER_ADDRESS = "max.connections.per.ip"
 OVERRIDES = "max.connections.per.ip.overrides"
 NAMES = (MAX_CONNECTIONS, CREATION_RATE, PER_ADDRESS, OVERRIDES)
 UNLIMITED = 2**31 - 1
-NEVER_MS = 2**63 - 1
 ADDRESSES_MAX = 10_000
 """Of how many addresses a rate is known; those that were quiet for longest are forgotten."""
 
@@ -37,32 +36,29 @@ ADDRESSES_MAX = 10_000
 class CreationRate:
     """New connections a second of one kind, and the rate they may have."""
 
-    __slots__ = ("_samples", "rate_max")
+    __slots__ = ("_rate", "rate_max")
 
     def __init__(self, rate_max: int, window_count: int, window_ms: int) -> None:
         self.rate_max = rate_max
-        self._samples = Samples(window_count, window_ms)
+        self._rate = Rate(window_count, window_ms)
 
     def wait_ms(self, now_ms: int) -> int:
         """One more came: how long it has to wait, a window at most."""
         if self.rate_max >= UNLIMITED:
             return 0
-        samples = self._samples
-        samples.record(1, now_ms)
-        total, elapsed_ms = samples.total_and_elapsed_ms(now_ms)
-        # The time that is measured is never taken to be shorter than all windows but one.
-        lacking = samples.window_count - 1 - elapsed_ms // samples.window_ms
-        measured_ms = max(1, elapsed_ms + max(0, lacking) * samples.window_ms)
-        if total * 1000 <= self.rate_max * measured_ms:
+        rate = self._rate
+        rate.record(1, now_ms)
+        value = rate.measure(now_ms)
+        if value <= self.rate_max:
             return 0
-        # A rate of 0 lets nobody in.
-        wait_ms = round(total * 1000 / self.rate_max - measured_ms) if self.rate_max else NEVER_MS
-        return min(wait_ms, samples.window_ms)
+        if not self.rate_max:  # nobody is let in
+            return rate.window_ms
+        return min(throttle_ms(value, self.rate_max, rate.span_ms(now_ms)), rate.window_ms)
 
     def take_back(self, now_ms: int) -> None:
         """The last one does not count: it is not served."""
         if self.rate_max < UNLIMITED:
-            self._samples.record(-1, now_ms)
+            self._rate.record(-1, now_ms)
 
 
 class ConnectionLimits:

@@ -38,6 +38,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "quota": FACTS,
     "log": FACTS,
     "security": (*FACTS, "network"),
+    "client": (*FACTS, "network", "security"),
     "tiered": (*FACTS, "log"),
     "replica": LOW,
     "kraft": LOW,
@@ -45,11 +46,11 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "membership": MIDDLE,
     "server": HIGH,
     "api": (*HIGH, "server"),
-    "node": (*HIGH, "tiered", "server", "api"),
+    "http": (*FACTS, "network", "security", "client", "metrics"),
+    "node": (*HIGH, "tiered", "server", "api", "http"),
     "spark": (*FACTS, "log"),
-    "http": (*HIGH, "node"),
-    "cli": (*HIGH, "node", "server", "http", "spark"),
-    "testing": (*HIGH, "node", "server", "cli"),
+    "cli": (*HIGH, "node", "server", "client", "http", "spark"),
+    "testing": (*HIGH, "node", "server", "client", "cli"),
     "__main__": ("cli",),
 }
 KNOW_THE_NODE = ("cli/serve.py", "testing/cluster/in_thread.py")

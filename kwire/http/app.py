@@ -1,0 +1,174 @@
+"""What every HTTP request passes: the Host check, the body's bounds, answers in JSON to errors."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+from collections.abc import Sequence
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+logger = logging.getLogger(__name__)
+
+HEAD_BYTES_MAX = 32 * 1024
+"""Of a request line with its headers."""
+
+
+class Bounds:
+    """What a listener lets through: see `http.*` in docs/CONFIGS.md."""
+
+    def __init__(
+        self,
+        allowed_hosts: Sequence[str],
+        cors_origins: Sequence[str],
+        request_bytes_max: int,
+        request_timeout_s: float,
+    ) -> None:
+        self.allowed_hosts = frozenset(host.lower() for host in allowed_hosts)
+        self.cors_origins = list(cors_origins)
+        self.request_bytes_max = request_bytes_max
+        self.request_timeout_s = request_timeout_s
+
+
+def refusal(status: int, message: str) -> JSONResponse:
+    """An answer that says in one line what is wrong."""
+    return JSONResponse({"error_code": status, "message": message}, status)
+
+
+def make_app(routes: Sequence[BaseRoute], bounds: Bounds) -> Starlette:
+    """The application of one listener."""
+    middleware = [Middleware(Gate, bounds=bounds)]
+    if bounds.cors_origins:
+        from starlette.middleware.cors import CORSMiddleware
+
+        middleware.append(
+            Middleware(CORSMiddleware, allow_origins=bounds.cors_origins, allow_methods=["*"])
+        )
+    return Starlette(
+        routes=routes,
+        middleware=middleware,
+        exception_handlers={HTTPException: _http_error},
+    )
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    answer = refusal(error.status_code, f"{error.detail}: {request.method} {request.url.path}")
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+class BodyTooLarge(Exception):
+    """More than a request may have."""
+
+
+class BodyLate(Exception):
+    """It does not come in time."""
+
+
+class Gate:
+    """Outermost: what is wrong here reaches no handler, and no error of a handler leaves it."""
+
+    def __init__(self, app: ASGIApp, bounds: Bounds) -> None:
+        self._app = app
+        self._bounds = bounds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        refused = self._refused(scope)
+        if refused is not None:
+            await refused(scope, receive, send)
+            return
+        has_begun = False
+
+        async def noting(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, _Body(receive, self._bounds).receive, noting)
+        except BodyTooLarge:
+            answer = refusal(413, f"the body is over {self._bounds.request_bytes_max} bytes")
+        except BodyLate:
+            answer = refusal(408, "the body did not come in time")
+        except Exception as error:
+            logger.error(
+                "%s %s failed: %s: %s", scope["method"], scope["path"], type(error).__name__, error
+            )
+            answer = refusal(500, "a fault of kwire's; the broker's log says more")
+        else:
+            return
+        if has_begun:
+            raise ConnectionAbortedError  # a half answer must not look like a whole one
+        answer.headers["connection"] = "close"
+        await answer(scope, receive, send)
+
+    def _refused(self, scope: Scope) -> JSONResponse | None:
+        head_bytes = len(scope["raw_path"]) + len(scope["query_string"])
+        head_bytes += sum(len(name) + len(value) for name, value in scope["headers"])
+        if head_bytes > HEAD_BYTES_MAX:
+            return refusal(431, f"the head is over {HEAD_BYTES_MAX} bytes")
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        if scope["http_version"] == "1.0" and not hosts:
+            return None
+        if len(hosts) != 1 or not self._is_allowed(hosts[0]):
+            shown = b", ".join(hosts).decode("latin-1")[:200]
+            return refusal(421, f"host {shown!r} is not one of http.allowed.hosts")
+        sizes = [value for name, value in scope["headers"] if name == b"content-length"]
+        if any(_is_over(value, self._bounds.request_bytes_max) for value in sizes):
+            answer = refusal(413, f"the body is over {self._bounds.request_bytes_max} bytes")
+            answer.headers["connection"] = "close"
+            return answer
+        return None
+
+    def _is_allowed(self, value: bytes) -> bool:
+        """A page of somebody else's whose name leads here (DNS rebinding) has that name as the
+        host; an address, or this machine's own name for itself, cannot be such a one."""
+        host, colon, port = value.decode("latin-1").lower().rpartition(":")
+        if not colon or not port.isdigit():
+            host = value.decode("latin-1").lower()
+        if host in ("localhost", *self._bounds.allowed_hosts):
+            return True
+        try:
+            ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))
+        except ValueError:
+            return False
+        return True
+
+
+def _is_over(size: bytes, limit: int) -> bool:
+    return len(size) > 20 or (size.isdigit() and int(size) > limit)
+
+
+class _Body:
+    """The body of one request, within its bounds."""
+
+    def __init__(self, receive: Receive, bounds: Bounds) -> None:
+        self._receive = receive
+        self._bounds = bounds
+        self._end_s = asyncio.get_running_loop().time() + bounds.request_timeout_s
+        self._bytes = 0
+        self._is_complete = False
+
+    async def receive(self) -> Message:
+        if self._is_complete:  # whoever asks now waits for the connection's end
+            return await self._receive()
+        try:
+            async with asyncio.timeout_at(self._end_s):
+                message = await self._receive()
+        except TimeoutError:
+            raise BodyLate from None
+        self._bytes += len(message.get("body", b""))
+        if self._bytes > self._bounds.request_bytes_max:
+            raise BodyTooLarge
+        self._is_complete = not message.get("more_body", False)
+        return message

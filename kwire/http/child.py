@@ -1,0 +1,142 @@
+"""The HTTP process of a broker: `python -m kwire.http.child FD PARENT`.
+
+FD is its end of the pair of sockets by which it is told what to serve (`control.py`), PARENT the
+process that has started it. It ends when that one is gone, however it went.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+from typing import TYPE_CHECKING, NoReturn, TypedDict
+
+from kwire.http.local import LocalBroker
+from kwire.network.loop import new_event_loop
+
+if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
+
+    from kwire.http.serving import Serving
+
+logger = logging.getLogger(__name__)
+
+NICE = 5
+"""Whoever asks by HTTP is not to take the processor from who asks by Kafka's protocol."""
+PR_SET_PDEATHSIG = 1
+
+
+class _Listener(TypedDict):
+    fd: int
+    name: str
+    host: str
+    serves: list[str]
+
+
+class _Limits(TypedDict):
+    allowed_hosts: list[str]
+    cors_origins: list[str]
+    connections_max: int
+    request_bytes_max: int
+    request_timeout_ms: int
+
+
+class _Hello(TypedDict):
+    listeners: list[_Listener]
+    bootstrap: str
+    limits: _Limits
+
+
+def main(arguments: list[str]) -> int:
+    """Serve until the broker is gone; returns the exit status."""
+    fd, parent = int(arguments[0]), int(arguments[1])
+    _die_with(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the broker hears it, and ends
+    logging.basicConfig(
+        level=logging.WARNING,
+        format="[%(asctime)s] %(levelname)s http: %(message)s",
+        datefmt="%Y-%m-%d %H:%M:%S",
+    )
+    try:
+        os.nice(NICE)
+    except OSError:
+        pass
+    loop = new_event_loop()
+    try:
+        loop.run_until_complete(_serve(loop, fd))
+    finally:
+        loop.close()
+    return 0
+
+
+def _die_with(parent: int) -> None:
+    """Have the kernel end this process with its parent, where it can (Linux)."""
+    if sys.platform.startswith("linux"):
+        import ctypes
+
+        try:
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        except (AttributeError, OSError):
+            pass
+    if os.getppid() != parent:
+        _end()
+
+
+def _end() -> NoReturn:
+    os._exit(0)
+
+
+async def _serve(loop: asyncio.AbstractEventLoop, fd: int) -> None:
+    gone: asyncio.Future[None] = loop.create_future()
+
+    def ended() -> None:
+        if not gone.done():
+            gone.set_result(None)
+
+    loop.add_signal_handler(signal.SIGTERM, ended)
+    control = socket.socket(fileno=fd)
+    control.setblocking(False)
+    broker = LocalBroker(loop, ended)
+    await loop.create_unix_connection(lambda: broker, sock=control)
+    hello: _Hello = json.loads(await broker.hello)
+
+    from kwire.http.app import Bounds, make_app
+    from kwire.http.server import ConnectionLimits, listen, protocol_of
+    from kwire.http.serving import Serving
+
+    told = hello["limits"]
+    timeout_s = told["request_timeout_ms"] / 1000
+    limits = ConnectionLimits(told["connections_max"], timeout_s)
+    serving = Serving(broker, hello["bootstrap"])
+    for listener in hello["listeners"]:
+        bounds = Bounds(
+            [*told["allowed_hosts"], *filter(None, [listener["host"]])],
+            told["cors_origins"],
+            told["request_bytes_max"],
+            timeout_s,
+        )
+        app = make_app(_routes(listener["serves"], serving), bounds)
+        await listen(loop, listener["fd"], protocol_of(app, limits, loop))
+    broker.ready()
+    gc.collect()
+    gc.freeze()
+    await gone
+    _end()
+
+
+def _routes(serves: list[str], serving: Serving) -> list[BaseRoute]:
+    found: list[BaseRoute] = []
+    for purpose in serves:
+        module = importlib.import_module(f"kwire.http.purposes.{purpose}")
+        found += module.routes(serving)
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

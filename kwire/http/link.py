@@ -1,0 +1,178 @@
+"""The broker's end of the frames: it answers questions in slices, and sees whether the process
+lives."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from kwire.http.control import FRAME_BYTES_MAX, HEADER, PIECE_BYTES_MAX, Kind, framed
+from kwire.http.questions import Questions
+from kwire.network.buffers import BufferPool
+from kwire.network.frames import FrameConnection
+
+logger = logging.getLogger(__name__)
+
+SLICE_S = 0.001
+"""How long a turn of the loop works on answers."""
+PAUSE_S = 0.001
+"""Other work has at least this long between two slices."""
+ANSWERS_MAX = 16
+WRITE_BUFFER_BYTES = 256 * 1024
+
+
+class _Answer:
+    """An answer that is being given."""
+
+    __slots__ = ("name", "number", "pieces")
+
+    def __init__(self, number: int, name: str, pieces: Iterator[bytes]) -> None:
+        self.number = number
+        self.name = name
+        self.pieces = pieces
+
+
+class BrokerLink(FrameConnection):
+    """See the module. `lost()` is called once when the other end is gone or talks nonsense."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        pool: BufferPool,
+        questions: Questions,
+        *,
+        hello: bytes,
+        lost: Callable[[], None],
+    ) -> None:
+        super().__init__(pool, FRAME_BYTES_MAX, HEADER.size)
+        self.is_ready = False
+        self.unanswered_pings = 0
+        self._loop = loop
+        self._questions = questions
+        self._hello = hello
+        self._lost = lost
+        self._answers: deque[_Answer] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_full = False
+        self._is_open = False
+        self._is_closed = False
+
+    def ping(self) -> None:
+        """Ask for a sign of life."""
+        self.unanswered_pings += 1
+        self.write_frames(framed(Kind.PING))
+
+    def close(self) -> None:
+        """The process ends when it sees this."""
+        self._lost = _nothing
+        self._is_closed = True
+        if self._is_open:
+            self.transport.abort()
+
+    # -- the connection
+
+    def opened(self) -> None:
+        self._is_open = True
+        if self._is_closed:
+            self.transport.abort()
+            return
+        self.transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+        self.write_frames(framed(Kind.HELLO, body=self._hello))
+
+    def frame_received(self, frame: memoryview) -> None:
+        kind, number = HEADER.unpack_from(frame)
+        if kind == Kind.ASK:
+            self._asked(number, bytes(frame[HEADER.size :]))
+        elif kind == Kind.CANCEL:
+            self._cancelled(number)
+        elif kind == Kind.PONG:
+            self.unanswered_pings = 0
+        elif kind == Kind.READY:
+            self.is_ready = True
+        else:
+            self.frame_refused(f"frame of kind {kind}")
+
+    def closed(self) -> None:
+        self._answers.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        lost, self._lost = self._lost, _nothing
+        lost()
+
+    def pause_writing(self) -> None:
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        self._is_full = False
+        self._go_on()
+
+    # -- answers
+
+    def _asked(self, number: int, body: bytes) -> None:
+        if len(self._answers) >= ANSWERS_MAX:
+            self._refuse(number, "too many questions at once")
+            return
+        try:
+            asked = json.loads(body)
+            name, arguments = str(asked["name"]), dict(asked["arguments"])
+            pieces = self._questions.ask(name, arguments)
+        except (ValueError, KeyError, TypeError) as error:
+            self._refuse(number, str(error))
+            return
+        self._answers.append(_Answer(number, name, pieces))
+        self._go_on()
+
+    def _cancelled(self, number: int) -> None:
+        for answer in self._answers:
+            if answer.number == number:
+                self._answers.remove(answer)
+                return
+
+    def _refuse(self, number: int, why: str) -> None:
+        self.write_frames(framed(Kind.REFUSED, number, why.encode(errors="replace")[:1000]))
+
+    def _go_on(self) -> None:
+        if self._answers and not self._is_full and self._timer is None:
+            self._timer = self._loop.call_later(PAUSE_S, self._slice)
+
+    def _slice(self) -> None:
+        """Answers take turns, a piece each."""
+        self._timer = None
+        end_s = self._loop.time() + SLICE_S
+        while self._answers and not self._is_full:
+            answer = self._answers.popleft()
+            if self._step(answer):
+                self._answers.append(answer)
+            if self._loop.time() >= end_s:
+                break
+        self._go_on()
+
+    def _step(self, answer: _Answer) -> bool:
+        """Write the next piece; whether there may be more."""
+        try:
+            piece = next(answer.pieces, None)
+        except ValueError as error:
+            self._refuse(answer.number, str(error))
+            return False
+        except Exception as error:
+            logger.error("no answer to %s: %s: %s", answer.name, type(error).__name__, error)
+            self._refuse(answer.number, "the broker failed to answer; its log says why")
+            return False
+        if piece is None:
+            self.write_frames(framed(Kind.END, answer.number))
+            return False
+        if len(piece) > PIECE_BYTES_MAX:
+            logger.error("no answer to %s: a piece of %d bytes", answer.name, len(piece))
+            self._refuse(answer.number, "the broker failed to answer; its log says why")
+            return False
+        if piece:
+            self.write_frames(framed(Kind.PIECE, answer.number, piece))
+        return True
+
+
+def _nothing() -> None:
+    """Nobody is told."""

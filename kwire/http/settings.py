@@ -1,0 +1,153 @@
+"""The HTTP listeners out of `http.listeners` and its relatives, checked together.
+
+An entry is `URL` or `NAME=URL`, URL `http://HOST:PORT`; without a name the listener is called
+`http`. `http.listener.NAME.serves` says what one serves, `http.serves` what all others do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from kwire.config.broker_config import BrokerConfig
+from kwire.config.checks import is_number
+from kwire.config.errors import ConfigError
+from kwire.config.listeners import LOCAL_HOSTS
+
+LISTENERS = "http.listeners"
+SERVES = "http.serves"
+BEYOND_LOOPBACK = "http.unauthenticated.beyond.loopback.enable"
+LISTENER_PREFIX = "http.listener."
+
+PURPOSES = ("metrics", "health", "registry", "rest", "console")
+UNBUILT = ("metrics", "registry", "rest", "console")
+"""Known, and not there yet."""
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 8080
+PORTS_TRIED = 100
+"""Of the default listener: the first free one from DEFAULT_PORT on."""
+
+PORT_MAX = 65535
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+Json: TypeAlias = "dict[str, str | int | bool | list[str]]"
+
+
+class HttpListener:
+    """One listener. `ports` are tried in order; a host "" is every interface."""
+
+    __slots__ = ("host", "name", "ports", "serves")
+
+    def __init__(self, name: str, host: str, ports: range, serves: tuple[str, ...]) -> None:
+        self.name = name
+        self.host = host
+        self.ports = ports
+        self.serves = serves
+
+
+class HttpSettings:
+    """What the configuration says of HTTP; `listeners` is empty where there is none.
+
+    `limits` go to the HTTP process as they are. Raises ConfigError, one line.
+    """
+
+    def __init__(self, config: BrokerConfig, *, by_default: bool = False) -> None:
+        entries = list(config[LISTENERS])
+        own = {
+            name: text for name, text in config.texts.items() if name.startswith(LISTENER_PREFIX)
+        }
+        self.listeners = [_listener(entry, list(config[SERVES]), config.texts) for entry in entries]
+        self.is_default = not entries and by_default
+        if self.is_default:
+            ports = range(DEFAULT_PORT, DEFAULT_PORT + PORTS_TRIED)
+            serves = _served("http", list(config[SERVES]), config.texts)
+            self.listeners = [HttpListener("http", DEFAULT_HOST, ports, serves)]
+        _check_names(self.listeners, entries, own)
+        if not config[BEYOND_LOOPBACK]:
+            _check_loopback(self.listeners)
+        self.limits: Json = {
+            "allowed_hosts": list(config["http.allowed.hosts"]),
+            "cors_origins": list(config["http.cors.allowed.origins"]),
+            "connections_max": config["http.connections.max"],
+            "request_bytes_max": config["http.request.max.bytes"],
+            "request_timeout_ms": config["http.request.timeout.ms"],
+        }
+
+
+def _listener(entry: str, serves: list[str], texts: Mapping[str, str]) -> HttpListener:
+    name, equals, url = entry.partition("=")
+    if not equals:
+        name, url = "http", entry
+    scheme, separator, address = url.partition("://")
+    if scheme.lower() == "https":
+        raise _wrong(entry, "TLS is not built yet for HTTP; expected http://HOST:PORT")
+    host, colon, port = address.removesuffix("/").rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        colon = ""
+    is_port = is_number(port) and int(port) <= PORT_MAX
+    if not (separator and scheme.lower() == "http" and colon and is_port and "/" not in host):
+        raise _wrong(entry, "expected [NAME=]http://HOST:PORT, such as http://127.0.0.1:8080")
+    if not _NAME.fullmatch(name):
+        raise _wrong(entry, "a name has small letters, digits, - and _, at most 64")
+    number = int(port)
+    return HttpListener(name, host, range(number, number + 1), _served(name, serves, texts))
+
+
+def _wrong(entry: str, why: str) -> ConfigError:
+    return ConfigError(f"Invalid value {entry} for configuration {LISTENERS}: {why}")
+
+
+def _served(name: str, others: list[str], texts: Mapping[str, str]) -> tuple[str, ...]:
+    """What a listener serves; all that is built where nothing says so."""
+    setting = f"{LISTENER_PREFIX}{name}.serves"
+    text = texts.get(setting)
+    wanted = others if text is None else [part.strip() for part in text.split(",")]
+    if text is None:
+        setting = SERVES
+    for purpose in wanted:
+        if purpose not in PURPOSES:
+            raise ConfigError(
+                f"Invalid value {purpose} for configuration {setting}: expected some of "
+                f"{', '.join(PURPOSES)}"
+            )
+        if purpose in UNBUILT:
+            raise ConfigError(
+                f"Invalid value {purpose} for configuration {setting}: not built yet; expected "
+                f"some of {', '.join(one for one in PURPOSES if one not in UNBUILT)}"
+            )
+    return tuple(dict.fromkeys(wanted)) or tuple(one for one in PURPOSES if one not in UNBUILT)
+
+
+def _check_names(listeners: list[HttpListener], entries: list[str], own: Mapping[str, str]) -> None:
+    names = [listener.name for listener in listeners]
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise _wrong(
+                ",".join(entries), f"two listeners are called {name}; name them: NAME=http://…"
+            )
+        ports = listeners[at].ports
+        if ports[0] and any(
+            other.ports == ports and other.host == listeners[at].host for other in listeners[:at]
+        ):
+            raise _wrong(",".join(entries), f"two listeners have port {ports[0]}")
+    for setting, text in own.items():
+        name, _, rest = setting[len(LISTENER_PREFIX) :].rpartition(".")
+        if rest != "serves" or name not in names:
+            known = ", ".join(names) or "none"
+            raise ConfigError(
+                f"Unknown setting {setting}={text}: expected {LISTENER_PREFIX}NAME.serves, NAME "
+                f"one of {LISTENERS} ({known})"
+            )
+
+
+def _check_loopback(listeners: list[HttpListener]) -> None:
+    for listener in listeners:
+        if listener.host not in LOCAL_HOSTS and not listener.host.startswith("127."):
+            raise ConfigError(
+                f"Invalid value {listener.host or '*'}:{listener.ports[0]} for configuration "
+                f"{LISTENERS}: whoever reaches it could read without a password; listen on "
+                f"127.0.0.1, or set {BEYOND_LOOPBACK}=true"
+            )

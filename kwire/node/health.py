@@ -1,0 +1,74 @@
+"""Whether a node is ready for clients, and why not: the words of `/health/ready` and of
+`kwire info`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
+
+from kwire.log.directories.manager import LogManager
+from kwire.log.directories.refusals import refusals
+from kwire.membership.lifecycle import State
+
+REASONS_MAX = 100
+
+
+class Lifecycle(Protocol):
+    """The broker's registration."""
+
+    state: State
+
+    @property
+    def is_caught_up(self) -> bool: ...
+
+
+class Quorum(Protocol):
+    """The metadata quorum as this node sees it."""
+
+    @property
+    def waits_for(self) -> str:
+        """What the metadata log is short of, empty while it is not."""
+        ...
+
+
+class Health:
+    """See the module. `is_broker`: a controller alone has no registration to be fenced by."""
+
+    def __init__(
+        self,
+        lifecycle: Lifecycle,
+        quorum: Quorum,
+        logs: LogManager,
+        *,
+        is_broker: bool,
+        has_controller: Callable[[], bool],
+    ) -> None:
+        self._lifecycle = lifecycle
+        self._quorum = quorum
+        self._logs = logs
+        self._is_broker = is_broker
+        self._has_controller = has_controller
+
+    def reasons(self) -> list[str]:
+        """Why it is not ready, one line each; empty while it is."""
+        found = []
+        if self._is_broker:
+            state = self._lifecycle.state
+            if state is not State.RUNNING:
+                found.append(f"the broker is {state.value}")
+            elif not self._lifecycle.is_caught_up:
+                found.append("the broker has not caught up with the metadata")
+        if not self._has_controller():
+            found.append("no active controller is known")
+        for directory in self._logs.directories:
+            if directory.error is not None:
+                found.append(f"{directory.path} refuses: the log directory is offline")
+        for name, reason in refusals(self._logs, self._quorum.waits_for):
+            found.append(f"{name} refuses: {reason}")
+        left_out = len(found) - REASONS_MAX
+        return [*found[:REASONS_MAX], f"{left_out} more"] if left_out > 0 else found
+
+    def answer(self, arguments: Mapping[str, str]) -> Iterator[bytes]:
+        """The question `health` of the HTTP process: `{"reasons": [...]}`."""
+        yield json.dumps({"reasons": self.reasons()}).encode()

@@ -1,0 +1,69 @@
+"""The HTTP side of a node, where its configuration asks for one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kwire.config.broker_config import BrokerConfig
+from kwire.network.buffers import BufferPool
+from kwire.node.start_error import StartError
+
+if TYPE_CHECKING:
+    from kwire.http.questions import Question
+    from kwire.http.side import HttpSide
+
+logger = logging.getLogger(__name__)
+
+PREFIX = "http."
+NEEDED = ("starlette", "uvicorn")
+"""What the HTTP process imports; `pip install 'kwire[http]'` has it."""
+
+
+def make_http_side(
+    config: BrokerConfig,
+    loop: asyncio.AbstractEventLoop,
+    pool: BufferPool,
+    *,
+    by_default: bool,
+    bootstrap: Callable[[], str],
+    questions: dict[str, Question],
+) -> HttpSide | None:
+    """None where nothing is to be served. `by_default`: on loopback, where `http.listeners` says
+    nothing. `questions` are what only this node can answer, by name. Raises ConfigError."""
+    if not by_default and not any(name.startswith(PREFIX) for name in config.texts):
+        return None
+    from kwire.http.questions import Questions
+    from kwire.http.settings import HttpSettings
+    from kwire.http.side import HttpSide
+
+    settings = HttpSettings(config, by_default=by_default)
+    if not settings.listeners:
+        return None
+    if not _is_installed():
+        logger.warning("HTTP is off: pip install 'kwire[http]' has what it needs")
+        return None
+    asked = Questions()
+    for name, question in questions.items():
+        asked.register(name, question)
+    return HttpSide(loop, pool, settings, asked, bootstrap=bootstrap)
+
+
+def bind(http: HttpSide | None) -> None:
+    """Take the addresses, before anything is made; StartError when one cannot be had."""
+    if http is None:
+        return
+    from kwire.http.side import BindError
+
+    try:
+        http.bind()
+    except BindError as error:
+        raise StartError(str(error)) from None
+
+
+def _is_installed() -> bool:
+    from importlib.util import find_spec
+
+    return all(find_spec(name) is not None for name in NEEDED)

@@ -1,0 +1,95 @@
+"""`http.listeners` and its relatives: what is accepted, and the one line of what is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from kwire.config.broker_config import BrokerConfig
+from kwire.config.errors import ConfigError
+from kwire.http.settings import HttpSettings
+
+BUILT = ("health",)
+BEYOND = "http.unauthenticated.beyond.loopback.enable"
+
+
+def settings(*, by_default: bool = False, **given: str) -> HttpSettings:
+    """Of settings whose dots are underscores here."""
+    texts = {name.replace("_", "."): text for name, text in given.items()}
+    return HttpSettings(BrokerConfig.load(overrides=texts), by_default=by_default)
+
+
+def refusal(**given: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        settings(**given)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+def test_nothing_is_served_by_itself() -> None:
+    assert settings().listeners == []
+
+
+def test_the_default_is_the_first_free_port_of_loopback() -> None:
+    (listener,) = settings(by_default=True).listeners
+    assert (listener.name, listener.host, listener.ports[0]) == ("http", "127.0.0.1", 8080)
+    assert len(listener.ports) > 1
+
+
+def test_names_addresses_and_what_they_serve() -> None:
+    found = settings(
+        http_listeners="http://localhost:8080,probes=http://[::1]:0",
+        http_listener_probes_serves="health",
+    ).listeners
+    assert [(one.name, one.host, one.ports[0], one.serves) for one in found] == [
+        ("http", "localhost", 8080, BUILT),
+        ("probes", "::1", 0, ("health",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        ("127.0.0.1:8080", "expected [NAME=]http://HOST:PORT"),
+        ("http://127.0.0.1", "expected [NAME=]http://HOST:PORT"),
+        ("http://127.0.0.1:70000", "expected [NAME=]http://HOST:PORT"),
+        ("http://127.0.0.1:8080/path", "expected [NAME=]http://HOST:PORT"),
+        ("ftp://127.0.0.1:8080", "expected [NAME=]http://HOST:PORT"),
+        ("http://::1:8080", "expected [NAME=]http://HOST:PORT"),
+        ("https://127.0.0.1:8080", "TLS is not built yet for HTTP"),
+        ("A=http://127.0.0.1:8080", "a name has small letters"),
+        ("http://127.0.0.1:1,http://127.0.0.1:2", "two listeners are called http"),
+        ("a=http://127.0.0.1:1,b=http://127.0.0.1:1", "two listeners have port 1"),
+        ("http://0.0.0.0:8080", BEYOND),
+        ("http://:8080", BEYOND),
+        ("http://broker.example:8080", BEYOND),
+    ],
+)
+def test_a_wrong_listener_is_one_line(value: str, named: str) -> None:
+    text = refusal(http_listeners=value)
+    assert named in text
+    assert "http.listeners" in text
+
+
+def test_beyond_loopback_when_told_so() -> None:
+    found = settings(http_listeners="http://0.0.0.0:8080", **{BEYOND.replace(".", "_"): "true"})
+    assert found.listeners[0].host == "0.0.0.0"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "named"),
+    [
+        ("http_listener_http_serves", "health,heatlh", "expected some of"),
+        ("http_listener_http_serves", "registry", "not built yet"),
+        ("http_serves", "rest", "not built yet"),
+        ("http_listener_other_serves", "health", "NAME one of http.listeners (http)"),
+        ("http_listener_http_servs", "health", "NAME one of http.listeners (http)"),
+    ],
+)
+def test_an_unknown_purpose_or_listener_is_one_line(setting: str, value: str, named: str) -> None:
+    text = refusal(http_listeners="http://127.0.0.1:8080", **{setting: value})
+    assert named in text
+
+
+def test_an_unknown_purpose_for_all_is_refused_as_kafka_refuses_lists() -> None:
+    assert "http.serves" in refusal(http_serves="nonsense")
