@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from kwire.config.errors import ConfigError
 from kwire.config.java_properties import ALLOWED_FILES, ALLOWED_URLS, listed
+from kwire.config.values import TypedValue
 from kwire.security.sasl.jwt import Rules
 from kwire.security.sasl.mechanisms import OAUTHBEARER
 from kwire.security.sasl.settings import Settings, server_module
@@ -50,7 +51,7 @@ def oauth_settings(config: Settings, listener: str) -> OAuthSettings:
             f"accepted: {SIGNED_HANDLER}, {UNSECURED_HANDLER}"
         )
 
-    def value(name: str) -> object:
+    def value(name: str) -> TypedValue:
         return config.of_listener(listener, _PREFIX + name, OAUTHBEARER)
 
     url = value("jwks.endpoint.url")
@@ -67,14 +68,14 @@ def oauth_settings(config: Settings, listener: str) -> OAuthSettings:
         Rules(
             tuple(map(str, audiences)) if isinstance(audiences, list) and audiences else None,
             str(issuer) if issuer else None,
-            _number(value("clock.skew.seconds")) * 1000,
+            int(value("clock.skew.seconds")) * 1000,
             str(value("sub.claim.name")),
             str(value("scope.claim.name")),
         ),
         str(url),
-        _number(value("jwks.endpoint.refresh.ms")),
-        _number(value("jwks.endpoint.retry.backoff.ms")),
-        _number(value("jwks.endpoint.retry.backoff.max.ms")),
+        int(value("jwks.endpoint.refresh.ms")),
+        int(value("jwks.endpoint.retry.backoff.ms")),
+        int(value("jwks.endpoint.retry.backoff.max.ms")),
     )
 
 
@@ -119,8 +120,3 @@ def _unsecured_rules(config: Settings, listener: str) -> Rules:
         scope_claim=options.get("unsecuredValidatorScopeClaimName", "scope"),
         needs_issued_at=False,
     )
-
-
-def _number(value: object) -> int:
-    assert isinstance(value, int), value
-    return value
