@@ -1,8 +1,8 @@
 """What clients send that do not authenticate as they should, and what Kafka answers.
 
 `run(bootstrap)` returns (label, answers); `tests/golden/data/sasl_answers.json.gz` holds what
-Apache Kafka 4.4 gave, made by `python -m tests.golden.broker.sasl_dialogues HOST:PORT OUT` against a
-single node with `PROPERTIES`. An answer is a list: what each request was answered, with nonces,
+Apache Kafka 4.4 gave, made by `python -m tests.golden.broker.sasl_dialogues HOST:PORT OUT` against
+a single node with `PROPERTIES`. An answer is a list: what each request was answered, with nonces,
 salts and signatures masked, and at the end whether the connection was closed.
 """
 
