@@ -12,10 +12,6 @@ import random
 import time
 from typing import Protocol
 
-stamp_ns = time.perf_counter_ns
-"""For how long something took, in nanoseconds: told by metrics, and nothing is decided by it."""
-
-
 busy_ns = time.thread_time_ns
 """For how long this thread has had the processor, for metrics as well."""
 
@@ -45,6 +41,10 @@ class SystemClock:
 
     def wall_ms(self) -> int:
         return time.time_ns() // 1_000_000
+
+
+ticks_ns = time.perf_counter_ns
+"""Nanoseconds of a clock that also runs while the loop is busy: for how long something took."""
 
 
 class SystemRandom:

@@ -10,11 +10,14 @@ RackAwareReplicaSelector is told of one in its rack (KIP-392). A follower's fetc
 has. A topic that goes within a session by ids is UNKNOWN_TOPIC_OR_PARTITION there, and
 INCONSISTENT_TOPIC_ID once its name is in use again. An error of a session
 (FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR) is the whole
-answer. Source: KIP-227, KIP-516, KIP-595, KIP-951; measured on Apache Kafka 4.4.
+answer. A consumer gets no more at once than its quota allows in all windows but one, and nothing
+while it is over it: its session goes on, one that was to be opened is not. Source: KIP-219,
+KIP-227, KIP-516, KIP-595, KIP-951; measured on Apache Kafka 4.4.
 """
 
 from __future__ import annotations
 
+from kwire.api.shared.fetch_size import sizes_without_records
 from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints, missing_partition_error
 from kwire.log.types import COMMITTED, HIGH_WATERMARK, ISOLATION_LEVELS, LOG_END, READ_COMMITTED
 from kwire.pending import Answer, Pending
@@ -39,7 +42,13 @@ VERSIONS = (4, 18)
 FOLLOW = Requires(
     Operation.CLUSTER_ACTION, ResourceType.CLUSTER, denied=Denied.ENTRY, note="of followers"
 )
-READ_TOPIC = Requires(Operation.READ, ResourceType.TOPIC, "topics[].topic", denied=Denied.ENTRY)
+READ_TOPIC = Requires(
+    Operation.READ,
+    ResourceType.TOPIC,
+    "topics[].topic",
+    denied=Denied.ENTRY,
+    note="of clients",
+)
 AUTHORIZATION = (FOLLOW, READ_TOPIC)
 SESSIONS_FROM = 7
 TOPIC_IDS_FROM = 13
@@ -71,8 +80,10 @@ class _Fetch:
 
     __slots__ = (
         "_context",
+        "_is_charged",
         "_pending",
         "_refused",
+        "_replica_id",
         "_request",
         "_response",
         "_session",
@@ -84,16 +95,19 @@ class _Fetch:
         self._context = context
         self._request = request
         self._topic_ids = context.api_version >= TOPIC_IDS_FROM
+        self._replica_id = _replica_id(context, request)
         self._session: FetchSession | None = None
         self._targets: list[ReadTarget[SessionPartition]] = []
         self._refused: list[tuple[SessionPartition, ReadResult]] = []
         self._response: m.FetchResponse | None = None
         self._pending: Pending[m.FetchResponse] | None = None
+        self._is_charged = False
 
     def start(self) -> Answer[m.FetchResponse]:
         asked = self._asked_partitions()
         if not isinstance(asked, list):
-            return _error(asked)
+            self._limits()
+            return self._throttled() or _error(asked)
         limits = self._limits()
         refused = self._follower_refused(limits)
         for partition in asked:
@@ -108,11 +122,12 @@ class _Fetch:
         return self._pending
 
     def _finish(self) -> None:
+        throttled = self._throttled()
+        self._response = response = throttled or self._answer()
         for target in self._targets:
-            if target.result.size_bytes:
-                to_follower = self._replica_id() >= 0
+            if target.result.size_bytes and throttled is None:
+                to_follower = self._replica_id >= 0
                 target.partition.traffic.sent(target.result.size_bytes, to_follower)
-        self._response = response = self._answer()
         if self._pending is not None:
             self._pending.complete(response)
 
@@ -149,7 +164,7 @@ class _Fetch:
         if open_session:
             self._session = self._context.parts.fetch_sessions.create(
                 partitions,
-                privileged=self._replica_id() >= 0,
+                privileged=self._replica_id >= 0,
                 uses_topic_ids=self._topic_ids,
                 now_ms=self._context.now_ms,
             )
@@ -167,17 +182,17 @@ class _Fetch:
         response.responses = self._answer().responses
         return response
 
-    def _replica_id(self) -> int:
-        if self._context.api_version >= REPLICA_STATE_FROM:
-            return self._request.replica_state.replica_id
-        return self._request.replica_id
-
     def _limits(self) -> ReadLimits:
         request, parts = self._request, self._context.parts
         connection = self._context.connection
         has_state = self._context.api_version >= REPLICA_STATE_FROM
         bytes_max = min(request.max_bytes, parts.fetch_bytes_max)
-        replica_id = self._replica_id()
+        replica_id = self._replica_id
+        if connection is not None and not connection.plain_allowed and replica_id < 0:
+            rates = connection.consumer_rates()
+            self._is_charged = rates is not None
+            if rates is not None and rates.consumer is not None:
+                bytes_max = min(bytes_max, rates.consumer.window_bytes_max)
         if replica_id >= 0:
             isolation = LOG_END
             if connection is not None:
@@ -223,7 +238,11 @@ class _Fetch:
             code = refused
         elif name is None:
             code = ErrorCode.UNKNOWN_TOPIC_ID
-        elif parts.authorizer is not None and not self._context.allows(READ_TOPIC, name):
+        elif (
+            parts.authorizer is not None
+            and self._replica_id < 0
+            and not self._context.allows(READ_TOPIC, name)
+        ):
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif partition is None:
             code = missing_partition_error(parts.metadata.image.topics, name, asked.index)
@@ -254,6 +273,37 @@ class _Fetch:
                 session.rotate((asked.topic, asked.index))
         return new
 
+    def _throttled(self) -> m.FetchResponse | None:
+        """The answer to a consumer over its quota: nothing that was read, and nothing that the
+        session would have to remember."""
+        connection = self._context.connection
+        if not self._is_charged or connection is None:
+            return None
+        wait_ms = connection.charge_read(self._context, self._response_bytes())
+        if wait_ms <= 0:
+            return None
+        response = m.FetchResponse(throttle_time_ms=wait_ms)
+        if self._session is not None:
+            if self._request.session_epoch == INITIAL_EPOCH:
+                self._context.parts.fetch_sessions.remove(self._session.session_id)
+            else:
+                response.session_id = self._session.session_id
+        return response
+
+    def _response_bytes(self) -> int:
+        """How large the answer will be, but for names and transactions that were aborted.
+
+        A partition without records counts in a full answer alone.
+        """
+        is_full = self._session is None or self._request.session_epoch == INITIAL_EPOCH
+        empty_bytes, partition_bytes = sizes_without_records(self._context.api_version)
+        size_bytes = empty_bytes + partition_bytes * len(self._refused)
+        for target in self._targets:
+            records_bytes = target.result.size_bytes
+            if records_bytes or is_full:
+                size_bytes += records_bytes + partition_bytes
+        return size_bytes
+
     def _answer(self) -> m.FetchResponse:
         response = m.FetchResponse()
         responses: list[m.FetchResponse.FetchableTopicResponse] = []
@@ -279,7 +329,7 @@ class _Fetch:
         response.responses = responses
         if self._session is not None:
             response.session_id = self._session.session_id
-        if hints is not None:
+        if hints is not None and self._replica_id < 0:
             response.node_endpoints = hints.endpoints(m.FetchResponse.NodeEndpoint)
         return response
 
@@ -300,6 +350,13 @@ class _Fetch:
             leader_id=leader_id, leader_epoch=epoch
         )
         return hints
+
+
+def _replica_id(context: RequestContext, request: m.FetchRequest) -> int:
+    """Which follower asks; negative for a client."""
+    if context.api_version >= REPLICA_STATE_FROM:
+        return request.replica_state.replica_id
+    return request.replica_id
 
 
 def _is_named(refused: tuple[SessionPartition, ReadResult]) -> bool:

@@ -13,10 +13,11 @@ from typing import Annotated
 import typer
 
 from kwire.cli import operations, output
+from kwire.cli.acls import acl_app
 from kwire.cli.client import Client, ClientError
 from kwire.cli.consume import consume
 from kwire.cli.groups import group_app
-from kwire.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
+from kwire.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, CommandConfig
 from kwire.cli.produce import produce
 from kwire.cli.topics import topic_app
 from kwire.cli.verbs import Verbs, complaint
@@ -39,6 +40,7 @@ app = typer.Typer(
 )
 app.add_typer(topic_app, name="topic")
 app.add_typer(group_app, name="group")
+app.add_typer(acl_app, name="acl")
 app.command("produce")(produce)
 app.command("consume")(consume)
 
@@ -167,11 +169,12 @@ def info(
     ] = INFO_TIMEOUT_S,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
 ) -> None:
     """Whether a broker answers, and what it says of its cluster. Exit status 1 when none does, or
     when there is a partition that it cannot write to."""
     try:
-        with Client(bootstrap, timeout_s=timeout) as client:
+        with Client(bootstrap, timeout, command_config) as client:
             metadata = client.metadata([])
             versions = client.connection().api_versions
             refused = operations.refusals(client)

@@ -11,7 +11,7 @@ import typer
 
 from kwire.cli import record_format
 from kwire.cli.client import Client, ClientError
-from kwire.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, TopicOption, named, pairs
+from kwire.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, CommandConfig, TopicOption, named, pairs
 from kwire.cli.records import Outgoing, Producer
 from kwire.protocol.records import Codec
 
@@ -73,6 +73,7 @@ def produce(
     compression: Compression = "none",
     properties: Properties = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
 ) -> None:
     """Send each line of standard input as a record.
 
@@ -93,7 +94,7 @@ def produce(
         timestamp=timestamp,
         partition=partition,
     )
-    with Client(bootstrap) as client:
+    with Client(bootstrap, command_config=command_config) as client:
         producer = Producer(client, wanted, codec)
         try:
             for batch in batches(chunks(), read, defaults):

@@ -20,20 +20,20 @@ from kwire.config.authorizer import AUTHORIZER_SETTINGS
 from kwire.config.definitions import BROKER, KWIRE, ConfigDefinition
 from kwire.config.developer import DEVELOPER_SETTINGS
 from kwire.config.errors import ConfigError
+from kwire.config.java_properties import KNOWN as JAVA_KNOWN
+from kwire.config.java_properties import java_properties
+from kwire.config.listener_settings import PREFIX, is_read_per_listener, names_of_listener
 from kwire.config.listeners import Listener
 from kwire.config.provider_settings import has_providers, is_provider_setting
 from kwire.config.usable import range_missed
 from kwire.config.values import TypedValue, Value, to_text
 
-LISTENER_PREFIX = "listener.name."
 OWN_PREFIXES = ("kwire.", "http.")
 """Of the settings that Kafka does not have."""
 HTTP_LISTENER_PREFIX = "http.listener."
 STRING_BYTES_MAX = 32767
 """Of a string in Kafka's records."""
 OF_ONE_LISTENER = "one listener's own settings are not told apart from all listeners' yet"
-LISTENER_SETTINGS = ("max.connections", "max.connection.creation.rate")
-"""What listeners can have a value of their own for."""
 PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.")
 
 
@@ -53,13 +53,15 @@ class BrokerConfig(Mapping[str, TypedValue]):
     `texts` holds what was set, as text, developer table included: DescribeConfigs shows these as
     static. What config providers know has been put in; `as_set` keeps how such texts were before.
     `warnings` are the lines to log at start. `cluster_id` is what empty directories are formatted
-    with, where the environment says so. Immutable after `load`.
+    with, where the environment says so; `java_properties` are system properties that count here,
+    too. Immutable after `load`.
     """
 
     def __init__(self, texts: dict[str, str], sources: dict[str, Source], developer: bool) -> None:
         self.texts = texts
         self.developer = developer
         self.as_set: dict[str, str] = {}
+        self.java_properties: dict[str, str] = {}
         self.warnings: list[str] = []
         self.cluster_id: str | None = None
         self._sources = sources
@@ -86,7 +88,7 @@ class BrokerConfig(Mapping[str, TypedValue]):
             (Source.DEVELOPER, DEVELOPER_SETTINGS if developer else {}),
             (Source.PROPERTIES, properties or {}),
             (Source.ENVIRONMENT, {name: value for name, (value, _) in from_environment.items()}),
-            (Source.OVERRIDE, overrides or {}),
+            (Source.OVERRIDE, {k: v for k, v in (overrides or {}).items() if k not in JAVA_KNOWN}),
         ]
         for source, layer in layers:
             for name, text in layer.items():
@@ -102,6 +104,7 @@ class BrokerConfig(Mapping[str, TypedValue]):
 
             texts, as_set, notes, given = resolve_settings(texts)
         config = cls(texts, sources, developer)
+        config.java_properties = java_properties(environment or {}, overrides or {})
         config.as_set = as_set
         config.warnings += notes
         config.cluster_id = environment_settings.cluster_id_of(
@@ -122,7 +125,7 @@ class BrokerConfig(Mapping[str, TypedValue]):
         """This configuration with `texts` as what is set; ConfigError for a malformed one.
 
         What a change at run time would leave. Only each value is checked, nothing is warned of;
-        settings with a listener's prefix wait for the listener to read them.
+        of settings with a listener's prefix only those are read that it may have and change.
         """
         result = BrokerConfig(texts, self._sources, self.developer)
         result._values = dict(self._values)
@@ -133,7 +136,10 @@ class BrokerConfig(Mapping[str, TypedValue]):
             definition = definition_of(name)
             if self.texts.get(name) == text:
                 continue
-            if definition is not None and definition.name == name:
+            if definition is None:
+                continue
+            may_change = definition.update_mode != "read-only"
+            if definition.name == name or (may_change and is_read_per_listener(definition.name)):
                 result._values[name] = definition.parse(text)
         return result
 
@@ -230,12 +236,23 @@ class BrokerConfig(Mapping[str, TypedValue]):
             value = self._values[name] = definition.default
             return value
 
+    def is_set(self, name: str) -> bool:
+        """Whether it has a value of its own."""
+        return name in self.texts
+
     def __iter__(self) -> Iterator[str]:
         yield from BROKER
         yield from KWIRE
 
     def __len__(self) -> int:
         return len(BROKER) + len(KWIRE)
+
+    def of_listener(self, listener: str, name: str, mechanism: str = "") -> TypedValue:
+        """The value of `name` for one listener, and where given for one SASL mechanism on it."""
+        for prefixed in names_of_listener(listener, name, mechanism):
+            if prefixed in self.texts:
+                return self[prefixed]
+        return self[name]
 
     def source_of(self, name: str) -> Source:
         """Where the value of `name` comes from."""
@@ -346,7 +363,7 @@ class BrokerConfig(Mapping[str, TypedValue]):
 
 def acts_for_listeners(definition: ConfigDefinition) -> bool:
     """Whether a listener's own value (`listener.name.x.`) has its effect."""
-    return definition.support != "acts" or definition.name in LISTENER_SETTINGS
+    return definition.support != "acts" or is_read_per_listener(definition.name)
 
 
 def definition_of(name: str) -> ConfigDefinition | None:
@@ -355,9 +372,9 @@ def definition_of(name: str) -> ConfigDefinition | None:
         return BROKER[name]
     if name.startswith(OWN_PREFIXES):
         return KWIRE.get(name)
-    if name.startswith(LISTENER_PREFIX):
+    if name.startswith(PREFIX):
         # listener.name.LISTENER[.MECHANISM].CONFIG: listener names hold no dot.
-        _, _, rest = name[len(LISTENER_PREFIX) :].partition(".")
+        _, _, rest = name[len(PREFIX) :].partition(".")
         while rest:
             if rest in BROKER:
                 return BROKER[rest]
@@ -377,10 +394,10 @@ def synonyms_of(name: str) -> tuple[str, ...]:
 
 def _behind_prefix(name: str) -> list[str]:
     """The known settings with the `listener.name.x.` prefix of `name`, where it has one."""
-    if not name.startswith(LISTENER_PREFIX):
+    if not name.startswith(PREFIX):
         return []
-    listener, dot, _ = name[len(LISTENER_PREFIX) :].partition(".")
-    return [f"{LISTENER_PREFIX}{listener}.{known}" for known in BROKER] if dot else []
+    listener, dot, _ = name[len(PREFIX) :].partition(".")
+    return [f"{PREFIX}{listener}.{known}" for known in BROKER] if dot else []
 
 
 def _as_written(name: str, variables: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from kwire.clock import stamp_ns
+from kwire.clock import ticks_ns
 from kwire.http.control import FRAME_BYTES_MAX, HEADER, PIECE_BYTES_MAX, Kind, framed
 from kwire.http.questions import Questions
 from kwire.network.buffers import BufferPool
@@ -143,12 +143,12 @@ class BrokerLink(FrameConnection):
     def _slice(self) -> None:
         """Answers take turns, a piece each."""
         self._timer = None
-        end_ns = stamp_ns() + SLICE_NS  # the loop's own time stands still in a turn
+        end_ns = ticks_ns() + SLICE_NS  # the loop's own time stands still in a turn
         while self._answers and not self._is_full:
             answer = self._answers.popleft()
             if self._step(answer):
                 self._answers.append(answer)
-            if stamp_ns() >= end_ns:
+            if ticks_ns() >= end_ns:
                 break
         self._go_on()
 

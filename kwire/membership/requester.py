@@ -34,8 +34,17 @@ class Requester(Protocol):
         ...
 
     @property
+    def security_protocol(self) -> str:
+        """Of its connection: `SASL_PLAINTEXT`."""
+        ...
+
+    @property
     def is_connected(self) -> bool:
         """Whether it is connected to this node: not one whose broker forwards for it."""
         ...
 
     def authorize(self, operation: int, resource_type: int, resource_name: str) -> bool: ...
+
+    def may(self, operation: int, resource_type: int, resource_name: str) -> bool:
+        """As `authorize`, where a denial refuses nothing."""
+        ...

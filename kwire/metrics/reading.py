@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from kwire.clock import Clock, busy_ns, stamp_ns
+from kwire.clock import Clock, busy_ns, ticks_ns
 from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.kraft.raft_driver import RaftDriver
 from kwire.log.directories.manager import LogManager
@@ -74,7 +74,7 @@ class NodeMetrics:
         self._deadlines = deadlines
         self._reads = reads
         self._fetch_sessions = fetch_sessions
-        self._seen_ns = stamp_ns(), busy_ns()
+        self._seen_ns = ticks_ns(), busy_ns()
         self._idle = 1.0
 
     def answer(self, arguments: Mapping[str, str]) -> Iterator[bytes]:
@@ -131,7 +131,7 @@ class NodeMetrics:
     def _read_loop(self) -> Iterator[bytes]:
         """How much of the time since the last reading the loop had nothing to do."""
         before_ns, busy_before_ns = self._seen_ns
-        now_ns, busy_now_ns = self._seen_ns = stamp_ns(), busy_ns()
+        now_ns, busy_now_ns = self._seen_ns = ticks_ns(), busy_ns()
         if now_ns > before_ns:
             busy = (busy_now_ns - busy_before_ns) / (now_ns - before_ns)
             self._idle = round(min(1.0, max(0.0, 1 - busy)), 4)

@@ -48,9 +48,3 @@ def tune_malloc() -> bool:
         (M_TOP_PAD, TOP_PAD_BYTES),
     )
     return all(mallopt(parameter, value) == 1 for parameter, value in settings)
-
-
-def hands_to_kernel(transport: asyncio.BaseTransport) -> bool:
-    """Whether a transport never looks into what it sends: uvloop's, without TLS."""
-    is_uvloop = type(transport).__module__.startswith("uvloop")
-    return is_uvloop and transport.get_extra_info("sslcontext") is None

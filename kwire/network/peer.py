@@ -4,8 +4,9 @@ The node that is asked may be this process (then the request goes straight to th
 never through a socket) or another one, over one connection kept open for it. The broker half
 reaches the controller half in no other way.
 
-A connection starts with ApiVersions, as every Kafka client does; a request goes out at the highest
-version that both sides have, or at the one that was asked for. A connection that fails is opened
+A connection starts with ApiVersions, as every Kafka client does, and with a login where the other
+side asks for one (`login.py`); a request goes out at the highest version that both sides have, or
+at the one that was asked for. A connection that fails is opened
 anew at the next request after a back-off that doubles up to its bound; requests that were on it
 fail with NETWORK_EXCEPTION, since nobody knows whether they were executed.
 """
@@ -13,6 +14,7 @@ fail with NETWORK_EXCEPTION, since nobody knows whether they were executed.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
@@ -21,11 +23,14 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from kwire.clock import Random
 from kwire.network.buffers import BufferPool
 from kwire.network.frames import FrameConnection
+from kwire.network.login import RENEWED_AT, Login, MakeAuthentication
 from kwire.pending import Pending
 from kwire.protocol import frame
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.protocol.structs import Message, Request
+
+logger = logging.getLogger(__name__)
 
 CONTROLLER = "controller"
 API_VERSIONS_KEY = 18
@@ -40,6 +45,8 @@ Response = TypeVar("Response", bound=Message)
 LocalHandler = Callable[[int, int, Request[Message]], Pending[Any]]
 """`handler(api_key, version, request)`: what answers a request is in its type alone."""
 Resolver = Callable[[int], tuple[str, int] | None]
+Wrap = Callable[[FrameConnection, str], asyncio.BaseProtocol]
+"""`wrap(connection, host)`: what stands between a connection to a host and its socket (TLS)."""
 
 
 class _Sent(Generic[Response]):
@@ -87,7 +94,7 @@ class _PeerConnection(FrameConnection):
         self.transport.abort()
 
     def closed(self) -> None:
-        self._link.disconnected(self, "connection closed")
+        self._link.disconnected(self, self.failure or "connection closed")
 
 
 class _Link:
@@ -105,10 +112,13 @@ class _Link:
         self._correlation_id = 0
         self._retry_at_s = 0.0
         self._failures = 0
+        self._warned_of = ""
         self._closed = False
+        self._is_ready = False
+        self._renewal: asyncio.TimerHandle | None = None
 
     def submit(self, request: _AnySent) -> None:
-        if self._versions is not None:
+        if self._is_ready:
             self._write(request)
             return
         if len(self._waiting) >= QUEUED_REQUESTS_MAX:
@@ -129,9 +139,12 @@ class _Link:
             address = self._owner.resolve(self._node_id)
             if address is None:
                 raise OSError(f"no address of node {self._node_id} is known")
+            host, port = address
             await asyncio.wait_for(
                 loop.create_connection(
-                    lambda: _PeerConnection(self, self._owner.pool), address[0], address[1]
+                    lambda: self._owner.wrap(_PeerConnection(self, self._owner.pool), host),
+                    host,
+                    port,
                 ),
                 self._owner.connect_timeout_ms / 1000,
             )
@@ -158,11 +171,54 @@ class _Link:
         if pending.error() is not None or pending.result().error_code != 0:
             self._drop("no common version of ApiVersions, or no answer to it")
             return
-        self._failures = 0
         self._versions = {
             entry.api_key: (entry.min_version, entry.max_version)
             for entry in pending.result().api_keys
         }
+        self._log_in()
+
+    # -- the login
+
+    def _log_in(self) -> None:
+        """Whatever is asked meanwhile waits."""
+        self._is_ready, self._renewal = False, None
+        make = self._owner.authentication
+        if make is None:
+            self.logged_in(0)
+            return
+        try:
+            login = Login(make(), self)
+        except KafkaError as error:
+            self.login_failed(error)
+            return
+        login.start()
+
+    def ask_handshake(
+        self, request: m.SaslHandshakeRequest, version: int
+    ) -> Pending[m.SaslHandshakeResponse]:
+        return self._ask(_Sent(request.API_KEY, version, request))
+
+    def ask_authenticate(
+        self, request: m.SaslAuthenticateRequest, version: int
+    ) -> Pending[m.SaslAuthenticateResponse]:
+        return self._ask(_Sent(request.API_KEY, version, request))
+
+    def _ask(self, sent: _Sent[Response]) -> Pending[Response]:
+        self._owner.start_timer(sent, self)
+        self._write(sent)
+        return sent.pending
+
+    def login_failed(self, error: KafkaError) -> None:
+        if self._connection is not None:  # else it failed because the connection has
+            logger.warning("node %d does not let this node log in: %s", self._node_id, error)
+        self._drop(f"login failed: {error}")
+
+    def logged_in(self, session_ms: int) -> None:
+        self._is_ready = True
+        self._failures = 0
+        if session_ms > 0:
+            delay_s = session_ms * RENEWED_AT / 1000
+            self._renewal = self._owner.loop.call_later(delay_s, self._log_in)
         waiting, self._waiting = self._waiting, deque()
         for request in waiting:
             if not request.pending.done:
@@ -234,12 +290,16 @@ class _Link:
 
     @property
     def is_open(self) -> bool:
-        """Whether the node is connected and has said its versions."""
-        return self._versions is not None
+        """Whether the node is connected, has said its versions and has let this one log in."""
+        return self._is_ready
 
     def disconnected(self, connection: _PeerConnection, reason: str) -> None:
         if connection is self._connection:
             was_open = self.is_open
+            if connection.failure and connection.failure != self._warned_of:
+                self._warned_of = connection.failure
+                host, port = (connection.transport.get_extra_info("peername") or ("?", 0))[:2]
+                logger.warning("%s:%d cannot be reached: %s", host, port, connection.failure)
             self._failed(f"node {self._node_id}: {reason}")
             if was_open and not self._closed:
                 self._owner.on_lost(self._node_id)
@@ -247,6 +307,10 @@ class _Link:
     def _failed(self, reason: str) -> None:
         self._connection = None
         self._versions = None
+        self._is_ready = False
+        if self._renewal is not None:
+            self._renewal.cancel()
+            self._renewal = None
         self._chosen.clear()
         backoff_ms = min(
             self._owner.backoff_ms * 2 ** min(self._failures, 16), self._owner.backoff_max_ms
@@ -275,7 +339,8 @@ class PeerNetwork:
     """All links of one node.
 
     `resolve(node_id)` gives the address of a node or None; `controller()` the id of the active
-    controller or None. Times in milliseconds.
+    controller or None. `authentication()` is a new login, where the other nodes ask for one; `wrap`
+    protects connections. Times in milliseconds.
     """
 
     def __init__(
@@ -292,6 +357,8 @@ class PeerNetwork:
         connect_timeout_ms: int = 10000,
         backoff_ms: int = 50,
         backoff_max_ms: int = 1000,
+        authentication: MakeAuthentication | None = None,
+        wrap: Wrap = lambda connection, host: connection,
     ) -> None:
         self.loop = loop
         self.pool = pool
@@ -304,6 +371,8 @@ class PeerNetwork:
         self.connect_timeout_ms = connect_timeout_ms
         self.backoff_ms = backoff_ms
         self.backoff_max_ms = backoff_max_ms
+        self.authentication = authentication
+        self.wrap = wrap
         self.on_lost: Callable[[int], None] = lambda node_id: None
         """Hears of a node whose connection has ended, not by this side."""
         self._local: dict[int, LocalHandler] = {}

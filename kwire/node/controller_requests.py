@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Protocol, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from kwire.kraft.controller.context import ControllerContext
 from kwire.membership.requester import Requester
-from kwire.pending import Pending
+from kwire.pending import Pending, after
+from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.structs import Message, Request
+
+if TYPE_CHECKING:
+    from kwire.quota.mutations import MutationQuota
+
+QuotaOf: TypeAlias = "Callable[[str, str | None, int, int], MutationQuota | None]"
+"""(principal, client id, API, version) -> what the client pays for partitions from."""
 
 Response = TypeVar("Response", bound=Message)
 
@@ -21,14 +29,40 @@ class LocalQuorum(Protocol):
     ) -> Pending[Response]: ...
 
 
+AUDITED = (
+    ApiKey.DELETE_TOPICS,
+    ApiKey.CREATE_ACLS,
+    ApiKey.DELETE_ACLS,
+    ApiKey.ALTER_CONFIGS,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    ApiKey.ALTER_CLIENT_QUOTAS,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+)
+"""What may have changed something that an audit log names."""
+
+
+class Audit(Protocol):
+    """Hears of what clients have changed (`kwire/node/audit.py`)."""
+
+    def executed(self, asker: Requester, request: Message, response: Message) -> None: ...
+
+
 class ControllerRequests:
-    """Tells the controller in whose name it is asked."""
+    """Tells the controller in whose name it is asked, and lets whoever asks pay for partitions."""
 
     def __init__(
-        self, quorum: LocalQuorum, controller_listener_names: Callable[[], Collection[str]]
+        self,
+        quorum: LocalQuorum,
+        controller_listener_names: Callable[[], Collection[str]],
+        mutation_quota: QuotaOf,
+        now_ms: Callable[[], int],
+        audit: Audit | None,
     ) -> None:
         self._quorum = quorum
         self._controller_listener_names = controller_listener_names
+        self._mutation_quota = mutation_quota
+        self._now_ms = now_ms
+        self._audit = audit
 
     def execute(
         self, request: Request[Response], requester: Requester | None, version: int | None
@@ -44,11 +78,49 @@ class ControllerRequests:
             context.principal = requester.principal
             context.client_id = requester.client_id
             context.authorize = requester.authorize
+            context.authorize_quietly = requester.may
             context.listener_name = requester.listener_name
             context.token_authenticated = requester.token_authenticated
+            context.security_protocol = requester.security_protocol
             # Of a client that came to a broker, the broker has seen to it who may ask for tokens.
             context.forwarded = (
                 not requester.is_connected
                 or requester.listener_name not in self._controller_listener_names()
             )
+            quota = self._mutation_quota(
+                requester.principal, requester.client_id, request.API_KEY, version
+            )
+            answer = (
+                self._quorum.handle(request, context)
+                if quota is None
+                else self._paid(request, context, quota)
+            )
+            if self._audit is not None and request.API_KEY in AUDITED:
+                answer.add_done_callback(partial(self._executed, self._audit, requester, request))
+            return answer
         return self._quorum.handle(request, context)
+
+    def _executed(
+        self,
+        audit: Audit,
+        requester: Requester,
+        request: Request[Response],
+        done: Pending[Response],
+    ) -> None:
+        if done.error() is None:
+            audit.executed(requester, request, done.result())
+
+    def _paid(
+        self, request: Request[Response], context: ControllerContext, quota: MutationQuota
+    ) -> Pending[Response]:
+        """The answer says how long the client has to wait by then; its connection keeps to that."""
+        context.apply_partition_quota = lambda partitions: quota.pay(partitions, self._now_ms())
+
+        def told(done: Pending[Response]) -> Response:
+            response = done.result()
+            wait_ms = quota.throttle_ms(self._now_ms())
+            if wait_ms:
+                response.throttle_time_ms = wait_ms  # type: ignore[attr-defined]
+            return response
+
+        return after(self._quorum.handle(request, context), told)

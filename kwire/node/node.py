@@ -9,18 +9,16 @@ logs (`stopping.py`).
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from kwire.api.shared.auto_create import AutoTopicCreation
-from kwire.clock import Clock, Random, SystemClock, SystemRandom
+from kwire.clock import Clock, Random, SystemClock, SystemRandom, ticks_ns
+from kwire.config import listeners as settings
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
-from kwire.log.compaction.cleaner import LogCleaner
-from kwire.log.compaction.settings import CleanerSettings
-from kwire.log.directories.manager import LogManager, ManagerSettings
+from kwire.log.directories.manager import LogManager
 from kwire.log.files import Files
 from kwire.log.kernel_syncs import KernelSyncs
 from kwire.log.partition.config import LogConfig
@@ -32,9 +30,11 @@ from kwire.membership.lifecycle import BrokerLifecycle
 from kwire.membership.lost_brokers import LostBrokers
 from kwire.membership.producer_ids import ProducerIds
 from kwire.membership.replica_directories import ReplicaDirectories
-from kwire.network.buffers import RESERVED_BYTES_MAX, BufferPool
+from kwire.network.buffers import BufferPool
 from kwire.network.peer import PeerNetwork
 from kwire.node.acls import PublishedAcls
+from kwire.node.audit_settings import audit_of
+from kwire.node.client_quotas import PublishedQuotas
 from kwire.node.controller_requests import ControllerRequests
 from kwire.node.coordinators import Coordinators
 from kwire.node.directory_failures import DirectoryFailures
@@ -43,13 +43,17 @@ from kwire.node.failure import Failure
 from kwire.node.health import Health
 from kwire.node.host_name import reachable_name
 from kwire.node.http_side import bind, make_http_side
+from kwire.node.listener_security import ListenerSecurity
 from kwire.node.listeners import Listeners, controller_listener_name
 from kwire.node.loading_logs import LogLoading
 from kwire.node.local_requests import LocalRequests
+from kwire.node.logins import Logins
+from kwire.node.logs import make_log_manager
 from kwire.node.metadata_quorum import MetadataQuorum
 from kwire.node.published import PublishedMetadata
 from kwire.node.publishing import Publishing, moved_brokers
 from kwire.node.quorum_opening import QuorumOpening
+from kwire.node.reading import read_context, receive_bytes_max
 from kwire.node.replication import Replication
 from kwire.node.start_error import StartError
 from kwire.node.starting import StartSequence
@@ -57,9 +61,8 @@ from kwire.node.stopping import StopSequence
 from kwire.node.workers import NewExecutor, Workers, one_thread
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
-from kwire.replica.delayed_read import ReadContext
 from kwire.replica.manager import ReplicaManager
-from kwire.replica.selector import selector
+from kwire.security.authorizer import audited
 from kwire.server.connection_admission import ConnectionAdmission
 from kwire.server.deadlines import DeadlineHeap
 from kwire.server.dispatch import Dispatcher
@@ -101,10 +104,12 @@ class Node:
         self.on_fatal: Callable[[str], None] = lambda reason: None
         self.failure = Failure(lambda reason: self.on_fatal(reason))
         self.dynamic_config = DynamicConfig(config, is_catching_up=True)
+        self.security = ListenerSecurity(loop, config, self.dynamic_config)
+        self.logins = Logins(loop, config, self.random, self.clock, lambda: self.image)
         self.published = self._make_published()
-        self.acls = PublishedAcls(config)
+        self.acls = PublishedAcls(config, loop.call_soon)
         self.publishing = Publishing()
-        self.buffer_pool = BufferPool(_receive_bytes_max(config["queued.max.request.bytes"]))
+        self.buffer_pool = BufferPool(receive_bytes_max(config))
         self.deadlines = DeadlineHeap(loop)
         self.workers = self._make_workers(new_executor, is_real=files is None)
         self.log_manager = self._make_log_manager(files)
@@ -114,9 +119,8 @@ class Node:
         )
         self.peers = self._make_peers()
         self.metadata = self._make_metadata()
-        self.controller_requests = ControllerRequests(
-            self.metadata, config.controller_listener_names
-        )
+        self.audit = audit_of(config, loop, self.clock, self.workers.scheduler)
+        self.controller_requests = self._make_controller_requests()
         self.controller_channel = self._make_controller_channel()
         self.cordoning = Cordoning(self.dynamic_config, self.log_manager, lambda: self.image)
         self.lifecycle = self._make_lifecycle()
@@ -128,16 +132,15 @@ class Node:
         )
         self.coordinators = self._make_coordinators()
         self.lost_brokers = LostBrokers()
-        self.controller_registration = ControllerRegistration(
-            loop,
-            controller_id=self.broker_id,
-            image=lambda: self.image,
-            ask=self.controller_channel.ask,
-        )
+        self.controller_registration = self._make_controller_registration()
         self.directory_identities = self._make_directory_identities()
         self.directory_failures = self._make_directory_failures()
         self.parts = self._make_parts()
-        self.request_steps = RequestSteps(lambda: self.parts.authorizer is not None)
+        self.request_steps = RequestSteps(
+            lambda: self.parts.authorizer is not None,
+            ticks_ns if clock is None else lambda: int(loop.time() * 1e9),
+        )
+        self.client_quotas = PublishedQuotas(config, self.request_steps)
         self.local_requests = self._make_local_requests()
         self._subscribe()
         self._metrics: NodeMetrics | None = None
@@ -147,6 +150,10 @@ class Node:
 
     async def start(self) -> None:
         """Return when the node serves. Raises StartError and ConfigError, one line each."""
+        if self.audit is not None:
+            self.audit.start()
+        self.security.open()
+        await self.logins.open()
         bind(self.http)
         await self._starting.run()
         if self.http is not None:
@@ -154,9 +161,13 @@ class Node:
 
     async def stop(self) -> None:
         """Stop in order; nothing raises."""
+        self.security.close()
+        self.logins.close()
         if self.http is not None:
             await self.http.stop()
         await self._stopping.run()
+        if self.audit is not None:
+            self.audit.close()
 
     # -- what whoever runs a node asks
 
@@ -228,30 +239,19 @@ class Node:
         return Workers(self.loop, new_executor or one_thread, syncs)
 
     def _make_log_manager(self, files: Files | None) -> LogManager:
-        config = self.config
-        manager = LogManager(
-            [os.path.abspath(path) for path in config.log_directories],
+        return make_log_manager(
+            self.config,
             self.clock,
             self.random,
-            files=files,
-            scheduler=self.workers.scheduler("kwire-log"),
-            sync_scheduler=self.workers.scheduler("kwire-sync"),
-            syncs=self.workers.syncs,
-            settings=ManagerSettings.from_values(config),
+            files,
+            self.workers,
+            self.dynamic_config,
             now_ms=self._now_ms,
             config_of=self._log_config,
             on_directory_failure=lambda directory: self.directory_failures.failed(directory),
+            has_other_brokers=self.published.has_other_brokers,
+            on_descriptors_short=lambda: self.listeners.make_room(),
         )
-        manager.goes_offline_by_writes = self.published.has_other_brokers
-        manager.shortages.on_descriptors_short = lambda: self.listeners.make_room()
-        manager.cleaner = LogCleaner(
-            manager,
-            CleanerSettings.from_values(config),
-            lambda: self.workers.scheduler("kwire-cleaner"),
-            self.random,
-        )
-        self.dynamic_config.add_listener(manager.cleaner.changed)
-        return manager
 
     def _make_replicas(self) -> ReplicaManager:
         return ReplicaManager(
@@ -273,6 +273,8 @@ class Node:
             resolve=self.published.address_of,
             own_epoch=lambda: self.lifecycle.epoch,
             ask=self.controller_channel.ask,
+            authentication=self.logins.at(self.config.inter_broker_listener_name()),
+            wrap=self.security.dialled(self.config.inter_broker_listener_name()),
         )
 
     def _make_replica_directories(self) -> ReplicaDirectories:
@@ -344,7 +346,9 @@ class Node:
             return
         publishing.add(self.listeners.published)
         publishing.add_follower(self._disconnect_moved)
-        publishing.add_follower(self._note_lost)
+        publishing.add_follower(
+            lambda delta, image: self.lost_brokers.applied(delta, self._now_ms())
+        )
         publishing.add_follower(self.replicas.apply)
         publishing.add_follower(self.replication.published)
         publishing.add_follower(self.replica_directories.published)
@@ -354,18 +358,16 @@ class Node:
     def _keep_image(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self.published.image = image
         self.request_steps.image_published()
+        self.client_quotas.published(delta, image)
         if delta.acls:
             self.acls.changed(delta.acls)
         if delta.configs:
             self.dynamic_config.update(image.configs, delta.configs)
+            self.security.look_at_files()
 
     def _disconnect_moved(self, delta: MetadataDelta, image: MetadataImage) -> None:
         for broker_id in moved_brokers(delta):
             self.peers.disconnect(broker_id)
-
-    def _note_lost(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        if delta.brokers:
-            self.lost_brokers.applied(delta, self._now_ms())
 
     def _make_peers(self) -> PeerNetwork:
         return PeerNetwork(
@@ -375,6 +377,8 @@ class Node:
             resolve=self.published.address_of,
             controller=lambda: None,
             client_id=f"kwire-{self.broker_id}",
+            authentication=self.logins.at(self.config.inter_broker_listener_name()),
+            wrap=self.security.dialled(self.config.inter_broker_listener_name()),
         )
 
     def _make_metadata(self) -> MetadataQuorum:
@@ -386,8 +390,27 @@ class Node:
             self.config,
             self.dynamic_config,
             listener_name=controller_listener_name(self.config),
+            authentication=self.logins.at(controller_listener_name(self.config)),
             publish=self.publishing.publish,
             on_fatal=self.failure.fatal,
+            wrap=self.security.dialled(controller_listener_name(self.config)),
+        )
+
+    def _make_controller_requests(self) -> ControllerRequests:
+        return ControllerRequests(
+            self.metadata,
+            self.config.controller_listener_names,
+            lambda *asked: self.client_quotas.mutation_quota(*asked),
+            self._now_ms,
+            self.audit,
+        )
+
+    def _make_controller_registration(self) -> ControllerRegistration:
+        return ControllerRegistration(
+            self.loop,
+            controller_id=self.broker_id,
+            image=lambda: self.image,
+            ask=self.controller_channel.ask,
         )
 
     def _make_controller_channel(self) -> ControllerChannel:
@@ -399,6 +422,8 @@ class Node:
             quorum=self.metadata,
             execute=self.controller_requests.execute,
             ask_timeout_ms=max(1000, self.config["broker.session.timeout.ms"]),
+            authentication=self.logins.at(controller_listener_name(self.config)),
+            wrap=self.security.dialled(controller_listener_name(self.config)),
         )
 
     def _make_lifecycle(self) -> BrokerLifecycle:
@@ -444,7 +469,7 @@ class Node:
             quorum=self.metadata,
             forwarder=self.controller_channel,
             ask_controller=self.controller_requests.execute,
-            authorizer=self.acls.authorizer,
+            authorizer=audited(self.acls.authorizer, self.audit),
             replicas=self.replicas,
             coordinators=self.coordinators,
             auto_topics=AutoTopicCreation(config, self.controller_channel),
@@ -457,15 +482,7 @@ class Node:
                 config["max.incremental.fetch.session.cache.slots"], self.random
             ),
             fetch_bytes_max=config["fetch.max.bytes"],
-            read_context=self._make_read_context(),
-        )
-
-    def _make_read_context(self) -> ReadContext:
-        return ReadContext(
-            self.deadlines,
-            lambda topic, index: self.image.topics.partition(topic, index) is not None,
-            selector(self.config["replica.selector.class"], lambda: self.image.brokers),
-            self.replication,
+            read_context=read_context(config, self.deadlines, self.replication, lambda: self.image),
         )
 
     def _make_local_requests(self) -> LocalRequests:
@@ -478,10 +495,13 @@ class Node:
         )
 
     def _make_listener(
-        self, name: str, dispatcher: Dispatcher, admission: ConnectionAdmission | None
+        self,
+        listener: settings.Listener,
+        dispatcher: Dispatcher,
+        admission: ConnectionAdmission | None,
     ) -> Listener:
         return Listener(
-            name,
+            listener.name,
             dispatcher,
             loop=self.loop,
             pool=self.buffer_pool,
@@ -491,6 +511,9 @@ class Node:
             admission=admission,
             connections_max_idle_ms=self.config["connections.max.idle.ms"],
             connection_gone=self.log_manager.shortages.hurry,
+            security_protocol=listener.protocol,
+            wrap=self.security.accepted(listener),
+            sasl=self.logins.of(listener.name),
         )
 
     def _controller_dispatcher(self) -> Dispatcher:
@@ -571,8 +594,3 @@ class Node:
             logs=self.log_manager,
             is_loaded=lambda: self.publishing.is_following,
         )
-
-
-def _receive_bytes_max(configured: int) -> int:
-    """queued.max.request.bytes, or kwire's own bound where it is not set."""
-    return configured if configured > 0 else RESERVED_BYTES_MAX

@@ -13,7 +13,8 @@ from kwire.config.values import Value
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.membership.asking import AskController
 from kwire.network.buffers import BufferPool
-from kwire.network.peer import PeerNetwork, Resolver
+from kwire.network.login import MakeAuthentication
+from kwire.network.peer import PeerNetwork, Resolver, Wrap
 from kwire.node.publishing import moved_brokers
 from kwire.pending import Pending
 from kwire.protocol.structs import Message, Request
@@ -40,7 +41,8 @@ LEADER_REPLICAS, FOLLOWER_REPLICAS = (
 class Replication:
     """What fetches for followers and asks for ISRs; also `kwire.replica.fetcher.FetcherHost`.
 
-    `resolve(broker id)` is where a leader is reached, `own_epoch()` this broker's epoch.
+    `resolve(broker id)` is where a leader is reached, `own_epoch()` this broker's epoch,
+    `authentication()` a login there, `wrap` protects the connections.
     """
 
     def __init__(
@@ -55,6 +57,8 @@ class Replication:
         resolve: Resolver,
         own_epoch: Callable[[], int],
         ask: AskController,
+        wrap: Wrap,
+        authentication: MakeAuthentication | None = None,
     ) -> None:
         self._loop = loop
         self._dynamic_config = dynamic_config
@@ -78,6 +82,8 @@ class Replication:
             client_id=f"broker-{self.broker_id}-fetcher-0",
             backoff_ms=10,
             backoff_max_ms=min(self.settings.backoff_ms, 1000),
+            authentication=authentication,
+            wrap=wrap,
         )
         self.fetchers = Fetchers(self)
         self.isr_changes = IsrChangeSender(self.broker_id, self.broker_epoch, ask, self.call_later)

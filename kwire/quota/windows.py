@@ -3,6 +3,7 @@
     Rate            what was counted in the newest `sample_count` windows, over the time they span;
                     the time is never taken to be shorter than all windows but one, so that a burst
                     may fill a whole window at once
+    SimpleRate      the same over the time since the oldest window began (KIP-73)
     TokenBucket     tokens that come back at a rate, up to what all windows together allow; a use
                     that there are not enough tokens for leaves a debt (KIP-599)
     throttle_ms, token_throttle_ms    how long who has exceeded a bound waits
@@ -43,7 +44,7 @@ class Rate:
     as only the next `measure` forgets.
     """
 
-    __slots__ = ("_at", "_current", "_ends_ms", "_samples", "sample_count", "total", "window_ms")
+    __slots__ = ("_at", "_current", "_samples", "ends_ms", "sample_count", "total", "window_ms")
 
     def __init__(self, sample_count: int = 11, window_ms: int = 1000) -> None:
         self.sample_count = sample_count
@@ -52,12 +53,13 @@ class Rate:
         self._samples: list[_Sample] = []
         self._at = 0  # the newest sample's place in the ring
         self._current: _Sample | None = None
-        self._ends_ms = 0  # when that one ends
+        self.ends_ms = 0
+        """When the newest window ends."""
 
     def record(self, value: float, now_ms: int) -> None:
         """Count `value`; a negative one takes back what was counted before."""
         current = self._current
-        if current is None or now_ms >= self._ends_ms:
+        if current is None or now_ms >= self.ends_ms:
             current = self._begin(now_ms)
         current.value += value
         current.last_event_ms = now_ms
@@ -108,8 +110,22 @@ class Rate:
 
     def _changed(self) -> None:
         self._current = self._samples[self._at]
-        self._ends_ms = self._current.start_ms + self.window_ms
+        self.ends_ms = self._current.start_ms + self.window_ms
         self.total = math.fsum(sample.value for sample in self._samples)
+
+
+class SimpleRate(Rate):
+    """What was counted per second over the time since the oldest window began, a window at least:
+    less of a burst than `Rate` (KIP-73)."""
+
+    __slots__ = ()
+
+    def span_ms(self, now_ms: int) -> int:
+        """See `Rate.span_ms`."""
+        if self._current is None:
+            self._begin(now_ms)
+        elapsed_ms = now_ms - min(sample.start_ms for sample in self._samples)
+        return max(elapsed_ms, self.window_ms)
 
 
 class TokenBucket:

@@ -17,21 +17,23 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
-from kwire.clock import stamp_ns
+from kwire.clock import ticks_ns
 from kwire.log.types import FileSlice
-from kwire.network.buffers import BufferPool
 from kwire.network.frames import Buffer, FrameConnection
-from kwire.network.loop import hands_to_kernel
 from kwire.pending import Pending
 from kwire.protocol.errors import EncodeError, KafkaError, MalformedError
 from kwire.protocol.frame import encode_response, parse_request_header
+from kwire.server.connection_setup import ConnectionSetup, hands_to_kernel
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
-from kwire.server.dispatch import Dispatcher, Response, Route
-from kwire.server.parts import Parts
-from kwire.server.reply_slots import Slot, held
-from kwire.server.request_steps import RequestSteps, plain_allowed
-from kwire.server.watched_requests import Buffers, WatchedRequests
+from kwire.server.dispatch import Response, Route
+from kwire.server.request_steps import plain_allowed
+from kwire.server.slots import HELD, MUTED, WRITES, Buffers, Slot
+from kwire.server.watched_requests import WatchedRequests
+
+if TYPE_CHECKING:
+    from kwire.quota.client_quotas import ClientRates
 
 logger = logging.getLogger(__name__)
 
@@ -47,57 +49,10 @@ PRODUCE_KEY = 0
 ANONYMOUS = "User:ANONYMOUS"
 
 
-class ConnectionSetup:
-    """What the connections of one listener have in common.
-
-    `parts` is what handlers may use of the node; `opened` and `closed` hear of every connection.
-    """
-
-    __slots__ = (
-        "closed",
-        "dispatcher",
-        "listener_name",
-        "loop",
-        "opened",
-        "parts",
-        "pool",
-        "request_bytes_max",
-        "steps",
-    )
-
-    def __init__(
-        self,
-        *,
-        loop: asyncio.AbstractEventLoop,
-        pool: BufferPool,
-        parts: Parts,
-        listener_name: str,
-        dispatcher: Dispatcher,
-        steps: RequestSteps,
-        request_bytes_max: int,
-        opened: Callable[[BrokerConnection], None],
-        closed: Callable[[BrokerConnection], None],
-    ) -> None:
-        self.loop = loop
-        self.pool = pool
-        self.parts = parts
-        self.listener_name = listener_name
-        self.dispatcher = dispatcher
-        self.steps = steps
-        self.request_bytes_max = request_bytes_max
-        self.opened = opened
-        self.closed = closed
-
-
-# In the place of a blocking request: the next one waits for every write before it.
-_WRITES = Slot(None)
-_HELD = Slot(None)  # The same: the connection is not served yet.
-
-
 class BrokerConnection(FrameConnection):
     """The server side of one client's connection."""
 
-    def __init__(self, setup: ConnectionSetup) -> None:
+    def __init__(self, setup: ConnectionSetup[BrokerConnection]) -> None:
         super().__init__(setup.pool, setup.request_bytes_max)
         self._setup = setup
         self._loop = setup.loop
@@ -108,12 +63,11 @@ class BrokerConnection(FrameConnection):
         self.listener_name = setup.listener_name
         self.principal = ANONYMOUS
         self.token_authenticated = False
-        self.security_protocol = "PLAINTEXT"
+        self.security_protocol = setup.security_protocol
         self.is_authenticated = True
-        self.violates_quota = False
         self.is_follower = False
         """Whether another broker fetches here: its requests are counted apart."""
-        self.plain_allowed = plain_allowed(setup.steps.inputs, True, False)
+        self.plain_allowed = plain_allowed(setup.steps.inputs, True)
         """Whether requests may go past the arrival and the response step."""
         self._watched = WatchedRequests(setup.steps, setup.loop)
         self.client_software_name = "unknown"
@@ -182,12 +136,13 @@ class BrokerConnection(FrameConnection):
         self._closed = True
         slots, self._slots = self._slots, deque()
         promised = self._blocking if self._is_promised() else None
-        if promised is None:
+        is_muted = self._blocking is MUTED and bool(self._queue)
+        if promised is None and not is_muted:
             self._queue.clear()
             self._blocking = None  # it refers to this connection
         self._output.clear()
         self._watched.open.clear()
-        if self._throttle_timer is not None:
+        if self._throttle_timer is not None and not is_muted:
             self._throttle_timer.cancel()
         for slot in slots:
             if slot.pending is not None and slot is not promised:
@@ -212,13 +167,17 @@ class BrokerConnection(FrameConnection):
     def _run_received_produces(self) -> None:
         """The other side is gone: execute the Produce requests it had sent, drop the others.
 
-        Those behind one whose batches are still being checked follow when it has been appended.
+        Those behind one whose batches are still being checked follow when it has been appended,
+        those of a client over its quota when its throttle time is over.
         """
-        if self._closed or not self._queue or self._is_promised() or self._blocking is _HELD:
+        if self._closed or not self._queue or self._is_promised() or self._blocking is HELD:
             return
         blocking, self._blocking = self._blocking, None
         if blocking is not None and blocking.pending is not None:
             blocking.pending.cancel()
+        if self._throttle_timer is not None:
+            self._blocking = MUTED
+            return
         queue, self._queue = self._queue, deque()
         for body in queue:
             if int.from_bytes(body[:2], "big", signed=True) == PRODUCE_KEY:
@@ -249,23 +208,20 @@ class BrokerConnection(FrameConnection):
         self.is_authenticated = is_authenticated
         self.recompute_plain()
 
-    def set_quota_violation(self, violates_quota: bool) -> None:
-        """A quota of this client begins or ends to be violated."""
-        self.violates_quota = violates_quota
-        self.recompute_plain()
+    def consumer_rates(self) -> ClientRates | None:
+        return self._watched.consumer_rates()
 
     def recompute_plain(self) -> None:
-        """An input of `plain_allowed` has changed."""
-        self.plain_allowed = plain_allowed(
-            self._setup.steps.inputs, self.is_authenticated, self.violates_quota
-        )
+        """An input of `plain_allowed` has changed, or who the client is."""
+        self._watched.forget_rates()
+        self.plain_allowed = plain_allowed(self._setup.steps.inputs, self.is_authenticated)
 
     # -- receiving
 
     def frame_received(self, frame: memoryview) -> None:
         if not self._in_batch:
             self._in_batch = True
-            self._started_ns = stamp_ns()
+            self._started_ns = ticks_ns()
         if self._blocking is None and not self._queue and not self._writing_paused:
             self._execute(frame)
             return
@@ -278,6 +234,8 @@ class BrokerConnection(FrameConnection):
         self.last_active_s = self._loop.time()
         if self._output:
             self._send_output()
+        if self._watched.begun_ns:
+            self._watched.lap()
         if len(self.unreplied_writes) > UNREPLIED_WRITES_KEPT:
             self.unreplied_writes = [w for w in self.unreplied_writes if not w.done]
 
@@ -323,8 +281,7 @@ class BrokerConnection(FrameConnection):
         outcome = route.execute(context, request)
         counts = route.counts.of_followers if self.is_follower else route.counts
         if isinstance(outcome, Pending):
-            slot = Slot(context, counts, len(body), self._started_ns)
-            self._wait_for(slot, context, outcome)
+            self._wait_for(Slot(context, counts, len(body), self._started_ns), context, outcome)
         elif outcome is not NO_REPLY:
             if not self._slots and outcome is not DISCONNECT:
                 parts = self._encoded(context, outcome)
@@ -338,18 +295,20 @@ class BrokerConnection(FrameConnection):
             self._slots.append(slot)
             self._answer(slot, outcome)
         else:
-            if self._watched.open:
-                self._responds(context, outcome, None)
-            self._started_ns = counts.prompt(
-                context.api_version, len(body), outcome, self._started_ns
-            )
+            if not self.plain_allowed or self._watched.open:
+                self._charge(context, outcome)
+                self._watched.responds(context, outcome, None)
+            self._started_ns = counts.prompt(version, len(body), outcome, self._started_ns)
 
     def _arrives(
         self, route: Route, context: RequestContext, body: memoryview, offset: int
     ) -> bool:
         """The arrival step: whether the request is to be executed; the others are answered."""
-        if self.is_authenticated and not self._setup.steps.has_hooks:
-            return True  # not plain for another reason: there is an authorizer
+        steps, quotas = self._setup.steps, self._setup.steps.quotas
+        if self.is_authenticated and not steps.has_hooks:
+            if quotas is not None:
+                self._watched.counts(quotas, context, len(body))
+            return True
         refusal = self._watched.arrives(context, len(body), self.is_authenticated)
         if refusal is None:
             return True
@@ -369,19 +328,25 @@ class BrokerConnection(FrameConnection):
         self._answer(slot, outcome)
         return False
 
-    def _responds(
-        self, context: RequestContext, outcome: Response, parts: Buffers | None
-    ) -> Buffers | None:
-        """The response step; what is sent."""
-        parts, wait_ms = self._watched.responds(context, outcome, parts)
+    def _charge(self, context: RequestContext, outcome: Response) -> None:
+        wait_ms = self._watched.charge(context, outcome)
         if wait_ms > 0:
             self._setup.dispatcher.route_local(context.api_key).counts.throttled(wait_ms)
             self._throttle(wait_ms)
-        return parts
+
+    def charge_read(self, context: RequestContext, response_bytes: int) -> int:
+        wait_ms = self._watched.charge_read(context, response_bytes)
+        if wait_ms > 0:
+            self._setup.dispatcher.route_local(context.api_key).counts.throttled(wait_ms)
+            self._throttle(wait_ms)
+        return wait_ms
 
     def _encoded(self, context: RequestContext, outcome: Response) -> Buffers | None:
         """The framed response; None, with a line in the log, for one that cannot be sent."""
         parts: Buffers | None
+        is_watched = self._watched.open
+        if is_watched:
+            self._charge(context, outcome)
         try:
             parts = encode_response(
                 context.api_key, context.api_version, context.correlation_id, outcome
@@ -389,7 +354,9 @@ class BrokerConnection(FrameConnection):
         except EncodeError as error:
             logger.error("a response cannot be sent: %s", error)
             parts = None
-        return self._responds(context, outcome, parts) if self._watched.open else parts
+        if is_watched:
+            self._watched.responds(context, outcome, parts)
+        return parts
 
     def _wait_for(self, slot: Slot, context: RequestContext, pending: Pending[Response]) -> None:
         if self._watched.open:
@@ -416,7 +383,7 @@ class BrokerConnection(FrameConnection):
             self._blocking = None
             if self._queue or self._refusal is not None or self._reading_paused:
                 self._run_queue()
-        elif self._blocking is _WRITES:
+        elif self._blocking is WRITES:
             self._writes_seen()
         if self._ended:
             self._end_if_answered()
@@ -429,7 +396,7 @@ class BrokerConnection(FrameConnection):
         under_way = [written for written in writes if not written.done]
         if not self._slots and not under_way:
             return False
-        self._blocking = _WRITES
+        self._blocking = WRITES
         self._queue.appendleft(bytes(body))
         self._queued_bytes += len(body)
         self._awaited_writes = len(under_way)
@@ -440,7 +407,7 @@ class BrokerConnection(FrameConnection):
 
     def _write_ended(self, written: Pending[None]) -> None:
         self._awaited_writes -= 1
-        if self._blocking is _WRITES:
+        if self._blocking is WRITES:
             self._writes_seen()
 
     def _writes_seen(self) -> None:
@@ -461,11 +428,15 @@ class BrokerConnection(FrameConnection):
 
     def _run_queue(self) -> None:
         queue = self._queue
-        self._started_ns = stamp_ns()
+        self._started_ns = ticks_ns()
+        if self._throttle_timer is not None and self._blocking is None:
+            self._blocking = MUTED
         while queue and self._blocking is None and not self._writing_paused and not self._closed:
             body = queue.popleft()
             self._queued_bytes -= len(body)
             self._execute(memoryview(body))
+        if self._watched.begun_ns and not self._in_batch:
+            self._watched.lap()
         if not queue and self._blocking is None and self._refusal is not None:
             reason, self._refusal = self._refusal, None
             self._refuse(reason)
@@ -481,14 +452,16 @@ class BrokerConnection(FrameConnection):
         slot.done = True
         slot.count(context.api_version, outcome)
         if self._watched.open and (outcome is NO_REPLY or outcome is DISCONNECT):
-            self._responds(context, outcome, None)
+            self._charge(context, outcome)
+            self._watched.responds(context, outcome, None)
         if outcome is not NO_REPLY:
-            slot.parts = None if outcome is DISCONNECT else self._encoded(context, outcome)
-            if slot.parts is not None and len(self._slots) == 1:
+            parts = None if outcome is DISCONNECT else self._encoded(context, outcome)
+            if parts is not None and len(self._slots) == 1:
                 self._slots.clear()
-                self._emit(slot.parts)
+                self._emit(parts)
                 return
-            slot.parts = held(slot.parts)
+            if (unread := slot.hold(parts)) is not None:
+                logger.error("a response cannot be sent: %s", unread)
             if slot.parts is None:
                 slot.disconnect = f"a request of API {context.api_key} failed without an answer"
                 self.stop_cutting()
@@ -548,16 +521,24 @@ class BrokerConnection(FrameConnection):
         self._adjust_reading()
 
     def _throttle(self, wait_ms: int) -> None:
-        """Read nothing for so long."""
+        """Run nothing more and read nothing for so long, also of what has been received."""
         until_s = max(self._throttled_until_s, self._loop.time() + wait_ms / 1000)
         if self._throttle_timer is not None:
             self._throttle_timer.cancel()
         self._throttled_until_s = until_s
         self._throttle_timer = self._loop.call_at(until_s, self._throttle_ended)
+        if self._blocking is None:
+            self._blocking = MUTED
         self._adjust_reading()
 
     def _throttle_ended(self) -> None:
         self._throttle_timer = None
+        if self._blocking is MUTED:
+            self._blocking = None
+            if self._closed:
+                self._run_late_produces()
+            else:
+                self._run_queue()
         self._adjust_reading()
 
     def memory_awaited(self, waits: bool) -> None:
@@ -567,9 +548,9 @@ class BrokerConnection(FrameConnection):
     def hold(self, is_held: bool) -> None:
         """Start nothing while it waits to be served (`connection_admission.py`)."""
         if is_held:
-            self._blocking = _HELD
+            self._blocking = HELD
             self._loop.call_soon(self._adjust_reading)  # uvloop begins to read behind `opened`
-        elif self._blocking is _HELD:
+        elif self._blocking is HELD:
             self._blocking = None
             self._run_queue()
 
@@ -578,7 +559,7 @@ class BrokerConnection(FrameConnection):
         full = (
             self._writing_paused
             or self._memory_awaited
-            or self._blocking is _HELD
+            or self._blocking is HELD
             or self._throttle_timer is not None
             or len(self._queue) >= QUEUED_REQUESTS_MAX
             or self._queued_bytes >= QUEUED_BYTES_MAX

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from kwire.pending import Answer, Pending
 from kwire.protocol.structs import Message
-from kwire.security.acl import CLUSTER_NAME
-from kwire.security.requirements import Requires
+from kwire.security.acl import CLUSTER_NAME, ResourceType
+from kwire.security.authorizer import Authorizer, unaudited
+from kwire.security.requirements import Denied, Requires
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
+    from kwire.quota.client_quotas import ClientRates
     from kwire.server.parts import Parts
 
 
@@ -44,7 +46,8 @@ class Connection(Protocol):
     """What a handler sees of the connection that a request came by.
 
     `is_follower` says that another broker fetches by it, `unreplied_writes` are those of requests
-    that are never answered, `sends_files` says whether parts of files may be sent as they are.
+    that are never answered, `sends_files` says whether parts of files may be sent as they are. A
+    connection that is not `plain_allowed` may be bound by quotas.
     """
 
     client_software_name: str
@@ -72,6 +75,18 @@ class Connection(Protocol):
 
     @property
     def transport(self) -> asyncio.Transport: ...
+
+    @property
+    def plain_allowed(self) -> bool: ...
+
+    def consumer_rates(self) -> ClientRates | None:
+        """The request is a consumer's Fetch: what binds its client."""
+        ...
+
+    def charge_read(self, context: RequestContext, response_bytes: int, /) -> int:
+        """A consumer's Fetch is about to be answered: for how many ms its client has to wait, and
+        gets nothing of what was read."""
+        ...
 
     def add_close_callback(self, callback: Callable[[], None]) -> None:
         """Run `callback()` once when the connection closes."""
@@ -143,6 +158,11 @@ class RequestContext:
         return self.connection is not None and self.connection.token_authenticated
 
     @property
+    def security_protocol(self) -> str:
+        """Of its connection: `SASL_PLAINTEXT`."""
+        return "PLAINTEXT" if self.connection is None else self.connection.security_protocol
+
+    @property
     def is_connected(self) -> bool:
         """Whether its client is connected to this node, not to a broker that forwards for it."""
         return self.connection is not None
@@ -162,6 +182,13 @@ class RequestContext:
             return True
         return authorizer.authorize(self, operation, resource_type, resource_name)
 
+    def may(self, operation: int, resource_type: int, resource_name: str) -> bool:
+        """As `authorize`, where a denial refuses nothing: the audit log is not told of it."""
+        authorizer = self.parts.authorizer
+        if authorizer is None or self.is_internal:
+            return True
+        return unaudited(authorizer).authorize(self, operation, resource_type, resource_name)
+
     def authorize_by_resource_type(self, operation: int, resource_type: int) -> bool:
         """Whether the principal may do `operation` on some resource of a type (KIP-679)."""
         authorizer = self.parts.authorizer
@@ -174,10 +201,20 @@ class RequestContext:
         authorizer = self.parts.authorizer
         if authorizer is None or self.is_internal:
             return True
-        for other in requirement.instead:
-            if authorizer.authorize(self, other.operation, other.resource_type, CLUSTER_NAME):
-                return True
+        if any(_has(unaudited(authorizer), self, other) for other in requirement.instead):
+            return True
+        if requirement.denied is Denied.LEFT_OUT:
+            authorizer = unaudited(authorizer)
         return authorizer.authorize(
+            self, requirement.operation, requirement.resource_type, resource_name
+        )
+
+    def sees(self, requirement: Requires, resource_name: str = CLUSTER_NAME) -> bool:
+        """As `allows`, where what is not allowed is left out or another right does as well."""
+        authorizer = self.parts.authorizer
+        if authorizer is None or self.is_internal:
+            return True
+        return unaudited(authorizer).authorize(
             self, requirement.operation, requirement.resource_type, resource_name
         )
 
@@ -187,3 +224,10 @@ class RequestContext:
             self.effects_done = True
             if self.connection is not None:
                 self.connection.effects_done(self)
+
+
+def _has(authorizer: Authorizer, context: RequestContext, other: Requires) -> bool:
+    """Whether the principal has a right that does instead: to the cluster, or to any resource."""
+    if other.resource_type == ResourceType.CLUSTER:
+        return authorizer.authorize(context, other.operation, other.resource_type, CLUSTER_NAME)
+    return authorizer.authorize_by_resource_type(context, other.operation, other.resource_type)

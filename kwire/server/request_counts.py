@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TypeAlias
 
-from kwire.clock import stamp_ns
+from kwire.clock import ticks_ns
 from kwire.protocol import messages as m
 from kwire.protocol import schema
 from kwire.protocol.api_keys import ApiKey
@@ -32,11 +32,11 @@ Prompt: TypeAlias = Callable[[int, int, Answer, int], int]
 and has not waited."""
 
 _SOURCE = """\
-def make(by_version, errors, remember, stamp_ns, NO_REPLY):
+def make(by_version, errors, remember, ticks_ns, NO_REPLY):
     def count(response):
         {errors}
     def prompt(version, request_bytes, response, started_ns):
-        now_ns = stamp_ns()
+        now_ns = ticks_ns()
         by_version[version] += 1
         remember((now_ns - started_ns, 0, request_bytes))
         if response is not NO_REPLY:
@@ -72,7 +72,7 @@ class RequestCounts:
         self.recent: deque[tuple[int, int, int]] = deque(maxlen=RECENT_MAX)
         self.throttled_ms = (0, 0)
         self._count_errors, self.prompt = _maker(api_key)(
-            self.by_version, self.errors, self.recent.append, stamp_ns, NO_REPLY
+            self.by_version, self.errors, self.recent.append, ticks_ns, NO_REPLY
         )
 
     @property

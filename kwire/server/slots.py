@@ -1,18 +1,19 @@
-"""Where the requests of a connection wait for their turn to be replied to."""
+"""The places of a connection's requests in the order of its replies."""
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
-from kwire.clock import stamp_ns
+from kwire.clock import ticks_ns
 from kwire.log.types import FileSlice
 from kwire.pending import Pending
 from kwire.server.context import RequestContext
 from kwire.server.dispatch import Response
 from kwire.server.request_counts import RequestCounts
-from kwire.server.watched_requests import Buffers
 
-logger = logging.getLogger(__name__)
+Buffers: TypeAlias = Sequence[Any]
+"""What an encoder made of a response: buffers and, until they are sent, `FileSlice`s."""
 
 
 class Slot:
@@ -40,7 +41,7 @@ class Slot:
         self.context = context
         self.counts = counts
         self.request_bytes = request_bytes
-        self.executed_ns = executed_ns = stamp_ns()
+        self.executed_ns = executed_ns = ticks_ns()
         self.local_ns = executed_ns - started_ns
         self.pending: Pending[Response] | None = None
         self.parts: Buffers | None = None
@@ -50,16 +51,24 @@ class Slot:
     def count(self, version: int, answer: Response) -> None:
         """The request is answered."""
         if self.counts is not None:
-            remote_ns = stamp_ns() - self.executed_ns
+            remote_ns = ticks_ns() - self.executed_ns
             self.counts.late(version, self.request_bytes, answer, self.local_ns, remote_ns)
 
-
-def held(parts: Buffers | None) -> Buffers | None:
-    """A reply that others are in front of; None when it cannot be read from its file."""
-    if parts is None or len(parts) == 1:
-        return parts
-    try:
-        return [part.read() if type(part) is FileSlice else part for part in parts]
-    except OSError as error:
-        logger.error("a response cannot be sent: %s", error)
+    def hold(self, parts: Buffers | None) -> OSError | None:
+        """Keep a reply that others are in front of; the error if its file cannot be read."""
+        try:
+            if parts is not None and len(parts) > 1:
+                parts = [part.read() if type(part) is FileSlice else part for part in parts]
+        except OSError as error:
+            return error.with_traceback(None)
+        self.parts = parts
         return None
+
+
+WRITES = Slot(None)
+"""In the place of a blocking request: the next one waits for every write before it."""
+HELD = Slot(None)
+"""The same: the connection is not served yet."""
+MUTED = Slot(None)
+"""In the place of a blocking request: the next one waits until the client's throttle time is over
+(KIP-219)."""

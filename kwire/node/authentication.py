@@ -1,0 +1,212 @@
+"""Who is who: what the listeners of a node authenticate clients with (their settings, and the
+credentials in the published metadata), and what the node logs in with at others."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kwire.clock import Clock, Random
+from kwire.config.broker_config import BrokerConfig
+from kwire.config.errors import ConfigError
+from kwire.kraft.controller.requests.tokens import token_hmac
+from kwire.kraft.images.metadata_image import MetadataImage
+from kwire.security.sasl.client import SaslClient, failed
+from kwire.security.sasl.client_settings import MakeLogin, check_mechanism, login
+from kwire.security.sasl.mechanisms import OAUTHBEARER, PLAIN, MakeMechanism, user
+from kwire.security.sasl.oauthbearer import (
+    Accepted,
+    InvalidTokenError,
+    OAuthBearerServer,
+    Validate,
+)
+from kwire.security.sasl.plain import Passwords, PlainServer
+from kwire.security.sasl.scram import (
+    ITERATIONS_MIN,
+    TYPES,
+    Derived,
+    Known,
+    ScramParts,
+    ScramServer,
+    derived,
+)
+from kwire.security.sasl.server import SaslSettings
+from kwire.security.sasl.settings import jaas_name, listener_sasl, server_module
+
+if TYPE_CHECKING:
+    from kwire.node.jwks import JwksSource
+
+logger = logging.getLogger(__name__)
+
+INTER_BROKER_MECHANISM = "sasl.mechanism.inter.broker.protocol"
+CONTROLLER_MECHANISM = "sasl.mechanism.controller.protocol"
+SECRET_BYTES = 32
+KEYS_KEPT = 1000
+
+
+class Authentication:
+    """How clients authenticate at the listeners of a node that have SASL.
+
+    Made before anything else of a start: ConfigError, one line, for settings that cannot be used.
+    `open` reads the keys of tokens, `close` ends that.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        config: BrokerConfig,
+        random: Random,
+        image: Callable[[], MetadataImage],
+    ) -> None:
+        self._loop = loop
+        self._config = config
+        self._random = random
+        self._image = image
+        self._sources: list[JwksSource] = []
+        self.settings = {
+            listener.name: self._settings(listener.name)
+            for listener in config.listeners()
+            if listener.has_sasl
+        }
+
+    async def open(self) -> None:
+        """Read the keys of tokens, where they are signed."""
+        for source in self._sources:
+            await source.open()
+
+    def close(self) -> None:
+        """Nothing is read any more."""
+        for source in self._sources:
+            source.close()
+
+    def _settings(self, listener: str) -> SaslSettings:
+        found = listener_sasl(self._config, listener)
+        passwords = Passwords(found.passwords)
+        secret = self._random.random_bytes(SECRET_BYTES)
+        mechanisms: dict[str, MakeMechanism] = {}
+        for name in found.mechanisms:
+            if name == PLAIN:
+                mechanisms[name] = partial(PlainServer, passwords)
+            elif name == OAUTHBEARER:
+                mechanisms[name] = partial(OAuthBearerServer, self._validator(listener))
+            else:
+                mechanisms[name] = partial(ScramServer, self._scram(name, secret))
+        return SaslSettings(
+            mechanisms, found.session_ms, found.receive_bytes_max, found.failure_delay_ms
+        )
+
+    def _scram(self, name: str, secret: bytes) -> ScramParts:
+        users = partial(_scram_user, self._image, name)
+        token_secret = self._config["delegation.token.secret.key"]
+        tokens = DelegationTokens(name, token_secret, self._image, secret)
+        return ScramParts(name, users, tokens, self._random, secret)
+
+    def _validator(self, listener: str) -> Validate:
+        """What decides about the tokens of a listener."""
+        from kwire.security.sasl.jwt import validate_signed, validate_unsecured
+        from kwire.security.sasl.oauth_settings import oauth_settings
+
+        found = oauth_settings(self._config, listener)
+        if found.jwks_url is None:
+            logger.warning(
+                "listener %s takes unsecured tokens: anybody can be anybody there", listener
+            )
+            return _logged(partial(validate_unsecured, rules=found.rules), listener)
+        try:
+            from kwire.node.jwks import JwksSource
+        except ImportError:
+            raise ConfigError(
+                f"listener {listener}: OAUTHBEARER needs the library cryptography: "
+                "pip install 'kwire[oauth]'"
+            ) from None
+        source = JwksSource(self._loop, found)
+        self._sources.append(source)
+        return _logged(partial(validate_signed, rules=found.rules, verify=source.verify), listener)
+
+
+def _logged(validate: Validate, listener: str) -> Validate:
+    """Says in the log why a token is not accepted; the client is not told."""
+
+    def logged(token: str, wall_ms: int) -> Accepted:
+        try:
+            return validate(token, wall_ms)
+        except InvalidTokenError as error:
+            logger.info("a token on listener %s is not accepted: %s", listener, error)
+            raise
+
+    return logged
+
+
+def _scram_user(
+    image: Callable[[], MetadataImage], mechanism: str, name: str, wall_ms: int
+) -> Known | None:
+    credential = image().security.scram.get((TYPES[mechanism], name))
+    return None if credential is None else Known(user(name), credential)
+
+
+class DelegationTokens:
+    """Finds delegation tokens for SCRAM: the id is the user, the HMAC in base64 is the password
+    (KIP-48).
+
+    The keys of a token cost as much work as a login; those of the last `KEYS_KEPT` are kept.
+    """
+
+    def __init__(
+        self, mechanism: str, secret: str | None, image: Callable[[], MetadataImage], salt: bytes
+    ) -> None:
+        self._mechanism = mechanism
+        self._secret = secret
+        self._image = image
+        self._salt = salt
+        self._keys: dict[str, Derived] = {}
+
+    def __call__(self, token_id: str, wall_ms: int) -> Known | None:
+        """What is known of a token; None where there is none, or it has expired."""
+        token = self._image().security.delegation_tokens.get(token_id)
+        if token is None or self._secret is None:
+            self._keys.pop(token_id, None)
+            return None
+        ends_ms = min(token.max_ms, token.expiration_ms)
+        if ends_ms <= wall_ms:
+            return None
+        return Known(token.owner, self._derived(token_id, self._secret), ends_ms)
+
+    def _derived(self, token_id: str, secret: str) -> Derived:
+        keys = self._keys.pop(token_id, None)
+        if keys is None:
+            password = base64.b64encode(token_hmac(secret, token_id))
+            keys = derived(self._mechanism, password, self._salt, ITERATIONS_MIN)
+            if len(self._keys) >= KEYS_KEPT:
+                del self._keys[next(iter(self._keys))]
+        self._keys[token_id] = keys
+        return keys
+
+
+def login_at(config: BrokerConfig, listener: str, random: Random, clock: Clock) -> MakeLogin | None:
+    """How this node logs in at other nodes' listeners of that name; None where there is no SASL.
+
+    As Kafka has it, the login module is the one that the listener has for the mechanism.
+    ConfigError for a mechanism that cannot be used.
+    """
+    if not config.protocol_map().get(listener, "").startswith("SASL_"):
+        return None
+    is_controller = listener in config.controller_listener_names()
+    setting = CONTROLLER_MECHANISM if is_controller else INTER_BROKER_MECHANISM
+    mechanism = str(config[setting])
+    check_mechanism(setting, mechanism)
+    name = jaas_name(listener, mechanism)
+    module = server_module(config, listener, mechanism)
+
+    def make() -> SaslClient:
+        if module is None:
+            raise failed(f"{name} is not set: there is nothing to log in with")
+        try:
+            return login(name, mechanism, module, random, clock.wall_ms)()
+        except ConfigError as error:
+            raise failed(str(error)) from None
+
+    return make
