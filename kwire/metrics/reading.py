@@ -26,6 +26,7 @@ from kwire.server.listener import Listener
 if TYPE_CHECKING:
     from kwire.coordinator.group.coordinator import GroupCoordinator
     from kwire.coordinator.transaction.service import TransactionCoordinator
+    from kwire.quota.client_quotas import ClientQuotas
 
 PURGATORY = "kafka_server_delayedoperationpurgatory_"
 SESSIONS = "kafka_server_fetchsessioncache_"
@@ -60,6 +61,7 @@ class NodeMetrics:
         deadlines: DeadlineHeap,
         reads: ReadContext,
         fetch_sessions: FetchSessionCache,
+        quotas: Callable[[], ClientQuotas | None],
     ) -> None:
         self._is_broker = is_broker
         self._clock = clock
@@ -74,6 +76,7 @@ class NodeMetrics:
         self._deadlines = deadlines
         self._reads = reads
         self._fetch_sessions = fetch_sessions
+        self._quotas = quotas
         self._seen_ns = ticks_ns(), busy_ns()
         self._idle = 1.0
 
@@ -97,6 +100,11 @@ class NodeMetrics:
         yield from read_partitions(replicas, self._logs, self._isr_changes)
         yield from read_storage(self._logs)
         yield from self._read_waiting()
+        quotas, driver = self._quotas(), self._driver()
+        if quotas is not None and driver is not None:
+            from kwire.metrics.quotas import read_quotas
+
+            yield from read_quotas(quotas, driver.now_ms)
         if coordinators.made_groups is not None:
             from kwire.metrics.groups import read_groups
 

@@ -228,6 +228,7 @@ class Node:
                 deadlines=self.deadlines,
                 reads=self.parts.read_context,
                 fetch_sessions=self.parts.fetch_sessions,
+                quotas=lambda: self.client_quotas.quotas,
             )
         return self._metrics.answer(arguments)
 

@@ -19,6 +19,10 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("prometheus_client")
 
 NOT_UNDER_THIS_LOAD = {
+    "kafka_server_quota_byte_rate",
+    "kafka_server_quota_request_time",
+    "kwire_quota_throttled_total",
+    "kwire_quota_throttled_ms_total",
     "kwire_partition_refusing",
     "kwire_lso_held_back_records",
     "kwire_lso_held_back_seconds",
