@@ -228,7 +228,7 @@ class Partition:
             checked=checked,
         )
         traffic.messages_in += info.last_offset - info.base_offset + 1
-        traffic.bytes_in += info.size_bytes
+        traffic.bytes_in += info.size_bytes  # of a repeated batch 0
         if not info.duplicate:
             written = info.written
             if not written.done:

@@ -159,7 +159,8 @@ def _write_inner(struct: schema.Struct, name: str, indent: str, lines: list[str]
             continue
         each = f"{name}_"
         if field.is_array:
-            lines.append(f"{indent}for {each} in {name}.{field.name} or ():")
+            or_none = " or ()" if field.nullable != schema.NONE else ""
+            lines.append(f"{indent}for {each} in {name}.{field.name}{or_none}:")
         else:
             lines.append(f"{indent}{each} = {name}.{field.name}")
             lines.append(f"{indent}if {each} is not None:")
