@@ -13,13 +13,14 @@ from typing import Annotated
 import typer
 
 from kwire.cli import operations, output
-from kwire.cli.client import Client, ClientError
+from kwire.cli.client import Client
 from kwire.cli.consume import consume
 from kwire.cli.groups import group_app
 from kwire.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from kwire.cli.produce import produce
 from kwire.cli.topics import topic_app
 from kwire.cli.verbs import Verbs, complaint
+from kwire.client.errors import ClientError
 from kwire.protocol import messages as m
 
 EXIT_FAILED = 1

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from kwire.cli.client import BOOTSTRAP, Client, ClientError, Topic, check
+from kwire.cli.client import BOOTSTRAP, Client, Topic
+from kwire.client.errors import ClientError, check
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 

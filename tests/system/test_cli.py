@@ -17,7 +17,7 @@ import pytest
 from kwire import __version__
 from kwire.cli import app, client
 from kwire.protocol import uuids
-from kwire.spark.murmur2 import partition_of
+from kwire.protocol.records.partitioner import partition_of
 from kwire.testing.cluster import Broker
 
 TIMEOUT_S = 60
