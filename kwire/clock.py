@@ -40,6 +40,10 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
 
+ticks_ns = time.perf_counter_ns
+"""Nanoseconds of a clock that also runs while the loop is busy: for how long something took."""
+
+
 class SystemRandom:
     """The operating system's randomness."""
 

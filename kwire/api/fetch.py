@@ -10,11 +10,14 @@ RackAwareReplicaSelector is told of one in its rack (KIP-392). A follower's fetc
 has. A topic that goes within a session by ids is UNKNOWN_TOPIC_OR_PARTITION there, and
 INCONSISTENT_TOPIC_ID once its name is in use again. An error of a session
 (FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR) is the whole
-answer. Source: KIP-227, KIP-516, KIP-595, KIP-951; measured on Apache Kafka 4.4.
+answer. A consumer gets no more at once than its quota allows in all windows but one, and nothing
+while it is over it: its session goes on, one that was to be opened is not. Source: KIP-219,
+KIP-227, KIP-516, KIP-595, KIP-951; measured on Apache Kafka 4.4.
 """
 
 from __future__ import annotations
 
+from kwire.api.shared.fetch_size import response_bytes
 from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints, missing_partition_error
 from kwire.log.types import COMMITTED, HIGH_WATERMARK, ISOLATION_LEVELS, LOG_END, READ_COMMITTED
 from kwire.pending import Answer, Pending
@@ -71,6 +74,7 @@ class _Fetch:
 
     __slots__ = (
         "_context",
+        "_is_charged",
         "_pending",
         "_refused",
         "_request",
@@ -89,11 +93,13 @@ class _Fetch:
         self._refused: list[tuple[SessionPartition, ReadResult]] = []
         self._response: m.FetchResponse | None = None
         self._pending: Pending[m.FetchResponse] | None = None
+        self._is_charged = False
 
     def start(self) -> Answer[m.FetchResponse]:
         asked = self._asked_partitions()
         if not isinstance(asked, list):
-            return _error(asked)
+            self._limits()
+            return self._throttled() or _error(asked)
         limits = self._limits()
         refused = self._follower_refused(limits)
         for partition in asked:
@@ -108,7 +114,7 @@ class _Fetch:
         return self._pending
 
     def _finish(self) -> None:
-        self._response = response = self._answer()
+        self._response = response = self._throttled() or self._answer()
         if self._pending is not None:
             self._pending.complete(response)
 
@@ -174,6 +180,11 @@ class _Fetch:
         has_state = self._context.api_version >= REPLICA_STATE_FROM
         bytes_max = min(request.max_bytes, parts.fetch_bytes_max)
         replica_id = self._replica_id()
+        if connection is not None and not connection.plain_allowed and replica_id < 0:
+            rates = connection.rates
+            self._is_charged = rates is not None
+            if rates is not None and rates.consumer is not None:
+                bytes_max = min(bytes_max, rates.consumer.window_bytes_max)
         if replica_id >= 0:
             isolation = LOG_END
         elif request.isolation_level == READ_COMMITTED:
@@ -247,6 +258,31 @@ class _Fetch:
             if result.size_bytes:
                 session.rotate((asked.topic, asked.index))
         return new
+
+    def _throttled(self) -> m.FetchResponse | None:
+        """The answer to a consumer over its quota: nothing that was read, and nothing that the
+        session would have to remember."""
+        connection = self._context.connection
+        if not self._is_charged or connection is None:
+            return None
+        wait_ms = connection.charge_read(self._context, self._response_bytes())
+        if wait_ms <= 0:
+            return None
+        response = m.FetchResponse(throttle_time_ms=wait_ms)
+        if self._session is not None:
+            if self._request.session_epoch == INITIAL_EPOCH:
+                self._context.parts.fetch_sessions.remove(self._session.session_id)
+            else:
+                response.session_id = self._session.session_id
+        return response
+
+    def _response_bytes(self) -> int:
+        """How large the answer will be. A partition without records counts in a full one alone."""
+        is_full = self._session is None or self._request.session_epoch == INITIAL_EPOCH
+        results = [target.result for target in self._targets]
+        results += [result for _, result in self._refused]
+        answered = [result.size_bytes for result in results if is_full or result.size_bytes]
+        return response_bytes(self._context.api_version, answered)
 
     def _answer(self) -> m.FetchResponse:
         response = m.FetchResponse()

@@ -20,6 +20,7 @@ from kwire.config.authorizer import AUTHORIZER_SETTINGS
 from kwire.config.definitions import BROKER, KWIRE, ConfigDefinition
 from kwire.config.developer import DEVELOPER_SETTINGS
 from kwire.config.errors import ConfigError
+from kwire.config.listener_settings import is_read_per_listener
 from kwire.config.listeners import Listener
 from kwire.config.provider_settings import has_providers, is_provider_setting
 from kwire.config.usable import range_missed
@@ -32,7 +33,6 @@ HTTP_LISTENER_PREFIX = "http.listener."
 STRING_BYTES_MAX = 32767
 """Of a string in Kafka's records."""
 OF_ONE_LISTENER = "one listener's own settings are not told apart from all listeners' yet"
-LISTENER_SETTINGS = ("max.connections", "max.connection.creation.rate")
 """What listeners can have a value of their own for."""
 PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.")
 
@@ -230,6 +230,10 @@ class BrokerConfig(Mapping[str, TypedValue]):
             value = self._values[name] = definition.default
             return value
 
+    def is_set(self, name: str) -> bool:
+        """Whether it has a value of its own."""
+        return name in self.texts
+
     def __iter__(self) -> Iterator[str]:
         yield from BROKER
         yield from KWIRE
@@ -346,7 +350,7 @@ class BrokerConfig(Mapping[str, TypedValue]):
 
 def acts_for_listeners(definition: ConfigDefinition) -> bool:
     """Whether a listener's own value (`listener.name.x.`) has its effect."""
-    return definition.support != "acts" or definition.name in LISTENER_SETTINGS
+    return definition.support != "acts" or is_read_per_listener(definition.name)
 
 
 def definition_of(name: str) -> ConfigDefinition | None:

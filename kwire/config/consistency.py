@@ -8,6 +8,7 @@ from kwire.config.errors import ConfigError
 from kwire.config.node_settings import NodeSettings
 from kwire.config.requirements import check_requirements, for_people
 
+BUILT_PROTOCOLS = ("PLAINTEXT", "SSL")
 REPLICA_SELECTORS = (
     "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     "org.apache.kafka.common.replica.LeaderSelector",
@@ -70,11 +71,17 @@ def _check_listeners(config: NodeSettings) -> None:
     listeners_module.check_ports(listeners)
     names = [listener.name for listener in listeners]
     controller = config.controller_listener_names()
-    for listener in listeners:
-        if listener.protocol != "PLAINTEXT":
+    for name in config["early.start.listeners"] or []:
+        if name not in (*names, *controller):
             raise ConfigError(
-                f"Invalid value {listener} for configuration listeners: "
-                f"{listener.protocol} is not built yet; accepted: PLAINTEXT"
+                f"early.start.listeners contains listener {name}, but this is not contained in "
+                "listeners or controller.listener.names"
+            )
+    for listener in listeners:
+        if listener.protocol not in BUILT_PROTOCOLS:
+            raise ConfigError(
+                f"Invalid value {listener} for configuration listeners: {listener.protocol} is not "
+                f"built yet; accepted: {' and '.join(BUILT_PROTOCOLS)}"
             )
     if config.is_controller and not config.developer:
         unheard = [name for name in controller if name not in names]

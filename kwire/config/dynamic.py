@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 
 from kwire.config import stored
 from kwire.config.broker_config import (
-    LISTENER_PREFIX,
     OF_ONE_LISTENER,
     BrokerConfig,
     acts_for_listeners,
@@ -57,6 +56,7 @@ OF_A_START = ("listeners", "listener.security.protocol.map")
 # (resource type, resource name) -> name -> text: `configs` of the metadata image.
 ImageConfigs = Mapping[tuple[int, str], Mapping[str, str]]
 Listener = Callable[[dict[str, Value]], None]
+Check = Callable[[BrokerConfig], None]
 
 
 class DynamicConfig:
@@ -76,6 +76,8 @@ class DynamicConfig:
         self.cluster_default: dict[str, str] = {}
         self._effective: dict[str, Value] = {}
         self._listeners: list[Listener] = []
+        self.checks: list[Check] = []
+        """What says whether changed settings could be taken over; ConfigError in Kafka's words."""
         self._usable: stored.Levels = ({}, {})
         self._without_effect: dict[tuple[int, str], None] = {}
         # What was said of a resource's unusable configs: said again only when it changes.
@@ -91,11 +93,9 @@ class DynamicConfig:
             return self._effective[name]
         return self.static[name]
 
-    def listener_value(self, listener: str, name: str) -> TypedValue:
-        """A setting as one listener has it: its own (`listener.name.x.`), or that of all."""
-        own = f"{LISTENER_PREFIX}{listener.lower()}.{name}"
-        is_own = own in self._effective or own in self.static.texts
-        return self[own if is_own else name]
+    def is_set(self, name: str) -> bool:
+        """Whether it has a value of its own, at whichever level, that can be used."""
+        return name in self._effective or name in self.static.texts
 
     def add_listener(self, listener: Listener) -> None:
         """Call `listener(changed name -> new effective value)` after every change."""

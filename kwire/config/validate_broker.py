@@ -179,6 +179,8 @@ def _check_parts(
         if candidate["max.connection.creation.rate"] == 0:
             raise ConfigError("Invalid max.connection.creation.rate 0")
         _check_prefixed(candidate, changed, dynamic)
+        for check in dynamic.checks:
+            check(candidate)
     except ConfigError as error:
         raise ConfigError(
             f"Invalid value org.apache.kafka.common.config.ConfigException: {error} for "

@@ -15,7 +15,7 @@ from typing import Generic, Protocol, TypeVar
 from kwire.clock import Random
 from kwire.membership.requester import Requester
 from kwire.network.buffers import BufferPool
-from kwire.network.peer import CONTROLLER, PeerNetwork
+from kwire.network.peer import CONTROLLER, PeerNetwork, Wrap
 from kwire.pending import Pending
 from kwire.protocol import frame
 from kwire.protocol import messages as m
@@ -58,7 +58,8 @@ class LocalController(Protocol):
 
 
 class ControllerChannel:
-    """See the module. `ask_timeout_ms` is how long an answer to the broker's own may take."""
+    """See the module. `ask_timeout_ms` is how long an answer to the broker's own may take,
+    `wrap` protects the connections."""
 
     def __init__(
         self,
@@ -70,6 +71,7 @@ class ControllerChannel:
         quorum: Quorum,
         execute: LocalController,
         ask_timeout_ms: int,
+        wrap: Wrap = lambda connection, host: connection,
     ) -> None:
         self.loop = loop
         self.quorum = quorum
@@ -77,6 +79,7 @@ class ControllerChannel:
         self.is_closed = False
         self._broker_id = broker_id
         self._ask_timeout_ms = ask_timeout_ms
+        self._wrap = wrap
         self._own = self._network("heartbeat", pool, random)
         self._forwarding = self._network("forwarding", pool, random)
 
@@ -89,6 +92,7 @@ class ControllerChannel:
             controller=self._controller_id,
             client_id=f"broker-{self._broker_id}-to-controller-{purpose}",
             backoff_max_ms=200,
+            wrap=self._wrap,
         )
 
     def _controller_id(self) -> int | None:

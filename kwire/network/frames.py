@@ -42,6 +42,8 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._expected = 0  # size of the last frame that came in pieces
         self._reserved = 0
         self._refused = False
+        self.failure = ""
+        """Why the connection ended where that is known: its TLS handshake failed."""
 
     # -- asyncio's side
 

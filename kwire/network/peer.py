@@ -13,6 +13,7 @@ fail with NETWORK_EXCEPTION, since nobody knows whether they were executed.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
@@ -27,6 +28,8 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.protocol.structs import Message, Request
 
+logger = logging.getLogger(__name__)
+
 CONTROLLER = "controller"
 API_VERSIONS_KEY = 18
 API_VERSIONS_VERSION = 3
@@ -40,6 +43,8 @@ Response = TypeVar("Response", bound=Message)
 LocalHandler = Callable[[int, int, Request[Message]], Pending[Any]]
 """`handler(api_key, version, request)`: what answers a request is in its type alone."""
 Resolver = Callable[[int], tuple[str, int] | None]
+Wrap = Callable[[FrameConnection, str], asyncio.BaseProtocol]
+"""`wrap(connection, host)`: what stands between a connection to a host and its socket (TLS)."""
 
 
 class _Sent(Generic[Response]):
@@ -87,7 +92,7 @@ class _PeerConnection(FrameConnection):
         self.transport.abort()
 
     def closed(self) -> None:
-        self._link.disconnected(self, "connection closed")
+        self._link.disconnected(self, self.failure or "connection closed")
 
 
 class _Link:
@@ -105,6 +110,7 @@ class _Link:
         self._correlation_id = 0
         self._retry_at_s = 0.0
         self._failures = 0
+        self._warned_of = ""
         self._closed = False
 
     def submit(self, request: _AnySent) -> None:
@@ -129,9 +135,12 @@ class _Link:
             address = self._owner.resolve(self._node_id)
             if address is None:
                 raise OSError(f"no address of node {self._node_id} is known")
+            host, port = address
             await asyncio.wait_for(
                 loop.create_connection(
-                    lambda: _PeerConnection(self, self._owner.pool), address[0], address[1]
+                    lambda: self._owner.wrap(_PeerConnection(self, self._owner.pool), host),
+                    host,
+                    port,
                 ),
                 self._owner.connect_timeout_ms / 1000,
             )
@@ -159,6 +168,7 @@ class _Link:
             self._drop("no common version of ApiVersions, or no answer to it")
             return
         self._failures = 0
+        self._warned_of = ""
         self._versions = {
             entry.api_key: (entry.min_version, entry.max_version)
             for entry in pending.result().api_keys
@@ -240,6 +250,10 @@ class _Link:
     def disconnected(self, connection: _PeerConnection, reason: str) -> None:
         if connection is self._connection:
             was_open = self.is_open
+            if connection.failure and connection.failure != self._warned_of:
+                self._warned_of = connection.failure
+                host, port = (connection.transport.get_extra_info("peername") or ("?", 0))[:2]
+                logger.warning("%s:%d cannot be reached: %s", host, port, connection.failure)
             self._failed(f"node {self._node_id}: {reason}")
             if was_open and not self._closed:
                 self._owner.on_lost(self._node_id)
@@ -275,7 +289,7 @@ class PeerNetwork:
     """All links of one node.
 
     `resolve(node_id)` gives the address of a node or None; `controller()` the id of the active
-    controller or None. Times in milliseconds.
+    controller or None. `wrap` protects connections. Times in milliseconds.
     """
 
     def __init__(
@@ -292,6 +306,7 @@ class PeerNetwork:
         connect_timeout_ms: int = 10000,
         backoff_ms: int = 50,
         backoff_max_ms: int = 1000,
+        wrap: Wrap = lambda connection, host: connection,
     ) -> None:
         self.loop = loop
         self.pool = pool
@@ -304,6 +319,7 @@ class PeerNetwork:
         self.connect_timeout_ms = connect_timeout_ms
         self.backoff_ms = backoff_ms
         self.backoff_max_ms = backoff_max_ms
+        self.wrap = wrap
         self.on_lost: Callable[[int], None] = lambda node_id: None
         """Hears of a node whose connection has ended, not by this side."""
         self._local: dict[int, LocalHandler] = {}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kwire.kraft.controller.context import ControllerContext
 from kwire.membership.requester import Requester
-from kwire.pending import Pending
+from kwire.pending import Pending, after
 from kwire.protocol.structs import Message, Request
+
+if TYPE_CHECKING:
+    from kwire.quota.mutations import MutationQuota
 
 Response = TypeVar("Response", bound=Message)
 
@@ -21,14 +24,28 @@ class LocalQuorum(Protocol):
     ) -> Pending[Response]: ...
 
 
+class MutationQuotas(Protocol):
+    """What clients pay for partitions (`kwire/node/mutation_quotas.py`)."""
+
+    def of(
+        self, principal: str, client_id: str | None, api_key: int, api_version: int
+    ) -> MutationQuota | None: ...
+
+
 class ControllerRequests:
-    """Tells the controller in whose name it is asked."""
+    """Tells the controller in whose name it is asked, and lets whoever asks pay for partitions."""
 
     def __init__(
-        self, quorum: LocalQuorum, controller_listener_names: Callable[[], Collection[str]]
+        self,
+        quorum: LocalQuorum,
+        controller_listener_names: Callable[[], Collection[str]],
+        mutation_quotas: MutationQuotas,
+        now_ms: Callable[[], int],
     ) -> None:
         self._quorum = quorum
         self._controller_listener_names = controller_listener_names
+        self._mutation_quotas = mutation_quotas
+        self._now_ms = now_ms
 
     def execute(
         self, request: Request[Response], requester: Requester | None, version: int | None
@@ -51,4 +68,24 @@ class ControllerRequests:
                 not requester.is_connected
                 or requester.listener_name not in self._controller_listener_names()
             )
+            quota = self._mutation_quotas.of(
+                requester.principal, requester.client_id, request.API_KEY, version
+            )
+            if quota is not None:
+                return self._paid(request, context, quota)
         return self._quorum.handle(request, context)
+
+    def _paid(
+        self, request: Request[Response], context: ControllerContext, quota: MutationQuota
+    ) -> Pending[Response]:
+        """The answer says how long the client has to wait by then; its connection keeps to that."""
+        context.apply_partition_quota = lambda partitions: quota.pay(partitions, self._now_ms())
+
+        def told(done: Pending[Response]) -> Response:
+            response = done.result()
+            wait_ms = quota.throttle_ms(self._now_ms())
+            if wait_ms:
+                response.throttle_time_ms = wait_ms  # type: ignore[attr-defined]
+            return response
+
+        return after(self._quorum.handle(request, context), told)

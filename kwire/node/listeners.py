@@ -23,8 +23,8 @@ DEFAULT_CONTROLLER_PORT = 9093
 
 ADDRESS_RATE = "connection_creation_rate"
 
-MakeListener = Callable[[str, Dispatcher, ConnectionAdmission | None], Listener]
-"""(name, what it serves, which connections it serves) -> a listener that is not bound yet."""
+MakeListener = Callable[[settings.Listener, Dispatcher, ConnectionAdmission | None], Listener]
+"""(its settings, what it serves, which connections it serves) -> a listener, not bound yet."""
 
 
 def controller_listener_name(config: BrokerConfig) -> str:
@@ -88,7 +88,7 @@ class Listeners:
         dispatcher: Dispatcher,
         admission: ConnectionAdmission | None,
     ) -> None:
-        bound = self._make(listener.name, dispatcher, admission)
+        bound = self._make(listener, dispatcher, admission)
         one_family = settings.shares_port(listener, self._config.listeners())
         try:
             await bound.bind(listener.host, listener.port, one_family=one_family)

@@ -23,7 +23,7 @@ from kwire.log.files import Files
 from kwire.log.scheduling import Scheduler
 from kwire.membership.dead_processes import DeadProcesses
 from kwire.network.buffers import BufferPool
-from kwire.network.peer import PeerNetwork
+from kwire.network.peer import PeerNetwork, Wrap
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
@@ -41,7 +41,8 @@ class MetadataQuorum:
     """This node's replica of `__cluster_metadata`, with its controller where it has that role.
 
     `publish(delta, image)` is called with everything committed, `on_fatal(reason)` when the node
-    cannot go on. `listener_name` is the controllers' listener. `driver` is there after `open`.
+    cannot go on. `listener_name` is the controllers' listener, `wrap` protects connections to it.
+    `driver` is there after `open`.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class MetadataQuorum:
         listener_name: str,
         publish: Publisher,
         on_fatal: Callable[[str], None],
+        wrap: Wrap,
     ) -> None:
         self._loop = loop
         self._pool = pool
@@ -66,6 +68,7 @@ class MetadataQuorum:
         self._listener_name = listener_name
         self._publish = publish
         self._on_fatal = on_fatal
+        self._wrap = wrap
         self.publisher = ImagePublisher()
         self.driver: RaftDriver | None = None
         self._peers: PeerNetwork | None = None
@@ -109,6 +112,7 @@ class MetadataQuorum:
             controller=lambda: self.leader_id,
             client_id=f"raft-client-{config.node_id}",
             backoff_max_ms=200,
+            wrap=self._wrap,
         )
         driver = self.driver = RaftDriver(
             raft_config,

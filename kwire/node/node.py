@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from kwire.api.shared.auto_create import AutoTopicCreation
-from kwire.clock import Clock, Random, SystemClock, SystemRandom
+from kwire.clock import Clock, Random, SystemClock, SystemRandom, ticks_ns
+from kwire.config import listeners as settings
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
@@ -35,6 +36,7 @@ from kwire.membership.replica_directories import ReplicaDirectories
 from kwire.network.buffers import RESERVED_BYTES_MAX, BufferPool
 from kwire.network.peer import PeerNetwork
 from kwire.node.acls import PublishedAcls
+from kwire.node.client_quotas import PublishedQuotas
 from kwire.node.controller_requests import ControllerRequests
 from kwire.node.coordinators import Coordinators
 from kwire.node.directory_failures import DirectoryFailures
@@ -43,10 +45,12 @@ from kwire.node.failure import Failure
 from kwire.node.health import Health
 from kwire.node.host_name import reachable_name
 from kwire.node.http_side import bind, make_http_side
+from kwire.node.listener_security import ListenerSecurity
 from kwire.node.listeners import Listeners, controller_listener_name
 from kwire.node.loading_logs import LogLoading
 from kwire.node.local_requests import LocalRequests
 from kwire.node.metadata_quorum import MetadataQuorum
+from kwire.node.mutation_quotas import PublishedMutationQuotas
 from kwire.node.published import PublishedMetadata
 from kwire.node.publishing import Publishing, moved_brokers
 from kwire.node.quorum_opening import QuorumOpening
@@ -100,6 +104,7 @@ class Node:
         self.on_fatal: Callable[[str], None] = lambda reason: None
         self.failure = Failure(lambda reason: self.on_fatal(reason))
         self.dynamic_config = DynamicConfig(config, is_catching_up=True)
+        self.security = ListenerSecurity(loop, config, self.dynamic_config)
         self.published = self._make_published()
         self.acls = PublishedAcls(config)
         self.publishing = Publishing()
@@ -113,8 +118,9 @@ class Node:
         )
         self.peers = self._make_peers()
         self.metadata = self._make_metadata()
+        self.mutation_quotas = PublishedMutationQuotas(config)
         self.controller_requests = ControllerRequests(
-            self.metadata, config.controller_listener_names
+            self.metadata, config.controller_listener_names, self.mutation_quotas, self._now_ms
         )
         self.controller_channel = self._make_controller_channel()
         self.cordoning = Cordoning(self.dynamic_config, self.log_manager, lambda: self.image)
@@ -136,7 +142,11 @@ class Node:
         self.directory_identities = self._make_directory_identities()
         self.directory_failures = self._make_directory_failures()
         self.parts = self._make_parts()
-        self.request_steps = RequestSteps(lambda: self.parts.authorizer is not None)
+        self.request_steps = RequestSteps(
+            lambda: self.parts.authorizer is not None,
+            ticks_ns if clock is None else lambda: int(loop.time() * 1e9),
+        )
+        self.client_quotas = PublishedQuotas(config, self.request_steps)
         self.local_requests = self._make_local_requests()
         self._subscribe()
         self.http = self._make_http(http_by_default)
@@ -145,6 +155,7 @@ class Node:
 
     async def start(self) -> None:
         """Return when the node serves. Raises StartError and ConfigError, one line each."""
+        self.security.open()
         bind(self.http)
         await self._starting.run()
         if self.http is not None:
@@ -152,6 +163,7 @@ class Node:
 
     async def stop(self) -> None:
         """Stop in order; nothing raises."""
+        self.security.close()
         if self.http is not None:
             await self.http.stop()
         await self._stopping.run()
@@ -249,6 +261,7 @@ class Node:
             resolve=self.published.address_of,
             own_epoch=lambda: self.lifecycle.epoch,
             ask=self.controller_channel.ask,
+            wrap=self.security.dialled(self.config.inter_broker_listener_name()),
         )
 
     def _make_replica_directories(self) -> ReplicaDirectories:
@@ -315,6 +328,7 @@ class Node:
         """Who hears of committed metadata, in the order in which the parts depend on each other."""
         publishing = self.publishing
         publishing.add(self._keep_image)
+        publishing.add(self.mutation_quotas.published)
         publishing.add(lambda delta, image: self.controller_registration.published(image))
         if not self.config.is_broker:
             return
@@ -330,10 +344,12 @@ class Node:
     def _keep_image(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self.published.image = image
         self.request_steps.image_published()
+        self.client_quotas.published(delta, image)
         if delta.acls:
             self.acls.changed(delta.acls)
         if delta.configs:
             self.dynamic_config.update(image.configs, delta.configs)
+            self.security.look_at_files()
 
     def _disconnect_moved(self, delta: MetadataDelta, image: MetadataImage) -> None:
         for broker_id in moved_brokers(delta):
@@ -351,6 +367,7 @@ class Node:
             resolve=self.published.address_of,
             controller=lambda: None,
             client_id=f"kwire-{self.broker_id}",
+            wrap=self.security.dialled(self.config.inter_broker_listener_name()),
         )
 
     def _make_metadata(self) -> MetadataQuorum:
@@ -364,6 +381,7 @@ class Node:
             listener_name=controller_listener_name(self.config),
             publish=self.publishing.publish,
             on_fatal=self.failure.fatal,
+            wrap=self.security.dialled(controller_listener_name(self.config)),
         )
 
     def _make_controller_channel(self) -> ControllerChannel:
@@ -375,6 +393,7 @@ class Node:
             quorum=self.metadata,
             execute=self.controller_requests.execute,
             ask_timeout_ms=max(1000, self.config["broker.session.timeout.ms"]),
+            wrap=self.security.dialled(controller_listener_name(self.config)),
         )
 
     def _make_lifecycle(self) -> BrokerLifecycle:
@@ -454,10 +473,13 @@ class Node:
         )
 
     def _make_listener(
-        self, name: str, dispatcher: Dispatcher, admission: ConnectionAdmission | None
+        self,
+        listener: settings.Listener,
+        dispatcher: Dispatcher,
+        admission: ConnectionAdmission | None,
     ) -> Listener:
         return Listener(
-            name,
+            listener.name,
             dispatcher,
             loop=self.loop,
             pool=self.buffer_pool,
@@ -467,6 +489,8 @@ class Node:
             admission=admission,
             connections_max_idle_ms=self.config["connections.max.idle.ms"],
             connection_gone=self.log_manager.shortages.hurry,
+            security_protocol=listener.protocol,
+            wrap=self.security.accepted(listener),
         )
 
     def _controller_dispatcher(self) -> Dispatcher:

@@ -13,7 +13,7 @@ from kwire.config.values import Value
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.membership.asking import AskController
 from kwire.network.buffers import BufferPool
-from kwire.network.peer import PeerNetwork, Resolver
+from kwire.network.peer import PeerNetwork, Resolver, Wrap
 from kwire.node.publishing import moved_brokers
 from kwire.pending import Pending
 from kwire.protocol.structs import Message, Request
@@ -40,7 +40,8 @@ LEADER_REPLICAS, FOLLOWER_REPLICAS = (
 class Replication:
     """What fetches for followers and asks for ISRs; also `kwire.replica.fetcher.FetcherHost`.
 
-    `resolve(broker id)` is where a leader is reached, `own_epoch()` this broker's epoch.
+    `resolve(broker id)` is where a leader is reached, `own_epoch()` this broker's epoch,
+    `wrap` protects the connections.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Replication:
         resolve: Resolver,
         own_epoch: Callable[[], int],
         ask: AskController,
+        wrap: Wrap,
     ) -> None:
         self._loop = loop
         self._dynamic_config = dynamic_config
@@ -78,6 +80,7 @@ class Replication:
             client_id=f"broker-{self.broker_id}-fetcher-0",
             backoff_ms=10,
             backoff_max_ms=min(self.settings.backoff_ms, 1000),
+            wrap=wrap,
         )
         self.fetchers = Fetchers(self)
         self.isr_changes = IsrChangeSender(self.broker_id, self.broker_epoch, ask, self.call_later)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from kwire.quota.entities import IP, QuotaEntity, QuotaTable, Tags, shown, table_key, user_of
+from kwire.quota.entities import IP, Part, QuotaEntity, QuotaTable, Tags, shown, table_key, user_of
 from kwire.quota.sensor import Sensor
 from kwire.quota.windows import THROTTLE_MS_MAX, Rate
 
@@ -112,6 +112,8 @@ class ClientQuotas:
         self.consumer = QuotaKind(sample_count, window_ms)
         # Nobody waits longer for its share of time than it takes until a window is over.
         self.request = QuotaKind(sample_count, window_ms, wait_ms_max=window_ms)
+        self.mutations = QuotaTable()
+        """controller_mutation_rate: only what is set; who decides by it has the buckets."""
         self.generation = 0
         self._kinds = {
             PRODUCER_BYTE_RATE: self.producer,
@@ -122,7 +124,7 @@ class ClientQuotas:
     @property
     def is_empty(self) -> bool:
         """Whether nobody has a quota."""
-        return not any(len(kind.table) for kind in self._kinds.values())
+        return not self.mutations and not any(kind.table for kind in self._kinds.values())
 
     def changed(self, entity: QuotaEntity, values: Mapping[str, float]) -> list[str]:
         """These are all quotas of the entity now. What of it cannot be used, one line each."""
@@ -130,21 +132,25 @@ class ClientQuotas:
         if key is None:
             return [] if is_address(entity) else [f"{shown(entity)}: no such entity"]
         complaints = []
-        moved = False
-        for name, kind in self._kinds.items():
+        known = (*self._kinds, CONTROLLER_MUTATION_RATE)
+        for name in known:
             value = values.get(name)
             if value is not None and not is_usable(value):
                 complaints.append(f"{shown(entity)}: {name} is {value}, not above 0")
-            elif kind.table.set(key, value):
-                moved = True
-                kind.refresh()
-        if moved:
-            self.generation += 1
-        known = (*self._kinds, CONTROLLER_MUTATION_RATE)
+            else:
+                self._set(name, key, value)
         complaints += [
             f"{shown(entity)}: no quota {name!r}" for name in values if name not in known
         ]
         return complaints
+
+    def _set(self, name: str, key: tuple[Part, Part], value: float | None) -> None:
+        kind = self._kinds.get(name)
+        if kind is None:
+            self.mutations.set(key, value)
+        elif kind.table.set(key, value):
+            kind.refresh()
+            self.generation += 1
 
     def client(self, principal: str, client_id: str | None, now_ms: int) -> ClientRates | None:
         """The rates that bind a client, as of this `generation`; None if there are none."""

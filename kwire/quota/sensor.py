@@ -41,6 +41,11 @@ class Sensor:
         # A rate is never measured over less: what is within this is within the bound.
         self._allowance = bound * (rate.sample_count - 1) * rate.window_ms / 1000.0
 
+    @property
+    def window_bytes_max(self) -> int:
+        """How much a response may have: what is allowed in all windows but one, as an int32."""
+        return int(min(self._allowance, 2**31 - 1))
+
     def record(self, value: float, now_ms: int) -> None:
         """Count without asking; a negative value takes back."""
         self.last_ms = now_ms

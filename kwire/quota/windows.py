@@ -3,6 +3,7 @@
     Rate            what was counted in the newest `sample_count` windows, over the time they span;
                     the time is never taken to be shorter than all windows but one, so that a burst
                     may fill a whole window at once
+    SimpleRate      the same over the time since the oldest window began (KIP-73)
     TokenBucket     tokens that come back at a rate, up to what all windows together allow; a use
                     that there are not enough tokens for leaves a debt (KIP-599)
     throttle_ms, token_throttle_ms    how long who has exceeded a bound waits
@@ -110,6 +111,20 @@ class Rate:
         self._current = self._samples[self._at]
         self._ends_ms = self._current.start_ms + self.window_ms
         self.total = math.fsum(sample.value for sample in self._samples)
+
+
+class SimpleRate(Rate):
+    """What was counted per second over the time since the oldest window began, a window at least:
+    less of a burst than `Rate` (KIP-73)."""
+
+    __slots__ = ()
+
+    def span_ms(self, now_ms: int) -> int:
+        """See `Rate.span_ms`."""
+        if self._current is None:
+            self._begin(now_ms)
+        elapsed_ms = now_ms - min(sample.start_ms for sample in self._samples)
+        return max(elapsed_ms, self.window_ms)
 
 
 class TokenBucket:

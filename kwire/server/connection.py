@@ -17,6 +17,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from kwire.log.types import FileSlice
 from kwire.network.buffers import BufferPool
@@ -28,7 +29,11 @@ from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.server.dispatch import Dispatcher, Response, Route
 from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps, plain_allowed
-from kwire.server.watched_requests import Buffers, WatchedRequests
+from kwire.server.slots import HELD, MUTED, WRITES, Buffers, Slot, hands_to_kernel
+from kwire.server.watched_requests import WatchedRequests
+
+if TYPE_CHECKING:
+    from kwire.quota.client_quotas import ClientRates
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +64,7 @@ class ConnectionSetup:
         "parts",
         "pool",
         "request_bytes_max",
+        "security_protocol",
         "steps",
     )
 
@@ -74,6 +80,7 @@ class ConnectionSetup:
         request_bytes_max: int,
         opened: Callable[[BrokerConnection], None],
         closed: Callable[[BrokerConnection], None],
+        security_protocol: str = "PLAINTEXT",
     ) -> None:
         self.loop = loop
         self.pool = pool
@@ -84,30 +91,7 @@ class ConnectionSetup:
         self.request_bytes_max = request_bytes_max
         self.opened = opened
         self.closed = closed
-
-
-def hands_to_kernel(transport: asyncio.BaseTransport) -> bool:
-    """Whether a transport never looks into what it sends: uvloop's, without TLS."""
-    is_uvloop = type(transport).__module__.startswith("uvloop")
-    return is_uvloop and transport.get_extra_info("sslcontext") is None
-
-
-class _Slot:
-    """The place of one request in the order of replies."""
-
-    __slots__ = ("context", "disconnect", "done", "parts", "pending")
-
-    def __init__(self, context: RequestContext | None) -> None:
-        self.context = context
-        self.pending: Pending[Response] | None = None
-        self.parts: Buffers | None = None
-        self.done = False
-        self.disconnect: str | None = None
-
-
-# In the place of a blocking request: the next one waits for every write before it.
-_WRITES = _Slot(None)
-_HELD = _Slot(None)  # The same: the connection is not served yet.
+        self.security_protocol = security_protocol
 
 
 class BrokerConnection(FrameConnection):
@@ -124,19 +108,18 @@ class BrokerConnection(FrameConnection):
         self.listener_name = setup.listener_name
         self.principal = ANONYMOUS
         self.token_authenticated = False
-        self.security_protocol = "PLAINTEXT"
+        self.security_protocol = setup.security_protocol
         self.is_authenticated = True
-        self.violates_quota = False
-        self.plain_allowed = plain_allowed(setup.steps.inputs, True, False)
+        self.plain_allowed = plain_allowed(setup.steps.inputs, True)
         """Whether requests may go past the arrival and the response step."""
         self._watched = WatchedRequests(setup.steps, setup.loop)
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
         self.last_active_s = self.opened_s = 0.0
-        self._slots: deque[_Slot] = deque()
+        self._slots: deque[Slot] = deque()
         self._queue: deque[bytes] = deque()
         self._queued_bytes = 0
-        self._blocking: _Slot | None = None
+        self._blocking: Slot | None = None
         self.unreplied_writes: list[Pending[None]] = []
         """Of requests without a reply, as long as they are under way and somewhat longer."""
         self._awaited_writes = 0
@@ -195,12 +178,13 @@ class BrokerConnection(FrameConnection):
         self._closed = True
         slots, self._slots = self._slots, deque()
         promised = self._blocking if self._is_promised() else None
-        if promised is None:
+        is_muted = self._blocking is MUTED and bool(self._queue)
+        if promised is None and not is_muted:
             self._queue.clear()
             self._blocking = None  # it refers to this connection
         self._output.clear()
         self._watched.open.clear()
-        if self._throttle_timer is not None:
+        if self._throttle_timer is not None and not is_muted:
             self._throttle_timer.cancel()
         for slot in slots:
             if slot.pending is not None and slot is not promised:
@@ -225,13 +209,17 @@ class BrokerConnection(FrameConnection):
     def _run_received_produces(self) -> None:
         """The other side is gone: execute the Produce requests it had sent, drop the others.
 
-        Those behind one whose batches are still being checked follow when it has been appended.
+        Those behind one whose batches are still being checked follow when it has been appended,
+        those of a client over its quota when its throttle time is over.
         """
-        if self._closed or not self._queue or self._is_promised() or self._blocking is _HELD:
+        if self._closed or not self._queue or self._is_promised() or self._blocking is HELD:
             return
         blocking, self._blocking = self._blocking, None
         if blocking is not None and blocking.pending is not None:
             blocking.pending.cancel()
+        if self._throttle_timer is not None:
+            self._blocking = MUTED
+            return
         queue, self._queue = self._queue, deque()
         for body in queue:
             if int.from_bytes(body[:2], "big", signed=True) == PRODUCE_KEY:
@@ -262,16 +250,15 @@ class BrokerConnection(FrameConnection):
         self.is_authenticated = is_authenticated
         self.recompute_plain()
 
-    def set_quota_violation(self, violates_quota: bool) -> None:
-        """A quota of this client begins or ends to be violated."""
-        self.violates_quota = violates_quota
-        self.recompute_plain()
+    @property
+    def rates(self) -> ClientRates | None:
+        """What binds the client of the newest request."""
+        return self._watched.rates
 
     def recompute_plain(self) -> None:
-        """An input of `plain_allowed` has changed."""
-        self.plain_allowed = plain_allowed(
-            self._setup.steps.inputs, self.is_authenticated, self.violates_quota
-        )
+        """An input of `plain_allowed` has changed, or who the client is."""
+        self._watched.forget_rates()
+        self.plain_allowed = plain_allowed(self._setup.steps.inputs, self.is_authenticated)
 
     # -- receiving
 
@@ -301,7 +288,7 @@ class BrokerConnection(FrameConnection):
     def _refuse(self, reason: str) -> None:
         """Close after the replies of everything before."""
         self.stop_cutting()
-        slot = _Slot(None)
+        slot = Slot(None)
         slot.done = True
         slot.disconnect = reason
         self._slots.append(slot)
@@ -340,17 +327,19 @@ class BrokerConnection(FrameConnection):
                 if parts is not None:
                     self._emit(parts)
                     return
-            slot = _Slot(context)
+            slot = Slot(context)
             self._slots.append(slot)
             self._answer(slot, outcome)
         elif self._watched.open:
-            self._responds(context, outcome, None)
+            self._charge(context, outcome)
+            self._watched.responds(context, outcome, None)
 
     def _arrives(
         self, route: Route, context: RequestContext, body: memoryview, offset: int
     ) -> bool:
         """The arrival step: whether the request is to be executed; the others are answered."""
-        if self.is_authenticated and not self._setup.steps.has_hooks:
+        steps = self._setup.steps
+        if self.is_authenticated and not steps.has_hooks and steps.quotas is None:
             return True  # not plain for another reason: there is an authorizer
         refusal = self._watched.arrives(context, len(body), self.is_authenticated)
         if refusal is None:
@@ -366,23 +355,27 @@ class BrokerConnection(FrameConnection):
                 return False
             refused = KafkaError(refusal.code, refusal.reason)
             outcome = route.refused(context, request, refused)
-        slot = _Slot(context)
+        slot = Slot(context)
         self._slots.append(slot)
         self._answer(slot, outcome)
         return False
 
-    def _responds(
-        self, context: RequestContext, outcome: Response, parts: Buffers | None
-    ) -> Buffers | None:
-        """The response step; what is sent."""
-        parts, wait_ms = self._watched.responds(context, outcome, parts)
+    def _charge(self, context: RequestContext, outcome: Response) -> None:
+        wait_ms = self._watched.charge(context, outcome)
         if wait_ms > 0:
             self._throttle(wait_ms)
-        return parts
+
+    def charge_read(self, context: RequestContext, response_bytes: int) -> int:
+        """See `WatchedRequests.charge_read`."""
+        return self._watched.charge_read(context, response_bytes)
 
     def _encoded(self, context: RequestContext, outcome: Response) -> Buffers | None:
         """The framed response; None, with a line in the log, for one that cannot be sent."""
         parts: Buffers | None
+        is_watched = self._watched.open
+        if is_watched:
+            self._charge(context, outcome)
+            self._watched.encoding(context)
         try:
             parts = encode_response(
                 context.api_key, context.api_version, context.correlation_id, outcome
@@ -390,19 +383,21 @@ class BrokerConnection(FrameConnection):
         except EncodeError as error:
             logger.error("a response cannot be sent: %s", error)
             parts = None
-        return self._responds(context, outcome, parts) if self._watched.open else parts
+        if is_watched:
+            self._watched.responds(context, outcome, parts)
+        return parts
 
     def _wait_for(self, context: RequestContext, pending: Pending[Response]) -> None:
         if self._watched.open:
             self._watched.executed(context)
-        slot = _Slot(context)
+        slot = Slot(context)
         slot.pending = pending
         self._slots.append(slot)
         if not context.effects_done or len(self._slots) >= UNANSWERED_REQUESTS_MAX:
             self._blocking = slot
         pending.add_done_callback(partial(self._pending_done, slot))
 
-    def _pending_done(self, slot: _Slot, pending: Pending[Response]) -> None:
+    def _pending_done(self, slot: Slot, pending: Pending[Response]) -> None:
         if self._closed:
             return
         assert slot.context is not None
@@ -417,7 +412,7 @@ class BrokerConnection(FrameConnection):
             self._blocking = None
             if self._queue or self._refusal is not None or self._reading_paused:
                 self._run_queue()
-        elif self._blocking is _WRITES:
+        elif self._blocking is WRITES:
             self._writes_seen()
         if self._ended:
             self._end_if_answered()
@@ -430,7 +425,7 @@ class BrokerConnection(FrameConnection):
         under_way = [written for written in writes if not written.done]
         if not self._slots and not under_way:
             return False
-        self._blocking = _WRITES
+        self._blocking = WRITES
         self._queue.appendleft(bytes(body))
         self._queued_bytes += len(body)
         self._awaited_writes = len(under_way)
@@ -441,7 +436,7 @@ class BrokerConnection(FrameConnection):
 
     def _write_ended(self, written: Pending[None]) -> None:
         self._awaited_writes -= 1
-        if self._blocking is _WRITES:
+        if self._blocking is WRITES:
             self._writes_seen()
 
     def _writes_seen(self) -> None:
@@ -462,6 +457,8 @@ class BrokerConnection(FrameConnection):
 
     def _run_queue(self) -> None:
         queue = self._queue
+        if self._throttle_timer is not None and self._blocking is None:
+            self._blocking = MUTED
         while queue and self._blocking is None and not self._writing_paused and not self._closed:
             body = queue.popleft()
             self._queued_bytes -= len(body)
@@ -475,34 +472,27 @@ class BrokerConnection(FrameConnection):
 
     # -- answering
 
-    def _answer(self, slot: _Slot, outcome: Response) -> None:
+    def _answer(self, slot: Slot, outcome: Response) -> None:
         context = slot.context
         assert context is not None
         slot.done = True
         if self._watched.open and (outcome is NO_REPLY or outcome is DISCONNECT):
-            self._responds(context, outcome, None)
+            self._charge(context, outcome)
+            self._watched.responds(context, outcome, None)
         if outcome is not NO_REPLY:
-            slot.parts = None if outcome is DISCONNECT else self._encoded(context, outcome)
-            if slot.parts is not None and len(self._slots) == 1:
+            parts = None if outcome is DISCONNECT else self._encoded(context, outcome)
+            if parts is not None and len(self._slots) == 1:
                 self._slots.clear()
-                self._emit(slot.parts)
+                self._emit(parts)
                 return
-            slot.parts = self._held(slot.parts)
+            unread = slot.hold(parts)
+            if unread is not None:
+                logger.error("a response cannot be sent: %s", unread)
             if slot.parts is None:
                 slot.disconnect = f"a request of API {context.api_key} failed without an answer"
                 self.stop_cutting()
                 self._queue.clear()
         self._flush_slots()
-
-    def _held(self, parts: Buffers | None) -> Buffers | None:
-        """A reply that others are in front of; None when it cannot be read from its file."""
-        if parts is None or len(parts) == 1:
-            return parts
-        try:
-            return [part.read() if type(part) is FileSlice else part for part in parts]
-        except OSError as error:
-            logger.error("a response cannot be sent: %s", error)
-            return None
 
     def _flush_slots(self) -> None:
         slots = self._slots
@@ -557,16 +547,24 @@ class BrokerConnection(FrameConnection):
         self._adjust_reading()
 
     def _throttle(self, wait_ms: int) -> None:
-        """Read nothing for so long."""
+        """Run nothing more and read nothing for so long, also of what has been received."""
         until_s = max(self._throttled_until_s, self._loop.time() + wait_ms / 1000)
         if self._throttle_timer is not None:
             self._throttle_timer.cancel()
         self._throttled_until_s = until_s
         self._throttle_timer = self._loop.call_at(until_s, self._throttle_ended)
+        if self._blocking is None:
+            self._blocking = MUTED
         self._adjust_reading()
 
     def _throttle_ended(self) -> None:
         self._throttle_timer = None
+        if self._blocking is MUTED:
+            self._blocking = None
+            if self._closed:
+                self._run_late_produces()
+            else:
+                self._run_queue()
         self._adjust_reading()
 
     def memory_awaited(self, waits: bool) -> None:
@@ -576,9 +574,9 @@ class BrokerConnection(FrameConnection):
     def hold(self, is_held: bool) -> None:
         """Start nothing while it waits to be served (`connection_admission.py`)."""
         if is_held:
-            self._blocking = _HELD
+            self._blocking = HELD
             self._loop.call_soon(self._adjust_reading)  # uvloop begins to read behind `opened`
-        elif self._blocking is _HELD:
+        elif self._blocking is HELD:
             self._blocking = None
             self._run_queue()
 
@@ -587,7 +585,7 @@ class BrokerConnection(FrameConnection):
         full = (
             self._writing_paused
             or self._memory_awaited
-            or self._blocking is _HELD
+            or self._blocking is HELD
             or self._throttle_timer is not None
             or len(self._queue) >= QUEUED_REQUESTS_MAX
             or self._queued_bytes >= QUEUED_BYTES_MAX

@@ -17,11 +17,11 @@ time comes as an argument; `connection_admission.py` makes connections wait.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 from kwire.config.checks import address_limits
+from kwire.config.listener_settings import ListenerSettings, Settings
 from kwire.config.values import TypedValue
-from kwire.replica.quota import Samples
+from kwire.quota.windows import Rate, throttle_ms
 
 MAX_CONNECTIONS = "max.connections"
 CREATION_RATE = "max.connection.creation.rate"
@@ -29,50 +29,36 @@ PER_ADDRESS = "max.connections.per.ip"
 OVERRIDES = "max.connections.per.ip.overrides"
 NAMES = (MAX_CONNECTIONS, CREATION_RATE, PER_ADDRESS, OVERRIDES)
 UNLIMITED = 2**31 - 1
-NEVER_MS = 2**63 - 1
 ADDRESSES_MAX = 10_000
 """Of how many addresses a rate is known; those that were quiet for longest are forgotten."""
-
-
-class LimitSettings(Protocol):
-    """`kwire.config.dynamic.DynamicConfig`: the settings in effect."""
-
-    def __getitem__(self, name: str) -> TypedValue: ...
-
-    def listener_value(self, listener: str, name: str) -> TypedValue:
-        """A setting as one listener has it: its own, or that of all listeners."""
-        ...
 
 
 class CreationRate:
     """New connections a second of one kind, and the rate they may have."""
 
-    __slots__ = ("_samples", "rate_max")
+    __slots__ = ("_rate", "rate_max")
 
     def __init__(self, rate_max: int, window_count: int, window_ms: int) -> None:
         self.rate_max = rate_max
-        self._samples = Samples(window_count, window_ms)
+        self._rate = Rate(window_count, window_ms)
 
     def wait_ms(self, now_ms: int) -> int:
         """One more came: how long it has to wait, a window at most."""
         if self.rate_max >= UNLIMITED:
             return 0
-        samples = self._samples
-        samples.record(1, now_ms)
-        total, elapsed_ms = samples.total_and_elapsed_ms(now_ms)
-        # The time that is measured is never taken to be shorter than all windows but one.
-        lacking = samples.window_count - 1 - elapsed_ms // samples.window_ms
-        measured_ms = max(1, elapsed_ms + max(0, lacking) * samples.window_ms)
-        if total * 1000 <= self.rate_max * measured_ms:
+        rate = self._rate
+        rate.record(1, now_ms)
+        value = rate.measure(now_ms)
+        if value <= self.rate_max:
             return 0
-        # A rate of 0 lets nobody in.
-        wait_ms = round(total * 1000 / self.rate_max - measured_ms) if self.rate_max else NEVER_MS
-        return min(wait_ms, samples.window_ms)
+        if not self.rate_max:  # nobody is let in
+            return rate.window_ms
+        return min(throttle_ms(value, self.rate_max, rate.span_ms(now_ms)), rate.window_ms)
 
     def take_back(self, now_ms: int) -> None:
         """The last one does not count: it is not served."""
         if self.rate_max < UNLIMITED:
-            self._samples.record(-1, now_ms)
+            self._rate.record(-1, now_ms)
 
 
 class ConnectionLimits:
@@ -85,7 +71,7 @@ class ConnectionLimits:
 
     def __init__(
         self,
-        settings: LimitSettings,
+        settings: Settings,
         listeners: Sequence[str],
         between_brokers: str,
     ) -> None:
@@ -127,8 +113,9 @@ class ConnectionLimits:
         self.total_max = settings[MAX_CONNECTIONS]
         self._rate.rate_max = settings[CREATION_RATE]
         for name, rate in self._listener_rates.items():
-            self._listener_max[name] = settings.listener_value(name, MAX_CONNECTIONS)
-            rate.rate_max = settings.listener_value(name, CREATION_RATE)
+            of_listener = ListenerSettings(settings, name)
+            self._listener_max[name] = of_listener(MAX_CONNECTIONS)
+            rate.rate_max = of_listener(CREATION_RATE)
         self._address_max = settings[PER_ADDRESS]
         self._overrides = address_limits(OVERRIDES, settings[OVERRIDES])
 

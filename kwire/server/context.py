@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
+    from kwire.quota.client_quotas import ClientRates
     from kwire.server.parts import Parts
 
 
@@ -44,7 +45,8 @@ class Connection(Protocol):
     """What a handler sees of the connection that a request came by.
 
     `unreplied_writes` are those of requests that are never answered, `sends_files` says whether
-    parts of files may be sent as they are.
+    parts of files may be sent as they are. A connection that is not `plain_allowed` may be bound by
+    quotas: `rates`.
     """
 
     client_software_name: str
@@ -71,6 +73,17 @@ class Connection(Protocol):
 
     @property
     def transport(self) -> asyncio.Transport: ...
+
+    @property
+    def plain_allowed(self) -> bool: ...
+
+    @property
+    def rates(self) -> ClientRates | None: ...
+
+    def charge_read(self, context: RequestContext, response_bytes: int, /) -> int:
+        """A consumer's Fetch is about to be answered: for how many ms its client has to wait, and
+        gets nothing of what was read."""
+        ...
 
     def add_close_callback(self, callback: Callable[[], None]) -> None:
         """Run `callback()` once when the connection closes."""

@@ -27,6 +27,8 @@ ROOM_PAUSE_S = 0.2
 LOCAL_ADDRESSES = ("127.0.0.1", "::1")
 WILDCARD_ADDRESSES = ("0.0.0.0", "::")
 
+WrapAccepted = Callable[[BrokerConnection], asyncio.BaseProtocol]
+
 
 class Listener:
     """One listener of a node: `name` is Kafka's listener name, `port` the bound one after `bind`.
@@ -34,7 +36,8 @@ class Listener:
     `parts` is what handlers may use of the node, `steps` what every request passes, `admission`
     says which connections are served; without one all are.
     `connections_max_idle_ms` closes connections on which nothing arrived for that long and
-    nothing is pending; -1 never does. `connection_gone()` is called when one has ended.
+    nothing is pending; -1 never does. `connection_gone()` is called when one has ended. `wrap`
+    makes what stands between a connection and its socket (TLS).
     """
 
     def __init__(
@@ -50,6 +53,8 @@ class Listener:
         admission: ConnectionAdmission | None = None,
         connections_max_idle_ms: int = 600_000,
         connection_gone: Callable[[], None] = lambda: None,
+        security_protocol: str = "PLAINTEXT",
+        wrap: WrapAccepted | None = None,
     ) -> None:
         self.name = name
         self.dispatcher = dispatcher
@@ -66,7 +71,9 @@ class Listener:
             request_bytes_max=request_bytes_max,
             opened=self.opened,
             closed=self.closed,
+            security_protocol=security_protocol,
         )
+        self._wrap = wrap
         self._admission = admission
         self._idle_ms = connections_max_idle_ms
         self._connection_gone = connection_gone
@@ -108,9 +115,10 @@ class Listener:
             await server.start_serving()
         self._arm_idle_check()
 
-    def new_connection(self) -> BrokerConnection:
+    def new_connection(self) -> asyncio.BaseProtocol:
         """The protocol of a connection that is being accepted."""
-        return BrokerConnection(self._setup)
+        connection = BrokerConnection(self._setup)
+        return connection if self._wrap is None else self._wrap(connection)
 
     def _recompute_plain(self) -> None:
         for connection in self.connections:

@@ -12,16 +12,19 @@ changes:
     has_quotas                      RequestSteps.set_throttles
     is_watched                      RequestSteps.set_observers
     is_authenticated                BrokerConnection.set_principal
-    violates_quota                  BrokerConnection.set_quota_violation
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from kwire.clock import ticks_ns
 from kwire.server.arrival import ArrivalHook
-from kwire.server.response import ResponseHook, ThrottleHook
+from kwire.server.response import ResponseHook
+
+if TYPE_CHECKING:
+    from kwire.quota.client_quotas import ClientQuotas
 
 
 class PlainInputs(NamedTuple):
@@ -34,22 +37,29 @@ class PlainInputs(NamedTuple):
     is_watched: bool = False
 
 
-def plain_allowed(inputs: PlainInputs, is_authenticated: bool, violates_quota: bool) -> bool:
+def plain_allowed(inputs: PlainInputs, is_authenticated: bool) -> bool:
     """Whether the requests of a connection may go past both steps."""
-    return is_authenticated and not violates_quota and not any(inputs)
+    return is_authenticated and not any(inputs)
 
 
 class RequestSteps:
     """The hooks of a node; nothing is attached at first.
 
-    `has_authorizer()` is asked at the beginning and whenever metadata was published.
+    `has_authorizer()` is asked at the beginning and whenever metadata was published. `ticks_ns`
+    is the clock by which the time is measured that requests take of the loop. `quotas` are those
+    of clients, None where nobody has one.
     """
 
-    def __init__(self, has_authorizer: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        has_authorizer: Callable[[], bool] = lambda: False,
+        ticks_ns: Callable[[], int] = ticks_ns,
+    ) -> None:
         self._has_authorizer = has_authorizer
+        self.ticks_ns = ticks_ns
         self.inputs = PlainInputs(has_authorizer=has_authorizer())
         self.arrival_hooks: tuple[ArrivalHook, ...] = ()
-        self.throttle_hooks: tuple[ThrottleHook, ...] = ()
+        self.quotas: ClientQuotas | None = None
         self.response_hooks: tuple[ResponseHook, ...] = ()
         self.has_hooks = False
         self._audit: tuple[ResponseHook, ...] = ()
@@ -69,10 +79,10 @@ class RequestSteps:
         self.arrival_hooks = hooks
         self._changed(self.inputs._replace(has_fault_rules=bool(hooks)))
 
-    def set_throttles(self, *hooks: ThrottleHook) -> None:
+    def set_throttles(self, quotas: ClientQuotas | None) -> None:
         """The quotas by which clients have to wait."""
-        self.throttle_hooks = hooks
-        self._changed(self.inputs._replace(has_quotas=bool(hooks)))
+        self.quotas = quotas
+        self._changed(self.inputs._replace(has_quotas=quotas is not None))
 
     def set_audit(self, *hooks: ResponseHook) -> None:
         """Who records what clients do."""
@@ -89,7 +99,7 @@ class RequestSteps:
         self._changed(inputs)
 
     def _changed(self, inputs: PlainInputs) -> None:
-        self.has_hooks = bool(self.arrival_hooks or self.throttle_hooks or self.response_hooks)
+        self.has_hooks = bool(self.arrival_hooks or self.response_hooks)
         if inputs != self.inputs:
             self.inputs = inputs
             for listener in self._listeners:

@@ -1,10 +1,7 @@
-"""The response step: what every response passes between its handler and the client.
+"""The response step: whoever counts or records is told what became of a request.
 
-    throttle_ms     how long the client has to wait by its quotas: told in the response, and kept
-                    to by the connection, which reads nothing for so long (KIP-219)
-    responded       whoever counts or records is told what became of the request
-
-Like the arrival step it knows plain values only. Replies of requests that arrived as plain ones do
+How long a client has to wait by its quotas stands in `watched_requests.py`. Like the arrival step
+this knows plain values only. Replies of requests that arrived as plain ones do
 not pass it (`request_steps.py`).
 """
 
@@ -32,17 +29,8 @@ class Answered(NamedTuple):
     answered_s: float
 
 
-ThrottleHook: TypeAlias = Callable[[Arrival, int, float], int]
-"""(request, size of its response, now in seconds) -> how many ms its client has to wait."""
 ResponseHook: TypeAlias = Callable[[Arrival, Answered], None]
 """Is told of every response that is not plain."""
-
-
-def throttle_ms(
-    arrival: Arrival, response_bytes: int, now_s: float, hooks: tuple[ThrottleHook, ...]
-) -> int:
-    """The longest of the waits that the client's quotas ask for."""
-    return max((hook(arrival, response_bytes, now_s) for hook in hooks), default=0)
 
 
 def responded(arrival: Arrival, answered: Answered, hooks: tuple[ResponseHook, ...]) -> None:

@@ -31,7 +31,10 @@ HANDLERS = {
     m.AlterConfigsRequest: alter_configs.handle,
 }
 # What Kafka takes into its configuration and then ends with: a port that cannot be, no such class.
-KAFKA_ENDS_LATER = ("listeners", "advertised.listeners", "replica.selector.class")
+KAFKA_ENDS_LATER = (
+    *("listeners", "advertised.listeners", "replica.selector.class"),
+    "authorizer.class.name",
+)
 
 
 class Node:

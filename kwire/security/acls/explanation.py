@@ -15,7 +15,6 @@ from kwire.security.acls.binding import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
     AclBinding,
-    PatternType,
     PermissionType,
 )
 from kwire.security.acls.hosts import address_text
@@ -55,7 +54,8 @@ def explain(
         return Decision(True, "a super user may do everything")
     address = address_text(client_host)
     covering = sorted(
-        (acl for acl in acls if _covers(rule_of(acl), resource_type, resource_name)), key=_order
+        (acl for acl in acls if _covers(rule_of(acl), resource_type, resource_name)),
+        key=lambda acl: _order(acl, resource_name),
     )
     if not covering:
         if allow_everyone:
@@ -70,7 +70,8 @@ def explain(
     found = Decision(False, "no ACL of the resource allows it", None, count, fitting)
     enough = (*same, *IMPLIED_BY.get(Operation(operation), ()))
     for acl in fitting:
-        if acl.operation in enough and rule_of(acl).bits:
+        allows = acl.permission_type == PermissionType.ALLOW and rule_of(acl).bits
+        if allows and acl.operation in enough:
             reason = "this ACL allows it"
             if acl.operation not in same:
                 implied, by = Operation(operation).name, Operation(acl.operation).name
@@ -93,13 +94,11 @@ def _is_about(rule: Rule, principal: str, address: str) -> bool:
     return rule.principal in (principal, WILDCARD_PRINCIPAL, EVERYBODY) and fits_host(rule, address)
 
 
-def _order(acl: AclBinding) -> tuple[bool, list[int], int, int, str, str, int]:
-    is_wildcard = acl.resource_name == WILDCARD and acl.pattern_type == PatternType.LITERAL
+def _order(acl: AclBinding, asked: str) -> tuple[bool, list[int], int, int, str, str, int]:
     # Kafka compares names backwards, a longer one before its own beginning.
-    name = [-ord(letter) for letter in acl.resource_name]
     return (
-        is_wildcard,
-        [*name, 1],
+        acl.resource_name == WILDCARD != asked,
+        [*(-ord(letter) for letter in acl.resource_name), 1],
         acl.pattern_type,
         acl.operation,
         acl.principal,

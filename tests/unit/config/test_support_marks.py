@@ -37,7 +37,6 @@ for _definition in GROUP.values():
 GROUPS_WITHOUT_EFFECT = ("group.share.", "group.streams.", "share.", "streams.", "errors.")
 # Read already, without the effect that Kafka's has.
 READ_WITHOUT_EFFECT = {
-    "authorizer.class.name": "read for the answer of APIs that need an authorizer",
     "delegation.token.expiry.check.interval.ms": "the controller expires tokens; none is issued",
     "delegation.token.expiry.time.ms": "the controller expires tokens; none is issued",
     "delegation.token.max.lifetime.ms": "the controller expires tokens; none is issued",

@@ -152,9 +152,14 @@ def test_unknown_entities_and_quotas_are_named() -> None:
     assert quotas.changed(both, {}) == ["ip default, user 'u': no such entity"]
     assert quotas.changed((), {}) == [": no such entity"]
     assert quotas.changed(
-        (("user", "u"),), {"beer_rate": 1.0, "controller_mutation_rate": 1.0}
-    ) == ["user 'u': no quota 'beer_rate'"]
+        (("user", "u"),), {"beer_rate": 1.0, "controller_mutation_rate": -1.0}
+    ) == [
+        "user 'u': controller_mutation_rate is -1.0, not above 0",
+        "user 'u': no quota 'beer_rate'",
+    ]
     assert quotas.is_empty
+    quotas.changed((("user", "u"),), {"controller_mutation_rate": 1.0})
+    assert not quotas.is_empty
 
 
 def test_rates_of_clients_that_are_gone_are_dropped() -> None:

@@ -18,7 +18,7 @@ def test_a_quota_allows_a_burst_of_one_window_and_then_its_rate() -> None:
     quota.record(1, 500)
     assert quota.is_exceeded(500)
     assert quota.is_exceeded(1000)
-    assert not quota.is_exceeded(1001)
+    assert not quota.is_exceeded(1002)
     quota.record(9_999, 10_900)
     assert quota.is_exceeded(10_900)
     assert not quota.is_exceeded(11_000)

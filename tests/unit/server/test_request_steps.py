@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from kwire.pending import Pending
-from kwire.protocol import frame
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.quota.client_quotas import ClientQuotas
 from kwire.server import in_process
 from kwire.server.arrival import Arrival, Refusal, arrive
 from kwire.server.connection import BrokerConnection
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.server.request_steps import PlainInputs, RequestSteps, plain_allowed
-from kwire.server.response import Answered, error_counts, responded, throttle_ms
+from kwire.server.response import Answered, error_counts, responded
 from tests.support.connections import (
     ConnectionUnderTest,
     FakeDispatcher,
@@ -91,13 +91,6 @@ def test_the_first_hook_that_refuses_decides() -> None:
 # -- the response step
 
 
-def test_the_longest_wait_counts() -> None:
-    hooks = (lambda *_: 20, lambda arrival, size, now_s: size, lambda *_: 0)
-    assert throttle_ms(ARRIVAL, 7, 1.0, hooks) == 20
-    assert throttle_ms(ARRIVAL, 70, 1.0, hooks) == 70
-    assert throttle_ms(ARRIVAL, 70, 1.0, ()) == 0
-
-
 def test_everybody_who_watches_is_told() -> None:
     first, second = Seen(), Seen()
     responded(ARRIVAL, ANSWERED, (first, second))
@@ -121,16 +114,15 @@ def test_errors_are_counted_wherever_they_stand_in_a_response() -> None:
 
 
 def test_plain_needs_every_input_to_be_quiet() -> None:
-    assert plain_allowed(PlainInputs(), True, False)
-    assert not plain_allowed(PlainInputs(), False, False)
-    assert not plain_allowed(PlainInputs(), True, True)
+    assert plain_allowed(PlainInputs(), True)
+    assert not plain_allowed(PlainInputs(), False)
     for name in PlainInputs._fields:
-        assert not plain_allowed(PlainInputs(**{name: True}), True, False), name
+        assert not plain_allowed(PlainInputs(**{name: True}), True), name
 
 
 CHANGES: dict[str, Callable[[RequestSteps, bool], None]] = {
     "has_fault_rules": lambda steps, on: steps.set_fault_rules(*[lambda arrival: None] * on),
-    "has_quotas": lambda steps, on: steps.set_throttles(*[lambda *_: 0] * on),
+    "has_quotas": lambda steps, on: steps.set_throttles(ClientQuotas() if on else None),
     "is_audited": lambda steps, on: steps.set_audit(*[Seen()] * on),
     "is_watched": lambda steps, on: steps.set_observers(*[Seen()] * on),
 }
@@ -176,10 +168,6 @@ def test_the_flag_follows_what_is_known_of_the_client(waiting: Waiting) -> None:
     connection.set_principal("User:ANONYMOUS", False)
     assert not connection.plain_allowed
     connection.set_principal("User:alice", True)
-    assert connection.plain_allowed
-    connection.set_quota_violation(True)
-    assert not connection.plain_allowed
-    connection.set_quota_violation(False)
     assert connection.plain_allowed
 
 
@@ -293,20 +281,6 @@ def test_a_request_before_authentication_ends_the_connection(waiting: Waiting) -
     under_test.receive(metadata_request(1) + metadata_request(2))
     assert under_test.started == []
     assert under_test.transport.closed
-
-
-def test_a_client_over_its_quota_is_told_and_not_read_from(waiting: Waiting) -> None:
-    under_test = ConnectionUnderTest(waiting)
-    under_test.steps.set_throttles(lambda arrival, size, now_s: 250)
-    waiting.immediate[1] = metadata_response()
-    under_test.receive(metadata_request(1))
-    sent = bytes(under_test.transport.written)[4:]
-    assert frame.decode_response(3, 9, sent)[1].throttle_time_ms == 250
-    assert not under_test.transport.reading
-    (timer,) = under_test.listener.loop.timers
-    assert timer.when == 0.25
-    timer.callback()
-    assert under_test.transport.reading
 
 
 def test_a_connection_that_goes_forgets_what_was_watched(waiting: Waiting) -> None:

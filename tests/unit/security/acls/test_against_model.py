@@ -18,7 +18,10 @@ PRINCIPALS = ["User:a", "User:b", "User:*", "Group:a"]
 ADDRESSES = ["10.0.0.1", "10.0.1.2", "192.168.7.9"]
 HOSTS = ["*", *ADDRESSES, "10.0.0.0/24", "10.0.0.0/8", "0.0.0.0/0", "192.168.7.9/32"]
 KINDS = [ResourceType.TOPIC, ResourceType.GROUP]
-OPERATIONS = [each for each in Operation if each > Operation.ANY]
+OPERATIONS = [
+    Operation.ALL, Operation.READ, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS, Operation.CREATE,
+]  # fmt: skip
 ASKED = [each for each in OPERATIONS if each is not Operation.ALL]
 
 acls = st.builds(

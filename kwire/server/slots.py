@@ -1,0 +1,53 @@
+"""The places of a connection's requests in the order of its replies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from kwire.log.types import FileSlice
+from kwire.pending import Pending
+from kwire.server.context import RequestContext
+from kwire.server.dispatch import Response
+
+Buffers: TypeAlias = Sequence[Any]
+"""What an encoder made of a response: buffers and, until they are sent, `FileSlice`s."""
+
+
+class Slot:
+    """The place of one request in the order of replies."""
+
+    __slots__ = ("context", "disconnect", "done", "parts", "pending")
+
+    def __init__(self, context: RequestContext | None) -> None:
+        self.context = context
+        self.pending: Pending[Response] | None = None
+        self.parts: Buffers | None = None
+        self.done = False
+        self.disconnect: str | None = None
+
+    def hold(self, parts: Buffers | None) -> OSError | None:
+        """Keep a reply that others are in front of; the error if its file cannot be read."""
+        try:
+            if parts is not None and len(parts) > 1:
+                parts = [part.read() if type(part) is FileSlice else part for part in parts]
+        except OSError as error:
+            return error.with_traceback(None)
+        self.parts = parts
+        return None
+
+
+WRITES = Slot(None)
+"""In the place of a blocking request: the next one waits for every write before it."""
+HELD = Slot(None)
+"""The same: the connection is not served yet."""
+MUTED = Slot(None)
+"""In the place of a blocking request: the next one waits until the client's throttle time is over
+(KIP-219)."""
+
+
+def hands_to_kernel(transport: asyncio.BaseTransport) -> bool:
+    """Whether a transport never looks into what it sends: uvloop's, without TLS."""
+    is_uvloop = type(transport).__module__.startswith("uvloop")
+    return is_uvloop and transport.get_extra_info("sslcontext") is None
