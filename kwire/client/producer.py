@@ -177,9 +177,18 @@ class Producer:
         check(response.error_code, "the producer's id")
         return response.producer_id, response.producer_epoch
 
+    async def _leader(self, topic: str, index: int) -> int:
+        """One that was there when the send began may be unknown to a broker that starts."""
+        try:
+            return await self._cluster.leader(topic, index)
+        except RequestFailed as error:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            raise _NotThereNow(error.code, f"topic {topic}") from None
+
     async def _attempt(self, topic: str, index: int, batch: bytearray) -> int:
         """Send a batch once; an error that says so is retriable."""
-        leader = await self._cluster.leader(topic, index)
+        leader = await self._leader(topic, index)
         data = m.ProduceRequest.PartitionProduceData(index=index, records=batch)
         named = m.ProduceRequest.TopicProduceData(name=topic, partition_data=[data])
         request = m.ProduceRequest(acks=self._acks, timeout_ms=TIMEOUT_MS, topic_data=[named])
@@ -214,6 +223,14 @@ class Producer:
                 f"{first.batch_index_error_message})"
             )
         raise RequestFailed(code, f"{topic}-{index}", message)
+
+
+class _NotThereNow(RequestFailed):
+    """It was there a moment ago."""
+
+    @property
+    def is_retriable(self) -> bool:
+        return True
 
 
 class _SentAgain(Unanswered):
