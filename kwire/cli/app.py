@@ -170,7 +170,7 @@ def info(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Whether a broker answers, and what it says of its cluster. Exit status 1 when none does, or
-    when there is a partition that it cannot write to."""
+    when it is not ready, in the words of /health/ready."""
     try:
         with Client(bootstrap, timeout_s=timeout) as client:
             metadata = client.metadata([])
@@ -203,6 +203,8 @@ def _info_json(
             "brokers": brokers,
             "features": _levels(versions),
             "apis": len(versions.api_keys),
+            "status": "down" if refused else "up",
+            "reasons": [f"{name}: {reason}" for name, reason in refused],
             "refuses": [{"what": name, "reason": reason} for name, reason in refused],
         }
     )
@@ -219,10 +221,11 @@ def _info_text(
     for name, level in _levels(versions).items():
         output.say(f"feature     {name} {level}")
     output.say(f"APIs        {len(versions.api_keys)}")
+    output.say(f"status      {'down' if refused else 'up'}")
     for name, reason in refused[:REFUSALS_SHOWN]:
-        output.say(f"refuses     {name}: {reason}")
+        output.say(f"reason      {name}: {reason}")
     if len(refused) > REFUSALS_SHOWN:
-        output.say(f"refuses     {len(refused) - REFUSALS_SHOWN} more")
+        output.say(f"reason      {len(refused) - REFUSALS_SHOWN} more")
 
 
 def _levels(versions: m.ApiVersionsResponse) -> dict[str, int]:

@@ -194,18 +194,26 @@ class Cluster:
         return response
 
     async def topic(
-        self, name: str, *, create: bool = False, timeout_s: float | None = None
+        self,
+        name: str,
+        *,
+        create: bool = False,
+        is_new: bool = False,
+        timeout_s: float | None = None,
     ) -> Topic:
         """The metadata of a topic with a leader for every partition; waits for it a while.
 
-        RequestFailed UNKNOWN_TOPIC_OR_PARTITION where there is none, at once.
+        RequestFailed UNKNOWN_TOPIC_OR_PARTITION where there is none, at once; with `is_new` the
+        broker that is asked may not have heard of it yet.
         """
         known = self._topics.get(name)
         if known is not None and self.loop.time() - known[0] < self.settings.metadata_max_age_s:
             return known[1]
-        return await self.retrying(lambda: self._asked_topic(name, create), timeout_s)
+        return await self.retrying(
+            lambda: self._asked_topic(name, create, is_new or create), timeout_s
+        )
 
-    async def _asked_topic(self, name: str, create: bool) -> Topic:
+    async def _asked_topic(self, name: str, create: bool, is_awaited: bool) -> Topic:
         response = await self.metadata([name], create=create)
         topic = response.topics[0]
         code = topic.error_code
@@ -215,7 +223,7 @@ class Cluster:
                 return topic
             self.forget_topic(name)
             raise _NotYet(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name}")
-        if code == ErrorCode.LEADER_NOT_AVAILABLE or create:
+        if code == ErrorCode.LEADER_NOT_AVAILABLE or is_awaited:
             raise _NotYet(code, f"topic {name}")
         raise _Final(code, f"topic {name}")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from kwire.client.cluster import Cluster, Topic
-from kwire.client.errors import check
+from kwire.client.errors import ClientError, check
 from kwire.protocol import messages as m
 
 TIMEOUT_MS = 30_000
@@ -36,7 +36,8 @@ class Topics:
         configs: Mapping[str, str] | None = None,
         validate_only: bool = False,
     ) -> Created:
-        """Create a topic (-1 partitions or replicas: the broker's defaults); its result."""
+        """Create a topic (-1 partitions or replicas: the broker's defaults); its result, once it
+        can be used."""
         kind = m.CreateTopicsRequest
         topic = kind.CreatableTopic(
             name=name,
@@ -51,6 +52,11 @@ class Topics:
         request = kind(topics=[topic], timeout_ms=TIMEOUT_MS, validate_only=validate_only)
         result = (await self._cluster.call(request)).topics[0]
         check(result.error_code, f"topic {name}", result.error_message)
+        if not validate_only:
+            try:
+                await self._cluster.topic(name, is_new=True)
+            except ClientError:
+                pass  # it was made; whoever made it may not see it
         return result
 
     async def delete(self, name: str) -> None:

@@ -74,6 +74,7 @@ def test_info_tells_of_the_cluster(kwire: Command) -> None:
     told = kwire("info")
     assert f"broker      1 at 127.0.0.1:{kwire.bootstrap.rsplit(':', 1)[1]}" in told
     assert "feature     metadata.version" in told
+    assert "status      up" in told
     assert kwire("info", "--quiet") == ""
 
 

@@ -44,6 +44,12 @@ def run(broker: Broker, test: Callable[[Cluster], Awaitable[T]], **settings: flo
     return asyncio.run(inner())
 
 
+async def some(fetcher: Fetcher, name: tuple[str, int], offset: int) -> None:
+    """Fetch until there is an answer: a new leader may not know that it is one."""
+    while not await fetcher.fetch({name: offset}):
+        pass
+
+
 @pytest.mark.parametrize("codec", list(Codec))
 def test_records_come_back_as_they_went(broker: Broker, codec: Codec) -> None:
     name = f"records-{codec.name.lower()}"
@@ -102,8 +108,7 @@ def test_a_topic_that_is_not_there(broker: Broker) -> None:
             await cluster.leader("few", 7)
         fetcher = Fetcher(cluster)
         with pytest.raises(RequestFailed, match="few-0"):
-            while not await fetcher.fetch({("few", 0): 1000}):
-                pass  # its leader may not know it yet
+            await some(fetcher, ("few", 0), 1000)
 
     run(broker, test)
 
