@@ -1,6 +1,7 @@
 """Kafka's command-line tools write against kwire what they write against Apache Kafka 4.4.
 
-`script.txt` holds the steps, `kafka-4.4.txt` what Kafka answered (README.md says how it was recorded).
+`script.txt` and `script-acls.txt` hold the steps, `kafka-4.4.txt` and `kafka-4.4-acls.txt` what Kafka
+answered (README.md says how it was recorded).
 Lines are compared without their order: the tools keep answers in hash maps.
 """
 
@@ -16,7 +17,8 @@ from types import ModuleType
 import pytest
 
 from kwire.protocol.api_keys import UNBUILT
-from kwire.testing.cluster import Broker
+from kwire.testing.cluster import Broker, free_adjacent_ports
+from tests.support.acls import STANDARD_AUTHORIZER
 from tests.support.kafka import kafka_libs
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -35,6 +37,8 @@ def _transcript() -> ModuleType:
 transcript = _transcript()
 STEPS = transcript.read_script()
 RECORDED = transcript.read_transcript(HERE / "kafka-4.4.txt")
+ACL_STEPS = transcript.read_script(HERE / "script-acls.txt")
+ACLS_RECORDED = transcript.read_transcript(HERE / "kafka-4.4-acls.txt")
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +50,26 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     data = tmp_path_factory.mktemp("tools") / "data"
     with Broker(data_dir=data, options={"offsets.topic.num.partitions": 5}) as broker:
         ran = transcript.run(broker.bootstrap, libs, STEPS)
+        return {step.name: outcome for step, outcome in ran}
+
+
+@pytest.fixture(scope="module")
+def acl_outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """The steps of kafka-acls against a broker with an authorizer, and its controller's listener."""
+    libs = kafka_libs()
+    if shutil.which("javac") is None:
+        pytest.skip("needs a JDK")
+    port = free_adjacent_ports()
+    controller = f"127.0.0.1:{port + 1}"
+    options = {
+        "authorizer.class.name": STANDARD_AUTHORIZER,
+        "super.users": "User:ANONYMOUS",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://{controller}",
+        "controller.listener.names": "CONTROLLER",
+    }
+    data = tmp_path_factory.mktemp("acls") / "data"
+    with Broker(data_dir=data, options=options, pass_listen=False) as broker:
+        ran = transcript.run(broker.bootstrap, libs, ACL_STEPS, controller)
         return {step.name: outcome for step, outcome in ran}
 
 
@@ -62,9 +86,19 @@ def test_tool_writes_what_it_writes_against_kafka(name: str, outcomes: dict[str,
     assert found.status == wanted.status  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("name", [step.name for step in ACL_STEPS])
+def test_kafka_acls_writes_what_it_writes_against_kafka(
+    name: str, acl_outcomes: dict[str, object]
+) -> None:
+    found, wanted = acl_outcomes[name], ACLS_RECORDED[name]
+    assert sorted(found.lines) == sorted(wanted.lines)  # type: ignore[attr-defined]
+    assert found.status == wanted.status  # type: ignore[attr-defined]
+
+
 def test_every_step_is_recorded() -> None:
-    assert list(RECORDED) == [step.name for step in STEPS]
-    assert "not reached" not in {outcome.status for outcome in RECORDED.values()}
+    for steps, recorded in ((STEPS, RECORDED), (ACL_STEPS, ACLS_RECORDED)):
+        assert list(recorded) == [step.name for step in steps]
+        assert "not reached" not in {outcome.status for outcome in recorded.values()}
 
 
 @pytest.mark.parametrize(

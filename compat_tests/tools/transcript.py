@@ -1,6 +1,7 @@
 """Kafka's command-line tools against a broker: runs `script.txt`, gives what every step wrote.
 
     transcript.py HOST:PORT LIBS [SECTION]     prints the transcript; LIBS is the folder of Kafka's jars
+    transcript.py HOST:PORT LIBS acls HOST:PORT     that of `script-acls.txt`; the second is the controller's address
 
 What differs from run to run (ids, ports, times, rates) is replaced by a name in angle brackets.
 """
@@ -22,7 +23,7 @@ MEASURING = "measuring"
 #: Lines of a stack trace, and what a tool says of the exception that stands for its end.
 TRACE = re.compile(r"at [\w.$/]+\(.*\)$|\.\.\. \d+ more$|(Tools\$Ended: )?ended$")
 #: After one of these the metadata are given time to reach the broker.
-CHANGES = re.compile(r"--(alter|create|delete|execute|verify|cancel)\b|grade ")
+CHANGES = re.compile(r"--(alter|create|delete|execute|verify|cancel|add|remove)\b|grade ")
 #: Pattern -> what stands for it. In this order.
 REPLACED = [
     (re.compile(r"(INFO|WARN|ERROR) .*? \((org|kafka)\.[\w.]+(:\d+)?\)$"), r"<log>"),
@@ -122,11 +123,13 @@ def compile_runner(libs: pathlib.Path, directory: pathlib.Path) -> list[str]:
     ]
 
 
-def run(bootstrap: str, libs: pathlib.Path, steps: list[Step]) -> Iterator[tuple[Step, Outcome]]:
+def run(
+    bootstrap: str, libs: pathlib.Path, steps: list[Step], controller: str = ""
+) -> Iterator[tuple[Step, Outcome]]:
     """Run the steps in one JVM. Ends early when a tool hangs: its status is `timeout`."""
     with tempfile.TemporaryDirectory(prefix="kwire-tools-") as directory:
         here = pathlib.Path(directory)
-        fed = "".join(_fed(step, bootstrap, here) for step in steps)
+        fed = "".join(_fed(step, bootstrap, here, controller) for step in steps)
         done = subprocess.run(
             compile_runner(libs, here), input=fed, capture_output=True, text=True, timeout=900
         )
@@ -148,15 +151,15 @@ def run(bootstrap: str, libs: pathlib.Path, steps: list[Step]) -> Iterator[tuple
         yield step, Outcome((done.stderr[-500:],), "not reached")
 
 
-def _fed(step: Step, bootstrap: str, directory: pathlib.Path) -> str:
+def _fed(step: Step, bootstrap: str, directory: pathlib.Path, controller: str) -> str:
     """What Tools.java reads for one step."""
-    named = {"bootstrap": bootstrap}
+    named = {"bootstrap": bootstrap, "controller": controller}
     for name, text in step.files:
         path = directory / f"{step.number}-{name}"
         path.write_text(text + "\n")
         named[name] = str(path)
     tool, *words = shlex.split(step.text)
-    if "{bootstrap}" not in words:
+    if not {"{bootstrap}", "{controller}"} & set(words):
         words = ["--bootstrap-server", "{bootstrap}", *words]
     words = [re.sub(r"\{(\w+)\}", lambda found: named[found[1]], word) for word in words]
     settle = ["w"] if CHANGES.search(step.text) else []
@@ -193,9 +196,12 @@ def read_transcript(path: pathlib.Path) -> dict[str, Outcome]:
     return found
 
 
-def main(bootstrap: str, libs: str, section: str = "") -> None:
-    steps = [step for step in read_script() if section in ("", step.section)]
-    for line in written(run(bootstrap, pathlib.Path(libs), steps)):
+def main(bootstrap: str, libs: str, section: str = "", controller: str = "") -> None:
+    if controller:
+        steps = read_script(HERE / "script-acls.txt")
+    else:
+        steps = [step for step in read_script() if section in ("", step.section)]
+    for line in written(run(bootstrap, pathlib.Path(libs), steps, controller)):
         print(line)
 
 

@@ -7,11 +7,12 @@ A request that names anything UNKNOWN (0) loses its connection (measured on Apac
 
 from __future__ import annotations
 
-from kwire.kraft.controller.requests.acls import UNKNOWN, check_filter, matches_filter
+from kwire.kraft.controller.requests.acls import UNKNOWN
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.acl import Operation, ResourceType
+from kwire.security.acls.binding import matches_filter
 from kwire.security.requirements import Requires
 from kwire.server.context import DISCONNECT, Disconnect, RequestContext
 
@@ -31,7 +32,6 @@ def handle(
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
     if context.parts.authorizer is None and not context.parts.metadata.image.acls:
         raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
-    check_filter(request)
     answer = m.DescribeAclsResponse
     resources: dict[tuple[int, str, int], list[m.DescribeAclsResponse.AclDescription]] = {}
     for _, acl in sorted(context.parts.metadata.image.acls.items()):
@@ -46,7 +46,7 @@ def handle(
                 )
             )
     return answer(
-        error_message=None,
+        error_message="",
         resources=[
             answer.DescribeAclsResource(
                 resource_type=kind, resource_name=name, pattern_type=pattern, acls=acls

@@ -46,8 +46,9 @@ def handle(
         return _refused(request, error.code)
     hidden = []
     shown = []
+    is_seen = context.allows if request.topics else context.sees
     for name in names:
-        if context.allows(DESCRIBE_TOPIC, name):
+        if is_seen(DESCRIBE_TOPIC, name):
             shown.append(name)
         elif request.topics:
             hidden.append(_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, False))

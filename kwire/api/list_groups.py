@@ -23,7 +23,7 @@ AUTHORIZATION = (DESCRIBE_GROUP._replace(instead=(DESCRIBE_CLUSTER,)),)
 
 def handle(context: RequestContext, request: m.ListGroupsRequest) -> Answer[m.ListGroupsResponse]:
     """See the module."""
-    everything = context.allows(DESCRIBE_CLUSTER)
+    everything = context.sees(DESCRIBE_CLUSTER)
 
     def answer(done: Pending[m.ListGroupsResponse]) -> m.ListGroupsResponse:
         response = done.result()

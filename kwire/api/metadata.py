@@ -97,6 +97,13 @@ def error_response(context: RequestContext, error: KafkaError) -> m.MetadataResp
     return response
 
 
+def denied_response(
+    context: RequestContext, request: m.MetadataRequest, error: KafkaError
+) -> m.MetadataResponse:
+    """A request that is not executed."""
+    return _refused(request, error.code)
+
+
 def _refused(request: m.MetadataRequest, code: ErrorCode) -> m.MetadataResponse:
     """The whole request is at fault: every topic gets the error, no broker is named."""
     response = m.MetadataResponse()
@@ -156,7 +163,7 @@ class _MetadataReader:
         return [
             self._topic(topic)
             for topic in self._image.topics
-            if self._context.allows(DESCRIBE_TOPIC, topic.name)
+            if self._context.sees(DESCRIBE_TOPIC, topic.name)
         ]
 
     def asked_topics(self) -> list[Topic]:
@@ -202,7 +209,7 @@ class _MetadataReader:
                 )
                 for name in names
             ]
-        may_create_all = self._context.allows(CREATE_CLUSTER)
+        may_create_all = self._context.sees(CREATE_CLUSTER)
         creatable, answers = [], []
         for name in names:
             if may_create_all or self._context.allows(CREATE_TOPIC, name):

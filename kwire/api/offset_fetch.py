@@ -119,7 +119,7 @@ def _readable(
 
 def _visible(context: RequestContext, topics: list[FoundTopic]) -> list[FoundTopic]:
     """Of everything committed, the topics that may be told of; by id only those that exist."""
-    visible = [x for x in topics if context.allows(DESCRIBE_TOPIC, x.name)]
+    visible = [x for x in topics if context.sees(DESCRIBE_TOPIC, x.name)]
     if context.api_version < TOPIC_IDS_FROM:
         return visible
     known = context.parts.metadata.image.topics.by_name

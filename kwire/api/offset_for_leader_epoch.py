@@ -32,7 +32,7 @@ def handle(
     """See the module."""
     response = m.OffsetForLeaderEpochResponse()
     response.topics = []
-    follower = context.allows(FOLLOW)
+    follower = context.sees(FOLLOW)
     for topic in request.topics:
         entry = m.OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult()
         entry.topic = topic.topic

@@ -16,7 +16,7 @@ from kwire.cli import operations, output
 from kwire.cli.client import Client
 from kwire.cli.consume import consume
 from kwire.cli.groups import group_app
-from kwire.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
+from kwire.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, CommandConfig
 from kwire.cli.produce import produce
 from kwire.cli.topics import topic_app
 from kwire.cli.verbs import Verbs, complaint
@@ -168,11 +168,12 @@ def info(
     ] = INFO_TIMEOUT_S,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
 ) -> None:
     """Whether a broker answers, and what it says of its cluster. Exit status 1 when none does, or
     when it is not ready, in the words of /health/ready."""
     try:
-        with Client(bootstrap, timeout_s=timeout) as client:
+        with Client(bootstrap, timeout, command_config) as client:
             metadata = client.metadata([])
             versions = client.connection().api_versions
             refused = operations.refusals(client)

@@ -10,15 +10,21 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from kwire.client.address import parse_address
 from kwire.client.errors import ClientError, Closed, RequestFailed, Unanswered, check
+from kwire.config.listeners import BUILT_PROTOCOLS
+from kwire.network.login import AUTHENTICATE_VERSION, HANDSHAKE_VERSION
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
-from kwire.protocol.errors import EncodeError, ErrorCode, MalformedError, is_retriable
+from kwire.protocol.errors import EncodeError, ErrorCode, KafkaError, MalformedError, is_retriable
 from kwire.protocol.frame import decode_response, encode_request
 from kwire.protocol.structs import Message, Request
+
+if TYPE_CHECKING:
+    from kwire.security.sasl.client import SaslClient
+    from kwire.security.sasl.client_settings import MakeLogin
 
 Response = TypeVar("Response", bound=Message)
 Topic: TypeAlias = "m.MetadataResponse.MetadataResponseTopic"
@@ -84,6 +90,18 @@ class Connection:
             entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys
         }
 
+    def log_in(self, login: SaslClient) -> None:
+        """Authenticate by SASL; ClientError where the broker, or this side, refuses."""
+        try:
+            asked: m.SaslAuthenticateRequest | None = login.agreed(
+                self._send(login.begin(), HANDSHAKE_VERSION, self._timeouts.first_s)
+            )
+            while asked is not None:
+                answer = self._send(asked, AUTHENTICATE_VERSION, self._timeouts.first_s)
+                asked = login.answered(answer)
+        except KafkaError as error:
+            raise ClientError(f"{self.address}: {error.message}") from None
+
     def call(self, request: Request[Response], version_max: int | None = None) -> Response:
         """Send at the highest version that both sides know, up to `version_max`."""
         kind = type(request)
@@ -145,6 +163,26 @@ class Connection:
         self._socket.close()
 
 
+def _read_login(path: str) -> MakeLogin | None:
+    """What a file of client properties logs in with; None where there is nothing to log in to."""
+    from kwire.clock import SystemRandom
+    from kwire.config.errors import ConfigError
+    from kwire.config.properties import read_properties
+    from kwire.security.sasl.client_settings import PROTOCOL, client_login
+
+    try:
+        properties = read_properties(path)
+        protocol = properties.get(PROTOCOL, "PLAINTEXT").strip().upper()
+        if protocol not in BUILT_PROTOCOLS:
+            raise ConfigError(
+                f"{PROTOCOL}={protocol} is refused: it is not built yet; accepted: "
+                + ", ".join(BUILT_PROTOCOLS)
+            )
+        return client_login(properties, SystemRandom())
+    except ConfigError as error:
+        raise ClientError(f"{path}: {error}" if path not in str(error) else str(error)) from None
+
+
 _HTTP = "is an HTTP server, no Kafka broker; which port is the broker's?"
 
 
@@ -177,13 +215,20 @@ class Client:
     """A cluster as seen from `bootstrap` (`host:port[,host:port]`); a context manager.
 
     `timeout_s` is for the connection and for each answer, in the place of DEFAULT_TIMEOUTS.
+    `command_config` is a file of Kafka's client properties that say how to log in.
     """
 
-    def __init__(self, bootstrap: str, timeout_s: float | None = None) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        timeout_s: float | None = None,
+        command_config: str | None = None,
+    ) -> None:
         self._timeouts = (
             DEFAULT_TIMEOUTS if timeout_s is None else Timeouts(timeout_s, timeout_s, timeout_s)
         )
         self._bootstrap = [parse_address(part) for part in bootstrap.split(",") if part.strip()]
+        self._make_login = None if command_config is None else _read_login(command_config)
         self._connections: dict[int, Connection] = {}
         self._nodes: dict[int, tuple[str, int]] = {}
 
@@ -222,6 +267,8 @@ class Client:
         connection = Connection(host, port, self._timeouts)
         try:
             connection.negotiate()
+            if self._make_login is not None:
+                connection.log_in(self._make_login())
         except ClientError as error:
             connection.close()
             is_silent = isinstance(error, (Unanswered, Closed))

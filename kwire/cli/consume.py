@@ -10,7 +10,7 @@ import typer
 
 from kwire.cli import operations, record_format
 from kwire.cli.client import Client
-from kwire.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, TopicOption, named, pairs
+from kwire.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, CommandConfig, TopicOption, named, pairs
 from kwire.cli.records import consume as consume_records
 from kwire.client.errors import ClientError
 
@@ -78,6 +78,7 @@ def consume(
     isolation: Isolation = ISOLATION_LEVELS[0],
     properties: Properties = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
 ) -> None:
     """Print records, one a line, from the beginning to the end of the topic."""
     wanted = named(name, topic, "topic")
@@ -87,7 +88,7 @@ def consume(
     asked = ((timestamps, "%T"), (offsets, "%p:%o"), (headers, "%h"), (keys, "%k"))
     fields = [shown for is_asked, shown in asked if is_asked]
     show = _shown(layout, as_json, fields, null, pairs(properties))
-    with Client(bootstrap) as client:
+    with Client(bootstrap, command_config=command_config) as client:
         waits = follow or start == "latest"
         positions = _positions(client, wanted, group, start, partition, waits)
         pause = _Pause(timeout_ms)

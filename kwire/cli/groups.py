@@ -13,6 +13,7 @@ from kwire.cli.options import (
     DEFAULT_BOOTSTRAP,
     AsJson,
     Bootstrap,
+    CommandConfig,
     GroupOption,
     all_named,
     named,
@@ -35,9 +36,13 @@ _LAG_COLUMNS = ("topic", "partition", "committed", "end", "lag")
 
 
 @group_app.command("list")
-def group_list(as_json: AsJson = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
+def group_list(
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
+) -> None:
     """The groups with their kind and state."""
-    with Client(bootstrap) as client:
+    with Client(bootstrap, command_config=command_config) as client:
         groups = operations.list_groups(client)
     rows = [(group.group_id, group.group_type, group.group_state) for group in groups]
     output.table(("group", "type", "state"), rows, as_json=as_json)
@@ -49,10 +54,11 @@ def group_describe(
     group: GroupOption = None,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
 ) -> None:
     """A group's members and its committed offsets with their lag."""
     wanted = named(name, group, "group")
-    with Client(bootstrap) as client:
+    with Client(bootstrap, command_config=command_config) as client:
         described = _described(client, wanted)
         committed = operations.committed_offsets(client, wanted)
         if described is None and not committed:
@@ -114,10 +120,11 @@ def group_delete(
     names: Annotated[list[str] | None, typer.Argument(metavar="GROUP...")] = None,
     group: GroupOption = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
 ) -> None:
     """Delete groups that have no members."""
     wanted = all_named(names, group, "group")
-    with Client(bootstrap) as client:
+    with Client(bootstrap, command_config=command_config) as client:
         for name in wanted:
             operations.delete_group(client, name)
             output.say(f"deleted {name}")
@@ -143,6 +150,7 @@ def group_reset_offsets(
     execute: Annotated[bool, typer.Option("--execute", help="What happens anyway.")] = False,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
 ) -> None:
     """Commit new offsets for a group that has no members."""
     if dry_run and execute:
@@ -158,7 +166,7 @@ def group_reset_offsets(
     if len(given) != 1:
         raise typer.BadParameter("where to? Give one of --to, --to-earliest, --to-latest, ...")
     wanted = named(name, group, "group")
-    with Client(bootstrap) as client:
+    with Client(bootstrap, command_config=command_config) as client:
         committed = operations.offsets_at(client, topic, given[0])
         if not dry_run:
             operations.commit_offsets(client, wanted, committed)

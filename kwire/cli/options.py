@@ -18,6 +18,17 @@ Bootstrap = Annotated[
         help="Where the cluster is: HOST:PORT.",
     ),
 ]
+CommandConfig = Annotated[
+    str | None,
+    typer.Option(
+        "--command-config",
+        "--consumer.config",
+        "--producer.config",
+        envvar="KWIRE_COMMAND_CONFIG",
+        show_default=False,
+        help="How to log in: a file of Kafka's client properties.",
+    ),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--option", "--config", "-o", help="A topic config, name=value."),

@@ -11,7 +11,7 @@ import typer
 
 from kwire.cli import record_format
 from kwire.cli.client import Client
-from kwire.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, TopicOption, named, pairs
+from kwire.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, CommandConfig, TopicOption, named, pairs
 from kwire.cli.records import Outgoing, Producer
 from kwire.client.errors import ClientError
 from kwire.protocol.records import Codec
@@ -74,6 +74,7 @@ def produce(
     compression: Compression = "none",
     properties: Properties = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
 ) -> None:
     """Send each line of standard input as a record.
 
@@ -94,7 +95,7 @@ def produce(
         timestamp=timestamp,
         partition=partition,
     )
-    with Client(bootstrap) as client:
+    with Client(bootstrap, command_config=command_config) as client:
         producer = Producer(client, wanted, codec)
         try:
             for batch in batches(chunks(), read, defaults):

@@ -12,6 +12,7 @@ from kwire.cli.options import (
     DEFAULT_BOOTSTRAP,
     AsJson,
     Bootstrap,
+    CommandConfig,
     Settings,
     TopicOption,
     all_named,
@@ -58,10 +59,11 @@ def topic_create(
     option: Settings = None,
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
 ) -> None:
     """Create a topic; partitions and replicas are the broker's defaults unless given."""
     wanted = named(name, topic, "topic")
-    with Client(bootstrap) as client:
+    with Client(bootstrap, command_config=command_config) as client:
         try:
             operations.create_topic(client, wanted, partitions, replication, pairs(option))
         except RequestFailed as error:
@@ -77,9 +79,10 @@ def topic_list(
     internal: Annotated[bool, typer.Option("--internal", help="Kafka's own topics too.")] = False,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
 ) -> None:
     """The topics with their partitions and replicas."""
-    with Client(bootstrap) as client:
+    with Client(bootstrap, command_config=command_config) as client:
         topics = sorted(client.metadata(None).topics, key=lambda topic: str(topic.name))
     rows = [
         (
@@ -100,12 +103,13 @@ def topic_describe(
     all_configs: Annotated[bool, typer.Option("--all", help="Defaults too.")] = False,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
 ) -> None:
     """A topic's partitions, offsets and configs."""
     from kwire.protocol import uuids
 
     wanted = named(name, topic, "topic")
-    with Client(bootstrap) as client:
+    with Client(bootstrap, command_config=command_config) as client:
         found = client.topic(wanted)
         rows = _partition_rows(client, found)
         configs = [
@@ -158,6 +162,7 @@ def topic_alter(
         list[str] | None, typer.Option("--unset", "--delete-config", help="Back to default.")
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
 ) -> None:
     """Set or unset configs of a topic."""
     wanted = named(name, topic, "topic")
@@ -165,7 +170,7 @@ def topic_alter(
     changes.update(dict.fromkeys(unset or []))
     if not changes:
         raise typer.BadParameter("nothing to alter: give -o name=value or --unset name")
-    with Client(bootstrap) as client:
+    with Client(bootstrap, command_config=command_config) as client:
         operations.alter_topic(client, wanted, changes)
     output.say(f"altered {wanted}")
 
@@ -175,10 +180,11 @@ def topic_delete(
     names: Annotated[list[str] | None, typer.Argument(metavar="TOPIC...")] = None,
     topic: TopicOption = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
 ) -> None:
     """Delete topics."""
     wanted = all_named(names, topic, "topic")
-    with Client(bootstrap) as client:
+    with Client(bootstrap, command_config=command_config) as client:
         for name in wanted:
             operations.delete_topic(client, name)
             output.say(f"deleted {name}")

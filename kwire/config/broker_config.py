@@ -20,20 +20,18 @@ from kwire.config.authorizer import AUTHORIZER_SETTINGS
 from kwire.config.definitions import BROKER, KWIRE, ConfigDefinition
 from kwire.config.developer import DEVELOPER_SETTINGS
 from kwire.config.errors import ConfigError
-from kwire.config.listener_settings import is_read_per_listener
+from kwire.config.listener_settings import PREFIX, is_read_per_listener, names_of_listener
 from kwire.config.listeners import Listener
 from kwire.config.provider_settings import has_providers, is_provider_setting
 from kwire.config.usable import range_missed
 from kwire.config.values import TypedValue, Value, to_text
 
-LISTENER_PREFIX = "listener.name."
 OWN_PREFIXES = ("kwire.", "http.")
 """Of the settings that Kafka does not have."""
 HTTP_LISTENER_PREFIX = "http.listener."
 STRING_BYTES_MAX = 32767
 """Of a string in Kafka's records."""
 OF_ONE_LISTENER = "one listener's own settings are not told apart from all listeners' yet"
-"""What listeners can have a value of their own for."""
 PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.")
 
 
@@ -122,7 +120,7 @@ class BrokerConfig(Mapping[str, TypedValue]):
         """This configuration with `texts` as what is set; ConfigError for a malformed one.
 
         What a change at run time would leave. Only each value is checked, nothing is warned of;
-        settings with a listener's prefix wait for the listener to read them.
+        other settings with a listener's prefix than those it has for itself are not read.
         """
         result = BrokerConfig(texts, self._sources, self.developer)
         result._values = dict(self._values)
@@ -133,7 +131,9 @@ class BrokerConfig(Mapping[str, TypedValue]):
             definition = definition_of(name)
             if self.texts.get(name) == text:
                 continue
-            if definition is not None and definition.name == name:
+            if definition is None:
+                continue
+            if definition.name == name or is_read_per_listener(definition.name):
                 result._values[name] = definition.parse(text)
         return result
 
@@ -240,6 +240,13 @@ class BrokerConfig(Mapping[str, TypedValue]):
 
     def __len__(self) -> int:
         return len(BROKER) + len(KWIRE)
+
+    def of_listener(self, listener: str, name: str, mechanism: str = "") -> TypedValue:
+        """The value of `name` for one listener, and where given for one SASL mechanism on it."""
+        for prefixed in names_of_listener(listener, name, mechanism):
+            if prefixed in self.texts:
+                return self[prefixed]
+        return self[name]
 
     def source_of(self, name: str) -> Source:
         """Where the value of `name` comes from."""
@@ -359,9 +366,9 @@ def definition_of(name: str) -> ConfigDefinition | None:
         return BROKER[name]
     if name.startswith(OWN_PREFIXES):
         return KWIRE.get(name)
-    if name.startswith(LISTENER_PREFIX):
+    if name.startswith(PREFIX):
         # listener.name.LISTENER[.MECHANISM].CONFIG: listener names hold no dot.
-        _, _, rest = name[len(LISTENER_PREFIX) :].partition(".")
+        _, _, rest = name[len(PREFIX) :].partition(".")
         while rest:
             if rest in BROKER:
                 return BROKER[rest]
@@ -381,10 +388,10 @@ def synonyms_of(name: str) -> tuple[str, ...]:
 
 def _behind_prefix(name: str) -> list[str]:
     """The known settings with the `listener.name.x.` prefix of `name`, where it has one."""
-    if not name.startswith(LISTENER_PREFIX):
+    if not name.startswith(PREFIX):
         return []
-    listener, dot, _ = name[len(LISTENER_PREFIX) :].partition(".")
-    return [f"{LISTENER_PREFIX}{listener}.{known}" for known in BROKER] if dot else []
+    listener, dot, _ = name[len(PREFIX) :].partition(".")
+    return [f"{PREFIX}{listener}.{known}" for known in BROKER] if dot else []
 
 
 def _as_written(name: str, variables: Mapping[str, str]) -> str:

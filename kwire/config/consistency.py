@@ -8,7 +8,6 @@ from kwire.config.errors import ConfigError
 from kwire.config.node_settings import NodeSettings
 from kwire.config.requirements import check_requirements, for_people
 
-BUILT_PROTOCOLS = ("PLAINTEXT", "SSL")
 REPLICA_SELECTORS = (
     "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     "org.apache.kafka.common.replica.LeaderSelector",
@@ -78,10 +77,10 @@ def _check_listeners(config: NodeSettings) -> None:
                 "listeners or controller.listener.names"
             )
     for listener in listeners:
-        if listener.protocol not in BUILT_PROTOCOLS:
+        if listener.protocol not in listeners_module.BUILT_PROTOCOLS:
             raise ConfigError(
                 f"Invalid value {listener} for configuration listeners: {listener.protocol} is not "
-                f"built yet; accepted: {' and '.join(BUILT_PROTOCOLS)}"
+                f"built yet; accepted: {' and '.join(listeners_module.BUILT_PROTOCOLS)}"
             )
     if config.is_controller and not config.developer:
         unheard = [name for name in controller if name not in names]

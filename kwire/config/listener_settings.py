@@ -8,8 +8,12 @@ from typing import Protocol
 from kwire.config.values import TypedValue
 
 PREFIX = "listener.name."
-READ_PER_LISTENER = ("max.connections", "max.connection.creation.rate")
-PREFIXES_READ_PER_LISTENER = ("ssl.",)
+READ_PER_LISTENER = (
+    "connections.max.reauth.ms",
+    "max.connection.creation.rate",
+    "max.connections",
+)
+PREFIXES_READ_PER_LISTENER = ("sasl.", "ssl.")
 """Settings that a listener may have for itself; of any other the one of all listeners counts."""
 
 
@@ -21,6 +25,15 @@ def is_read_per_listener(name: str) -> bool:
 def prefix_of(listener_name: str) -> str:
     """What stands in front of a listener's own settings."""
     return f"{PREFIX}{listener_name.lower()}."
+
+
+def names_of_listener(listener_name: str, name: str, mechanism: str = "") -> tuple[str, ...]:
+    """Where a listener's own value of `name` may stand, the first that is set counts: those of
+    SASL may be one mechanism's."""
+    prefix = prefix_of(listener_name)
+    if mechanism:
+        return f"{prefix}{mechanism.lower()}.{name}", prefix + name
+    return (prefix + name,)
 
 
 class Settings(Protocol):

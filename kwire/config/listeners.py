@@ -15,6 +15,7 @@ from kwire.config.errors import ConfigError
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+BUILT_PROTOCOLS = PROTOCOLS
 
 
 class Listener(NamedTuple):
@@ -24,6 +25,11 @@ class Listener(NamedTuple):
     protocol: str
     host: str
     port: int
+
+    @property
+    def has_sasl(self) -> bool:
+        """Whether clients authenticate by SASL."""
+        return self.protocol.startswith("SASL_")
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NoReturn
 
-from kwire.config.broker_config import LISTENER_PREFIX, BrokerConfig, definition_of
+from kwire.config.broker_config import BrokerConfig, definition_of
 from kwire.config.definitions import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigTable
 from kwire.config.dynamic import DynamicConfig
 from kwire.config.errors import ConfigError
+from kwire.config.listener_settings import PREFIX
 from kwire.config.values import TypedValue, Value, has_repeats, operands, split_list
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -228,7 +229,7 @@ def apply_broker_operation(
         _invalid_request(f"Null value not supported for : {name}")
     if operation == SET:
         return value
-    definition = None if name.startswith(LISTENER_PREFIX) else definition_of(name)
+    definition = None if name.startswith(PREFIX) else definition_of(name)
     if definition is None or name in REPLICATION_QUOTAS:
         _invalid_config(f"Unknown config name: {name}")
     if definition.type != "list":

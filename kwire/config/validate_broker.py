@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from kwire.config import stored
-from kwire.config.broker_config import LISTENER_PREFIX, BrokerConfig, definition_of
+from kwire.config.broker_config import BrokerConfig, definition_of
 from kwire.config.checks import check_repeats
 from kwire.config.consistency import check_supported
 from kwire.config.definitions import BROKER, ConfigDefinition
 from kwire.config.dynamic import DynamicConfig
 from kwire.config.errors import ConfigError
 from kwire.config.listener_requirements import protocol_map
+from kwire.config.listener_settings import PREFIX
 from kwire.config.provider_settings import has_providers, is_provider_setting
 from kwire.config.requirements import check_requirements
 from kwire.config.values import parse
@@ -158,9 +159,9 @@ def _is_of_one_broker(name: str) -> bool:
 
 def _behind_prefix(name: str) -> str | None:
     """`max.connections` of `listener.name.x.max.connections`; None without such a prefix."""
-    if not name.startswith(LISTENER_PREFIX):
+    if not name.startswith(PREFIX):
         return None
-    _, dot, base = name[len(LISTENER_PREFIX) :].partition(".")
+    _, dot, base = name[len(PREFIX) :].partition(".")
     return base if dot else None
 
 
@@ -282,7 +283,7 @@ def _check_prefixed(
     known = [listener.name.lower() for listener in dynamic.static.broker_listeners()]
     for name, text in changed.items():
         base = _behind_prefix(name)
-        if base is None or name[len(LISTENER_PREFIX) :].partition(".")[0] not in known:
+        if base is None or name[len(PREFIX) :].partition(".")[0] not in known:
             continue
         if base == NETWORK_THREADS:
             _check_thread_count(base, int(text), dynamic[base])

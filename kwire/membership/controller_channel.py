@@ -15,6 +15,7 @@ from typing import Generic, Protocol, TypeVar
 from kwire.clock import Random
 from kwire.membership.requester import Requester
 from kwire.network.buffers import BufferPool
+from kwire.network.login import MakeAuthentication
 from kwire.network.peer import CONTROLLER, PeerNetwork, Wrap
 from kwire.pending import Pending
 from kwire.protocol import frame
@@ -59,7 +60,7 @@ class LocalController(Protocol):
 
 class ControllerChannel:
     """See the module. `ask_timeout_ms` is how long an answer to the broker's own may take,
-    `wrap` protects the connections."""
+    `authentication()` is a login at a controller, `wrap` protects the connections."""
 
     def __init__(
         self,
@@ -71,6 +72,7 @@ class ControllerChannel:
         quorum: Quorum,
         execute: LocalController,
         ask_timeout_ms: int,
+        authentication: MakeAuthentication | None = None,
         wrap: Wrap = lambda connection, host: connection,
     ) -> None:
         self.loop = loop
@@ -79,6 +81,7 @@ class ControllerChannel:
         self.is_closed = False
         self._broker_id = broker_id
         self._ask_timeout_ms = ask_timeout_ms
+        self._authentication = authentication
         self._wrap = wrap
         self._own = self._network("heartbeat", pool, random)
         self._forwarding = self._network("forwarding", pool, random)
@@ -92,6 +95,7 @@ class ControllerChannel:
             controller=self._controller_id,
             client_id=f"broker-{self._broker_id}-to-controller-{purpose}",
             backoff_max_ms=200,
+            authentication=self._authentication,
             wrap=self._wrap,
         )
 

@@ -4,8 +4,9 @@ The node that is asked may be this process (then the request goes straight to th
 never through a socket) or another one, over one connection kept open for it. The broker half
 reaches the controller half in no other way.
 
-A connection starts with ApiVersions, as every Kafka client does; a request goes out at the highest
-version that both sides have, or at the one that was asked for. A connection that fails is opened
+A connection starts with ApiVersions, as every Kafka client does, and with a login where the other
+side asks for one (`login.py`); a request goes out at the highest version that both sides have, or
+at the one that was asked for. A connection that fails is opened
 anew at the next request after a back-off that doubles up to its bound; requests that were on it
 fail with NETWORK_EXCEPTION, since nobody knows whether they were executed.
 """
@@ -22,6 +23,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from kwire.clock import Random
 from kwire.network.buffers import BufferPool
 from kwire.network.frames import FrameConnection
+from kwire.network.login import RENEWED_AT, Login, MakeAuthentication
 from kwire.pending import Pending
 from kwire.protocol import frame
 from kwire.protocol import messages as m
@@ -112,9 +114,11 @@ class _Link:
         self._failures = 0
         self._warned_of = ""
         self._closed = False
+        self._is_ready = False
+        self._renewal: asyncio.TimerHandle | None = None
 
     def submit(self, request: _AnySent) -> None:
-        if self._versions is not None:
+        if self._is_ready:
             self._write(request)
             return
         if len(self._waiting) >= QUEUED_REQUESTS_MAX:
@@ -167,12 +171,54 @@ class _Link:
         if pending.error() is not None or pending.result().error_code != 0:
             self._drop("no common version of ApiVersions, or no answer to it")
             return
-        self._failures = 0
-        self._warned_of = ""
         self._versions = {
             entry.api_key: (entry.min_version, entry.max_version)
             for entry in pending.result().api_keys
         }
+        self._log_in()
+
+    # -- the login
+
+    def _log_in(self) -> None:
+        """Whatever is asked meanwhile waits."""
+        self._is_ready, self._renewal = False, None
+        make = self._owner.authentication
+        if make is None:
+            self.logged_in(0)
+            return
+        try:
+            login = Login(make(), self)
+        except KafkaError as error:
+            self.login_failed(error)
+            return
+        login.start()
+
+    def ask_handshake(
+        self, request: m.SaslHandshakeRequest, version: int
+    ) -> Pending[m.SaslHandshakeResponse]:
+        return self._ask(_Sent(request.API_KEY, version, request))
+
+    def ask_authenticate(
+        self, request: m.SaslAuthenticateRequest, version: int
+    ) -> Pending[m.SaslAuthenticateResponse]:
+        return self._ask(_Sent(request.API_KEY, version, request))
+
+    def _ask(self, sent: _Sent[Response]) -> Pending[Response]:
+        self._owner.start_timer(sent, self)
+        self._write(sent)
+        return sent.pending
+
+    def login_failed(self, error: KafkaError) -> None:
+        if self._connection is not None:  # else it failed because the connection has
+            logger.warning("node %d does not let this node log in: %s", self._node_id, error)
+        self._drop(f"login failed: {error}")
+
+    def logged_in(self, session_ms: int) -> None:
+        self._is_ready = True
+        self._failures = 0
+        if session_ms > 0:
+            delay_s = session_ms * RENEWED_AT / 1000
+            self._renewal = self._owner.loop.call_later(delay_s, self._log_in)
         waiting, self._waiting = self._waiting, deque()
         for request in waiting:
             if not request.pending.done:
@@ -244,8 +290,8 @@ class _Link:
 
     @property
     def is_open(self) -> bool:
-        """Whether the node is connected and has said its versions."""
-        return self._versions is not None
+        """Whether the node is connected, has said its versions and has let this one log in."""
+        return self._is_ready
 
     def disconnected(self, connection: _PeerConnection, reason: str) -> None:
         if connection is self._connection:
@@ -261,6 +307,10 @@ class _Link:
     def _failed(self, reason: str) -> None:
         self._connection = None
         self._versions = None
+        self._is_ready = False
+        if self._renewal is not None:
+            self._renewal.cancel()
+            self._renewal = None
         self._chosen.clear()
         backoff_ms = min(
             self._owner.backoff_ms * 2 ** min(self._failures, 16), self._owner.backoff_max_ms
@@ -289,7 +339,8 @@ class PeerNetwork:
     """All links of one node.
 
     `resolve(node_id)` gives the address of a node or None; `controller()` the id of the active
-    controller or None. `wrap` protects connections. Times in milliseconds.
+    controller or None. `authentication()` is a new login, where the other nodes ask for one; `wrap`
+    protects connections. Times in milliseconds.
     """
 
     def __init__(
@@ -306,6 +357,7 @@ class PeerNetwork:
         connect_timeout_ms: int = 10000,
         backoff_ms: int = 50,
         backoff_max_ms: int = 1000,
+        authentication: MakeAuthentication | None = None,
         wrap: Wrap = lambda connection, host: connection,
     ) -> None:
         self.loop = loop
@@ -319,6 +371,7 @@ class PeerNetwork:
         self.connect_timeout_ms = connect_timeout_ms
         self.backoff_ms = backoff_ms
         self.backoff_max_ms = backoff_max_ms
+        self.authentication = authentication
         self.wrap = wrap
         self.on_lost: Callable[[int], None] = lambda node_id: None
         """Hears of a node whose connection has ended, not by this side."""

@@ -6,7 +6,8 @@ committed metadata decides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from kwire.config import authorizer as settings
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from kwire.security.acls.standard_authorizer import StandardAuthorizer
 
 EARLY_START = "early.start.listeners"
+AT_ONCE = 500
+"""Changes of more ACLs are worked in by slices."""
+
+CallSoon = Callable[[Callable[[], None]], object]
 
 
 class Config(Protocol):
@@ -29,11 +34,19 @@ class Config(Protocol):
 
 
 class PublishedAcls:
-    """`authorizer` is None where none is configured: everybody may do everything."""
+    """`authorizer` is None where none is configured: everybody may do everything.
 
-    def __init__(self, config: Config) -> None:
+    A change of many ACLs is worked in between requests, a slice at a time (`call_soon(function)`
+    calls it later): until it is done the rules before it decide, as a whole, and what is published
+    behind it waits.
+    """
+
+    def __init__(self, config: Config, call_soon: CallSoon) -> None:
         self.authorizer: StandardAuthorizer | None = None
         self._early: list[str] | None = None
+        self._call_soon = call_soon
+        self._waiting: deque[Changes] = deque()
+        self._work: Iterator[None] | None = None
         if config[settings.CLASS_NAME]:
             from kwire.security.acls.standard_authorizer import StandardAuthorizer
 
@@ -44,8 +57,37 @@ class PublishedAcls:
 
     def changed(self, changes: Changes) -> None:
         """ACLs of newly published metadata; before anything else acts on that."""
-        if self.authorizer is not None:
-            self.authorizer.apply(changes)
+        authorizer = self.authorizer
+        if authorizer is None:
+            return
+        if not authorizer.is_loaded:  # nobody waits for an answer yet
+            authorizer.apply(changes)
+            return
+        self._waiting.append(changes)
+        if self._work is None:
+            self._take(authorizer)
+
+    def _take(self, authorizer: StandardAuthorizer) -> None:
+        """What waits, up to the next change of many ACLs."""
+        while self._waiting and self._work is None:
+            changes = self._waiting.popleft()
+            if len(changes) > AT_ONCE:
+                changes = authorizer.news(changes)
+            if len(changes) > AT_ONCE:
+                self._work = authorizer.rebuild(changes)
+                self._call_soon(self._work_on)
+            else:
+                authorizer.apply(changes)
+
+    def _work_on(self) -> None:
+        authorizer, work = self.authorizer, self._work
+        if authorizer is None or work is None:
+            return
+        for _ in work:
+            self._call_soon(self._work_on)
+            return
+        self._work = None
+        self._take(authorizer)
 
     def caught_up(self) -> None:
         """What was published is the committed metadata as it stands."""

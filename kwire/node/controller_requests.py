@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kwire.kraft.controller.context import ControllerContext
 from kwire.membership.requester import Requester
 from kwire.pending import Pending, after
+from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.structs import Message, Request
 
 if TYPE_CHECKING:
@@ -22,6 +24,24 @@ class LocalQuorum(Protocol):
     def handle(
         self, request: Request[Response], context: ControllerContext
     ) -> Pending[Response]: ...
+
+
+AUDITED = (
+    ApiKey.DELETE_TOPICS,
+    ApiKey.CREATE_ACLS,
+    ApiKey.DELETE_ACLS,
+    ApiKey.ALTER_CONFIGS,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    ApiKey.ALTER_CLIENT_QUOTAS,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+)
+"""What may have changed something that an audit log names."""
+
+
+class Audit(Protocol):
+    """Hears of what clients have changed (`kwire/node/audit.py`)."""
+
+    def executed(self, asker: Requester, request: Message, response: Message) -> None: ...
 
 
 class MutationQuotas(Protocol):
@@ -41,11 +61,13 @@ class ControllerRequests:
         controller_listener_names: Callable[[], Collection[str]],
         mutation_quotas: MutationQuotas,
         now_ms: Callable[[], int],
+        audit: Audit | None,
     ) -> None:
         self._quorum = quorum
         self._controller_listener_names = controller_listener_names
         self._mutation_quotas = mutation_quotas
         self._now_ms = now_ms
+        self._audit = audit
 
     def execute(
         self, request: Request[Response], requester: Requester | None, version: int | None
@@ -61,6 +83,7 @@ class ControllerRequests:
             context.principal = requester.principal
             context.client_id = requester.client_id
             context.authorize = requester.authorize
+            context.authorize_quietly = requester.may
             context.listener_name = requester.listener_name
             context.token_authenticated = requester.token_authenticated
             # Of a client that came to a broker, the broker has seen to it who may ask for tokens.
@@ -71,9 +94,25 @@ class ControllerRequests:
             quota = self._mutation_quotas.of(
                 requester.principal, requester.client_id, request.API_KEY, version
             )
-            if quota is not None:
-                return self._paid(request, context, quota)
+            answer = (
+                self._quorum.handle(request, context)
+                if quota is None
+                else self._paid(request, context, quota)
+            )
+            if self._audit is not None and request.API_KEY in AUDITED:
+                answer.add_done_callback(partial(self._executed, self._audit, requester, request))
+            return answer
         return self._quorum.handle(request, context)
+
+    def _executed(
+        self,
+        audit: Audit,
+        requester: Requester,
+        request: Request[Response],
+        done: Pending[Response],
+    ) -> None:
+        if done.error() is None:
+            audit.executed(requester, request, done.result())
 
     def _paid(
         self, request: Request[Response], context: ControllerContext, quota: MutationQuota

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
+from kwire.config.errors import ConfigError
 from kwire.config.listener_settings import PREFIX, ListenerSettings, Settings
 from kwire.config.listeners import Listener
 from kwire.config.values import TypedValue, Value
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 WITH_TLS = ("SSL", "SASL_SSL")
+MAPPING_RULES = "ssl.principal.mapping.rules"
 FILE_CHECK_S = 5.0
 ANONYMOUS = "User:ANONYMOUS"
 
@@ -59,7 +61,10 @@ class ListenerSecurity:
             return
         from kwire.security.tls.principal_mapping import PrincipalMapping
 
-        self._mapping = PrincipalMapping(str(self._config["ssl.principal.mapping.rules"] or ""))
+        try:
+            self._mapping = PrincipalMapping(str(self._config[MAPPING_RULES]))
+        except ConfigError as error:
+            raise ConfigError(f"{MAPPING_RULES}: {error}") from None
         for name in names:
             settings = self._settings_of(self._dynamic_config, name, protocols[name])
             self._endpoints[name] = self._endpoint(name, settings)
@@ -75,7 +80,6 @@ class ListenerSecurity:
         return dialled
 
     def _endpoint(self, name: str, settings: SettingOf) -> TlsEndpoint:
-        from kwire.config.errors import ConfigError
         from kwire.security.tls.endpoint import TlsEndpoint
 
         own = [listener.name for listener in self._config.listeners()]
@@ -131,7 +135,7 @@ class ListenerSecurity:
             name = self._mapping.name_of(subject_of(certificate))
             principal = None if name is None else f"User:{name}"
         if principal is None:
-            connection.close("no rule of ssl.principal.mapping.rules fits its certificate")
+            connection.close(f"no rule of {MAPPING_RULES} fits its certificate")
         else:
             connection.set_principal(principal, True)
 
@@ -167,8 +171,6 @@ class ListenerSecurity:
                 self._reload(name, endpoint)
 
     def _reload(self, name: str, endpoint: TlsEndpoint) -> None:
-        from kwire.config.errors import ConfigError
-
         try:
             endpoint.reload()
         except ConfigError as error:
@@ -179,10 +181,15 @@ class ListenerSecurity:
             logger.info("listener %s has new TLS settings", name)
 
     def _check(self, candidate: Settings) -> None:
-        """Whether changed settings can be used; ConfigError."""
+        """Whether changed settings can be used; ConfigError in Kafka's words."""
+        from kwire.security.tls.errors import TlsError
+
         protocols = self._config.protocol_map()
         for name, endpoint in self._endpoints.items():
-            endpoint.check(self._settings_of(candidate, name, protocols[name]))
+            try:
+                endpoint.check(self._settings_of(candidate, name, protocols[name]))
+            except TlsError as error:
+                raise ConfigError(error.in_kafkas_words()) from None
 
     def _arm(self) -> None:
         self._timer = self._loop.call_later(FILE_CHECK_S, self._look)

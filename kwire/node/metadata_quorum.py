@@ -23,6 +23,7 @@ from kwire.log.files import Files
 from kwire.log.scheduling import Scheduler
 from kwire.membership.dead_processes import DeadProcesses
 from kwire.network.buffers import BufferPool
+from kwire.network.login import MakeAuthentication
 from kwire.network.peer import PeerNetwork, Wrap
 from kwire.pending import Pending
 from kwire.protocol import messages as m
@@ -41,8 +42,8 @@ class MetadataQuorum:
     """This node's replica of `__cluster_metadata`, with its controller where it has that role.
 
     `publish(delta, image)` is called with everything committed, `on_fatal(reason)` when the node
-    cannot go on. `listener_name` is the controllers' listener, `wrap` protects connections to it.
-    `driver` is there after `open`.
+    cannot go on. `listener_name` is the controllers' listener, `authentication()` a login there,
+    `wrap` protects connections to it. `driver` is there after `open`.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class MetadataQuorum:
         publish: Publisher,
         on_fatal: Callable[[str], None],
         wrap: Wrap,
+        authentication: MakeAuthentication | None = None,
     ) -> None:
         self._loop = loop
         self._pool = pool
@@ -66,6 +68,7 @@ class MetadataQuorum:
         self._config = config
         self._dynamic_config = dynamic_config
         self._listener_name = listener_name
+        self._authentication = authentication
         self._publish = publish
         self._on_fatal = on_fatal
         self._wrap = wrap
@@ -112,6 +115,7 @@ class MetadataQuorum:
             controller=lambda: self.leader_id,
             client_id=f"raft-client-{config.node_id}",
             backoff_max_ms=200,
+            authentication=self._authentication,
             wrap=self._wrap,
         )
         driver = self.driver = RaftDriver(

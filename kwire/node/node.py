@@ -49,6 +49,7 @@ from kwire.node.listener_security import ListenerSecurity
 from kwire.node.listeners import Listeners, controller_listener_name
 from kwire.node.loading_logs import LogLoading
 from kwire.node.local_requests import LocalRequests
+from kwire.node.logins import login_at, sasl_of_listeners
 from kwire.node.metadata_quorum import MetadataQuorum
 from kwire.node.mutation_quotas import PublishedMutationQuotas
 from kwire.node.published import PublishedMetadata
@@ -64,6 +65,7 @@ from kwire.protocol import uuids
 from kwire.replica.delayed_read import ReadContext
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.selector import selector
+from kwire.security.authorizer import AuditedAuthorizer, Authorizer
 from kwire.server.connection_admission import ConnectionAdmission
 from kwire.server.deadlines import DeadlineHeap
 from kwire.server.dispatch import Dispatcher
@@ -74,6 +76,8 @@ from kwire.server.request_steps import RequestSteps
 
 if TYPE_CHECKING:
     from kwire.http.side import HttpSide
+    from kwire.network.login import MakeAuthentication
+    from kwire.node.audit import Audit
 
 __all__ = ["Node", "StartError"]
 
@@ -106,7 +110,7 @@ class Node:
         self.dynamic_config = DynamicConfig(config, is_catching_up=True)
         self.security = ListenerSecurity(loop, config, self.dynamic_config)
         self.published = self._make_published()
-        self.acls = PublishedAcls(config)
+        self.acls = PublishedAcls(config, loop.call_soon)
         self.publishing = Publishing()
         self.buffer_pool = BufferPool(_receive_bytes_max(config["queued.max.request.bytes"]))
         self.deadlines = DeadlineHeap(loop)
@@ -118,9 +122,14 @@ class Node:
         )
         self.peers = self._make_peers()
         self.metadata = self._make_metadata()
+        self.audit = self._make_audit()
         self.mutation_quotas = PublishedMutationQuotas(config)
         self.controller_requests = ControllerRequests(
-            self.metadata, config.controller_listener_names, self.mutation_quotas, self._now_ms
+            self.metadata,
+            config.controller_listener_names,
+            self.mutation_quotas,
+            self._now_ms,
+            self.audit,
         )
         self.controller_channel = self._make_controller_channel()
         self.cordoning = Cordoning(self.dynamic_config, self.log_manager, lambda: self.image)
@@ -143,6 +152,7 @@ class Node:
         self.directory_failures = self._make_directory_failures()
         self.health = self._make_health()
         self.parts = self._make_parts()
+        self._sasl = sasl_of_listeners(config, self.random, lambda: self.image)
         self.request_steps = RequestSteps(
             lambda: self.parts.authorizer is not None,
             ticks_ns if clock is None else lambda: int(loop.time() * 1e9),
@@ -156,6 +166,8 @@ class Node:
 
     async def start(self) -> None:
         """Return when the node serves. Raises StartError and ConfigError, one line each."""
+        if self.audit is not None:
+            self.audit.start()
         self.security.open()
         bind(self.http)
         await self._starting.run()
@@ -168,6 +180,8 @@ class Node:
         if self.http is not None:
             await self.http.stop()
         await self._stopping.run()
+        if self.audit is not None:
+            self.audit.close()
 
     # -- what whoever runs a node asks
 
@@ -265,6 +279,7 @@ class Node:
             resolve=self.published.address_of,
             own_epoch=lambda: self.lifecycle.epoch,
             ask=self.controller_channel.ask,
+            authentication=self._login_at(self.config.inter_broker_listener_name()),
             wrap=self.security.dialled(self.config.inter_broker_listener_name()),
         )
 
@@ -371,6 +386,7 @@ class Node:
             resolve=self.published.address_of,
             controller=lambda: None,
             client_id=f"kwire-{self.broker_id}",
+            authentication=self._login_at(self.config.inter_broker_listener_name()),
             wrap=self.security.dialled(self.config.inter_broker_listener_name()),
         )
 
@@ -383,6 +399,7 @@ class Node:
             self.config,
             self.dynamic_config,
             listener_name=controller_listener_name(self.config),
+            authentication=self._login_at(controller_listener_name(self.config)),
             publish=self.publishing.publish,
             on_fatal=self.failure.fatal,
             wrap=self.security.dialled(controller_listener_name(self.config)),
@@ -397,6 +414,7 @@ class Node:
             quorum=self.metadata,
             execute=self.controller_requests.execute,
             ask_timeout_ms=max(1000, self.config["broker.session.timeout.ms"]),
+            authentication=self._login_at(controller_listener_name(self.config)),
             wrap=self.security.dialled(controller_listener_name(self.config)),
         )
 
@@ -443,7 +461,7 @@ class Node:
             quorum=self.metadata,
             forwarder=self.controller_channel,
             ask_controller=self.controller_requests.execute,
-            authorizer=self.acls.authorizer,
+            authorizer=self._authorizer(),
             replicas=self.replicas,
             coordinators=self.coordinators,
             auto_topics=AutoTopicCreation(config, self.controller_channel),
@@ -459,6 +477,20 @@ class Node:
             fetch_bytes_max=config["fetch.max.bytes"],
             read_context=self._make_read_context(),
         )
+
+    def _authorizer(self) -> Authorizer | None:
+        """What decides on requests; the audit log hears of its denials."""
+        authorizer = self.acls.authorizer
+        if authorizer is None or self.audit is None:
+            return authorizer
+        return AuditedAuthorizer(authorizer, self.audit)
+
+    def _make_audit(self) -> Audit | None:
+        if not self.config["kwire.audit.log"]:
+            return None
+        from kwire.node.audit import make_audit
+
+        return make_audit(self.config, self.loop, self.clock, self.workers.scheduler)
 
     def _make_read_context(self) -> ReadContext:
         return ReadContext(
@@ -496,7 +528,11 @@ class Node:
             connection_gone=self.log_manager.shortages.hurry,
             security_protocol=listener.protocol,
             wrap=self.security.accepted(listener),
+            sasl=self._sasl.get(listener.name),
         )
+
+    def _login_at(self, listener: str) -> MakeAuthentication | None:
+        return login_at(self.config, listener, self.random)
 
     def _controller_dispatcher(self) -> Dispatcher:
         from kwire.server.controller_dispatch import ControllerDispatcher

@@ -13,6 +13,7 @@ from kwire.config.values import Value
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.membership.asking import AskController
 from kwire.network.buffers import BufferPool
+from kwire.network.login import MakeAuthentication
 from kwire.network.peer import PeerNetwork, Resolver, Wrap
 from kwire.node.publishing import moved_brokers
 from kwire.pending import Pending
@@ -41,7 +42,7 @@ class Replication:
     """What fetches for followers and asks for ISRs; also `kwire.replica.fetcher.FetcherHost`.
 
     `resolve(broker id)` is where a leader is reached, `own_epoch()` this broker's epoch,
-    `wrap` protects the connections.
+    `authentication()` a login there, `wrap` protects the connections.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Replication:
         own_epoch: Callable[[], int],
         ask: AskController,
         wrap: Wrap,
+        authentication: MakeAuthentication | None = None,
     ) -> None:
         self._loop = loop
         self._dynamic_config = dynamic_config
@@ -80,6 +82,7 @@ class Replication:
             client_id=f"broker-{self.broker_id}-fetcher-0",
             backoff_ms=10,
             backoff_max_ms=min(self.settings.backoff_ms, 1000),
+            authentication=authentication,
             wrap=wrap,
         )
         self.fetchers = Fetchers(self)

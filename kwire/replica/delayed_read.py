@@ -151,8 +151,12 @@ class DelayedRead(Generic[Request]):
         self._arrived(partition, size_bytes)
 
     def log_extended(self, partition: Partition, size_bytes: int) -> None:
-        """See DataListener."""
-        if self._limits.replica_id >= 0:
+        """See DataListener. What a follower may not have now does not end its wait."""
+        replica_id = self._limits.replica_id
+        if replica_id < 0:
+            return
+        quota = self._context.quota
+        if quota is None or not quota.holds_back(partition, replica_id):
             self._arrived(partition, size_bytes)
 
     def partition_changed(self, partition: Partition) -> None:

@@ -33,3 +33,43 @@ class Authorizer(Protocol):
     ) -> bool:
         """Whether `requester` may do `operation` on some resource of a type (KIP-679)."""
         ...
+
+
+class DenialListener(Protocol):
+    """Hears of every denial that refuses something."""
+
+    def denied(
+        self, requester: Requester, operation: int, resource_type: int, resource_name: str, /
+    ) -> None: ...
+
+
+class AuditedAuthorizer:
+    """Decides as `unaudited` does, and tells of denials."""
+
+    def __init__(self, unaudited: Authorizer, listener: DenialListener) -> None:
+        self.unaudited = unaudited
+        self._listener = listener
+
+    def authorize(
+        self, requester: Requester, operation: int, resource_type: int, resource_name: str, /
+    ) -> bool:
+        """See `Authorizer.authorize`."""
+        if self.unaudited.authorize(requester, operation, resource_type, resource_name):
+            return True
+        self._listener.denied(requester, operation, resource_type, resource_name)
+        return False
+
+    def authorize_by_resource_type(
+        self, requester: Requester, operation: int, resource_type: int, /
+    ) -> bool:
+        """See `Authorizer.authorize_by_resource_type`."""
+        if self.unaudited.authorize_by_resource_type(requester, operation, resource_type):
+            return True
+        self._listener.denied(requester, operation, resource_type, "")
+        return False
+
+
+def unaudited(authorizer: Authorizer) -> Authorizer:
+    """The same without an audit: for what is asked only to leave something out of an answer, or
+    where another right does as well."""
+    return authorizer.unaudited if type(authorizer) is AuditedAuthorizer else authorizer

@@ -65,5 +65,5 @@ def authorized_operations(
     return sum(
         1 << operation
         for operation in OPERATIONS[resource_type]
-        if context.authorize(operation, resource_type, name)
+        if context.may(operation, resource_type, name)
     )

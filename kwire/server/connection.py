@@ -20,16 +20,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kwire.log.types import FileSlice
-from kwire.network.buffers import BufferPool
 from kwire.network.frames import Buffer, FrameConnection
 from kwire.pending import Pending
 from kwire.protocol.errors import EncodeError, KafkaError, MalformedError
 from kwire.protocol.frame import encode_response, parse_request_header
+from kwire.server.connection_setup import ConnectionSetup, hands_to_kernel
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
-from kwire.server.dispatch import Dispatcher, Response, Route
-from kwire.server.parts import Parts
-from kwire.server.request_steps import RequestSteps, plain_allowed
-from kwire.server.slots import HELD, MUTED, WRITES, Buffers, Slot, hands_to_kernel
+from kwire.server.dispatch import Response, Route
+from kwire.server.request_steps import plain_allowed
+from kwire.server.slots import HELD, MUTED, WRITES, Buffers, Slot
 from kwire.server.watched_requests import WatchedRequests
 
 if TYPE_CHECKING:
@@ -49,55 +48,10 @@ PRODUCE_KEY = 0
 ANONYMOUS = "User:ANONYMOUS"
 
 
-class ConnectionSetup:
-    """What the connections of one listener have in common.
-
-    `parts` is what handlers may use of the node; `opened` and `closed` hear of every connection.
-    """
-
-    __slots__ = (
-        "closed",
-        "dispatcher",
-        "listener_name",
-        "loop",
-        "opened",
-        "parts",
-        "pool",
-        "request_bytes_max",
-        "security_protocol",
-        "steps",
-    )
-
-    def __init__(
-        self,
-        *,
-        loop: asyncio.AbstractEventLoop,
-        pool: BufferPool,
-        parts: Parts,
-        listener_name: str,
-        dispatcher: Dispatcher,
-        steps: RequestSteps,
-        request_bytes_max: int,
-        opened: Callable[[BrokerConnection], None],
-        closed: Callable[[BrokerConnection], None],
-        security_protocol: str = "PLAINTEXT",
-    ) -> None:
-        self.loop = loop
-        self.pool = pool
-        self.parts = parts
-        self.listener_name = listener_name
-        self.dispatcher = dispatcher
-        self.steps = steps
-        self.request_bytes_max = request_bytes_max
-        self.opened = opened
-        self.closed = closed
-        self.security_protocol = security_protocol
-
-
 class BrokerConnection(FrameConnection):
     """The server side of one client's connection."""
 
-    def __init__(self, setup: ConnectionSetup) -> None:
+    def __init__(self, setup: ConnectionSetup[BrokerConnection]) -> None:
         super().__init__(setup.pool, setup.request_bytes_max)
         self._setup = setup
         self._loop = setup.loop

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from kwire.pending import Answer, Pending
 from kwire.protocol.structs import Message
 from kwire.security.acl import CLUSTER_NAME
-from kwire.security.requirements import Requires
+from kwire.security.authorizer import unaudited
+from kwire.security.requirements import Denied, Requires
 
 if TYPE_CHECKING:
     import asyncio
@@ -174,6 +175,13 @@ class RequestContext:
             return True
         return authorizer.authorize(self, operation, resource_type, resource_name)
 
+    def may(self, operation: int, resource_type: int, resource_name: str) -> bool:
+        """As `authorize`, where a denial refuses nothing: the audit log is not told of it."""
+        authorizer = self.parts.authorizer
+        if authorizer is None or self.is_internal:
+            return True
+        return unaudited(authorizer).authorize(self, operation, resource_type, resource_name)
+
     def authorize_by_resource_type(self, operation: int, resource_type: int) -> bool:
         """Whether the principal may do `operation` on some resource of a type (KIP-679)."""
         authorizer = self.parts.authorizer
@@ -187,9 +195,22 @@ class RequestContext:
         if authorizer is None or self.is_internal:
             return True
         for other in requirement.instead:
-            if authorizer.authorize(self, other.operation, other.resource_type, CLUSTER_NAME):
+            if unaudited(authorizer).authorize(
+                self, other.operation, other.resource_type, CLUSTER_NAME
+            ):
                 return True
+        if requirement.denied is Denied.LEFT_OUT:
+            authorizer = unaudited(authorizer)
         return authorizer.authorize(
+            self, requirement.operation, requirement.resource_type, resource_name
+        )
+
+    def sees(self, requirement: Requires, resource_name: str = CLUSTER_NAME) -> bool:
+        """As `allows`, where what is not allowed is left out or another right does as well."""
+        authorizer = self.parts.authorizer
+        if authorizer is None or self.is_internal:
+            return True
+        return unaudited(authorizer).authorize(
             self, requirement.operation, requirement.resource_type, resource_name
         )
 

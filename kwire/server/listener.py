@@ -6,15 +6,20 @@ import asyncio
 import errno
 import logging
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from kwire.config.listeners import is_wildcard
 from kwire.network.buffers import BufferPool
-from kwire.server.connection import BrokerConnection, ConnectionSetup
+from kwire.server.connection import BrokerConnection
 from kwire.server.connection_admission import ConnectionAdmission
+from kwire.server.connection_setup import ConnectionSetup
 from kwire.server.descriptors import DescriptorReserve, descriptor_of
 from kwire.server.dispatch import Dispatcher
 from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps
+
+if TYPE_CHECKING:
+    from kwire.security.sasl.server import SaslSettings
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +42,8 @@ class Listener:
     says which connections are served; without one all are.
     `connections_max_idle_ms` closes connections on which nothing arrived for that long and
     nothing is pending; -1 never does. `connection_gone()` is called when one has ended. `wrap`
-    makes what stands between a connection and its socket (TLS).
+    makes what stands between a connection and its socket (TLS). With `sasl` clients have to
+    authenticate before anything else.
     """
 
     def __init__(
@@ -54,6 +60,7 @@ class Listener:
         connections_max_idle_ms: int = 600_000,
         connection_gone: Callable[[], None] = lambda: None,
         security_protocol: str = "PLAINTEXT",
+        sasl: SaslSettings | None = None,
         wrap: WrapAccepted | None = None,
     ) -> None:
         self.name = name
@@ -72,7 +79,9 @@ class Listener:
             opened=self.opened,
             closed=self.closed,
             security_protocol=security_protocol,
+            sasl=sasl,
         )
+        self._make_connection = _connection_class(sasl)
         self._wrap = wrap
         self._admission = admission
         self._idle_ms = connections_max_idle_ms
@@ -117,7 +126,7 @@ class Listener:
 
     def new_connection(self) -> asyncio.BaseProtocol:
         """The protocol of a connection that is being accepted."""
-        connection = BrokerConnection(self._setup)
+        connection = self._make_connection(self._setup)
         return connection if self._wrap is None else self._wrap(connection)
 
     def _recompute_plain(self) -> None:
@@ -187,6 +196,15 @@ class Listener:
         """Close every connection; replies that are ready are still sent."""
         for connection in list(self.connections):
             connection.close("the broker is stopping", logging.DEBUG)
+
+
+def _connection_class(sasl: SaslSettings | None) -> type[BrokerConnection]:
+    """What serves a connection; that of SASL is loaded only where a listener has it."""
+    if sasl is None:
+        return BrokerConnection
+    from kwire.server.sasl_connection import SaslConnection
+
+    return SaslConnection
 
 
 def _addresses(host: str, one_family: bool) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -45,9 +44,3 @@ HELD = Slot(None)
 MUTED = Slot(None)
 """In the place of a blocking request: the next one waits until the client's throttle time is over
 (KIP-219)."""
-
-
-def hands_to_kernel(transport: asyncio.BaseTransport) -> bool:
-    """Whether a transport never looks into what it sends: uvloop's, without TLS."""
-    is_uvloop = type(transport).__module__.startswith("uvloop")
-    return is_uvloop and transport.get_extra_info("sslcontext") is None

@@ -199,6 +199,8 @@ def cases(context: Context) -> Result:
     arguments = ["tests/cases", "--bootstrap", context.brokers.bootstrap()]
     for name in SPECIAL:
         arguments += ["--special", f"{name}={context.brokers.bootstrap(name)}"]
+    arguments += ["--sasl-bootstrap", context.brokers.sasl_bootstrap()]
+    arguments += ["--acl-bootstrap", context.brokers.sasl_bootstrap("acl")]
     arguments += ["--admin-restart", context.brokers.restart_command()]
     environment = {"CHECKS_BROKER_STATE": str(context.brokers.state_file("main"))}
     libs = context.paths.cache / "kafka" / "libs"

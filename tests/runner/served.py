@@ -8,6 +8,7 @@ of its own: the state of each broker (arguments, pid) is a file in the run's dir
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pathlib
@@ -18,10 +19,13 @@ import tempfile
 import threading
 import time
 
-from kwire.testing.cluster import NodeFailed, ServeProcess
+from kwire.protocol import messages as m
+from kwire.testing.cluster import NodeFailed, ServeProcess, free_ports
+from tests.support.wire import WireClient
 
 READY_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 20.0
+SALT, ITERATIONS = b"salt of the tests", 4096
 
 # Name -> options: the special brokers of tests/cases/README.md.
 SPECIAL: dict[str, dict[str, str]] = {
@@ -31,6 +35,54 @@ SPECIAL: dict[str, dict[str, str]] = {
     },
     "idle3s": {"connections.max.idle.ms": "3000"},
 }
+
+PLAIN_USERS = {"admin": "admin-secret", "alice": "alice-secret", "u": "u-secret"}
+SCRAM_USERS = {"alice": "alice-secret"}
+
+# Name -> options: the brokers that also have a listener where clients authenticate.
+SECURED: dict[str, dict[str, str]] = {
+    "main": {},
+    "acl": {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:admin;User:ANONYMOUS",
+    },
+}
+
+
+def _with_sasl(port: int, sasl_port: int) -> dict[str, str]:
+    """The options of a broker with a listener for everybody and one with SASL."""
+    users = " ".join(f'user_{name}="{password}"' for name, password in PLAIN_USERS.items())
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    listeners = f"PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{sasl_port}"
+    return {
+        "listeners": listeners,
+        "advertised.listeners": listeners,
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{module} required {users};",
+    }
+
+
+def _add_scram_users(bootstrap: str) -> None:
+    """Who logs in by SCRAM; the clients do what costs time, so few iterations are enough."""
+    request = m.AlterUserScramCredentialsRequest
+    upsertions = []
+    for mechanism, hash_name in ((1, "sha256"), (2, "sha512")):
+        for name, password in SCRAM_USERS.items():
+            salted = hashlib.pbkdf2_hmac(hash_name, password.encode(), SALT, ITERATIONS)
+            upsertions.append(
+                request.ScramCredentialUpsertion(
+                    name=name,
+                    mechanism=mechanism,
+                    iterations=ITERATIONS,
+                    salt=SALT,
+                    salted_password=salted,
+                )
+            )
+    with WireClient(bootstrap) as client:
+        for user in upsertions:  # one request may name a user once
+            answer = client.call(request(upsertions=[user]), 0)
+            if any(result.error_code for result in answer.results):
+                raise BrokerDidNotStart(f"no SCRAM user: {answer}")
 
 
 class BrokerDidNotStart(Exception):
@@ -45,6 +97,7 @@ class ServedBrokers:
         self.logs = logs
         self._directory = tempfile.TemporaryDirectory(prefix="kwire-served-")
         self._ports: dict[str, int] = {}
+        self._sasl_ports: dict[str, int] = {}
         self._starting = threading.Lock()  # groups run at the same time
         self._is_closed = False
 
@@ -58,20 +111,31 @@ class ServedBrokers:
                 raise BrokerDidNotStart("the run has ended")
             return self._bootstrap(name)
 
+    def sasl_bootstrap(self, name: str = "main") -> str:
+        """The same of the listener with SASL that a broker of `SECURED` has."""
+        self.bootstrap(name)
+        return f"127.0.0.1:{self._sasl_ports[name]}"
+
     def _bootstrap(self, name: str) -> str:
         if name not in self._ports:
+            port, options = 0, SPECIAL.get(name, {})
+            if name in SECURED:
+                port, self._sasl_ports[name] = free_ports(2)
+                options = {**_with_sasl(port, self._sasl_ports[name]), **SECURED[name]}
             data = pathlib.Path(self._directory.name) / f"{name}-data"
             arguments = [self.python, "-m", "kwire", "serve", "--data-dir", str(data)]
-            for setting, value in SPECIAL.get(name, {}).items():
+            for setting, value in options.items():
                 arguments += ["-o", f"{setting}={value}"]
             state = {
                 "arguments": arguments,
                 "log": str(self.logs / f"broker-{name}.log"),
-                "port": 0,
+                "port": port,
                 "pid": 0,
             }
             self.state_file(name).write_text(json.dumps(state))
             self._ports[name] = start(self.state_file(name))
+            if name in SECURED:
+                _add_scram_users(f"127.0.0.1:{self._ports[name]}")
         return f"127.0.0.1:{self._ports[name]}"
 
     def restart_command(self) -> str:

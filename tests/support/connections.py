@@ -10,7 +10,8 @@ from kwire.pending import Pending
 from kwire.protocol import frame
 from kwire.protocol import messages as m
 from kwire.protocol.errors import MalformedError
-from kwire.server.connection import BrokerConnection, ConnectionSetup
+from kwire.server.connection import BrokerConnection
+from kwire.server.connection_setup import ConnectionSetup
 from kwire.server.context import RequestContext
 from kwire.server.dispatch import Route
 from kwire.server.request_steps import RequestSteps

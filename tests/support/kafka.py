@@ -36,10 +36,11 @@ def running_kafka(
     properties: Mapping[str, str] | None = None,
     controller_only: bool = False,
     format_arguments: str = "",
+    port: int | None = None,
 ) -> Iterator[str]:
     """A started Kafka 4.4; yields its bootstrap address. The controller listens a port higher."""
     libs = kafka_libs()
-    port = free_adjacent_ports()
+    port = port or free_adjacent_ports()
     command = [str(RUN), "start", "--libs", str(libs), "--dir", str(directory)]
     command += ["--port", str(port)]
     if format_arguments:

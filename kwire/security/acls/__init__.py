@@ -1,7 +1,6 @@
 """ACLs: what one says, which fit a filter, what they allow together.
 
 binding.py              one ACL, its numbers, filters
-creation.py             which ACLs can be made
 hosts.py                addresses and ranges of addresses
 index.py                all ACLs of a cluster, so that few are looked at for a decision
 standard_authorizer.py  Kafka's StandardAuthorizer

@@ -7,9 +7,14 @@ Measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 RANGE_MARK = "/"
+OCTET_MAX = 255
+INT_MAX = 2**31 - 1
+IPV4_MAPPED = 0xFFFF
+DECIMAL = re.compile(r"[0-9]+").fullmatch
 
 
 class AddressRange(NamedTuple):
@@ -40,23 +45,59 @@ def address_text(client_host: str) -> str:
 
 def address_number(text: str) -> tuple[int, int] | None:
     """(32 or 128, the address as a number); None for what is no address."""
-    import ipaddress
-
-    try:
-        address = ipaddress.ip_address(text.partition("%")[0])
-    except ValueError:
-        return None
-    return address.max_prefixlen, int(address)
+    if ":" not in text:
+        octets = _octets(text)
+        if octets is None or max(octets) > OCTET_MAX:
+            return None
+        return 32, int.from_bytes(bytes(octets), "big")
+    number = _ipv6_number(text)
+    return None if number is None else (128, number)
 
 
 def parse_range(host: str) -> AddressRange | str:
     """The range of `10.0.0.0/8`, or what is wrong with it, in Kafka's words."""
+    if ":" in host:
+        return _ipv6_range(host)
     address, _, prefix = host.partition(RANGE_MARK)
-    number = address_number(address)
-    if number is None or not prefix.isdecimal() or not prefix.isascii():
+    octets = _octets(address)
+    if octets is None or not DECIMAL(prefix) or len(prefix) > 2:
         return f"Could not parse [{host}]"
-    bits, value = number
     length = int(prefix)
-    if not 0 <= length <= bits:
-        return f"Value [{length}] not in range [0,{bits}]"
-    return AddressRange(bits, length, value >> bits - length)
+    for value, largest in (*((octet, OCTET_MAX) for octet in octets), (length, 32)):
+        if value > largest:
+            return f"Value [{value}] not in range [0,{largest}]"
+    return AddressRange(32, length, int.from_bytes(bytes(octets), "big") >> 32 - length)
+
+
+def _ipv6_range(host: str) -> AddressRange | str:
+    address, _, prefix = host.partition(RANGE_MARK)
+    sign = prefix[:1] if prefix[:1] in ("+", "-") else ""
+    digits = prefix.removeprefix(sign)
+    if not DECIMAL(digits) or int(digits) > INT_MAX:
+        return f"Could not parse [{host}] - invalid prefix length"
+    length = int(sign + digits)
+    if not 0 <= length <= 128:
+        return f"Could not parse [{host}] - prefix length must be between 0 and 128"
+    number = _ipv6_number(address)
+    if number is None:
+        return f"Could not parse [{address}]"
+    if number >> 32 == IPV4_MAPPED:
+        return f"Could not parse [{address}] - not an IPv6 address"
+    return AddressRange(128, length, number >> 128 - length)
+
+
+def _octets(text: str) -> list[int] | None:
+    """Four numbers of at most three digits; also those that are too large."""
+    parts = text.split(".")
+    if len(parts) != 4 or not all(DECIMAL(part) and len(part) <= 3 for part in parts):
+        return None
+    return [int(part) for part in parts]
+
+
+def _ipv6_number(text: str) -> int | None:
+    import ipaddress
+
+    try:
+        return int(ipaddress.IPv6Address(text.partition("%")[0]))
+    except ValueError:
+        return None

@@ -15,7 +15,8 @@ Source: KIP-801, KIP-290, KIP-679; StandardAuthorizer of Apache Kafka 4.4.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -28,6 +29,8 @@ from kwire.security.authorizer import Requester
 logger = logging.getLogger(__name__)
 
 DECISIONS_KEPT = 16_384
+SLICE = 500
+"""How many ACLs are put into the index in one go while requests wait."""
 UNUSABLE_NAMED = 20
 """How many ACLs of one change that cannot be used are named one by one."""
 ANY_NAME = "hardcode"
@@ -76,9 +79,35 @@ class StandardAuthorizer:
     def apply(self, changes: Changes) -> None:
         """Decide by changed ACLs from now on; what is known already changes nothing."""
         if self._index.apply(changes):
-            self._decisions = {}
-            self._decisions_of_types = {}
+            self._forget()
             _name_unusable(changes)
+
+    def news(self, changes: Changes) -> Changes:
+        """Those changes that are not known already."""
+        acls = self._index.acls
+        return {key: change for key, change in changes.items() if acls.get(key) != change[1]}
+
+    def rebuild(self, changes: Changes) -> Iterator[None]:
+        """What `apply` does, in slices of `SLICE` ACLs: the old ones decide until the last."""
+        acls = dict(self._index.acls)
+        for acl_id, (_, new) in changes.items():
+            if new is None:
+                acls.pop(acl_id, None)
+            else:
+                acls[acl_id] = new
+        yield
+        index = AclIndex()
+        left = iter(acls.items())
+        while batch := dict(islice(left, SLICE)):
+            index.apply({acl_id: (None, acl) for acl_id, acl in batch.items()})
+            _name_unusable({key: changes[key] for key in batch if key in changes})
+            yield
+        self._index = index
+        self._forget()
+
+    def _forget(self) -> None:
+        self._decisions = {}
+        self._decisions_of_types = {}
 
     def authorize(
         self, requester: Requester, operation: int, resource_type: int, resource_name: str, /

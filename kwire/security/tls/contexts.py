@@ -10,7 +10,7 @@ from kwire.security.tls.entries import KeyEntry
 from kwire.security.tls.errors import TlsError
 from kwire.security.tls.memory_files import load_key
 from kwire.security.tls.settings import TlsSettings
-from kwire.security.tls.stores import load_key_store, load_trust_store
+from kwire.security.tls.stores import failed_to_load, load_key_store, load_trust_store
 
 CLIENT_AUTH = {
     "none": ssl.CERT_NONE,
@@ -67,7 +67,12 @@ def _context(protocol: ssl._SSLMethod, settings: TlsSettings, material: Material
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     ciphers.apply(context, settings.protocol, settings.enabled_protocols, settings.cipher_suites)
     for entry in reversed(material.keys):  # OpenSSL keeps the last of each kind of key
-        _load(context, entry)
+        try:
+            _load(context, entry)
+        except TlsError as error:
+            store = settings.key_store
+            error.kafka = failed_to_load(store.type, store.location, "keystore")
+            raise
     return context
 
 

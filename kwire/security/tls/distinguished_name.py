@@ -7,7 +7,7 @@ Kafka's principals are made of this text (RFC 2253, with Java's choices). A cert
         Name issuer, SEQUENCE validity, Name subject, ... } ... }
     Name ::= SEQUENCE OF SET OF SEQUENCE { OBJECT IDENTIFIER type, ANY value }
 
-Measured on Java 21 with Apache Kafka 4.4 (`tests/golden/test_distinguished_names.py`).
+Measured on Java 17 with Apache Kafka 4.4 (`tests/golden/security/test_distinguished_names.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kwire.security.tls.der import Value, identifier, values
 
 SEQUENCE, VERSION, EXTENSIONS = 0x30, 0xA0, 0xA3
 ALTERNATIVE_NAMES = "2.5.29.17"
-TEXTS = {0x81: "email", 0x82: "DNS", 0x86: "URI"}
+TEXT_KINDS, ADDRESS = (1, 2, 6), 7  # e-mail, DNS, URI
 KEYWORDS = {
     "2.5.4.3": "CN",
     "2.5.4.6": "C",
@@ -28,15 +28,9 @@ KEYWORDS = {
     "0.9.2342.19200300.100.1.25": "DC",
     "0.9.2342.19200300.100.1.1": "UID",
 }
-UTF8, PRINTABLE, T61, IA5, GENERAL, UNIVERSAL, BMP = 12, 19, 20, 22, 27, 28, 30
-ENCODINGS = {
-    UTF8: "utf-8",
-    PRINTABLE: "ascii",
-    T61: "latin-1",
-    GENERAL: "ascii",
-    UNIVERSAL: "utf-32-be",
-    BMP: "utf-16-be",
-}
+# UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString. Java takes what is in
+# any of them for UTF-8.
+TEXT_TAGS = (12, 19, 20, 22, 27, 30)
 ESCAPED = ',=+<>#;"\\'
 
 
@@ -49,7 +43,7 @@ def subject_of(certificate: bytes) -> str:
 
 
 def alternative_names(certificate: bytes) -> list[str]:
-    """The alternative names of a certificate, DER: kind and name of each, to be compared."""
+    """The alternative names of a certificate, DER: kind and name of each, as Java writes them."""
     for field in _fields(certificate):
         if field.tag != EXTENSIONS:
             continue
@@ -62,9 +56,14 @@ def alternative_names(certificate: bytes) -> list[str]:
 
 
 def _alternative(name: Value) -> str:
-    if name.tag in TEXTS:
-        return f"{TEXTS[name.tag]}:{name.content.decode('latin-1')}"
-    return f"{name.tag & 0x1F}:{name.content.hex()}"
+    kind = name.tag & 0x1F
+    if kind in TEXT_KINDS:
+        text = name.content.decode("latin-1")
+    elif kind == ADDRESS and len(name.content) == 4:
+        text = ".".join(map(str, name.content))
+    else:
+        text = name.content.hex()
+    return f"[{kind}, {text}]"
 
 
 def _fields(certificate: bytes) -> list[Value]:
@@ -87,10 +86,9 @@ def _attribute(value: Value) -> str:
     kind, content = values(value.content)
     name = identifier(kind.content)
     keyword = KEYWORDS.get(name)
-    encoding = ENCODINGS.get(content.tag)
-    if keyword is None or encoding is None:
+    if keyword is None or content.tag not in TEXT_TAGS:
         return f"{keyword or name}=#{content.whole.hex()}"
-    return f"{keyword}={_escaped(content.content.decode(encoding, errors='replace'))}"
+    return f"{keyword}={_escaped(content.content.decode(errors='replace'))}"
 
 
 def _escaped(text: str) -> str:
@@ -98,4 +96,5 @@ def _escaped(text: str) -> str:
     leading = len(text) - len(text.lstrip(" ")) if inner else len(text)
     trailing = len(text) - leading - len(inner)
     written = "".join(f"\\{char}" if char in ESCAPED else char for char in inner)
+    written = written.replace("\0", "\\00")
     return "\\ " * leading + written + "\\ " * trailing

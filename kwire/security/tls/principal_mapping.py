@@ -3,7 +3,7 @@
 Rules are tried in their order, the first that fits counts: `DEFAULT` takes the whole name,
 `RULE:pattern/replacement/`, then `L` or `U`, what the replacement makes of it, in lower or upper
 case. Patterns are Java's; they come from whoever runs the node. Source: KIP-371; measured on Apache
-Kafka 4.4 (`tests/golden/test_distinguished_names.py`).
+Kafka 4.4 (`tests/golden/security/test_distinguished_names.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from kwire.security.tls.errors import TlsError
 
-SETTING = "ssl.principal.mapping.rules"
 _RULE = r"(DEFAULT)|RULE:((\\.|[^\\/])*)/((\\.|[^\\/])*)/([LU]?).*?|(.*?)"
 _SPLITTER = re.compile(rf"\s*({_RULE})\s*(,\s*|$)")
 _PARSER = re.compile(_RULE)
@@ -43,7 +42,7 @@ class PrincipalMapping:
     """The rules of a setting; TlsError for one that is none."""
 
     def __init__(self, text: str) -> None:
-        self._rules = [_parsed(rule) for rule in _split(text or "DEFAULT")]
+        self._rules = [_parsed(rule) for rule in _split(text)]
 
     def name_of(self, distinguished_name: str) -> str | None:
         """The name of the user with this certificate; None where no rule fits."""
@@ -55,25 +54,20 @@ class PrincipalMapping:
 
 
 def _split(text: str) -> list[str]:
-    rules = [match[1] for match in _SPLITTER.finditer(text.strip())]
-    return rules[:-1] if len(rules) > 1 and not rules[-1] else rules
+    return [match[1] for match in _SPLITTER.finditer(text.strip()) if match[1]]
 
 
 def _parsed(rule: str) -> _Rule:
     match = _PARSER.match(rule)
     assert match is not None, "the last alternative is empty"
     if match.end() != len(rule):
-        raise TlsError(
-            f"Invalid rule: `{rule}`, unmatched substring: `{rule[match.end() :]}` ({SETTING})"
-        )
+        raise TlsError(f"Invalid rule: `{rule}`, unmatched substring: `{rule[match.end() :]}`")
     if match[2] is None:
-        if match[1] is None:
-            raise TlsError(f"Invalid rule: `{rule}` ({SETTING})")
         return _Rule(None, "", "")
     try:
-        pattern = re.compile(match[2])
+        pattern = re.compile(match[2], re.ASCII)
     except re.error as error:
-        raise TlsError(f"Invalid rule: `{rule}`: {error} ({SETTING})") from None
+        raise TlsError(f"Invalid rule: `{rule}`: {error}") from None
     return _Rule(pattern, match[4], match[6])
 
 

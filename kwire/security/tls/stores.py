@@ -19,14 +19,22 @@ BINARY_TYPES = ("JKS", "PKCS12")
 def load_key_store(settings: KeyStoreSettings) -> list[KeyEntry]:
     """The keys of a store, empty where none is set; TlsError."""
     _check_key_store(settings)
-    what = f"key store {settings.location}" if settings.location else "ssl.keystore.key"
-    if settings.key is not None:
-        assert settings.chain is not None, "as was checked"
-        key = pem.private_key(settings.key, "ssl.keystore.key")
-        chain = pem.certificates(settings.chain, "ssl.keystore.certificate.chain")
-        return [KeyEntry("kafka", key, settings.key_password, tuple(chain))]
-    if settings.location is None:
+    if settings.key is None and settings.location is None:
         return []
+    try:
+        return _keys(settings)
+    except TlsError as error:
+        error.kafka = failed_to_load(settings.type, settings.location, "keystore")
+        raise
+
+
+def _keys(settings: KeyStoreSettings) -> list[KeyEntry]:
+    if settings.location is None:
+        key = pem.private_key(settings.key or "", "ssl.keystore.key")
+        chain = pem.certificates(settings.chain or "", "ssl.keystore.certificate.chain")
+        return [KeyEntry("kafka", key, settings.key_password, tuple(chain))]
+    what = f"key store {settings.location}"
+    _check_type(settings.type, "ssl.keystore.type")
     content = read_store(settings.location, what)
     if settings.type == PEM:
         text = _text(content, what)
@@ -40,17 +48,35 @@ def load_key_store(settings: KeyStoreSettings) -> list[KeyEntry]:
 def load_trust_store(settings: TrustStoreSettings) -> list[bytes] | None:
     """The trusted certificates, DER; None where no store is set: those of this machine count."""
     _check_trust_store(settings)
-    if settings.certificates is not None:
-        return pem.certificates(settings.certificates, "ssl.truststore.certificates")
-    if settings.location is None:
+    if settings.certificates is None and settings.location is None:
         return None
+    try:
+        return _trusted(settings)
+    except TlsError as error:
+        error.kafka = failed_to_load(settings.type, settings.location, "truststore")
+        raise
+
+
+def _trusted(settings: TrustStoreSettings) -> list[bytes]:
+    if settings.location is None:
+        return pem.certificates(settings.certificates or "", "ssl.truststore.certificates")
     what = f"trust store {settings.location}"
+    _check_type(settings.type, "ssl.truststore.type")
     content = read_store(settings.location, what)
     if settings.type == PEM:
         return pem.certificates(_text(content, what), what)
     from kwire.security.tls.binary_stores import trusted
 
     return trusted(content, settings.password, what)
+
+
+def failed_to_load(store_type: str, location: str | None, kind: str) -> str:
+    """Kafka's words for a store that cannot be loaded."""
+    if location is None:
+        return f"Invalid PEM {kind} configs"
+    if store_type == PEM:
+        return f"Failed to load PEM SSL keystore {location}"
+    return f"Failed to load SSL keystore {location} of type {store_type}"
 
 
 def read_store(path: str, what: str) -> bytes:
@@ -73,7 +99,6 @@ def _text(content: bytes, what: str) -> str:
 
 
 def _check_key_store(settings: KeyStoreSettings) -> None:
-    _check_type(settings.type, "ssl.keystore.type")
     if settings.key is not None:
         if settings.type != PEM:
             raise TlsError(
@@ -104,7 +129,6 @@ def _check_key_store(settings: KeyStoreSettings) -> None:
 
 
 def _check_trust_store(settings: TrustStoreSettings) -> None:
-    _check_type(settings.type, "ssl.truststore.type")
     if settings.certificates is not None:
         if settings.type != PEM:
             raise TlsError(

@@ -99,12 +99,18 @@ class Waiting:
     """A DelayedRead of one partition by a consumer, and how often it was done."""
 
     def __init__(
-        self, partition: Partition, position: Position, asked: ReadLimits, *, exists: bool = True
+        self,
+        partition: Partition,
+        position: Position,
+        asked: ReadLimits,
+        *,
+        exists: bool = True,
+        quota: Quota | None = None,
     ) -> None:
         self.deadlines = Deadlines()
         self.done = 0
         self.target = ReadTarget(partition, position)
-        context = ReadContext(self.deadlines, lambda topic, index: exists)
+        context = ReadContext(self.deadlines, lambda topic, index: exists, None, quota)
         self.read = DelayedRead(context, [self.target], asked, self._done)
         self.read.start()
 
@@ -197,6 +203,17 @@ def test_a_quota_holds_a_follower_back_and_hears_what_is_sent(world: Replicas) -
     with pytest.raises(KafkaError) as caught:
         read(leader, Position(9), limits(FOLLOWER), quota=exceeded)
     assert caught.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_what_a_follower_may_not_have_now_does_not_end_its_wait(world: Replicas) -> None:
+    quota = Quota(True)
+    waiting = Waiting(world[1].partition, Position(1), limits(FOLLOWER, wait_ms=100), quota=quota)
+    world.append(1, b"c")
+    assert waiting.done == 0
+    quota.is_exceeded = False
+    world.append(1, b"d")
+    assert waiting.done == 1
+    assert values(waiting.result) == [b"b", b"c", b"d"]
 
 
 def test_partitions_share_the_limit_and_the_first_batch_always_comes(world: Replicas) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.results import Records, Result, put_error
 from kwire.kraft.controller.state import MAX_RECORDS_PER_USER_OPERATION, ControllerState
@@ -11,10 +9,11 @@ from kwire.kraft.images.security import acl_record
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.acl import CLUSTER_NAME, ResourceType
-from kwire.security.acls.binding import AclBinding
+from kwire.security.acls.binding import AclBinding, AclFilter, PatternType, matches_filter
+from kwire.security.acls.hosts import RANGE_MARK, parse_range
 
 UNKNOWN, ANY = 0, 1
-MATCH, LITERAL, PREFIXED = 2, 3, 4
+MATCH, LITERAL, PREFIXED = PatternType.MATCH, PatternType.LITERAL, PatternType.PREFIXED
 _RESOURCE_TYPES = (2, 3, 4, 5, 6, 7)
 _OPERATIONS = tuple(range(2, 16))
 _PERMISSIONS = (2, 3)
@@ -97,31 +96,16 @@ def _check_new(state: ControllerState, acl: AclBinding) -> None:
 def _check_host(state: ControllerState, host: str) -> None:
     if not host:
         raise _invalid("Host pattern cannot be null or empty")
-    if "/" not in host:
+    if RANGE_MARK not in host:
         return
     if not state.gates.cidr_acl:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION,
             "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher.",
         )
-    reason = _cidr_fault(host)
-    if reason is not None:
-        raise _invalid(f"Invalid CIDR notation '{host}': {reason}")
-
-
-def _cidr_fault(host: str) -> str | None:
-    """What is wrong with an address range, in Kafka's words."""
-    import ipaddress
-
-    address, _, prefix = host.partition("/")
-    try:
-        bits = ipaddress.ip_address(address).max_prefixlen
-        length = int(prefix)
-    except ValueError:
-        return f"Could not parse [{host}]"
-    if not 0 <= length <= bits:
-        return f"Value [{length}] not in range [0,{bits}]"
-    return None
+    parsed = parse_range(host)
+    if isinstance(parsed, str):
+        raise _invalid(f"Invalid CIDR notation '{host}': {parsed}")
 
 
 def delete_acls(
@@ -159,18 +143,6 @@ def delete_acls(
     return records, answer(filter_results=results)
 
 
-class AclFilter(Protocol):
-    """What DescribeAcls and DeleteAcls ask for."""
-
-    resource_type_filter: int
-    resource_name_filter: str | None
-    pattern_type_filter: int
-    principal_filter: str | None
-    host_filter: str | None
-    operation: int
-    permission_type: int
-
-
 def check_filter(wanted: AclFilter) -> None:
     """Raise KafkaError(INVALID_REQUEST) for a filter that names what does not exist."""
     known_pattern = wanted.pattern_type_filter in (ANY, MATCH, LITERAL, PREFIXED)
@@ -179,30 +151,3 @@ def check_filter(wanted: AclFilter) -> None:
     known_operation = wanted.operation in (ANY, *_OPERATIONS)
     if not known_operation or wanted.permission_type not in (ANY, *_PERMISSIONS):
         raise _invalid("Unknown entryFilter.")
-
-
-def matches_filter(wanted: AclFilter, acl: AclBinding) -> bool:
-    """Whether an ACL fits a filter of DescribeAcls or DeleteAcls (both have the same fields)."""
-    if wanted.resource_type_filter not in (ANY, acl.resource_type):
-        return False
-    if not _matches_pattern(wanted.resource_name_filter, wanted.pattern_type_filter, acl):
-        return False
-    if wanted.principal_filter is not None and wanted.principal_filter != acl.principal:
-        return False
-    if wanted.host_filter is not None and wanted.host_filter != acl.host:
-        return False
-    if wanted.operation not in (ANY, acl.operation):
-        return False
-    return wanted.permission_type in (ANY, acl.permission_type)
-
-
-def _matches_pattern(name: str | None, pattern_type: int, acl: AclBinding) -> bool:
-    if pattern_type not in (ANY, MATCH, acl.pattern_type):
-        return False
-    if name is None:
-        return True
-    if pattern_type == ANY or pattern_type == acl.pattern_type:
-        return name == acl.resource_name
-    if acl.pattern_type == PREFIXED:
-        return name.startswith(acl.resource_name)
-    return acl.resource_name in (name, "*")

@@ -31,7 +31,7 @@ def create_topics(
     names: dict[str, int] = {}
     for topic in request.topics:
         names[topic.name] = names.get(topic.name, 0) + 1
-    cluster_allowed = context.authorize(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
+    cluster_allowed = context.may(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def may_create(name: str) -> bool:
         return cluster_allowed or context.authorize(Operation.CREATE, ResourceType.TOPIC, name)
@@ -122,7 +122,7 @@ def _create_topic(
     result = m.CreateTopicsResponse.CreatableTopicResult(
         name=topic.name, topic_id=topic_id, error_message=None
     )
-    if context.authorize(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name):
+    if context.may(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name):
         result.num_partitions = len(partitions)
         result.replication_factor = len(partitions[0].replicas)
         key = tuple(sorted(values.items()))
@@ -309,7 +309,7 @@ def delete_topics(
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED)
     work = _Deletion()
     work.read(request)
-    cluster_allowed = context.authorize(Operation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME)
+    cluster_allowed = context.may(Operation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def allowed(operation: Operation, name: str) -> bool:
         return cluster_allowed or context.authorize(operation, ResourceType.TOPIC, name)

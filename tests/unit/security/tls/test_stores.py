@@ -130,7 +130,14 @@ def test_what_does_not_belong_together_is_refused_in_kafkas_words(tmp_path: Path
     ("options", "told"),
     [
         ({"ssl.keystore.location": "/no/such"}, "key store /no/such cannot be read: No such file"),
-        ({"ssl.keystore.type": "BKS"}, "Invalid value BKS for configuration ssl.keystore.type"),
+        (
+            {
+                "ssl.keystore.type": "BKS",
+                "ssl.keystore.location": "x",
+                "ssl.keystore.password": "x",
+            },
+            "Invalid value BKS for configuration ssl.keystore.type: accepted are PEM, PKCS12",
+        ),
         ({"ssl.protocol": "TLSv1"}, "ssl.protocol=TLSv1 is refused: accepted are TLS"),
         ({"ssl.enabled.protocols": "TLSv1.1"}, "ssl.enabled.protocols=TLSv1.1 is refused"),
         ({"ssl.cipher.suites": "TLS_AES_256_GCM_SHA384"}, "cannot leave out TLS_CHACHA20"),

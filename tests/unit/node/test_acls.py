@@ -1,0 +1,108 @@
+"""Published ACLs on their way to the authorizer."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kwire.config.broker_config import BrokerConfig
+from kwire.node.acls import AT_ONCE, PublishedAcls
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.acls.binding import AclBinding
+from kwire.security.acls.index import Changes
+from kwire.security.acls.standard_authorizer import StandardAuthorizer
+from tests.support.acls import STANDARD_AUTHORIZER, Client, acl
+
+ALICE = Client("User:alice")
+
+
+class Loop:
+    """Calls what is to be called soon when a test says so."""
+
+    def __init__(self) -> None:
+        self.soon: deque[Callable[[], None]] = deque()
+
+    def call_soon(self, function: Callable[[], None]) -> None:
+        self.soon.append(function)
+
+    def turn(self) -> None:
+        self.soon.popleft()()
+
+
+@pytest.fixture
+def loop() -> Loop:
+    return Loop()
+
+
+def published(loop: Loop, **settings: str) -> tuple[PublishedAcls, StandardAuthorizer]:
+    overrides = {"authorizer.class.name": STANDARD_AUTHORIZER, **settings}
+    acls = PublishedAcls(BrokerConfig.load(overrides=overrides, developer=True), loop.call_soon)
+    assert acls.authorizer is not None
+    return acls, acls.authorizer
+
+
+def made(count: int, start: int = 0) -> Changes:
+    rules = {at: acl("User:alice", Operation.READ, f"t{at}") for at in range(start, start + count)}
+    return {at.to_bytes(16, "big"): (None, rule) for at, rule in rules.items()}
+
+
+def readable(authorizer: StandardAuthorizer, *names: str) -> list[bool]:
+    return [authorizer.authorize(ALICE, Operation.READ, ResourceType.TOPIC, name) for name in names]
+
+
+def test_without_an_authorizer_nothing_is_kept(loop: Loop) -> None:
+    acls = PublishedAcls(BrokerConfig.load(developer=True), loop.call_soon)
+    acls.changed(made(3))
+    acls.caught_up()
+    assert acls.authorizer is None
+    assert acls.start_early("CONTROLLER")
+
+
+def test_before_it_has_caught_up_everything_is_taken_over_at_once(loop: Loop) -> None:
+    acls, authorizer = published(loop)
+    acls.changed(made(AT_ONCE * 3))
+    assert not loop.soon
+    acls.caught_up()
+    assert readable(authorizer, "t0", f"t{AT_ONCE * 3 - 1}") == [True, True]
+
+
+def test_many_changes_act_together_once_the_last_is_worked_in(loop: Loop) -> None:
+    acls, authorizer = published(loop)
+    acls.changed(made(2))
+    acls.caught_up()
+    many: dict[bytes, tuple[AclBinding | None, AclBinding | None]] = dict(made(AT_ONCE * 2, 2))
+    gone = acl("User:alice", Operation.READ, "t0")
+    many[bytes(16)] = (gone, None)
+    acls.changed(many)
+    later = acl("User:alice", Operation.READ, "later")
+    acls.changed({b"l" * 16: (None, later)})
+    turns = 0
+    while loop.soon:
+        # None of what is new, all of what was: also what is published behind it has to wait.
+        assert readable(authorizer, "t0", "t2", "later") == [True, False, False]
+        loop.turn()
+        turns += 1
+    assert turns > 2
+    assert readable(authorizer, "t0", "t1", "t2", "later") == [False, True, True, True]
+
+
+def test_what_is_known_already_is_no_work(loop: Loop) -> None:
+    """A broker that begins to follow hears of everything once more."""
+    acls, authorizer = published(loop)
+    many: Any = made(AT_ONCE * 2)
+    acls.changed(many)
+    acls.caught_up()
+    acls.changed(many)
+    assert not loop.soon
+    assert readable(authorizer, "t0") == [True]
+
+
+def test_listeners_that_start_early(loop: Loop) -> None:
+    acls, _ = published(loop)
+    assert acls.start_early("CONTROLLER")
+    acls, _ = published(loop, **{"early.start.listeners": "PLAINTEXT"})
+    assert acls.start_early("PLAINTEXT")
+    assert not acls.start_early("CONTROLLER")
