@@ -3,6 +3,7 @@
 errors.py        what goes wrong, one line each
 address.py       host:port as people write it
 settings.py      how to connect: addresses, times, TLS, a login
+properties.py    the same out of Kafka's client properties
 connection.py    one connection: versions, login, requests and their answers
 cluster.py       connections by node; metadata, leaders and coordinators, found anew when they move
 retries.py       when to ask again, and how long to wait

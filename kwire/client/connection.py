@@ -26,6 +26,7 @@ from kwire.client.errors import (
 from kwire.client.settings import ConnectionSettings
 from kwire.network.buffers import BufferPool
 from kwire.network.frames import FrameConnection
+from kwire.network.login import AUTHENTICATE_VERSION, HANDSHAKE_VERSION, RENEWED_AT
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import EncodeError, ErrorCode, KafkaError, MalformedError
@@ -37,10 +38,6 @@ Response = TypeVar("Response", bound=Message)
 FRAME_BYTES_MIN = 4
 IN_FLIGHT_MAX = 1000
 API_VERSIONS_VERSION = 3
-SASL_HANDSHAKE_VERSION = 1
-SASL_AUTHENTICATE_VERSION = 1
-LOGIN_AGAIN = 0.85
-"""Of the time that a login is good for."""
 _CORRELATION = Struct(">i").unpack_from
 
 
@@ -106,16 +103,16 @@ class Connection(FrameConnection):
         login = self._settings.login()
         timeout_s = self._settings.first_timeout_s
         try:
-            agreed = await self._send(login.begin(), SASL_HANDSHAKE_VERSION, timeout_s)
+            agreed = await self._send(login.begin(), HANDSHAKE_VERSION, timeout_s)
             request: m.SaslAuthenticateRequest | None = login.agreed(agreed)
             while request is not None:
-                version = self._version_of(request, SASL_AUTHENTICATE_VERSION)
+                version = self._version_of(request, AUTHENTICATE_VERSION)
                 request = login.answered(await self._send(request, version, timeout_s))
         except KafkaError as error:
             raise LoginFailed(f"{self.address}: {error.message or error.code.name}") from None
         self._login_due_s = None
         if login.session_ms > 0:
-            self._login_due_s = self._loop.time() + login.session_ms / 1000 * LOGIN_AGAIN
+            self._login_due_s = self._loop.time() + login.session_ms / 1000 * RENEWED_AT
 
     # -- requests
 

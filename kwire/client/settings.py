@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
-from kwire.protocol import messages as m
+from kwire.network.login import MakeAuthentication
 
 if TYPE_CHECKING:
     import ssl
 
 CLIENT_ID = "kwire"
 FRAME_BYTES_MAX = 256 << 20
-
-
-class Authenticator(Protocol):
-    """One connection's login, as `kwire.security.sasl.client.SaslClient` has it: the requests to
-    send, one after the other's answer. It raises KafkaError where the login fails."""
-
-    session_ms: int
-    """How long it is good for, 0: as long as the connection."""
-
-    def begin(self) -> m.SaslHandshakeRequest: ...
-
-    def agreed(self, response: m.SaslHandshakeResponse) -> m.SaslAuthenticateRequest: ...
-
-    def answered(
-        self, response: m.SaslAuthenticateResponse
-    ) -> m.SaslAuthenticateRequest | None: ...
 
 
 class ConnectionSettings(NamedTuple):
@@ -40,7 +24,7 @@ class ConnectionSettings(NamedTuple):
     tls: Callable[[], ssl.SSLContext] | None = None
     check_host_name: bool = True
     """Whether the name that was connected to is sent, and has to be in the certificate."""
-    login: Callable[[], Authenticator] | None = None
+    login: MakeAuthentication | None = None
     connect_timeout_s: float = 5.0
     first_timeout_s: float = 15.0
     """For the versions and the login: a busy broker knows them without looking anything up."""
