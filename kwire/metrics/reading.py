@@ -42,6 +42,15 @@ class Coordinators(Protocol):
     def made_transactions(self) -> TransactionCoordinator | None: ...
 
 
+class Parts(Protocol):
+    """What of the parts that handlers use is read here."""
+
+    clock: Clock
+    deadlines: DeadlineHeap
+    fetch_sessions: FetchSessionCache
+    read_context: ReadContext
+
+
 class NodeMetrics:
     """See the module. `is_broker` is False for a controller alone, which has no broker half."""
 
@@ -49,7 +58,7 @@ class NodeMetrics:
         self,
         *,
         is_broker: bool,
-        clock: Clock,
+        parts: Parts,
         listeners: Callable[[], Iterable[Listener]],
         driver: Callable[[], RaftDriver | None],
         image: Callable[[], MetadataImage],
@@ -58,13 +67,10 @@ class NodeMetrics:
         replicas: ReplicaManager,
         isr_changes: IsrChangeSender,
         coordinators: Coordinators,
-        deadlines: DeadlineHeap,
-        reads: ReadContext,
-        fetch_sessions: FetchSessionCache,
         quotas: Callable[[], ClientQuotas | None],
     ) -> None:
         self._is_broker = is_broker
-        self._clock = clock
+        self._clock = parts.clock
         self._listeners = listeners
         self._driver = driver
         self._image = image
@@ -73,9 +79,9 @@ class NodeMetrics:
         self._replicas = replicas
         self._isr_changes = isr_changes
         self._coordinators = coordinators
-        self._deadlines = deadlines
-        self._reads = reads
-        self._fetch_sessions = fetch_sessions
+        self._deadlines = parts.deadlines
+        self._reads = parts.read_context
+        self._fetch_sessions = parts.fetch_sessions
         self._quotas = quotas
         self._seen_ns = ticks_ns(), busy_ns()
         self._idle = 1.0
