@@ -170,3 +170,22 @@ def test_kwire_acl_where_there_is_no_authorizer(
     with NodeInThread(tmp_path) as node:
         told = Told(node.bootstrap, capsys)("why alice read topic:orders", status=1)
     assert told.startswith("kwire: the ACLs: No Authorizer is configured")
+
+
+@pytest.mark.parametrize("early", ["PLAINTEXT", "CONTROLLER"])
+def test_a_controllers_listener_serves_whether_it_starts_early_or_not(
+    early: str, tmp_path: Path
+) -> None:
+    settings = {
+        **SETTINGS,
+        "super.users": "User:ANONYMOUS",
+        "early.start.listeners": early,
+        "process.roles": "broker,controller",
+        "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+        "controller.listener.names": "CONTROLLER",
+    }
+    with NodeInThread(tmp_path, settings=settings) as node:
+        port = node.node.listeners.bound["CONTROLLER"].port
+        with WireClient(f"127.0.0.1:{port}") as client:
+            answer = client.call(m.DescribeClusterRequest(endpoint_type=2), 1)
+    assert answer.error_code == ErrorCode.NONE
