@@ -1,0 +1,61 @@
+"""`kwire serve --secure`: what it prints connects, and nothing else does."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kwire.cli.client import Client, ClientError
+from kwire.testing.cluster import Broker, wait_for
+
+LAST = "Spark, options of"
+FILES = ("kwire-authority-key.pem", "kwire-node.pem", "kwire-client.properties")
+
+
+def test_the_printed_settings_connect_and_stay_the_same(tmp_path: Path) -> None:
+    from confluent_kafka import Producer
+
+    data = tmp_path / "data"
+    printed = []
+    port = 0
+    for round_number in range(2):
+        with Broker(data_dir=data, port=port, arguments=["--secure"]) as broker:
+            port = broker.port
+            wait_for(lambda: LAST in broker.process.output_text(), "the settings are printed")
+            text = broker.process.output_text()
+            printed.append(text[text.rindex("clients log in") :])
+            settings = dict(
+                line.strip().split("=", 1)
+                for line in printed[-1].splitlines()
+                if line.strip().startswith(("bootstrap.servers", "security", "sasl.", "ssl.ca"))
+            )
+            producer = Producer(settings)
+            producer.produce("t", b"x")
+            assert producer.flush(60) == 0
+            config = str(data / "kwire-client.properties")
+            with Client(broker.bootstrap, command_config=config) as client:
+                topic = client.topic("t")
+                assert len(topic.partitions) == 1
+            with pytest.raises(ClientError), Client(broker.bootstrap) as client:
+                client.metadata([])
+            password = settings["sasl.password"]
+            assert password not in broker.process.log_text(), round_number
+    assert printed[0] == printed[1]
+    for name in FILES:
+        assert stat.S_IMODE((data / name).stat().st_mode) == 0o600
+
+
+def test_a_directory_that_was_used_without_it_is_refused(tmp_path: Path) -> None:
+    with Broker(data_dir=tmp_path / "data"):
+        pass
+    command = [sys.executable, "-m", "kwire", "serve", "--secure", "--listen", "127.0.0.1:0"]
+    done = subprocess.run(
+        [*command, "--data-dir", str(tmp_path / "data")], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2
+    assert "was made without it: there is no user to log in as" in done.stderr
+    assert "Traceback" not in done.stderr
