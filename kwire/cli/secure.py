@@ -28,6 +28,7 @@ PROTOCOL, MECHANISM, USER = "SASL_SSL", "SCRAM-SHA-512", "admin"
 MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 PASSWORD_BYTES = 18
+ITERATIONS = 16_384
 
 
 class Secure(NamedTuple):
@@ -66,7 +67,7 @@ def prepare(directory: str, names: list[str]) -> Secure:
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": f"User:{USER}",
     }
-    scram = f"{MECHANISM}=[name={USER},password={password}]"
+    scram = f"{MECHANISM}=[name={USER},iterations={ITERATIONS},password={password}]"
     return Secure(settings, scram, directory, password)
 
 

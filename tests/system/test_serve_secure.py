@@ -11,6 +11,7 @@ import pytest
 
 from kwire.cli.client import Client, ClientError
 from kwire.testing.cluster import Broker, wait_for
+from tests.support.certificates import Authority
 
 LAST = "Spark, options of"
 FILES = ("kwire-authority-key.pem", "kwire-node.pem", "kwire-client.properties")
@@ -42,11 +43,43 @@ def test_the_printed_settings_connect_and_stay_the_same(tmp_path: Path) -> None:
                 assert len(topic.partitions) == 1
             with pytest.raises(ClientError), Client(broker.bootstrap) as client:
                 client.metadata([])
+            assert checked("--bootstrap", broker.bootstrap, "--command-config", config) == (0, "")
             password = settings["sasl.password"]
             assert password not in broker.process.log_text(), round_number
     assert printed[0] == printed[1]
     for name in FILES:
         assert stat.S_IMODE((data / name).stat().st_mode) == 0o600
+
+
+def checked(*arguments: str) -> tuple[int, str]:
+    """Status of `kwire security check`, and what it found."""
+    command = [sys.executable, "-m", "kwire", "security", "check", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert "Traceback" not in done.stderr
+    return done.returncode, "".join(done.stdout.splitlines(keepends=True)[1:]) + done.stderr
+
+
+def test_weaknesses_of_a_file_and_of_a_cluster_are_named(tmp_path: Path) -> None:
+    old = Authority().sign("node", days=(-30, -3))
+    store = old.write(tmp_path, "node")
+    path = tmp_path / "server.properties"
+    path.write_text(
+        "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
+        "controller.quorum.bootstrap.servers=127.0.0.1:9093\n"
+        "listeners=SSL://:9092,CONTROLLER://127.0.0.1:9093\n"
+        "inter.broker.listener.name=SSL\n"
+        "listener.security.protocol.map=SSL:SSL,CONTROLLER:PLAINTEXT\n"
+        f"ssl.keystore.type=PEM\nssl.keystore.location={store}\n"
+    )
+    status, found = checked("--config", str(path))
+    assert status == 1
+    for told in ("nobody has to say who they are", "expired 3 days ago", "everyone may do"):
+        assert told in found
+    with Broker() as broker:
+        status, found = checked("--bootstrap", broker.bootstrap)
+    assert (status, "there is no authorizer" in found) == (1, True)
+    status, found = checked()
+    assert (status, "either --config FILE or --bootstrap" in found) == (2, True)
 
 
 def test_a_directory_that_was_used_without_it_is_refused(tmp_path: Path) -> None:
