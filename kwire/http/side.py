@@ -113,7 +113,8 @@ class HttpSide:
         for listener, one in self._sockets:
             host = listener.host or "0.0.0.0"
             shown = f"[{host}]" if ":" in host else host
-            found.append(f"http://{shown}:{one.getsockname()[1]}")
+            scheme = "http" if listener.tls is None else "https"
+            found.append(f"{scheme}://{shown}:{one.getsockname()[1]}")
         return found
 
     def serve(self) -> None:
@@ -175,6 +176,7 @@ class HttpSide:
                 "name": listener.name,
                 "host": listener.host,
                 "serves": list(listener.serves),
+                "tls": listener.tls,
             }
             for listener, one in self._sockets
         ]
