@@ -180,13 +180,13 @@ class Connection:
 
 def _read_security(path: str) -> ClientSecurity:
     """What a file of client properties connects with."""
-    from kwire.clock import SystemRandom
+    from kwire.clock import SystemClock, SystemRandom
     from kwire.config.errors import ConfigError
     from kwire.config.properties import read_properties
     from kwire.security.client_settings import client_security
 
     try:
-        return client_security(read_properties(path), SystemRandom())
+        return client_security(read_properties(path), SystemRandom(), SystemClock().wall_ms)
     except ConfigError as error:
         raise ClientError(f"{path}: {error}" if path not in str(error) else str(error)) from None
 

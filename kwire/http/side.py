@@ -36,6 +36,8 @@ BACKLOG = 1024
 PING_S = 0.4
 UNANSWERED_MAX = 40
 """Pings without an answer, until a process that is not stopped counts as hung."""
+READY_S = 120.0
+"""For a process to start on a machine that has no time for it."""
 BACKOFF_MIN_S = 0.1
 BACKOFF_MAX_S = 30.0
 LIVED_S = 10.0
@@ -197,7 +199,7 @@ class HttpSide:
         link = self._link
         if link is None:
             return
-        if link.unanswered_pings and _is_stopped(self.pid):
+        if (link.unanswered_pings or not link.is_ready) and _is_stopped(self.pid):
             logger.warning("the HTTP process %d is stopped: it is ended", self.pid)
             self._lost()
         elif link.unanswered_pings >= UNANSWERED_MAX:
@@ -206,7 +208,7 @@ class HttpSide:
         else:
             if link.is_ready:
                 link.ping()
-            elif self._loop.time() - self._started_s > PING_S * UNANSWERED_MAX * 2:
+            elif self._loop.time() - self._started_s > READY_S:
                 link.unanswered_pings = UNANSWERED_MAX
             self._timer = self._loop.call_later(PING_S, self._check)
 

@@ -14,7 +14,7 @@ from kwire.client.cluster import Cluster
 from kwire.client.errors import ClientError, LoginFailed
 from kwire.client.producer import Kept, Outgoing, Producer
 from kwire.client.properties import settings_of
-from kwire.clock import SystemRandom
+from kwire.clock import SystemClock, SystemRandom
 from kwire.testing.cluster import Broker, free_ports
 from tests.support.certificates import Authority, secure_options
 from tests.support.sasl import PLAIN_MODULE, SCRAM_MODULE, USERS, jaas, sasl_settings
@@ -56,7 +56,9 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
 
 def refusal(properties: dict[str, str]) -> ClientError:
     async def test() -> None:
-        settings = settings_of(properties, SystemRandom())._replace(retry_timeout_s=0.5)
+        settings = settings_of(properties, SystemRandom(), SystemClock().wall_ms)._replace(
+            retry_timeout_s=0.5
+        )
         async with Cluster(settings) as cluster:
             await asyncio.wait_for(cluster.metadata([]), WAIT_S)
 
@@ -69,7 +71,7 @@ def refusal(properties: dict[str, str]) -> ClientError:
 
 def test_records_go_by_tls_and_a_login_which_is_renewed(secure: Secure) -> None:
     async def test() -> None:
-        settings = settings_of(secure.properties(), SystemRandom())
+        settings = settings_of(secure.properties(), SystemRandom(), SystemClock().wall_ms)
         async with Cluster(settings) as cluster:
             await Admin(cluster).topics.create("t", partitions=1)
             producer = Producer(cluster)
