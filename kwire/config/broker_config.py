@@ -125,10 +125,11 @@ class BrokerConfig(Mapping[str, TypedValue]):
         """This configuration with `texts` as what is set; ConfigError for a malformed one.
 
         What a change at run time would leave. Only each value is checked, nothing is warned of;
-        other settings with a listener's prefix than those it has for itself are not read.
+        of settings with a listener's prefix only those are read that it may have and change.
         """
         result = BrokerConfig(texts, self._sources, self.developer)
         result._values = dict(self._values)
+        result.java_properties = self.java_properties
         for name in self.texts:
             if name not in texts:
                 result._values.pop(name, None)
@@ -138,7 +139,8 @@ class BrokerConfig(Mapping[str, TypedValue]):
                 continue
             if definition is None:
                 continue
-            if definition.name == name or is_read_per_listener(definition.name):
+            may_change = definition.update_mode != "read-only"
+            if definition.name == name or (may_change and is_read_per_listener(definition.name)):
                 result._values[name] = definition.parse(text)
         return result
 
@@ -249,8 +251,9 @@ class BrokerConfig(Mapping[str, TypedValue]):
     def of_listener(self, listener: str, name: str, mechanism: str = "") -> TypedValue:
         """The value of `name` for one listener, and where given for one SASL mechanism on it."""
         for prefixed in names_of_listener(listener, name, mechanism):
-            if prefixed in self.texts:
-                return self[prefixed]
+            definition = definition_of(prefixed)
+            if prefixed in self.texts and definition is not None:
+                return definition.parse(self.texts[prefixed])
         return self[name]
 
     def source_of(self, name: str) -> Source:

@@ -9,7 +9,6 @@ logs (`stopping.py`).
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -19,9 +18,7 @@ from kwire.config import listeners as settings
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
-from kwire.log.compaction.cleaner import LogCleaner
-from kwire.log.compaction.settings import CleanerSettings
-from kwire.log.directories.manager import LogManager, ManagerSettings
+from kwire.log.directories.manager import LogManager
 from kwire.log.files import Files
 from kwire.log.kernel_syncs import KernelSyncs
 from kwire.log.partition.config import LogConfig
@@ -33,9 +30,10 @@ from kwire.membership.lifecycle import BrokerLifecycle
 from kwire.membership.lost_brokers import LostBrokers
 from kwire.membership.producer_ids import ProducerIds
 from kwire.membership.replica_directories import ReplicaDirectories
-from kwire.network.buffers import BufferPool
+from kwire.network.buffers import BufferPool, receive_bytes_max
 from kwire.network.peer import PeerNetwork
 from kwire.node.acls import PublishedAcls
+from kwire.node.auditing import audit_of, audited
 from kwire.node.client_quotas import PublishedQuotas
 from kwire.node.controller_requests import ControllerRequests
 from kwire.node.coordinators import Coordinators
@@ -50,12 +48,12 @@ from kwire.node.listeners import Listeners, controller_listener_name
 from kwire.node.loading_logs import LogLoading
 from kwire.node.local_requests import LocalRequests
 from kwire.node.logins import Logins
+from kwire.node.logs import make_log_manager
 from kwire.node.metadata_quorum import MetadataQuorum
 from kwire.node.mutation_quotas import PublishedMutationQuotas
 from kwire.node.published import PublishedMetadata
 from kwire.node.publishing import Publishing, moved_brokers
 from kwire.node.quorum_opening import QuorumOpening
-from kwire.node.reading import read_context, receive_bytes_max
 from kwire.node.replication import Replication
 from kwire.node.start_error import StartError
 from kwire.node.starting import StartSequence
@@ -63,8 +61,9 @@ from kwire.node.stopping import StopSequence
 from kwire.node.workers import NewExecutor, Workers, one_thread
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
+from kwire.replica.delayed_read import ReadContext
 from kwire.replica.manager import ReplicaManager
-from kwire.security.authorizer import AuditedAuthorizer, Authorizer
+from kwire.replica.selector import selector
 from kwire.server.connection_admission import ConnectionAdmission
 from kwire.server.deadlines import DeadlineHeap
 from kwire.server.dispatch import Dispatcher
@@ -75,7 +74,6 @@ from kwire.server.request_steps import RequestSteps
 
 if TYPE_CHECKING:
     from kwire.http.side import HttpSide
-    from kwire.node.audit import Audit
 
 __all__ = ["Node", "StartError"]
 
@@ -107,11 +105,11 @@ class Node:
         self.failure = Failure(lambda reason: self.on_fatal(reason))
         self.dynamic_config = DynamicConfig(config, is_catching_up=True)
         self.security = ListenerSecurity(loop, config, self.dynamic_config)
-        self.logins = Logins(loop, config, self.random, self.clock, lambda: self.image)
+        self.logins = Logins(loop, self.dynamic_config, self.random, self.clock, lambda: self.image)
         self.published = self._make_published()
         self.acls = PublishedAcls(config, loop.call_soon)
         self.publishing = Publishing()
-        self.buffer_pool = BufferPool(receive_bytes_max(config))
+        self.buffer_pool = BufferPool(receive_bytes_max(config["queued.max.request.bytes"]))
         self.deadlines = DeadlineHeap(loop)
         self.workers = self._make_workers(new_executor, is_real=files is None)
         self.log_manager = self._make_log_manager(files)
@@ -121,7 +119,7 @@ class Node:
         )
         self.peers = self._make_peers()
         self.metadata = self._make_metadata()
-        self.audit = self._make_audit()
+        self.audit = audit_of(config, loop, self.clock, self.workers.scheduler)
         self.mutation_quotas = PublishedMutationQuotas(config)
         self.controller_requests = self._make_controller_requests()
         self.controller_channel = self._make_controller_channel()
@@ -135,12 +133,7 @@ class Node:
         )
         self.coordinators = self._make_coordinators()
         self.lost_brokers = LostBrokers()
-        self.controller_registration = ControllerRegistration(
-            loop,
-            controller_id=self.broker_id,
-            image=lambda: self.image,
-            ask=self.controller_channel.ask,
-        )
+        self.controller_registration = self._make_controller_registration()
         self.directory_identities = self._make_directory_identities()
         self.directory_failures = self._make_directory_failures()
         self.parts = self._make_parts()
@@ -224,30 +217,19 @@ class Node:
         return Workers(self.loop, new_executor or one_thread, syncs)
 
     def _make_log_manager(self, files: Files | None) -> LogManager:
-        config = self.config
-        manager = LogManager(
-            [os.path.abspath(path) for path in config.log_directories],
+        return make_log_manager(
+            self.config,
             self.clock,
             self.random,
-            files=files,
-            scheduler=self.workers.scheduler("kwire-log"),
-            sync_scheduler=self.workers.scheduler("kwire-sync"),
-            syncs=self.workers.syncs,
-            settings=ManagerSettings.from_values(config),
+            files,
+            self.workers,
+            self.dynamic_config,
             now_ms=self._now_ms,
             config_of=self._log_config,
             on_directory_failure=lambda directory: self.directory_failures.failed(directory),
+            has_other_brokers=self.published.has_other_brokers,
+            on_descriptors_short=lambda: self.listeners.make_room(),
         )
-        manager.goes_offline_by_writes = self.published.has_other_brokers
-        manager.shortages.on_descriptors_short = lambda: self.listeners.make_room()
-        manager.cleaner = LogCleaner(
-            manager,
-            CleanerSettings.from_values(config),
-            lambda: self.workers.scheduler("kwire-cleaner"),
-            self.random,
-        )
-        self.dynamic_config.add_listener(manager.cleaner.changed)
-        return manager
 
     def _make_replicas(self) -> ReplicaManager:
         return ReplicaManager(
@@ -343,7 +325,9 @@ class Node:
             return
         publishing.add(self.listeners.published)
         publishing.add_follower(self._disconnect_moved)
-        publishing.add_follower(self._note_lost)
+        publishing.add_follower(
+            lambda delta, image: self.lost_brokers.applied(delta, self._now_ms())
+        )
         publishing.add_follower(self.replicas.apply)
         publishing.add_follower(self.replication.published)
         publishing.add_follower(self.replica_directories.published)
@@ -363,10 +347,6 @@ class Node:
     def _disconnect_moved(self, delta: MetadataDelta, image: MetadataImage) -> None:
         for broker_id in moved_brokers(delta):
             self.peers.disconnect(broker_id)
-
-    def _note_lost(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        if delta.brokers:
-            self.lost_brokers.applied(delta, self._now_ms())
 
     def _make_peers(self) -> PeerNetwork:
         return PeerNetwork(
@@ -397,8 +377,15 @@ class Node:
 
     def _make_controller_requests(self) -> ControllerRequests:
         names = self.config.controller_listener_names
-        return ControllerRequests(
-            self.metadata, names, self.mutation_quotas, self._now_ms, self.audit
+        quotas, audit = self.mutation_quotas, self.audit
+        return ControllerRequests(self.metadata, names, quotas, self._now_ms, audit)
+
+    def _make_controller_registration(self) -> ControllerRegistration:
+        return ControllerRegistration(
+            self.loop,
+            controller_id=self.broker_id,
+            image=lambda: self.image,
+            ask=self.controller_channel.ask,
         )
 
     def _make_controller_channel(self) -> ControllerChannel:
@@ -457,7 +444,7 @@ class Node:
             quorum=self.metadata,
             forwarder=self.controller_channel,
             ask_controller=self.controller_requests.execute,
-            authorizer=self._authorizer(),
+            authorizer=audited(self.acls.authorizer, self.audit),
             replicas=self.replicas,
             coordinators=self.coordinators,
             auto_topics=AutoTopicCreation(config, self.controller_channel),
@@ -470,22 +457,16 @@ class Node:
                 config["max.incremental.fetch.session.cache.slots"], self.random
             ),
             fetch_bytes_max=config["fetch.max.bytes"],
-            read_context=read_context(config, self.deadlines, self.replication, lambda: self.image),
+            read_context=self._make_read_context(),
         )
 
-    def _authorizer(self) -> Authorizer | None:
-        """What decides on requests; the audit log hears of its denials."""
-        authorizer = self.acls.authorizer
-        if authorizer is None or self.audit is None:
-            return authorizer
-        return AuditedAuthorizer(authorizer, self.audit)
-
-    def _make_audit(self) -> Audit | None:
-        if not self.config["kwire.audit.log"]:
-            return None
-        from kwire.node.audit import make_audit
-
-        return make_audit(self.config, self.loop, self.clock, self.workers.scheduler)
+    def _make_read_context(self) -> ReadContext:
+        return ReadContext(
+            self.deadlines,
+            lambda topic, index: self.image.topics.partition(topic, index) is not None,
+            selector(self.config["replica.selector.class"], lambda: self.image.brokers),
+            self.replication,
+        )
 
     def _make_local_requests(self) -> LocalRequests:
         return LocalRequests(

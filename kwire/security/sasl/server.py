@@ -14,7 +14,7 @@ that could tell an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from kwire.protocol import api_versions, frame
 from kwire.protocol import messages as m
@@ -50,6 +50,10 @@ class SaslSettings(NamedTuple):
 
     def __repr__(self) -> str:
         return f"SaslSettings({', '.join(self.mechanisms)})"
+
+
+MakeSasl: TypeAlias = Callable[[], SaslSettings]
+"""The settings for a new connection: they may change while a node runs."""
 
 
 class Step(NamedTuple):
