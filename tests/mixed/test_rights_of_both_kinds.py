@@ -23,7 +23,7 @@ NODES = (1, 2)
 ADMIN, USER = "admin", "u"
 LITERAL, PREFIXED = 3, 4
 DENY, ALLOW = 2, 3
-REFUSED_TOPIC, REFUSED_CLUSTER = 29, 31
+UNKNOWN_TOPIC, REFUSED_TOPIC, REFUSED_CLUSTER = 3, 29, 31
 JAAS = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required "
     f'user_{ADMIN}="{ADMIN}" user_{USER}="{USER}";'
@@ -99,13 +99,14 @@ def entry(
     kind: ResourceType = ResourceType.TOPIC,
     pattern: int = LITERAL,
     permission: int = ALLOW,
+    host: str = "*",
 ) -> Any:
     return m.CreateAclsRequest.AclCreation(
         resource_type=kind,
         resource_name=name,
         resource_pattern_type=pattern,
         principal=f"User:{USER}",
-        host="*",
+        host=host,
         operation=operation,
         permission_type=permission,
     )
@@ -151,12 +152,17 @@ def test_an_entry_made_by_way_of_either_is_kept_to_by_both(rights: Rights, by: i
 
 @pytest.mark.parametrize("by", NODES)
 def test_what_is_handed_on_is_decided_for_its_client(rights: Rights, by: int) -> None:
-    """Node 2's own name may do everything; the client whose request it hands on may not."""
+    """Node 2's own name may do everything; the client whose request it hands on may not. Its
+    address goes along."""
     everything = entry(Operation.ALL, CLUSTER_NAME, ResourceType.CLUSTER)
     assert grant(rights, by, everything, user=USER) == [REFUSED_CLUSTER]
     name = f"made-by-{by}"
     assert create(rights, by, name, USER) == REFUSED_TOPIC
-    assert grant(rights, by, entry(Operation.CREATE, name)) == [0]
+    elsewhere = entry(Operation.CREATE, name, host="10.9.9.9")
+    assert grant(rights, by, elsewhere, entry(Operation.READ, name)) == [0, 0]
+    rights.seen_everywhere((name,), [UNKNOWN_TOPIC])
+    assert create(rights, by, name, USER) == REFUSED_TOPIC
+    assert grant(rights, by, entry(Operation.CREATE, name, host="127.0.0.1")) == [0]
     wait_for(lambda: create(rights, by, name, USER) in (0, 36), f"{name} is created")
     deletion = m.DeleteTopicsRequest(topic_names=[name], timeout_ms=10_000)
     assert rights.ask(by, deletion, 5, USER).responses[0].error_code == REFUSED_TOPIC

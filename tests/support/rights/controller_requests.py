@@ -7,6 +7,7 @@ from typing import Any
 
 from kwire.protocol import frame, messages
 from tests.support.rights.data_requests import Ask
+from tests.support.rights.users import OWNER
 from tests.support.rights.world import NO_ID, OK, SECRET, World
 
 m: Any = messages  # the requests are built of parts that have no type of their own here
@@ -108,6 +109,15 @@ def envelopes(world: World) -> Iterator[Ask]:
         yield _envelope(f"Envelope of {client}", inner, principal, LOOPBACK)
     yield _envelope("Envelope of a role", inner, _principal("Role", "everything"), LOOPBACK)
     yield _envelope("Envelope of a token", inner, _principal("User", "admin", True), LOOPBACK)
+    token = m.CreateDelegationTokenRequest(
+        owner_principal_type="User", owner_principal_name=OWNER, max_lifetime_ms=60_000
+    )
+    wanted = _encoded(token, 3)
+    for client in ("none", "user-create_tokens", "admin"):
+        for by_token in (False, True):
+            principal = _principal("User", client, by_token)
+            label = f"Envelope for a token, of {client}{' by a token' if by_token else ''}"
+            yield _envelope(label, wanted, principal, LOOPBACK)
     admin = _principal("User", "admin")
     yield _envelope("Envelope of nobody", inner, None, LOOPBACK)
     for label, principal in (

@@ -12,6 +12,7 @@ from __future__ import annotations
 import gzip
 import json
 import pathlib
+import struct
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -23,7 +24,7 @@ from tests.support.frames import Closed
 from tests.support.rights import admin_requests, controller_requests, data_requests, later_requests
 from tests.support.rights.data_requests import Ask
 from tests.support.rights.users import ADMIN, OWNER, USERS
-from tests.support.rights.world import NO_ID, World, login, prepare
+from tests.support.rights.world import NO_ID, OK, SECRET, World, login, prepare, until
 from tests.support.wire import WireClient
 
 DATA = pathlib.Path(__file__).parents[2] / "golden" / "data" / "rights_answers.json.gz"
@@ -57,7 +58,34 @@ def play(bootstrap: str, controller: str, kafka: bool = False) -> Answers:
         "broker": ask_all(bootstrap, world, _of_broker(world), kafka),
         "controller": ask_all(controller, world, _of_controller(world), kafka),
         "last": ask_all(bootstrap, world, _last(world), kafka),
+        "patterns": {"ConsumerGroupHeartbeat by pattern": _by_pattern(bootstrap, world)},
     }
+
+
+def _by_pattern(bootstrap: str, world: World) -> list[list[Any]]:
+    """The topics that a pattern for both comes to, for who may see one and for who sees both."""
+    found = []
+    for user in ("group-and-topic", "everything"):
+        with login(bootstrap, user) as client:
+            request = m.ConsumerGroupHeartbeatRequest(
+                group_id=f"ok-pattern-of-{user}",
+                member_id="member",
+                member_epoch=0,
+                rebalance_timeout_ms=600_000,
+                subscribed_topic_regex=f"{OK}|{SECRET}",
+                topic_partitions=[],
+            )
+
+            def beat(request: Any = request, client: WireClient = client) -> Any:
+                answer = client.call(request, 1)
+                request.member_epoch = answer.member_epoch
+                return answer
+
+            answer = until(beat, lambda got: got.assignment and got.assignment.topic_partitions)
+            names = world.names()
+            owned = [names[bytes(each.topic_id)] for each in answer.assignment.topic_partitions]
+            found.append([sorted(owned), [user]])
+    return found
 
 
 def _of_broker(world: World) -> Iterator[Ask]:
@@ -97,8 +125,7 @@ def ask_all(
                     answer = told_user if isinstance(told_user, str) else known.get(told_user)
                     if answer is None:
                         assert isinstance(told_user, bytes)
-                        decoded = frame.decode_response(type(request).API_KEY, version, told_user)
-                        answer = json.dumps(plain(decoded[1], world))
+                        answer = json.dumps(plain(_decoded(request, version, told_user), world))
                         known[told_user] = answer
                     by_answer.setdefault(answer, []).append(user)
                 told[f"{ask.label} v{version}"] = [
@@ -142,8 +169,6 @@ def plain(value: Any, world: World, key: str = "") -> Any:
         items = [plain(item, world, key) for item in value if not _is_internal(item)]
         return sorted(items, key=repr)
     if hasattr(value, "unknown_tags"):
-        if isinstance(value, m.EnvelopeResponse) and value.response_data is not None:
-            return ["inner", plain(_inner(value), world)]
         default = type(value)()
         return {
             field: _field(field, getattr(value, field, None), getattr(default, field, None), world)
@@ -172,19 +197,13 @@ def _field(field: str, value: Any, default: Any, world: World) -> Any:
     return plain(value, world, field)
 
 
-def _inner(response: m.EnvelopeResponse) -> Any:
-    """The answer to what was forwarded, which is one of these."""
-    data = bytes(response.response_data or b"")
-    for key, version in (
-        (m.CreateTopicsRequest.API_KEY, 7),
-        (m.CreateAclsRequest.API_KEY, 3),
-        (m.DeleteTopicsRequest.API_KEY, 5),
-    ):
-        try:
-            return frame.decode_response(key, version, data)[1]
-        except Exception:
-            continue
-    return data
+def _decoded(request: Any, version: int, body: bytes) -> Any:
+    """A response; of an Envelope that was executed, the response to what is in it."""
+    response = frame.decode_response(type(request).API_KEY, version, body)[1]
+    if isinstance(response, m.EnvelopeResponse) and response.response_data is not None:
+        key, inner_version = struct.unpack(">hh", bytes(request.request_data)[:4])
+        return frame.decode_response(key, inner_version, bytes(response.response_data))[1]
+    return response
 
 
 def _is_internal(item: Any) -> bool:
