@@ -38,7 +38,7 @@ from kwire.security.sasl.scram import (
     ScramServer,
     derived,
 )
-from kwire.security.sasl.server import MakeSasl, SaslSettings
+from kwire.security.sasl.server import AuthenticationCounts, MakeSasl, SaslSettings
 from kwire.security.sasl.settings import jaas_name, listener_sasl, server_module
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class Authentication:
         self._dynamic_config = dynamic_config
         self._random = random
         self._image = image
+        self.counts = AuthenticationCounts()
         self._secret = random.random_bytes(SECRET_BYTES)
         self._sources: dict[OAuthSettings, JwksSource] = {}
         self._names = [each.name for each in self._config.listeners() if each.has_sasl]
@@ -119,7 +120,11 @@ class Authentication:
             else:
                 mechanisms[name] = partial(ScramServer, self._scram(name, self._secret))
         return SaslSettings(
-            mechanisms, found.session_ms, found.receive_bytes_max, found.failure_delay_ms
+            mechanisms,
+            found.session_ms,
+            found.receive_bytes_max,
+            found.failure_delay_ms,
+            self.counts,
         )
 
     def _scram(self, name: str, secret: bytes) -> ScramParts:

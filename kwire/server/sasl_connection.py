@@ -44,6 +44,7 @@ class SaslConnection(BrokerConnection):
                 if sasl.session_end_ms is None or not sasl.is_expired(self._clock.wall_ms()):
                     super()._execute(body)
                 else:
+                    self._settings.counts.expired += 1
                     self._refuse("the client has not authenticated anew in time")
                 return
         if self._is_held_back(body):
@@ -51,11 +52,13 @@ class SaslConnection(BrokerConnection):
         was_authenticated = self.is_authenticated
         step = sasl.receive(body, self._clock.wall_ms())
         if step.failure is not None:
+            self._settings.counts.count(was_authenticated, False)
             self._fail(step.failure, step.reply, step.is_delayed)
         elif step.executes:
             super()._execute(body)
         else:
             if step.identity is not None:
+                self._settings.counts.count(was_authenticated, True)
                 self._authenticated(step.identity, was_authenticated)
             self._emit(step.reply)
 
