@@ -105,7 +105,7 @@ class Node:
         self.failure = Failure(lambda reason: self.on_fatal(reason))
         self.dynamic_config = DynamicConfig(config, is_catching_up=True)
         self.security = ListenerSecurity(loop, config, self.dynamic_config)
-        self.logins = Logins(loop, config, self.random, self.clock, lambda: self.image)
+        self.logins = Logins(loop, self.dynamic_config, self.random, self.clock, lambda: self.image)
         self.published = self._make_published()
         self.acls = PublishedAcls(config, loop.call_soon)
         self.publishing = Publishing()
