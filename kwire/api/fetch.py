@@ -42,7 +42,13 @@ VERSIONS = (4, 18)
 FOLLOW = Requires(
     Operation.CLUSTER_ACTION, ResourceType.CLUSTER, denied=Denied.ENTRY, note="of followers"
 )
-READ_TOPIC = Requires(Operation.READ, ResourceType.TOPIC, "topics[].topic", denied=Denied.ENTRY)
+READ_TOPIC = Requires(
+    Operation.READ,
+    ResourceType.TOPIC,
+    "topics[].topic",
+    denied=Denied.ENTRY,
+    note="of clients",
+)
 AUTHORIZATION = (FOLLOW, READ_TOPIC)
 SESSIONS_FROM = 7
 TOPIC_IDS_FROM = 13
@@ -77,6 +83,7 @@ class _Fetch:
         "_is_charged",
         "_pending",
         "_refused",
+        "_replica_id",
         "_request",
         "_response",
         "_session",
@@ -88,6 +95,7 @@ class _Fetch:
         self._context = context
         self._request = request
         self._topic_ids = context.api_version >= TOPIC_IDS_FROM
+        self._replica_id = _replica_id(context, request)
         self._session: FetchSession | None = None
         self._targets: list[ReadTarget[SessionPartition]] = []
         self._refused: list[tuple[SessionPartition, ReadResult]] = []
@@ -151,7 +159,7 @@ class _Fetch:
         if open_session:
             self._session = self._context.parts.fetch_sessions.create(
                 partitions,
-                privileged=self._replica_id() >= 0,
+                privileged=self._replica_id >= 0,
                 uses_topic_ids=self._topic_ids,
                 now_ms=self._context.now_ms,
             )
@@ -169,17 +177,12 @@ class _Fetch:
         response.responses = self._answer().responses
         return response
 
-    def _replica_id(self) -> int:
-        if self._context.api_version >= REPLICA_STATE_FROM:
-            return self._request.replica_state.replica_id
-        return self._request.replica_id
-
     def _limits(self) -> ReadLimits:
         request, parts = self._request, self._context.parts
         connection = self._context.connection
         has_state = self._context.api_version >= REPLICA_STATE_FROM
         bytes_max = min(request.max_bytes, parts.fetch_bytes_max)
-        replica_id = self._replica_id()
+        replica_id = self._replica_id
         if connection is not None and not connection.plain_allowed and replica_id < 0:
             rates = connection.consumer_rates()
             self._is_charged = rates is not None
@@ -228,7 +231,11 @@ class _Fetch:
             code = refused
         elif name is None:
             code = ErrorCode.UNKNOWN_TOPIC_ID
-        elif parts.authorizer is not None and not self._context.allows(READ_TOPIC, name):
+        elif (
+            parts.authorizer is not None
+            and self._replica_id < 0
+            and not self._context.allows(READ_TOPIC, name)
+        ):
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif partition is None:
             code = missing_partition_error(parts.metadata.image.topics, name, asked.index)
@@ -315,7 +322,7 @@ class _Fetch:
         response.responses = responses
         if self._session is not None:
             response.session_id = self._session.session_id
-        if hints is not None:
+        if hints is not None and self._replica_id < 0:
             response.node_endpoints = hints.endpoints(m.FetchResponse.NodeEndpoint)
         return response
 
@@ -336,6 +343,13 @@ class _Fetch:
             leader_id=leader_id, leader_epoch=epoch
         )
         return hints
+
+
+def _replica_id(context: RequestContext, request: m.FetchRequest) -> int:
+    """Which follower asks; negative for a client."""
+    if context.api_version >= REPLICA_STATE_FROM:
+        return request.replica_state.replica_id
+    return request.replica_id
 
 
 def _is_named(refused: tuple[SessionPartition, ReadResult]) -> bool:

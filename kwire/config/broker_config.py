@@ -120,7 +120,7 @@ class BrokerConfig(Mapping[str, TypedValue]):
         """This configuration with `texts` as what is set; ConfigError for a malformed one.
 
         What a change at run time would leave. Only each value is checked, nothing is warned of;
-        other settings with a listener's prefix than those it has for itself are not read.
+        of settings with a listener's prefix only those are read that it may have and change.
         """
         result = BrokerConfig(texts, self._sources, self.developer)
         result._values = dict(self._values)
@@ -133,7 +133,8 @@ class BrokerConfig(Mapping[str, TypedValue]):
                 continue
             if definition is None:
                 continue
-            if definition.name == name or is_read_per_listener(definition.name):
+            may_change = definition.update_mode != "read-only"
+            if definition.name == name or (may_change and is_read_per_listener(definition.name)):
                 result._values[name] = definition.parse(text)
         return result
 

@@ -9,7 +9,6 @@ logs (`stopping.py`).
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -19,9 +18,7 @@ from kwire.config import listeners as settings
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
-from kwire.log.compaction.cleaner import LogCleaner
-from kwire.log.compaction.settings import CleanerSettings
-from kwire.log.directories.manager import LogManager, ManagerSettings
+from kwire.log.directories.manager import LogManager
 from kwire.log.files import Files
 from kwire.log.kernel_syncs import KernelSyncs
 from kwire.log.partition.config import LogConfig
@@ -33,9 +30,10 @@ from kwire.membership.lifecycle import BrokerLifecycle
 from kwire.membership.lost_brokers import LostBrokers
 from kwire.membership.producer_ids import ProducerIds
 from kwire.membership.replica_directories import ReplicaDirectories
-from kwire.network.buffers import RESERVED_BYTES_MAX, BufferPool
+from kwire.network.buffers import BufferPool, receive_bytes_max
 from kwire.network.peer import PeerNetwork
 from kwire.node.acls import PublishedAcls
+from kwire.node.auditing import audit_of, audited
 from kwire.node.client_quotas import PublishedQuotas
 from kwire.node.controller_requests import ControllerRequests
 from kwire.node.coordinators import Coordinators
@@ -50,6 +48,7 @@ from kwire.node.listeners import Listeners, controller_listener_name
 from kwire.node.loading_logs import LogLoading
 from kwire.node.local_requests import LocalRequests
 from kwire.node.logins import login_at, sasl_of_listeners
+from kwire.node.logs import make_log_manager
 from kwire.node.metadata_quorum import MetadataQuorum
 from kwire.node.mutation_quotas import PublishedMutationQuotas
 from kwire.node.published import PublishedMetadata
@@ -65,7 +64,6 @@ from kwire.protocol import uuids
 from kwire.replica.delayed_read import ReadContext
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.selector import selector
-from kwire.security.authorizer import AuditedAuthorizer, Authorizer
 from kwire.server.connection_admission import ConnectionAdmission
 from kwire.server.deadlines import DeadlineHeap
 from kwire.server.dispatch import Dispatcher
@@ -77,7 +75,6 @@ from kwire.server.request_steps import RequestSteps
 if TYPE_CHECKING:
     from kwire.http.side import HttpSide
     from kwire.network.login import MakeAuthentication
-    from kwire.node.audit import Audit
 
 __all__ = ["Node", "StartError"]
 
@@ -112,7 +109,7 @@ class Node:
         self.published = self._make_published()
         self.acls = PublishedAcls(config, loop.call_soon)
         self.publishing = Publishing()
-        self.buffer_pool = BufferPool(_receive_bytes_max(config["queued.max.request.bytes"]))
+        self.buffer_pool = BufferPool(receive_bytes_max(config["queued.max.request.bytes"]))
         self.deadlines = DeadlineHeap(loop)
         self.workers = self._make_workers(new_executor, is_real=files is None)
         self.log_manager = self._make_log_manager(files)
@@ -122,15 +119,9 @@ class Node:
         )
         self.peers = self._make_peers()
         self.metadata = self._make_metadata()
-        self.audit = self._make_audit()
+        self.audit = audit_of(config, loop, self.clock, self.workers.scheduler)
         self.mutation_quotas = PublishedMutationQuotas(config)
-        self.controller_requests = ControllerRequests(
-            self.metadata,
-            config.controller_listener_names,
-            self.mutation_quotas,
-            self._now_ms,
-            self.audit,
-        )
+        self.controller_requests = self._make_controller_requests()
         self.controller_channel = self._make_controller_channel()
         self.cordoning = Cordoning(self.dynamic_config, self.log_manager, lambda: self.image)
         self.lifecycle = self._make_lifecycle()
@@ -142,12 +133,7 @@ class Node:
         )
         self.coordinators = self._make_coordinators()
         self.lost_brokers = LostBrokers()
-        self.controller_registration = ControllerRegistration(
-            loop,
-            controller_id=self.broker_id,
-            image=lambda: self.image,
-            ask=self.controller_channel.ask,
-        )
+        self.controller_registration = self._make_controller_registration()
         self.directory_identities = self._make_directory_identities()
         self.directory_failures = self._make_directory_failures()
         self.parts = self._make_parts()
@@ -230,30 +216,19 @@ class Node:
         return Workers(self.loop, new_executor or one_thread, syncs)
 
     def _make_log_manager(self, files: Files | None) -> LogManager:
-        config = self.config
-        manager = LogManager(
-            [os.path.abspath(path) for path in config.log_directories],
+        return make_log_manager(
+            self.config,
             self.clock,
             self.random,
-            files=files,
-            scheduler=self.workers.scheduler("kwire-log"),
-            sync_scheduler=self.workers.scheduler("kwire-sync"),
-            syncs=self.workers.syncs,
-            settings=ManagerSettings.from_values(config),
+            files,
+            self.workers,
+            self.dynamic_config,
             now_ms=self._now_ms,
             config_of=self._log_config,
             on_directory_failure=lambda directory: self.directory_failures.failed(directory),
+            has_other_brokers=self.published.has_other_brokers,
+            on_descriptors_short=lambda: self.listeners.make_room(),
         )
-        manager.goes_offline_by_writes = self.published.has_other_brokers
-        manager.shortages.on_descriptors_short = lambda: self.listeners.make_room()
-        manager.cleaner = LogCleaner(
-            manager,
-            CleanerSettings.from_values(config),
-            lambda: self.workers.scheduler("kwire-cleaner"),
-            self.random,
-        )
-        self.dynamic_config.add_listener(manager.cleaner.changed)
-        return manager
 
     def _make_replicas(self) -> ReplicaManager:
         return ReplicaManager(
@@ -349,7 +324,9 @@ class Node:
             return
         publishing.add(self.listeners.published)
         publishing.add_follower(self._disconnect_moved)
-        publishing.add_follower(self._note_lost)
+        publishing.add_follower(
+            lambda delta, image: self.lost_brokers.applied(delta, self._now_ms())
+        )
         publishing.add_follower(self.replicas.apply)
         publishing.add_follower(self.replication.published)
         publishing.add_follower(self.replica_directories.published)
@@ -369,10 +346,6 @@ class Node:
     def _disconnect_moved(self, delta: MetadataDelta, image: MetadataImage) -> None:
         for broker_id in moved_brokers(delta):
             self.peers.disconnect(broker_id)
-
-    def _note_lost(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        if delta.brokers:
-            self.lost_brokers.applied(delta, self._now_ms())
 
     def _make_peers(self) -> PeerNetwork:
         return PeerNetwork(
@@ -399,6 +372,19 @@ class Node:
             publish=self.publishing.publish,
             on_fatal=self.failure.fatal,
             wrap=self.security.dialled(controller_listener_name(self.config)),
+        )
+
+    def _make_controller_requests(self) -> ControllerRequests:
+        names = self.config.controller_listener_names
+        quotas, audit = self.mutation_quotas, self.audit
+        return ControllerRequests(self.metadata, names, quotas, self._now_ms, audit)
+
+    def _make_controller_registration(self) -> ControllerRegistration:
+        return ControllerRegistration(
+            self.loop,
+            controller_id=self.broker_id,
+            image=lambda: self.image,
+            ask=self.controller_channel.ask,
         )
 
     def _make_controller_channel(self) -> ControllerChannel:
@@ -457,7 +443,7 @@ class Node:
             quorum=self.metadata,
             forwarder=self.controller_channel,
             ask_controller=self.controller_requests.execute,
-            authorizer=self._authorizer(),
+            authorizer=audited(self.acls.authorizer, self.audit),
             replicas=self.replicas,
             coordinators=self.coordinators,
             auto_topics=AutoTopicCreation(config, self.controller_channel),
@@ -472,20 +458,6 @@ class Node:
             fetch_bytes_max=config["fetch.max.bytes"],
             read_context=self._make_read_context(),
         )
-
-    def _authorizer(self) -> Authorizer | None:
-        """What decides on requests; the audit log hears of its denials."""
-        authorizer = self.acls.authorizer
-        if authorizer is None or self.audit is None:
-            return authorizer
-        return AuditedAuthorizer(authorizer, self.audit)
-
-    def _make_audit(self) -> Audit | None:
-        if not self.config["kwire.audit.log"]:
-            return None
-        from kwire.node.audit import make_audit
-
-        return make_audit(self.config, self.loop, self.clock, self.workers.scheduler)
 
     def _make_read_context(self) -> ReadContext:
         return ReadContext(
@@ -607,8 +579,3 @@ class Node:
             logs=self.log_manager,
             is_loaded=lambda: self.publishing.is_following,
         )
-
-
-def _receive_bytes_max(configured: int) -> int:
-    """queued.max.request.bytes, or kwire's own bound where it is not set."""
-    return configured if configured > 0 else RESERVED_BYTES_MAX
