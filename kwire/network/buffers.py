@@ -157,8 +157,3 @@ class BufferPool:
             if self._free_bytes + size <= POOLED_BYTES_MAX and not is_kept(buffer):
                 self._free[size].append(buffer)
                 self._free_bytes += size
-
-
-def receive_bytes_max(configured: int) -> int:
-    """queued.max.request.bytes, or kwire's own bound where it is not set."""
-    return configured if configured > 0 else RESERVED_BYTES_MAX

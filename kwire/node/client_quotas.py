@@ -14,6 +14,7 @@ from kwire.server.request_steps import RequestSteps
 
 if TYPE_CHECKING:
     from kwire.quota.client_quotas import ClientQuotas
+    from kwire.quota.mutations import MutationQuota, MutationQuotas
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +26,7 @@ class PublishedQuotas:
         self._config = config
         self._steps = steps
         self.quotas: ClientQuotas | None = None
+        self._mutations: MutationQuotas | None = None
 
     def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Metadata has changed; quotas act at once."""
@@ -41,6 +43,24 @@ class PublishedQuotas:
         attached = None if self.quotas.is_empty else self.quotas
         if attached is not self._steps.quotas:
             self._steps.set_throttles(attached)
+
+    def mutation_quota(
+        self, principal: str, client_id: str | None, api_key: int, api_version: int
+    ) -> MutationQuota | None:
+        """What a request to this node's controller pays for partitions from; None where it need
+        not."""
+        if self.quotas is None or not self.quotas.mutations:
+            return None
+        from kwire.quota.entities import user_of
+        from kwire.quota.mutations import MutationQuotas
+
+        if self._mutations is None:
+            self._mutations = MutationQuotas(
+                self.quotas.mutations,
+                self._config["controller.quota.window.num"],
+                self._config["controller.quota.window.size.seconds"] * 1000,
+            )
+        return self._mutations.of(user_of(principal), client_id, api_key, api_version)
 
     def _made(self) -> ClientQuotas:
         from kwire.quota.client_quotas import ClientQuotas

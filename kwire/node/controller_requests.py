@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from kwire.kraft.controller.context import ControllerContext
 from kwire.membership.requester import Requester
@@ -14,6 +14,9 @@ from kwire.protocol.structs import Message, Request
 
 if TYPE_CHECKING:
     from kwire.quota.mutations import MutationQuota
+
+QuotaOf: TypeAlias = "Callable[[str, str | None, int, int], MutationQuota | None]"
+"""(principal, client id, API, version) -> what the client pays for partitions from."""
 
 Response = TypeVar("Response", bound=Message)
 
@@ -44,14 +47,6 @@ class Audit(Protocol):
     def executed(self, asker: Requester, request: Message, response: Message) -> None: ...
 
 
-class MutationQuotas(Protocol):
-    """What clients pay for partitions (`kwire/node/mutation_quotas.py`)."""
-
-    def of(
-        self, principal: str, client_id: str | None, api_key: int, api_version: int
-    ) -> MutationQuota | None: ...
-
-
 class ControllerRequests:
     """Tells the controller in whose name it is asked, and lets whoever asks pay for partitions."""
 
@@ -59,13 +54,13 @@ class ControllerRequests:
         self,
         quorum: LocalQuorum,
         controller_listener_names: Callable[[], Collection[str]],
-        mutation_quotas: MutationQuotas,
+        mutation_quota: QuotaOf,
         now_ms: Callable[[], int],
         audit: Audit | None,
     ) -> None:
         self._quorum = quorum
         self._controller_listener_names = controller_listener_names
-        self._mutation_quotas = mutation_quotas
+        self._mutation_quota = mutation_quota
         self._now_ms = now_ms
         self._audit = audit
 
@@ -92,7 +87,7 @@ class ControllerRequests:
                 not requester.is_connected
                 or requester.listener_name not in self._controller_listener_names()
             )
-            quota = self._mutation_quotas.of(
+            quota = self._mutation_quota(
                 requester.principal, requester.client_id, request.API_KEY, version
             )
             answer = (

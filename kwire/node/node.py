@@ -30,10 +30,10 @@ from kwire.membership.lifecycle import BrokerLifecycle
 from kwire.membership.lost_brokers import LostBrokers
 from kwire.membership.producer_ids import ProducerIds
 from kwire.membership.replica_directories import ReplicaDirectories
-from kwire.network.buffers import BufferPool, receive_bytes_max
+from kwire.network.buffers import BufferPool
 from kwire.network.peer import PeerNetwork
 from kwire.node.acls import PublishedAcls
-from kwire.node.auditing import audit_of, audited
+from kwire.node.audit_settings import audit_of
 from kwire.node.client_quotas import PublishedQuotas
 from kwire.node.controller_requests import ControllerRequests
 from kwire.node.coordinators import Coordinators
@@ -47,13 +47,13 @@ from kwire.node.listener_security import ListenerSecurity
 from kwire.node.listeners import Listeners, controller_listener_name
 from kwire.node.loading_logs import LogLoading
 from kwire.node.local_requests import LocalRequests
-from kwire.node.logins import login_at, sasl_of_listeners
+from kwire.node.logins import Logins
 from kwire.node.logs import make_log_manager
 from kwire.node.metadata_quorum import MetadataQuorum
-from kwire.node.mutation_quotas import PublishedMutationQuotas
 from kwire.node.published import PublishedMetadata
 from kwire.node.publishing import Publishing, moved_brokers
 from kwire.node.quorum_opening import QuorumOpening
+from kwire.node.reading import read_context, receive_bytes_max
 from kwire.node.replication import Replication
 from kwire.node.start_error import StartError
 from kwire.node.starting import StartSequence
@@ -61,9 +61,8 @@ from kwire.node.stopping import StopSequence
 from kwire.node.workers import NewExecutor, Workers, one_thread
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
-from kwire.replica.delayed_read import ReadContext
 from kwire.replica.manager import ReplicaManager
-from kwire.replica.selector import selector
+from kwire.security.authorizer import audited
 from kwire.server.connection_admission import ConnectionAdmission
 from kwire.server.deadlines import DeadlineHeap
 from kwire.server.dispatch import Dispatcher
@@ -74,7 +73,6 @@ from kwire.server.request_steps import RequestSteps
 
 if TYPE_CHECKING:
     from kwire.http.side import HttpSide
-    from kwire.network.login import MakeAuthentication
 
 __all__ = ["Node", "StartError"]
 
@@ -106,10 +104,11 @@ class Node:
         self.failure = Failure(lambda reason: self.on_fatal(reason))
         self.dynamic_config = DynamicConfig(config, is_catching_up=True)
         self.security = ListenerSecurity(loop, config, self.dynamic_config)
+        self.logins = Logins(loop, config, self.random, self.clock, lambda: self.image)
         self.published = self._make_published()
         self.acls = PublishedAcls(config, loop.call_soon)
         self.publishing = Publishing()
-        self.buffer_pool = BufferPool(receive_bytes_max(config["queued.max.request.bytes"]))
+        self.buffer_pool = BufferPool(receive_bytes_max(config))
         self.deadlines = DeadlineHeap(loop)
         self.workers = self._make_workers(new_executor, is_real=files is None)
         self.log_manager = self._make_log_manager(files)
@@ -120,7 +119,6 @@ class Node:
         self.peers = self._make_peers()
         self.metadata = self._make_metadata()
         self.audit = audit_of(config, loop, self.clock, self.workers.scheduler)
-        self.mutation_quotas = PublishedMutationQuotas(config)
         self.controller_requests = self._make_controller_requests()
         self.controller_channel = self._make_controller_channel()
         self.cordoning = Cordoning(self.dynamic_config, self.log_manager, lambda: self.image)
@@ -136,8 +134,8 @@ class Node:
         self.controller_registration = self._make_controller_registration()
         self.directory_identities = self._make_directory_identities()
         self.directory_failures = self._make_directory_failures()
+        self.health = self._make_health()
         self.parts = self._make_parts()
-        self._sasl = sasl_of_listeners(config, self.random, lambda: self.image)
         self.request_steps = RequestSteps(
             lambda: self.parts.authorizer is not None,
             ticks_ns if clock is None else lambda: int(loop.time() * 1e9),
@@ -154,6 +152,7 @@ class Node:
         if self.audit is not None:
             self.audit.start()
         self.security.open()
+        await self.logins.open()
         bind(self.http)
         await self._starting.run()
         if self.http is not None:
@@ -162,6 +161,7 @@ class Node:
     async def stop(self) -> None:
         """Stop in order; nothing raises."""
         self.security.close()
+        self.logins.close()
         if self.http is not None:
             await self.http.stop()
         await self._stopping.run()
@@ -191,21 +191,24 @@ class Node:
     # -- HTTP
 
     def _make_http(self, by_default: bool) -> HttpSide | None:
-        metadata = self.metadata
-        health = Health(
-            self.lifecycle,
-            metadata,
-            self.log_manager,
-            is_broker=self.config.is_broker,
-            has_controller=lambda: metadata.driver is not None and metadata.leader_id is not None,
-        )
         return make_http_side(
             self.config,
             self.loop,
             self.buffer_pool,
             by_default=by_default,
             bootstrap=self.listeners.local_address,
-            questions={"health": health.answer},
+            questions={"health": self.health.answer},
+        )
+
+    def _make_health(self) -> Health:
+        metadata = self.metadata
+        return Health(
+            self.lifecycle,
+            metadata,
+            self.log_manager,
+            name=f"node {self.broker_id}",
+            is_broker=self.config.is_broker,
+            has_controller=lambda: metadata.driver is not None and metadata.leader_id is not None,
         )
 
     # -- logs and replicas
@@ -250,7 +253,7 @@ class Node:
             resolve=self.published.address_of,
             own_epoch=lambda: self.lifecycle.epoch,
             ask=self.controller_channel.ask,
-            authentication=self._login_at(self.config.inter_broker_listener_name()),
+            authentication=self.logins.at(self.config.inter_broker_listener_name()),
             wrap=self.security.dialled(self.config.inter_broker_listener_name()),
         )
 
@@ -318,7 +321,6 @@ class Node:
         """Who hears of committed metadata, in the order in which the parts depend on each other."""
         publishing = self.publishing
         publishing.add(self._keep_image)
-        publishing.add(self.mutation_quotas.published)
         publishing.add(lambda delta, image: self.controller_registration.published(image))
         if not self.config.is_broker:
             return
@@ -355,7 +357,7 @@ class Node:
             resolve=self.published.address_of,
             controller=lambda: None,
             client_id=f"kwire-{self.broker_id}",
-            authentication=self._login_at(self.config.inter_broker_listener_name()),
+            authentication=self.logins.at(self.config.inter_broker_listener_name()),
             wrap=self.security.dialled(self.config.inter_broker_listener_name()),
         )
 
@@ -368,16 +370,20 @@ class Node:
             self.config,
             self.dynamic_config,
             listener_name=controller_listener_name(self.config),
-            authentication=self._login_at(controller_listener_name(self.config)),
+            authentication=self.logins.at(controller_listener_name(self.config)),
             publish=self.publishing.publish,
             on_fatal=self.failure.fatal,
             wrap=self.security.dialled(controller_listener_name(self.config)),
         )
 
     def _make_controller_requests(self) -> ControllerRequests:
-        names = self.config.controller_listener_names
-        quotas, audit = self.mutation_quotas, self.audit
-        return ControllerRequests(self.metadata, names, quotas, self._now_ms, audit)
+        return ControllerRequests(
+            self.metadata,
+            self.config.controller_listener_names,
+            lambda *asked: self.client_quotas.mutation_quota(*asked),
+            self._now_ms,
+            self.audit,
+        )
 
     def _make_controller_registration(self) -> ControllerRegistration:
         return ControllerRegistration(
@@ -396,7 +402,7 @@ class Node:
             quorum=self.metadata,
             execute=self.controller_requests.execute,
             ask_timeout_ms=max(1000, self.config["broker.session.timeout.ms"]),
-            authentication=self._login_at(controller_listener_name(self.config)),
+            authentication=self.logins.at(controller_listener_name(self.config)),
             wrap=self.security.dialled(controller_listener_name(self.config)),
         )
 
@@ -451,20 +457,13 @@ class Node:
             lost_brokers=self.lost_brokers,
             cordoning=self.cordoning,
             logs=self.log_manager,
+            health=self.health,
             check_later=lambda later: self.workers.checks.run(later),
             fetch_sessions=FetchSessionCache(
                 config["max.incremental.fetch.session.cache.slots"], self.random
             ),
             fetch_bytes_max=config["fetch.max.bytes"],
-            read_context=self._make_read_context(),
-        )
-
-    def _make_read_context(self) -> ReadContext:
-        return ReadContext(
-            self.deadlines,
-            lambda topic, index: self.image.topics.partition(topic, index) is not None,
-            selector(self.config["replica.selector.class"], lambda: self.image.brokers),
-            self.replication,
+            read_context=read_context(config, self.deadlines, self.replication, lambda: self.image),
         )
 
     def _make_local_requests(self) -> LocalRequests:
@@ -495,11 +494,8 @@ class Node:
             connection_gone=self.log_manager.shortages.hurry,
             security_protocol=listener.protocol,
             wrap=self.security.accepted(listener),
-            sasl=self._sasl.get(listener.name),
+            sasl=self.logins.of(listener.name),
         )
-
-    def _login_at(self, listener: str) -> MakeAuthentication | None:
-        return login_at(self.config, listener, self.random)
 
     def _controller_dispatcher(self) -> Dispatcher:
         from kwire.server.controller_dispatch import ControllerDispatcher

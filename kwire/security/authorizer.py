@@ -69,6 +69,13 @@ class AuditedAuthorizer:
         return False
 
 
+def audited(authorizer: Authorizer | None, listener: DenialListener | None) -> Authorizer | None:
+    """An authorizer whose denials are told, where there is one and somebody listens."""
+    if authorizer is None or listener is None:
+        return authorizer
+    return AuditedAuthorizer(authorizer, listener)
+
+
 def unaudited(authorizer: Authorizer) -> Authorizer:
     """The same without an audit: for what is asked only to leave something out of an answer, or
     where another right does as well."""

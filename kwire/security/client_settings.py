@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from kwire.clock import Random
@@ -25,7 +25,9 @@ class ClientSecurity(NamedTuple):
     tls: ssl.SSLContext | None = None
 
 
-def client_security(properties: Mapping[str, str], random: Random) -> ClientSecurity:
+def client_security(
+    properties: Mapping[str, str], random: Random, wall_ms: Callable[[], int]
+) -> ClientSecurity:
     """See the module; ConfigError, one line, for what cannot be used."""
     protocol = properties.get(PROTOCOL, "PLAINTEXT").strip().upper()
     if protocol not in BUILT_PROTOCOLS:
@@ -37,4 +39,4 @@ def client_security(properties: Mapping[str, str], random: Random) -> ClientSecu
     from kwire.security.sasl.client_settings import client_login
     from kwire.security.tls.client import client_tls
 
-    return ClientSecurity(client_login(properties, random), client_tls(properties))
+    return ClientSecurity(client_login(properties, random, wall_ms), client_tls(properties))

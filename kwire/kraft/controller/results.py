@@ -32,7 +32,6 @@ DEFAULT_TEXTS = {
     ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "Eligible topic partition leaders are not available.",
     ErrorCode.NO_REASSIGNMENT_IN_PROGRESS: "No partition reassignment is in progress.",
     ErrorCode.TOPIC_DELETION_DISABLED: "Topic deletion is disabled.",
-    ErrorCode.THROTTLING_QUOTA_EXCEEDED: "The throttling quota has been exceeded.",
 }
 """Kafka's text of a code, used where an error carries no message of its own."""
 
