@@ -1,10 +1,11 @@
 """Clients over their quotas get as much from kwire as from Apache Kafka, within 10 % over 30 s.
 
 Both are asked by the same clients at the same time of their life: with empty windows. They ask for
-twice what they may have, evenly: who takes all of a window at once waits until that window is
-forgotten, and then does so again, at either broker, so that a figure would tell where in this the
-30 s end. How much time a request takes is each broker's own: for request_percentage it is told how
-much more of it twice the quota allows, which is twice as much.
+twice what they may have. A client waits in whole windows, so that what one gets in 30 s hangs on
+the millisecond at which it comes: at either broker by a fifth and more. So there are eight of each
+kind, one behind the other, with a quota each, and what they get together is compared. How much time
+a request takes is each broker's own: for request_percentage it is told how much more of it twice
+the quota allows, which is twice as much.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ from tests.support.frames import FrameSocket
 from tests.support.kafka import running_kafka
 from tests.support.wire import WireClient
 
-RATE_BYTES = 200_000
+EACH = 8
+STAGGER_S = 0.07
+RATE_BYTES = 50_000
 BATCH_BYTES = 10_000
 SECONDS = 30.0
 PAUSE_S = BATCH_BYTES / RATE_BYTES / 2
 TOPIC = "quota-rates"
-PERCENT = 1.0
+PERCENT = 0.1
 NOT_LEADER = 6
 
 
@@ -102,18 +105,21 @@ class Client:
 
 
 def used(bootstrap: str, work: dict[str, str], seconds: float, pause_s: float) -> dict[str, int]:
-    """What each client id got, all at once."""
-    clients = {name: Client(bootstrap, name) for name in work}
+    """What the clients of each kind got together; all ask at once."""
+    clients = [(name, Client(bootstrap, f"{name}-{at}")) for at in range(EACH) for name in work]
     threads = [
         threading.Thread(target=client.run, args=(getattr(client, work[name]), seconds, pause_s))
-        for name, client in clients.items()
+        for name, client in clients
     ]
     for thread in threads:
         thread.start()
-    for thread, client in zip(threads, clients.values(), strict=True):
+        time.sleep(STAGGER_S)
+    found = dict.fromkeys(work, 0)
+    for thread, (name, client) in zip(threads, clients, strict=True):
         thread.join()
         client.close()
-    return {name: client.used for name, client in clients.items()}
+        found[name] += client.used
+    return found
 
 
 def set_quotas(client: WireClient, quotas: dict[str, tuple[str, float]]) -> None:
@@ -148,13 +154,13 @@ def measured(bootstrap: str) -> dict[str, float]:
             "twice": ("request_percentage", 2 * PERCENT),
             "warm": ("request_percentage", 10_000.0),
         }
-        set_quotas(client, quotas)
-        used(bootstrap, {"warm": "metadata"}, 5, 0.0)  # until the other's code is compiled
+        set_quotas(client, {f"{x}-{at}": y for x, y in quotas.items() for at in range(EACH)})
+        used(bootstrap, {"warm": "metadata"}, 5, 0.01)  # until the other's code is compiled
         got = used(bootstrap, {"producer": "produce", "consumer": "fetch"}, SECONDS, PAUSE_S)
-        spent = used(bootstrap, {"little": "metadata", "twice": "metadata"}, SECONDS, 0.005)
+        spent = used(bootstrap, {"little": "metadata", "twice": "metadata"}, SECONDS, 0.02)
     return {
-        "producer": got["producer"] / SECONDS,
-        "consumer": got["consumer"] / SECONDS,
+        "producer": got["producer"] / SECONDS / EACH,
+        "consumer": got["consumer"] / SECONDS / EACH,
         "request": spent["twice"] / spent["little"],
     }
 
