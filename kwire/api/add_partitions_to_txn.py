@@ -42,12 +42,7 @@ WRITE_TOPIC = Requires(
     denied=Denied.ENTRY,
     note="to version 3",
 )
-AUTHORIZATION = (
-    VERIFY,
-    WRITE_TRANSACTION,
-    WRITE_TOPIC,
-    WRITE_TOPIC._replace(found_in="transactions[].topics[].name", note="from version 4"),
-)
+AUTHORIZATION = (VERIFY, WRITE_TRANSACTION, WRITE_TOPIC)
 BATCHED_FROM = 4
 FENCED_CODE_FROM = 2
 CLIENT_VERSION_OF_PRODUCER = 0
@@ -92,7 +87,12 @@ def _one(
     if not context.allows(WRITE_TRANSACTION, transactional_id):
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return respond(dict.fromkeys(asked, int(code)))
-    refused = _refused(context, asked, INTERNAL_TOPICS)
+    forbidden = {
+        topic
+        for topic in dict.fromkeys(topic for topic, _ in asked)
+        if topic in INTERNAL_TOPICS or not context.allows(WRITE_TOPIC, topic)
+    }
+    refused = _refused(context, asked, forbidden)
     if refused:
         others = dict.fromkeys(asked, int(ErrorCode.OPERATION_NOT_ATTEMPTED))
         return respond(others | refused)
@@ -146,7 +146,7 @@ def _refused(context: RequestContext, asked: list[Partition], forbidden: Contain
     refused: Codes = {}
     topics = context.parts.metadata.image.topics.by_name
     for topic, index in asked:
-        if topic in forbidden or not context.allows(WRITE_TOPIC, topic):
+        if topic in forbidden:
             refused[topic, index] = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         elif topic not in topics or index not in topics[topic].partitions:
             refused[topic, index] = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

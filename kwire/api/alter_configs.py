@@ -5,24 +5,24 @@ Source: KIP-133 (superseded by IncrementalAlterConfigs); measured on Apache Kafk
 
 from __future__ import annotations
 
-from kwire.api.shared.config_changes import ALTER_GROUPS, ALTER_TOPICS, alter, check_replacing
+from kwire.api.shared.config_changes import (
+    ALTER_BROKERS,
+    ALTER_GROUPS,
+    ALTER_SUBSCRIPTIONS,
+    ALTER_TOPICS,
+    alter,
+    check_replacing,
+)
 from kwire.pending import Answer
 from kwire.protocol import messages as m
-from kwire.security.acl import Operation, ResourceType
-from kwire.security.requirements import Checked, Denied, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 2)
 AUTHORIZATION = (
     ALTER_TOPICS,
     ALTER_GROUPS,
-    Requires(
-        Operation.ALTER_CONFIGS,
-        ResourceType.CLUSTER,
-        denied=Denied.ENTRY,
-        checked=Checked.CONTROLLER,
-        note="all other resources",
-    ),
+    ALTER_BROKERS,
+    ALTER_SUBSCRIPTIONS,
 )
 
 

@@ -32,6 +32,10 @@ AUTHORIZATION = (DESCRIBE_GROUP, DESCRIBE_TOPIC)
 Response: TypeAlias = "m.ConsumerGroupDescribeResponse"
 Group: TypeAlias = "m.ConsumerGroupDescribeResponse.DescribedGroup"
 
+HIDDEN_TOPICS_TEXT = (
+    "The group has described topic(s) that the client is not authorized to describe."
+)
+
 # Members that one turn of the loop describes at most: about a millisecond.
 MEMBERS_PER_TURN_MAX = 200
 
@@ -107,7 +111,9 @@ def _response(
     groups = [_refused(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED) for group_id in denied]
     for group in described:
         if not all(context.allows(DESCRIBE_TOPIC, name) for name in _topics(group)):
-            group = _refused(group.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            group = _refused(
+                group.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, HIDDEN_TOPICS_TEXT
+            )
         elif request.include_authorized_operations and group.error_code == 0:
             group.authorized_operations = authorized_operations(
                 context, ResourceType.GROUP, group.group_id
@@ -124,5 +130,7 @@ def _topics(group: Group) -> list[str]:
     return list(names)
 
 
-def _refused(group_id: str, code: ErrorCode) -> Group:
-    return m.ConsumerGroupDescribeResponse.DescribedGroup(group_id=group_id, error_code=int(code))
+def _refused(group_id: str, code: ErrorCode, text: str | None = None) -> Group:
+    return m.ConsumerGroupDescribeResponse.DescribedGroup(
+        group_id=group_id, error_code=int(code), error_message=text
+    )

@@ -13,14 +13,25 @@ from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.acl import Operation, ResourceType
-from kwire.security.requirements import Requires
+from kwire.security.authorizer import unaudited
+from kwire.security.requirements import Denied, Requires
+from kwire.server.authorization import DescribedTopics
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 1)
 WAITS_FOR_WRITES = False
 READ_GROUP = Requires(Operation.READ, ResourceType.GROUP, "group_id")
 DESCRIBE_TOPIC = Requires(Operation.DESCRIBE, ResourceType.TOPIC, "subscribed_topic_names[]")
-AUTHORIZATION = (READ_GROUP, DESCRIBE_TOPIC)
+AUTHORIZATION = (
+    READ_GROUP,
+    DESCRIBE_TOPIC,
+    Requires(
+        Operation.DESCRIBE,
+        ResourceType.TOPIC,
+        denied=Denied.LEFT_OUT,
+        note="topics that its pattern fits",
+    ),
+)
 
 
 def handle(
@@ -35,7 +46,12 @@ def handle(
     for name in request.subscribed_topic_names or ():
         if not context.allows(DESCRIBE_TOPIC, name):
             return error_response(context, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
-    caller = Caller(context.api_version, context.client_id or "", context.client_host)
+    describes = None
+    if parts.authorizer is not None:
+        describes = DescribedTopics(
+            unaudited(parts.authorizer), context.principal, context.client_host
+        )
+    caller = Caller(context.api_version, context.client_id or "", context.client_host, describes)
     return parts.coordinators.groups.consumer_heartbeat(request, caller)
 
 

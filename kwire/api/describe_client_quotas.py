@@ -14,12 +14,7 @@ from kwire.server.context import RequestContext
 
 VERSIONS = (0, 1)
 AUTHORIZATION = (
-    Requires(
-        Operation.DESCRIBE_CONFIGS,
-        ResourceType.CLUSTER,
-        checked=Checked.BEFORE,
-        message="Cluster authorization failed.",
-    ),
+    Requires(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, checked=Checked.BEFORE),
 )
 EXACT, DEFAULT, ANY = 0, 1, 2
 _TYPES = ("user", "client-id", "ip")

@@ -9,6 +9,7 @@ Source: KIP-700, KIP-919, KIP-1073; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
+from kwire.kraft.controller.results import DEFAULT_TEXTS
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -81,7 +82,10 @@ def _controllers(
             "Direct-to-controller communication is not supported with the current MetadataVersion.",
         )
     if not context.allows(ALTER_CLUSTER):
-        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        raise KafkaError(
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+            DEFAULT_TEXTS[ErrorCode.CLUSTER_AUTHORIZATION_FAILED],
+        )
     check_endpoint_type(context, request, CONTROLLER)
     answer = m.DescribeClusterResponse
     nodes = []

@@ -24,7 +24,7 @@ from kwire.config.dynamic import (
     RESOURCE_GROUP,
     RESOURCE_TOPIC,
 )
-from kwire.kraft.controller.results import INVALID_REQUEST_TEXT
+from kwire.kraft.controller.results import INVALID_REQUEST_TEXT, text_of
 from kwire.kraft.controller.topic_names import check_name
 from kwire.pending import Answer
 from kwire.protocol import messages as m
@@ -87,7 +87,7 @@ def handle(
         refusal = _refusal(context, resource)
         if refusal is not None:
             result.error_code = int(refusal)
-            result.error_message = KafkaError(refusal).message
+            result.error_message = text_of(KafkaError(refusal))
             hidden.append(result)
             continue
         described.append(result)

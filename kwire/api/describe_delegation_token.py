@@ -52,10 +52,16 @@ def handle(
         tokens=[
             _described(context, tokens[token_id], secret)
             for token_id in sorted(tokens)
-            if (owners is None or tokens[token_id].owner in owners)
+            if (owners is None or _is_of(tokens[token_id], owners))
             and _may_see(context, tokens[token_id])
         ]
     )
+
+
+def _is_of(token: DelegationTokenImage, principals: list[str]) -> bool:
+    """Asked for tokens of principals, one gets also those that they asked for or may renew."""
+    named = (token.owner, token.requester, *token.renewers)
+    return any(principal in named for principal in principals)
 
 
 def _may_see(context: RequestContext, token: DelegationTokenImage) -> bool:

@@ -56,7 +56,8 @@ def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
 
 def _producers(context: RequestContext, topic: str, index: int) -> list[Producer]:
     if not context.allows(READ_TOPIC, topic):
-        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        refused = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        raise KafkaError(refused.code, text_of(refused))
     partition = context.parts.replicas.partition(topic, index)
     if partition is None:
         if topic not in context.parts.metadata.image.topics.by_name:

@@ -17,6 +17,7 @@ from typing import TypeAlias
 from kwire.coordinator.replies import collect
 from kwire.coordinator.share_state import TOPIC as SHARE_GROUP_STATE
 from kwire.coordinator.share_state import UNKNOWN, Key, ShareState, ShareStates
+from kwire.kraft.controller.results import text_of
 from kwire.pending import Answer, Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -176,7 +177,7 @@ def _refused(index: int, error: KafkaError) -> Partition:
         partition_index=index,
         start_offset=-1,
         error_code=int(error.code),
-        error_message=error.message or error.code.name,
+        error_message=text_of(error) or error.code.name,
     )
 
 

@@ -7,20 +7,13 @@ from __future__ import annotations
 
 from kwire.pending import Answer
 from kwire.protocol import messages as m
-from kwire.protocol.errors import ErrorCode
+from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Checked, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 0)
-AUTHORIZATION = (
-    Requires(
-        Operation.DESCRIBE,
-        ResourceType.CLUSTER,
-        checked=Checked.BEFORE,
-        message="Cluster authorization failed.",
-    ),
-)
+AUTHORIZATION = (Requires(Operation.DESCRIBE, ResourceType.CLUSTER, checked=Checked.BEFORE),)
 
 
 def handle(
@@ -58,3 +51,18 @@ def handle(
             result.credential_infos = infos
         results.append(result)
     return answer(results=results)
+
+
+def denied_response(
+    context: RequestContext, request: m.DescribeUserScramCredentialsRequest, error: KafkaError
+) -> m.DescribeUserScramCredentialsResponse:
+    """The code at the top, and once for each user that is named, whose name is not repeated."""
+    answer = m.DescribeUserScramCredentialsResponse
+    result = answer.DescribeUserScramCredentialsResult
+    return answer(
+        error_code=int(error.code),
+        error_message=None,
+        results=[
+            result(error_code=int(error.code), error_message=None) for _ in request.users or ()
+        ],
+    )

@@ -17,7 +17,7 @@ KIP-227, KIP-516, KIP-595, KIP-951; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from kwire.api.shared.fetch_size import response_bytes
+from kwire.api.shared.fetch_size import sizes_without_records
 from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints, missing_partition_error
 from kwire.log.types import COMMITTED, HIGH_WATERMARK, ISOLATION_LEVELS, LOG_END, READ_COMMITTED
 from kwire.pending import Answer, Pending
@@ -42,7 +42,13 @@ VERSIONS = (4, 18)
 FOLLOW = Requires(
     Operation.CLUSTER_ACTION, ResourceType.CLUSTER, denied=Denied.ENTRY, note="of followers"
 )
-READ_TOPIC = Requires(Operation.READ, ResourceType.TOPIC, "topics[].topic", denied=Denied.ENTRY)
+READ_TOPIC = Requires(
+    Operation.READ,
+    ResourceType.TOPIC,
+    "topics[].topic",
+    denied=Denied.ENTRY,
+    note="of clients",
+)
 AUTHORIZATION = (FOLLOW, READ_TOPIC)
 SESSIONS_FROM = 7
 TOPIC_IDS_FROM = 13
@@ -77,6 +83,7 @@ class _Fetch:
         "_is_charged",
         "_pending",
         "_refused",
+        "_replica_id",
         "_request",
         "_response",
         "_session",
@@ -88,6 +95,7 @@ class _Fetch:
         self._context = context
         self._request = request
         self._topic_ids = context.api_version >= TOPIC_IDS_FROM
+        self._replica_id = _replica_id(context, request)
         self._session: FetchSession | None = None
         self._targets: list[ReadTarget[SessionPartition]] = []
         self._refused: list[tuple[SessionPartition, ReadResult]] = []
@@ -151,7 +159,7 @@ class _Fetch:
         if open_session:
             self._session = self._context.parts.fetch_sessions.create(
                 partitions,
-                privileged=self._replica_id() >= 0,
+                privileged=self._replica_id >= 0,
                 uses_topic_ids=self._topic_ids,
                 now_ms=self._context.now_ms,
             )
@@ -169,19 +177,14 @@ class _Fetch:
         response.responses = self._answer().responses
         return response
 
-    def _replica_id(self) -> int:
-        if self._context.api_version >= REPLICA_STATE_FROM:
-            return self._request.replica_state.replica_id
-        return self._request.replica_id
-
     def _limits(self) -> ReadLimits:
         request, parts = self._request, self._context.parts
         connection = self._context.connection
         has_state = self._context.api_version >= REPLICA_STATE_FROM
         bytes_max = min(request.max_bytes, parts.fetch_bytes_max)
-        replica_id = self._replica_id()
+        replica_id = self._replica_id
         if connection is not None and not connection.plain_allowed and replica_id < 0:
-            rates = connection.rates
+            rates = connection.consumer_rates()
             self._is_charged = rates is not None
             if rates is not None and rates.consumer is not None:
                 bytes_max = min(bytes_max, rates.consumer.window_bytes_max)
@@ -228,7 +231,11 @@ class _Fetch:
             code = refused
         elif name is None:
             code = ErrorCode.UNKNOWN_TOPIC_ID
-        elif parts.authorizer is not None and not self._context.allows(READ_TOPIC, name):
+        elif (
+            parts.authorizer is not None
+            and self._replica_id < 0
+            and not self._context.allows(READ_TOPIC, name)
+        ):
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif partition is None:
             code = missing_partition_error(parts.metadata.image.topics, name, asked.index)
@@ -277,12 +284,18 @@ class _Fetch:
         return response
 
     def _response_bytes(self) -> int:
-        """How large the answer will be. A partition without records counts in a full one alone."""
+        """How large the answer will be, but for names and transactions that were aborted.
+
+        A partition without records counts in a full answer alone.
+        """
         is_full = self._session is None or self._request.session_epoch == INITIAL_EPOCH
-        results = [target.result for target in self._targets]
-        results += [result for _, result in self._refused]
-        answered = [result.size_bytes for result in results if is_full or result.size_bytes]
-        return response_bytes(self._context.api_version, answered)
+        empty_bytes, partition_bytes = sizes_without_records(self._context.api_version)
+        size_bytes = empty_bytes + partition_bytes * len(self._refused)
+        for target in self._targets:
+            records_bytes = target.result.size_bytes
+            if records_bytes or is_full:
+                size_bytes += records_bytes + partition_bytes
+        return size_bytes
 
     def _answer(self) -> m.FetchResponse:
         response = m.FetchResponse()
@@ -309,7 +322,7 @@ class _Fetch:
         response.responses = responses
         if self._session is not None:
             response.session_id = self._session.session_id
-        if hints is not None:
+        if hints is not None and self._replica_id < 0:
             response.node_endpoints = hints.endpoints(m.FetchResponse.NodeEndpoint)
         return response
 
@@ -330,6 +343,13 @@ class _Fetch:
             leader_id=leader_id, leader_epoch=epoch
         )
         return hints
+
+
+def _replica_id(context: RequestContext, request: m.FetchRequest) -> int:
+    """Which follower asks; negative for a client."""
+    if context.api_version >= REPLICA_STATE_FROM:
+        return request.replica_state.replica_id
+    return request.replica_id
 
 
 def _is_named(refused: tuple[SessionPartition, ReadResult]) -> bool:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kwire.api.shared.auto_create import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from kwire.coordinator.partitioner import partition_for
-from kwire.kraft.controller.results import INVALID_REQUEST_TEXT
+from kwire.kraft.controller.results import DEFAULT_TEXTS, INVALID_REQUEST_TEXT
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
@@ -56,6 +56,10 @@ TOPICS = {
 _MESSAGES = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
     ErrorCode.INVALID_REQUEST: INVALID_REQUEST_TEXT,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: DEFAULT_TEXTS[ErrorCode.GROUP_AUTHORIZATION_FAILED],
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: DEFAULT_TEXTS[
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    ],
 }
 
 
@@ -65,6 +69,8 @@ def handle(
     """See the module."""
     if context.api_version < BATCH_FROM:
         return _old_response(_find(context, request.key_type, request.key))
+    if request.key_type == SHARE_KEY and not context.allows(SHARE_CLUSTER):
+        return _share_refused(request)
     coordinators = []
     # From v4 on Kafka tells a text of one error only: of a type of keys that it does not know.
     has_text = request.key_type not in TOPICS
@@ -88,6 +94,20 @@ def error_response(context: RequestContext, error: KafkaError) -> m.FindCoordina
     if context.api_version < BATCH_FROM:
         return _old_response(_Found(ErrorCode(error.code)))
     return m.FindCoordinatorResponse(coordinators=[])
+
+
+def _share_refused(request: m.FindCoordinatorRequest) -> m.FindCoordinatorResponse:
+    """What everybody but a broker gets: the refusal, once for each key, with its text."""
+    code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    coordinator = m.FindCoordinatorResponse.Coordinator
+    return m.FindCoordinatorResponse(
+        coordinators=[
+            coordinator(
+                key=key, node_id=-1, port=-1, error_code=code, error_message=DEFAULT_TEXTS[code]
+            )
+            for key in request.coordinator_keys
+        ]
+    )
 
 
 class _Found(NamedTuple):
@@ -142,8 +162,6 @@ def _check(context: RequestContext, key_type: int, key: str) -> ErrorCode | None
         return None
     if key_type != SHARE_KEY or context.api_version < SHARE_FROM:
         return ErrorCode.INVALID_REQUEST
-    if not context.allows(SHARE_CLUSTER):
-        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     return None if _is_share_key(key) else ErrorCode.INVALID_REQUEST
 
 

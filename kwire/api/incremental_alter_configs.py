@@ -7,29 +7,24 @@ not touch each other. Source: KIP-339, KIP-412; measured on Apache Kafka 4.4.
 from __future__ import annotations
 
 from kwire.api.shared.config_changes import (
+    ALTER_BROKERS,
     ALTER_GROUPS,
     ALTER_LOGGERS,
+    ALTER_SUBSCRIPTIONS,
     ALTER_TOPICS,
     alter,
     check_incremental,
 )
 from kwire.pending import Answer
 from kwire.protocol import messages as m
-from kwire.security.acl import Operation, ResourceType
-from kwire.security.requirements import Checked, Denied, Requires
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 1)
 AUTHORIZATION = (
     ALTER_TOPICS,
     ALTER_GROUPS,
-    Requires(
-        Operation.ALTER_CONFIGS,
-        ResourceType.CLUSTER,
-        denied=Denied.ENTRY,
-        checked=Checked.CONTROLLER,
-        note="brokers and client metrics",
-    ),
+    ALTER_BROKERS,
+    ALTER_SUBSCRIPTIONS,
     ALTER_LOGGERS,
 )
 

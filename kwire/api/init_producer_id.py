@@ -27,6 +27,7 @@ AUTHORIZATION = (
         ResourceType.CLUSTER,
         checked=Checked.BEFORE,
         unless="transactional_id",
+        instead=(Requires(Operation.WRITE, ResourceType.TOPIC),),
     ),
 )
 FENCED_CODE_FROM = 4

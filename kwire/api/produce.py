@@ -94,6 +94,23 @@ def error_response(context: RequestContext, error: KafkaError) -> Disconnect:
     return DISCONNECT
 
 
+def denied_response(
+    context: RequestContext, request: m.ProduceRequest, error: KafkaError
+) -> m.ProduceResponse | Disconnect:
+    """A request that is not executed: each partition has the code; acks=0 is not answered, and
+    its client learns of the refusal by the end of the connection."""
+    if request.acks == 0:
+        return DISCONNECT
+    response = _new_response()
+    for topic in request.topic_data:
+        results = [_new_result(data.index) for data in topic.partition_data]
+        for result in results:
+            result.error_code = int(error.code)
+            result.error_message = error.message
+        response.responses.append(_new_topic(topic, results))
+    return response
+
+
 def _each_once(topics: list[Topic], by_id: bool) -> list[Topic]:
     """Every topic and partition once: of a partition that is named twice the last records count,
     those before it are neither stored nor answered (measured on Apache Kafka 4.4)."""

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from kwire.cli import operations, output
+from kwire.cli.acls import acl_app
 from kwire.cli.client import Client, ClientError
 from kwire.cli.consume import consume
 from kwire.cli.groups import group_app
@@ -39,6 +40,7 @@ app = typer.Typer(
 )
 app.add_typer(topic_app, name="topic")
 app.add_typer(group_app, name="group")
+app.add_typer(acl_app, name="acl")
 app.command("produce")(produce)
 app.command("consume")(consume)
 

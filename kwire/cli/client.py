@@ -11,7 +11,6 @@ import struct
 import time
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
-from kwire.config.listeners import BUILT_PROTOCOLS
 from kwire.network.login import AUTHENTICATE_VERSION, HANDSHAKE_VERSION
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
@@ -20,8 +19,10 @@ from kwire.protocol.frame import decode_response, encode_request
 from kwire.protocol.structs import Message, Request
 
 if TYPE_CHECKING:
+    import ssl
+
+    from kwire.security.client_settings import ClientSecurity
     from kwire.security.sasl.client import SaslClient
-    from kwire.security.sasl.client_settings import MakeLogin
 
 Response = TypeVar("Response", bound=Message)
 Topic: TypeAlias = "m.MetadataResponse.MetadataResponseTopic"
@@ -103,6 +104,7 @@ class Connection:
         host: str,
         port: int,
         timeouts: Timeouts = DEFAULT_TIMEOUTS,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self._timeouts = timeouts
@@ -116,9 +118,22 @@ class Connection:
             reason = error.strerror if isinstance(error, OSError) else None
             raise ClientError(f"{self.address}: {reason or error}") from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls is not None:
+            self._shake_hands(tls, host)
         self._correlation_id = 0
         self.api_versions = m.ApiVersionsResponse()
         self.versions: dict[int, tuple[int, int]] = {}
+
+    def _shake_hands(self, tls: ssl.SSLContext, host: str) -> None:
+        from kwire.network.tls_connection import reason_of
+
+        try:
+            self._socket = tls.wrap_socket(self._socket, server_hostname=host)
+        except TimeoutError:
+            late = f"{self.address}: no TLS handshake within {self._timeouts.connect_s:g} s"
+            raise Unanswered(late) from None
+        except OSError as error:  # of TLS, too
+            raise ClientError(f"{self.address}: TLS handshake: {reason_of(error)}") from None
 
     def negotiate(self) -> None:
         """Ask for the broker's versions; an old broker answers in version 0."""
@@ -209,26 +224,20 @@ class Connection:
         self._socket.close()
 
 
-def _read_login(path: str) -> MakeLogin | None:
-    """What a file of client properties logs in with; None where there is nothing to log in to."""
-    from kwire.clock import SystemRandom
+def _read_security(path: str) -> ClientSecurity:
+    """What a file of client properties connects with."""
+    from kwire.clock import SystemClock, SystemRandom
     from kwire.config.errors import ConfigError
     from kwire.config.properties import read_properties
-    from kwire.security.sasl.client_settings import PROTOCOL, client_login
+    from kwire.security.client_settings import client_security
 
     try:
-        properties = read_properties(path)
-        protocol = properties.get(PROTOCOL, "PLAINTEXT").strip().upper()
-        if protocol not in BUILT_PROTOCOLS:
-            raise ConfigError(
-                f"{PROTOCOL}={protocol} is refused: it is not built yet; accepted: "
-                + ", ".join(BUILT_PROTOCOLS)
-            )
-        return client_login(properties, SystemRandom())
+        return client_security(read_properties(path), SystemRandom(), SystemClock().wall_ms)
     except ConfigError as error:
         raise ClientError(f"{path}: {error}" if path not in str(error) else str(error)) from None
 
 
+_MAYBE_TLS = "if it wants TLS, say so in a file of client properties (--command-config)"
 _HTTP = "is an HTTP server, no Kafka broker; which port is the broker's?"
 
 
@@ -248,7 +257,7 @@ def _other_protocol(head: bytes | bytearray) -> str:
     if head.upper() in (b"HTTP", b"<!DO", b"<HTM"):
         return _HTTP
     if head[0] in (0x14, 0x15, 0x16) and head[1] == 3:
-        return "speaks TLS, which is not built yet; use a PLAINTEXT listener"
+        return "speaks TLS: say how in a file of client properties (--command-config)"
     return f"is no Kafka broker: it answers with {bytes(head)!r}"
 
 
@@ -261,7 +270,8 @@ class Client:
     """A cluster as seen from `bootstrap` (`host:port[,host:port]`); a context manager.
 
     `timeout_s` is for the connection and for each answer, in the place of DEFAULT_TIMEOUTS.
-    `command_config` is a file of Kafka's client properties that say how to log in.
+    `command_config` is a file of Kafka's client properties that say how to
+    connect (TLS) and to log in (SASL).
     """
 
     def __init__(
@@ -274,7 +284,7 @@ class Client:
             DEFAULT_TIMEOUTS if timeout_s is None else Timeouts(timeout_s, timeout_s, timeout_s)
         )
         self._bootstrap = [parse_address(part) for part in bootstrap.split(",") if part.strip()]
-        self._make_login = None if command_config is None else _read_login(command_config)
+        self._security = None if command_config is None else _read_security(command_config)
         self._connections: dict[int, Connection] = {}
         self._nodes: dict[int, tuple[str, int]] = {}
 
@@ -310,11 +320,12 @@ class Client:
         raise ClientError("; ".join(errors) or "no bootstrap address")
 
     def _connect(self, host: str, port: int) -> Connection:
-        connection = Connection(host, port, self._timeouts)
+        tls = None if self._security is None else self._security.tls
+        connection = Connection(host, port, self._timeouts, tls)
         try:
             connection.negotiate()
-            if self._make_login is not None:
-                connection.log_in(self._make_login())
+            if self._security is not None and self._security.login is not None:
+                connection.log_in(self._security.login())
         except ClientError as error:
             connection.close()
             is_silent = isinstance(error, (Unanswered, Closed))
@@ -322,6 +333,8 @@ class Client:
                 host, port, min(HTTP_TIMEOUT_S, self._timeouts.connect_s)
             ):
                 raise ClientError(f"{connection.address} {_HTTP}") from None
+            if isinstance(error, Closed) and self._security is None:
+                raise Closed(f"{error}; {_MAYBE_TLS}") from None
             raise
         return connection
 

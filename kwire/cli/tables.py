@@ -14,6 +14,7 @@ from kwire.config.definitions import (
 )
 from kwire.config.developer import DEVELOPER_SETTINGS
 from kwire.config.documentation import texts
+from kwire.security.acl import ResourceType
 from kwire.security.requirements import Requires
 
 SCOPES: dict[str, ConfigTable] = {
@@ -108,9 +109,10 @@ def _requirement(required: Requires) -> tuple[str, str, str, str, str, str]:
     conditions = [required.note] if required.note else []
     if required.unless:
         conditions.append(f"unless there is a {required.unless}")
-    conditions += [
-        f"or {other.operation.name} on {other.resource_type.name}" for other in required.instead
-    ]
+    for other in required.instead:
+        on = other.resource_type
+        any_of = "" if on is ResourceType.CLUSTER else "any "
+        conditions.append(f"or {other.operation.name} on {any_of}{on.name}")
     return (
         required.operation.name,
         required.resource_type.name,

@@ -20,6 +20,8 @@ from kwire.config.authorizer import AUTHORIZER_SETTINGS
 from kwire.config.definitions import BROKER, KWIRE, ConfigDefinition
 from kwire.config.developer import DEVELOPER_SETTINGS
 from kwire.config.errors import ConfigError
+from kwire.config.java_properties import KNOWN as JAVA_KNOWN
+from kwire.config.java_properties import java_properties
 from kwire.config.listener_settings import PREFIX, is_read_per_listener, names_of_listener
 from kwire.config.listeners import Listener
 from kwire.config.provider_settings import has_providers, is_provider_setting
@@ -51,13 +53,15 @@ class BrokerConfig(Mapping[str, TypedValue]):
     `texts` holds what was set, as text, developer table included: DescribeConfigs shows these as
     static. What config providers know has been put in; `as_set` keeps how such texts were before.
     `warnings` are the lines to log at start. `cluster_id` is what empty directories are formatted
-    with, where the environment says so. Immutable after `load`.
+    with, where the environment says so; `java_properties` are system properties that count here,
+    too. Immutable after `load`.
     """
 
     def __init__(self, texts: dict[str, str], sources: dict[str, Source], developer: bool) -> None:
         self.texts = texts
         self.developer = developer
         self.as_set: dict[str, str] = {}
+        self.java_properties: dict[str, str] = {}
         self.warnings: list[str] = []
         self.cluster_id: str | None = None
         self._sources = sources
@@ -84,7 +88,7 @@ class BrokerConfig(Mapping[str, TypedValue]):
             (Source.DEVELOPER, DEVELOPER_SETTINGS if developer else {}),
             (Source.PROPERTIES, properties or {}),
             (Source.ENVIRONMENT, {name: value for name, (value, _) in from_environment.items()}),
-            (Source.OVERRIDE, overrides or {}),
+            (Source.OVERRIDE, {k: v for k, v in (overrides or {}).items() if k not in JAVA_KNOWN}),
         ]
         for source, layer in layers:
             for name, text in layer.items():
@@ -100,6 +104,7 @@ class BrokerConfig(Mapping[str, TypedValue]):
 
             texts, as_set, notes, given = resolve_settings(texts)
         config = cls(texts, sources, developer)
+        config.java_properties = java_properties(environment or {}, overrides or {})
         config.as_set = as_set
         config.warnings += notes
         config.cluster_id = environment_settings.cluster_id_of(
@@ -120,7 +125,7 @@ class BrokerConfig(Mapping[str, TypedValue]):
         """This configuration with `texts` as what is set; ConfigError for a malformed one.
 
         What a change at run time would leave. Only each value is checked, nothing is warned of;
-        other settings with a listener's prefix than those it has for itself are not read.
+        of settings with a listener's prefix only those are read that it may have and change.
         """
         result = BrokerConfig(texts, self._sources, self.developer)
         result._values = dict(self._values)
@@ -133,7 +138,8 @@ class BrokerConfig(Mapping[str, TypedValue]):
                 continue
             if definition is None:
                 continue
-            if definition.name == name or is_read_per_listener(definition.name):
+            may_change = definition.update_mode != "read-only"
+            if definition.name == name or (may_change and is_read_per_listener(definition.name)):
                 result._values[name] = definition.parse(text)
         return result
 

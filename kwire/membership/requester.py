@@ -34,6 +34,11 @@ class Requester(Protocol):
         ...
 
     @property
+    def security_protocol(self) -> str:
+        """Of its connection: `SASL_PLAINTEXT`."""
+        ...
+
+    @property
     def is_connected(self) -> bool:
         """Whether it is connected to this node: not one whose broker forwards for it."""
         ...

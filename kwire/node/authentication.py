@@ -3,18 +3,27 @@ credentials in the published metadata), and what the node logs in with at others
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import logging
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
-from kwire.clock import Random
+from kwire.clock import Clock, Random
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.errors import ConfigError
 from kwire.kraft.controller.requests.tokens import token_hmac
 from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.security.sasl.client import SaslClient, failed
 from kwire.security.sasl.client_settings import MakeLogin, check_mechanism, login
-from kwire.security.sasl.mechanisms import PLAIN, MakeMechanism, user
+from kwire.security.sasl.mechanisms import OAUTHBEARER, PLAIN, MakeMechanism, user
+from kwire.security.sasl.oauthbearer import (
+    Accepted,
+    InvalidTokenError,
+    OAuthBearerServer,
+    Validate,
+)
 from kwire.security.sasl.plain import Passwords, PlainServer
 from kwire.security.sasl.scram import (
     ITERATIONS_MIN,
@@ -28,32 +37,108 @@ from kwire.security.sasl.scram import (
 from kwire.security.sasl.server import SaslSettings
 from kwire.security.sasl.settings import jaas_name, listener_sasl, server_module
 
+if TYPE_CHECKING:
+    from kwire.node.jwks import JwksSource
+
+logger = logging.getLogger(__name__)
+
 INTER_BROKER_MECHANISM = "sasl.mechanism.inter.broker.protocol"
 CONTROLLER_MECHANISM = "sasl.mechanism.controller.protocol"
 SECRET_BYTES = 32
 KEYS_KEPT = 1000
 
 
-def sasl_settings(
-    config: BrokerConfig, listener: str, random: Random, image: Callable[[], MetadataImage]
-) -> SaslSettings:
-    """The mechanisms of a listener; ConfigError, one line, for settings that cannot be used."""
-    found = listener_sasl(config, listener)
-    passwords = Passwords(found.passwords)
-    secret = random.random_bytes(SECRET_BYTES)
-    token_secret = config["delegation.token.secret.key"]
-    mechanisms: dict[str, MakeMechanism] = {}
-    for name in found.mechanisms:
-        if name == PLAIN:
-            mechanisms[name] = partial(PlainServer, passwords)
-        else:
-            users = partial(_scram_user, image, name)
-            tokens = DelegationTokens(name, token_secret, image, secret)
-            parts = ScramParts(name, users, tokens, random, secret)
-            mechanisms[name] = partial(ScramServer, parts)
-    return SaslSettings(
-        mechanisms, found.session_ms, found.receive_bytes_max, found.failure_delay_ms
-    )
+class Authentication:
+    """How clients authenticate at the listeners of a node that have SASL.
+
+    Made before anything else of a start: ConfigError, one line, for settings that cannot be used.
+    `open` reads the keys of tokens, `close` ends that.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        config: BrokerConfig,
+        random: Random,
+        image: Callable[[], MetadataImage],
+    ) -> None:
+        self._loop = loop
+        self._config = config
+        self._random = random
+        self._image = image
+        self._sources: list[JwksSource] = []
+        self.settings = {
+            listener.name: self._settings(listener.name)
+            for listener in config.listeners()
+            if listener.has_sasl
+        }
+
+    async def open(self) -> None:
+        """Read the keys of tokens, where they are signed."""
+        for source in self._sources:
+            await source.open()
+
+    def close(self) -> None:
+        """Nothing is read any more."""
+        for source in self._sources:
+            source.close()
+
+    def _settings(self, listener: str) -> SaslSettings:
+        found = listener_sasl(self._config, listener)
+        passwords = Passwords(found.passwords)
+        secret = self._random.random_bytes(SECRET_BYTES)
+        mechanisms: dict[str, MakeMechanism] = {}
+        for name in found.mechanisms:
+            if name == PLAIN:
+                mechanisms[name] = partial(PlainServer, passwords)
+            elif name == OAUTHBEARER:
+                mechanisms[name] = partial(OAuthBearerServer, self._validator(listener))
+            else:
+                mechanisms[name] = partial(ScramServer, self._scram(name, secret))
+        return SaslSettings(
+            mechanisms, found.session_ms, found.receive_bytes_max, found.failure_delay_ms
+        )
+
+    def _scram(self, name: str, secret: bytes) -> ScramParts:
+        users = partial(_scram_user, self._image, name)
+        token_secret = self._config["delegation.token.secret.key"]
+        tokens = DelegationTokens(name, token_secret, self._image, secret)
+        return ScramParts(name, users, tokens, self._random, secret)
+
+    def _validator(self, listener: str) -> Validate:
+        """What decides about the tokens of a listener."""
+        from kwire.security.sasl.jwt import validate_signed, validate_unsecured
+        from kwire.security.sasl.oauth_settings import oauth_settings
+
+        found = oauth_settings(self._config, listener)
+        if found.jwks_url is None:
+            logger.warning(
+                "listener %s takes unsecured tokens: anybody can be anybody there", listener
+            )
+            return _logged(partial(validate_unsecured, rules=found.rules), listener)
+        try:
+            from kwire.node.jwks import JwksSource
+        except ImportError:
+            raise ConfigError(
+                f"listener {listener}: OAUTHBEARER needs the library cryptography: "
+                "pip install 'kwire[oauth]'"
+            ) from None
+        source = JwksSource(self._loop, found)
+        self._sources.append(source)
+        return _logged(partial(validate_signed, rules=found.rules, verify=source.verify), listener)
+
+
+def _logged(validate: Validate, listener: str) -> Validate:
+    """Says in the log why a token is not accepted; the client is not told."""
+
+    def logged(token: str, wall_ms: int) -> Accepted:
+        try:
+            return validate(token, wall_ms)
+        except InvalidTokenError as error:
+            logger.info("a token on listener %s is not accepted: %s", listener, error)
+            raise
+
+    return logged
 
 
 def _scram_user(
@@ -101,7 +186,7 @@ class DelegationTokens:
         return keys
 
 
-def login_at(config: BrokerConfig, listener: str, random: Random) -> MakeLogin | None:
+def login_at(config: BrokerConfig, listener: str, random: Random, clock: Clock) -> MakeLogin | None:
     """How this node logs in at other nodes' listeners of that name; None where there is no SASL.
 
     As Kafka has it, the login module is the one that the listener has for the mechanism.
@@ -120,7 +205,7 @@ def login_at(config: BrokerConfig, listener: str, random: Random) -> MakeLogin |
         if module is None:
             raise failed(f"{name} is not set: there is nothing to log in with")
         try:
-            return login(name, mechanism, module, random)()
+            return login(name, mechanism, module, random, clock.wall_ms)()
         except ConfigError as error:
             raise failed(str(error)) from None
 

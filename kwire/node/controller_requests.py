@@ -81,6 +81,7 @@ class ControllerRequests:
             context.authorize_quietly = requester.may
             context.listener_name = requester.listener_name
             context.token_authenticated = requester.token_authenticated
+            context.security_protocol = requester.security_protocol
             # Of a client that came to a broker, the broker has seen to it who may ask for tokens.
             context.forwarded = (
                 not requester.is_connected

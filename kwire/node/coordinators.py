@@ -136,6 +136,7 @@ class Coordinators:
                 assignors=tuple(config["group.consumer.assignors"]),
                 regex_refresh_interval_ms=config["group.consumer.regex.refresh.interval.ms"],
                 migration_policy=config["group.consumer.migration.policy"].lower(),
+                has_authorizer=bool(config["authorizer.class.name"]),
             ),
             topics=PublishedTopics(lambda: self._metadata.image),
             worker=self._worker(),

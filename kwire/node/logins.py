@@ -5,34 +5,59 @@ A node without such listeners imports nothing for it.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kwire.clock import Random
+from kwire.clock import Clock, Random
 from kwire.config.broker_config import BrokerConfig
 from kwire.kraft.images.metadata_image import MetadataImage
 
 if TYPE_CHECKING:
     from kwire.network.login import MakeAuthentication
+    from kwire.node.authentication import Authentication
     from kwire.security.sasl.server import SaslSettings
 
 
-def sasl_of_listeners(
-    config: BrokerConfig, random: Random, image: Callable[[], MetadataImage]
-) -> dict[str, SaslSettings]:
-    """How clients authenticate, by the name of the listener where they have to; ConfigError."""
-    names = [each.name for each in config.listeners() if each.has_sasl]
-    if not names:
-        return {}
-    from kwire.node.authentication import sasl_settings
+class Logins:
+    """See the module. Made first of a node: ConfigError, one line, for settings that cannot be
+    used. `open` reads the keys of tokens, `close` ends that."""
 
-    return {name: sasl_settings(config, name, random, image) for name in names}
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        config: BrokerConfig,
+        random: Random,
+        clock: Clock,
+        image: Callable[[], MetadataImage],
+    ) -> None:
+        self._config = config
+        self._random = random
+        self._clock = clock
+        self._own: Authentication | None = None
+        if any(listener.has_sasl for listener in config.listeners()):
+            from kwire.node.authentication import Authentication
 
+            self._own = Authentication(loop, config, random, image)
 
-def login_at(config: BrokerConfig, listener: str, random: Random) -> MakeAuthentication | None:
-    """How a node logs in at that listener of other nodes; None where it need not."""
-    if not config.protocol_map().get(listener, "").startswith("SASL_"):
-        return None
-    from kwire.node.authentication import login_at as by_sasl
+    async def open(self) -> None:
+        """Read what is needed to tell who is there."""
+        if self._own is not None:
+            await self._own.open()
 
-    return by_sasl(config, listener, random)
+    def close(self) -> None:
+        """Nothing is read any more."""
+        if self._own is not None:
+            self._own.close()
+
+    def of(self, listener: str) -> SaslSettings | None:
+        """How clients authenticate on a listener of this node; None where they need not."""
+        return None if self._own is None else self._own.settings.get(listener)
+
+    def at(self, listener: str) -> MakeAuthentication | None:
+        """How this node logs in at that listener of other nodes; None where it need not."""
+        if not self._config.protocol_map().get(listener, "").startswith("SASL_"):
+            return None
+        from kwire.node.authentication import login_at
+
+        return login_at(self._config, listener, self._random, self._clock)

@@ -9,7 +9,6 @@ logs (`stopping.py`).
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -19,9 +18,7 @@ from kwire.config import listeners as settings
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
-from kwire.log.compaction.cleaner import LogCleaner
-from kwire.log.compaction.settings import CleanerSettings
-from kwire.log.directories.manager import LogManager, ManagerSettings
+from kwire.log.directories.manager import LogManager
 from kwire.log.files import Files
 from kwire.log.kernel_syncs import KernelSyncs
 from kwire.log.partition.config import LogConfig
@@ -33,7 +30,7 @@ from kwire.membership.lifecycle import BrokerLifecycle
 from kwire.membership.lost_brokers import LostBrokers
 from kwire.membership.producer_ids import ProducerIds
 from kwire.membership.replica_directories import ReplicaDirectories
-from kwire.network.buffers import RESERVED_BYTES_MAX, BufferPool
+from kwire.network.buffers import BufferPool
 from kwire.network.peer import PeerNetwork
 from kwire.node.acls import PublishedAcls
 from kwire.node.audit_settings import audit_of
@@ -50,11 +47,13 @@ from kwire.node.listener_security import ListenerSecurity
 from kwire.node.listeners import Listeners, controller_listener_name
 from kwire.node.loading_logs import LogLoading
 from kwire.node.local_requests import LocalRequests
-from kwire.node.logins import login_at, sasl_of_listeners
+from kwire.node.logins import Logins
+from kwire.node.logs import make_log_manager
 from kwire.node.metadata_quorum import MetadataQuorum
 from kwire.node.published import PublishedMetadata
 from kwire.node.publishing import Publishing, moved_brokers
 from kwire.node.quorum_opening import QuorumOpening
+from kwire.node.reading import read_context, receive_bytes_max
 from kwire.node.replication import Replication
 from kwire.node.start_error import StartError
 from kwire.node.starting import StartSequence
@@ -62,9 +61,7 @@ from kwire.node.stopping import StopSequence
 from kwire.node.workers import NewExecutor, Workers, one_thread
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
-from kwire.replica.delayed_read import ReadContext
 from kwire.replica.manager import ReplicaManager
-from kwire.replica.selector import selector
 from kwire.security.authorizer import audited
 from kwire.server.connection_admission import ConnectionAdmission
 from kwire.server.deadlines import DeadlineHeap
@@ -76,7 +73,6 @@ from kwire.server.request_steps import RequestSteps
 
 if TYPE_CHECKING:
     from kwire.http.side import HttpSide
-    from kwire.network.login import MakeAuthentication
 
 __all__ = ["Node", "StartError"]
 
@@ -108,10 +104,11 @@ class Node:
         self.failure = Failure(lambda reason: self.on_fatal(reason))
         self.dynamic_config = DynamicConfig(config, is_catching_up=True)
         self.security = ListenerSecurity(loop, config, self.dynamic_config)
+        self.logins = Logins(loop, config, self.random, self.clock, lambda: self.image)
         self.published = self._make_published()
         self.acls = PublishedAcls(config, loop.call_soon)
         self.publishing = Publishing()
-        self.buffer_pool = BufferPool(_receive_bytes_max(config["queued.max.request.bytes"]))
+        self.buffer_pool = BufferPool(receive_bytes_max(config))
         self.deadlines = DeadlineHeap(loop)
         self.workers = self._make_workers(new_executor, is_real=files is None)
         self.log_manager = self._make_log_manager(files)
@@ -134,16 +131,10 @@ class Node:
         )
         self.coordinators = self._make_coordinators()
         self.lost_brokers = LostBrokers()
-        self.controller_registration = ControllerRegistration(
-            loop,
-            controller_id=self.broker_id,
-            image=lambda: self.image,
-            ask=self.controller_channel.ask,
-        )
+        self.controller_registration = self._make_controller_registration()
         self.directory_identities = self._make_directory_identities()
         self.directory_failures = self._make_directory_failures()
         self.parts = self._make_parts()
-        self._sasl = sasl_of_listeners(config, self.random, lambda: self.image)
         self.request_steps = RequestSteps(
             lambda: self.parts.authorizer is not None,
             ticks_ns if clock is None else lambda: int(loop.time() * 1e9),
@@ -160,6 +151,7 @@ class Node:
         if self.audit is not None:
             self.audit.start()
         self.security.open()
+        await self.logins.open()
         bind(self.http)
         await self._starting.run()
         if self.http is not None:
@@ -168,6 +160,7 @@ class Node:
     async def stop(self) -> None:
         """Stop in order; nothing raises."""
         self.security.close()
+        self.logins.close()
         if self.http is not None:
             await self.http.stop()
         await self._stopping.run()
@@ -222,30 +215,19 @@ class Node:
         return Workers(self.loop, new_executor or one_thread, syncs)
 
     def _make_log_manager(self, files: Files | None) -> LogManager:
-        config = self.config
-        manager = LogManager(
-            [os.path.abspath(path) for path in config.log_directories],
+        return make_log_manager(
+            self.config,
             self.clock,
             self.random,
-            files=files,
-            scheduler=self.workers.scheduler("kwire-log"),
-            sync_scheduler=self.workers.scheduler("kwire-sync"),
-            syncs=self.workers.syncs,
-            settings=ManagerSettings.from_values(config),
+            files,
+            self.workers,
+            self.dynamic_config,
             now_ms=self._now_ms,
             config_of=self._log_config,
             on_directory_failure=lambda directory: self.directory_failures.failed(directory),
+            has_other_brokers=self.published.has_other_brokers,
+            on_descriptors_short=lambda: self.listeners.make_room(),
         )
-        manager.goes_offline_by_writes = self.published.has_other_brokers
-        manager.shortages.on_descriptors_short = lambda: self.listeners.make_room()
-        manager.cleaner = LogCleaner(
-            manager,
-            CleanerSettings.from_values(config),
-            lambda: self.workers.scheduler("kwire-cleaner"),
-            self.random,
-        )
-        self.dynamic_config.add_listener(manager.cleaner.changed)
-        return manager
 
     def _make_replicas(self) -> ReplicaManager:
         return ReplicaManager(
@@ -267,7 +249,7 @@ class Node:
             resolve=self.published.address_of,
             own_epoch=lambda: self.lifecycle.epoch,
             ask=self.controller_channel.ask,
-            authentication=self._login_at(self.config.inter_broker_listener_name()),
+            authentication=self.logins.at(self.config.inter_broker_listener_name()),
             wrap=self.security.dialled(self.config.inter_broker_listener_name()),
         )
 
@@ -340,7 +322,9 @@ class Node:
             return
         publishing.add(self.listeners.published)
         publishing.add_follower(self._disconnect_moved)
-        publishing.add_follower(self._note_lost)
+        publishing.add_follower(
+            lambda delta, image: self.lost_brokers.applied(delta, self._now_ms())
+        )
         publishing.add_follower(self.replicas.apply)
         publishing.add_follower(self.replication.published)
         publishing.add_follower(self.replica_directories.published)
@@ -361,10 +345,6 @@ class Node:
         for broker_id in moved_brokers(delta):
             self.peers.disconnect(broker_id)
 
-    def _note_lost(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        if delta.brokers:
-            self.lost_brokers.applied(delta, self._now_ms())
-
     def _make_peers(self) -> PeerNetwork:
         return PeerNetwork(
             self.loop,
@@ -373,7 +353,7 @@ class Node:
             resolve=self.published.address_of,
             controller=lambda: None,
             client_id=f"kwire-{self.broker_id}",
-            authentication=self._login_at(self.config.inter_broker_listener_name()),
+            authentication=self.logins.at(self.config.inter_broker_listener_name()),
             wrap=self.security.dialled(self.config.inter_broker_listener_name()),
         )
 
@@ -386,7 +366,7 @@ class Node:
             self.config,
             self.dynamic_config,
             listener_name=controller_listener_name(self.config),
-            authentication=self._login_at(controller_listener_name(self.config)),
+            authentication=self.logins.at(controller_listener_name(self.config)),
             publish=self.publishing.publish,
             on_fatal=self.failure.fatal,
             wrap=self.security.dialled(controller_listener_name(self.config)),
@@ -401,6 +381,14 @@ class Node:
             self.audit,
         )
 
+    def _make_controller_registration(self) -> ControllerRegistration:
+        return ControllerRegistration(
+            self.loop,
+            controller_id=self.broker_id,
+            image=lambda: self.image,
+            ask=self.controller_channel.ask,
+        )
+
     def _make_controller_channel(self) -> ControllerChannel:
         return ControllerChannel(
             self.loop,
@@ -410,7 +398,7 @@ class Node:
             quorum=self.metadata,
             execute=self.controller_requests.execute,
             ask_timeout_ms=max(1000, self.config["broker.session.timeout.ms"]),
-            authentication=self._login_at(controller_listener_name(self.config)),
+            authentication=self.logins.at(controller_listener_name(self.config)),
             wrap=self.security.dialled(controller_listener_name(self.config)),
         )
 
@@ -470,15 +458,7 @@ class Node:
                 config["max.incremental.fetch.session.cache.slots"], self.random
             ),
             fetch_bytes_max=config["fetch.max.bytes"],
-            read_context=self._make_read_context(),
-        )
-
-    def _make_read_context(self) -> ReadContext:
-        return ReadContext(
-            self.deadlines,
-            lambda topic, index: self.image.topics.partition(topic, index) is not None,
-            selector(self.config["replica.selector.class"], lambda: self.image.brokers),
-            self.replication,
+            read_context=read_context(config, self.deadlines, self.replication, lambda: self.image),
         )
 
     def _make_local_requests(self) -> LocalRequests:
@@ -509,11 +489,8 @@ class Node:
             connection_gone=self.log_manager.shortages.hurry,
             security_protocol=listener.protocol,
             wrap=self.security.accepted(listener),
-            sasl=self._sasl.get(listener.name),
+            sasl=self.logins.of(listener.name),
         )
-
-    def _login_at(self, listener: str) -> MakeAuthentication | None:
-        return login_at(self.config, listener, self.random)
 
     def _controller_dispatcher(self) -> Dispatcher:
         from kwire.server.controller_dispatch import ControllerDispatcher
@@ -593,8 +570,3 @@ class Node:
             logs=self.log_manager,
             is_loaded=lambda: self.publishing.is_following,
         )
-
-
-def _receive_bytes_max(configured: int) -> int:
-    """queued.max.request.bytes, or kwire's own bound where it is not set."""
-    return configured if configured > 0 else RESERVED_BYTES_MAX

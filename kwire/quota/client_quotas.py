@@ -79,7 +79,7 @@ class QuotaKind:
         idle_ms = IDLE_MS_MAX
         if is_full:
             idle_ms = min(idle_ms, (self._sample_count + 1) * self._window_ms)
-        idle = [tags for tags, each in self.sensors.items() if now_ms - each.last_ms > idle_ms]
+        idle = [tags for tags, each in self.sensors.items() if each.idle_ms(now_ms) > idle_ms]
         for tags in idle:
             del self.sensors[tags]
         return bool(idle)

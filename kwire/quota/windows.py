@@ -44,7 +44,7 @@ class Rate:
     as only the next `measure` forgets.
     """
 
-    __slots__ = ("_at", "_current", "_ends_ms", "_samples", "sample_count", "total", "window_ms")
+    __slots__ = ("_at", "_current", "_samples", "ends_ms", "sample_count", "total", "window_ms")
 
     def __init__(self, sample_count: int = 11, window_ms: int = 1000) -> None:
         self.sample_count = sample_count
@@ -53,12 +53,13 @@ class Rate:
         self._samples: list[_Sample] = []
         self._at = 0  # the newest sample's place in the ring
         self._current: _Sample | None = None
-        self._ends_ms = 0  # when that one ends
+        self.ends_ms = 0
+        """When the newest window ends."""
 
     def record(self, value: float, now_ms: int) -> None:
         """Count `value`; a negative one takes back what was counted before."""
         current = self._current
-        if current is None or now_ms >= self._ends_ms:
+        if current is None or now_ms >= self.ends_ms:
             current = self._begin(now_ms)
         current.value += value
         current.last_event_ms = now_ms
@@ -109,7 +110,7 @@ class Rate:
 
     def _changed(self) -> None:
         self._current = self._samples[self._at]
-        self._ends_ms = self._current.start_ms + self.window_ms
+        self.ends_ms = self._current.start_ms + self.window_ms
         self.total = math.fsum(sample.value for sample in self._samples)
 
 

@@ -48,7 +48,8 @@ class Requires(NamedTuple):
 
     `found_in` is where the request names them; empty for the cluster, and for what only the answer
     names. `unless` is another path: the right is needed only where nothing stands there. With one
-    of `instead`, the right itself is not needed. `note` says what the fields cannot.
+    of `instead`, on the cluster or on any resource of another type, the right itself is not needed.
+    `note` says what the fields cannot.
     """
 
     operation: Operation

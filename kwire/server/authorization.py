@@ -7,8 +7,11 @@ ask for each by the same declaration: `context.allows(READ_TOPIC, name)`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from kwire.protocol.structs import Struct
 from kwire.security.acl import Operation, ResourceType
+from kwire.security.authorizer import Authorizer
 from kwire.security.requirements import Authorization, Requires
 from kwire.server.context import RequestContext
 
@@ -43,6 +46,18 @@ OPERATIONS: dict[ResourceType, tuple[Operation, ...]] = {
 """What can be done to a resource of a type."""
 
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedTopics:
+    """Which topics somebody may describe, for when its request is long answered."""
+
+    authorizer: Authorizer
+    principal: str
+    client_host: str
+
+    def __call__(self, topic: str) -> bool:
+        return self.authorizer.authorize(self, Operation.DESCRIBE, ResourceType.TOPIC, topic)
 
 
 def missing_right(

@@ -204,10 +204,8 @@ class BrokerConnection(FrameConnection):
         self.is_authenticated = is_authenticated
         self.recompute_plain()
 
-    @property
-    def rates(self) -> ClientRates | None:
-        """What binds the client of the newest request."""
-        return self._watched.rates
+    def consumer_rates(self) -> ClientRates | None:
+        return self._watched.consumer_rates()
 
     def recompute_plain(self) -> None:
         """An input of `plain_allowed` has changed, or who the client is."""
@@ -230,6 +228,8 @@ class BrokerConnection(FrameConnection):
         self.last_active_s = self._loop.time()
         if self._output:
             self._send_output()
+        if self._watched.begun_ns:
+            self._watched.lap()
         if len(self.unreplied_writes) > UNREPLIED_WRITES_KEPT:
             self.unreplied_writes = [w for w in self.unreplied_writes if not w.done]
 
@@ -284,7 +284,7 @@ class BrokerConnection(FrameConnection):
             slot = Slot(context)
             self._slots.append(slot)
             self._answer(slot, outcome)
-        elif self._watched.open:
+        elif not self.plain_allowed or self._watched.open:
             self._charge(context, outcome)
             self._watched.responds(context, outcome, None)
 
@@ -292,9 +292,11 @@ class BrokerConnection(FrameConnection):
         self, route: Route, context: RequestContext, body: memoryview, offset: int
     ) -> bool:
         """The arrival step: whether the request is to be executed; the others are answered."""
-        steps = self._setup.steps
-        if self.is_authenticated and not steps.has_hooks and steps.quotas is None:
-            return True  # not plain for another reason: there is an authorizer
+        steps, quotas = self._setup.steps, self._setup.steps.quotas
+        if self.is_authenticated and not steps.has_hooks:
+            if quotas is not None:
+                self._watched.counts(quotas, context, len(body))
+            return True
         refusal = self._watched.arrives(context, len(body), self.is_authenticated)
         if refusal is None:
             return True
@@ -320,8 +322,10 @@ class BrokerConnection(FrameConnection):
             self._throttle(wait_ms)
 
     def charge_read(self, context: RequestContext, response_bytes: int) -> int:
-        """See `WatchedRequests.charge_read`."""
-        return self._watched.charge_read(context, response_bytes)
+        wait_ms = self._watched.charge_read(context, response_bytes)
+        if wait_ms > 0:
+            self._throttle(wait_ms)
+        return wait_ms
 
     def _encoded(self, context: RequestContext, outcome: Response) -> Buffers | None:
         """The framed response; None, with a line in the log, for one that cannot be sent."""
@@ -329,7 +333,6 @@ class BrokerConnection(FrameConnection):
         is_watched = self._watched.open
         if is_watched:
             self._charge(context, outcome)
-            self._watched.encoding(context)
         try:
             parts = encode_response(
                 context.api_key, context.api_version, context.correlation_id, outcome
@@ -417,6 +420,8 @@ class BrokerConnection(FrameConnection):
             body = queue.popleft()
             self._queued_bytes -= len(body)
             self._execute(memoryview(body))
+        if self._watched.begun_ns and not self._in_batch:
+            self._watched.lap()
         if not queue and self._blocking is None and self._refusal is not None:
             reason, self._refusal = self._refusal, None
             self._refuse(reason)
@@ -439,8 +444,7 @@ class BrokerConnection(FrameConnection):
                 self._slots.clear()
                 self._emit(parts)
                 return
-            unread = slot.hold(parts)
-            if unread is not None:
+            if (unread := slot.hold(parts)) is not None:
                 logger.error("a response cannot be sent: %s", unread)
             if slot.parts is None:
                 slot.disconnect = f"a request of API {context.api_key} failed without an answer"

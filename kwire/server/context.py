@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from kwire.pending import Answer, Pending
 from kwire.protocol.structs import Message
-from kwire.security.acl import CLUSTER_NAME
-from kwire.security.authorizer import unaudited
+from kwire.security.acl import CLUSTER_NAME, ResourceType
+from kwire.security.authorizer import Authorizer, unaudited
 from kwire.security.requirements import Denied, Requires
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Connection(Protocol):
 
     `unreplied_writes` are those of requests that are never answered, `sends_files` says whether
     parts of files may be sent as they are. A connection that is not `plain_allowed` may be bound by
-    quotas: `rates`.
+    quotas.
     """
 
     client_software_name: str
@@ -78,8 +78,9 @@ class Connection(Protocol):
     @property
     def plain_allowed(self) -> bool: ...
 
-    @property
-    def rates(self) -> ClientRates | None: ...
+    def consumer_rates(self) -> ClientRates | None:
+        """The request is a consumer's Fetch: what binds its client."""
+        ...
 
     def charge_read(self, context: RequestContext, response_bytes: int, /) -> int:
         """A consumer's Fetch is about to be answered: for how many ms its client has to wait, and
@@ -156,6 +157,11 @@ class RequestContext:
         return self.connection is not None and self.connection.token_authenticated
 
     @property
+    def security_protocol(self) -> str:
+        """Of its connection: `SASL_PLAINTEXT`."""
+        return "PLAINTEXT" if self.connection is None else self.connection.security_protocol
+
+    @property
     def is_connected(self) -> bool:
         """Whether its client is connected to this node, not to a broker that forwards for it."""
         return self.connection is not None
@@ -194,11 +200,8 @@ class RequestContext:
         authorizer = self.parts.authorizer
         if authorizer is None or self.is_internal:
             return True
-        for other in requirement.instead:
-            if unaudited(authorizer).authorize(
-                self, other.operation, other.resource_type, CLUSTER_NAME
-            ):
-                return True
+        if any(_has(unaudited(authorizer), self, other) for other in requirement.instead):
+            return True
         if requirement.denied is Denied.LEFT_OUT:
             authorizer = unaudited(authorizer)
         return authorizer.authorize(
@@ -220,3 +223,10 @@ class RequestContext:
             self.effects_done = True
             if self.connection is not None:
                 self.connection.effects_done(self)
+
+
+def _has(authorizer: Authorizer, context: RequestContext, other: Requires) -> bool:
+    """Whether the principal has a right that does instead: to the cluster, or to any resource."""
+    if other.resource_type == ResourceType.CLUSTER:
+        return authorizer.authorize(context, other.operation, other.resource_type, CLUSTER_NAME)
+    return authorizer.authorize_by_resource_type(context, other.operation, other.resource_type)

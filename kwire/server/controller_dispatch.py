@@ -12,12 +12,13 @@ from __future__ import annotations
 from typing import Any, Protocol, TypeVar
 
 from kwire.kraft.controller.errors import error_response
+from kwire.kraft.controller.results import DEFAULT_TEXTS
 from kwire.kraft.controller.routes import AREAS, route_of
 from kwire.kraft.raft.machine import REQUESTS
 from kwire.pending import Pending, after
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS, UNBUILT, ApiKey
-from kwire.protocol.errors import KafkaError
+from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.structs import Message, Request
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Authorization, Checked, Requires
@@ -27,18 +28,25 @@ from kwire.server.dispatch import Dispatcher, Response, Route, declared_authoriz
 ResponseT = TypeVar("ResponseT", bound=Message)
 
 LISTENER = "controller"
+NAMED_TOPICS_MAX = 12
+"""The last version of Fetch that names topics, not their ids."""
 
 
-def _of_cluster(operation: Operation, checked: Checked = Checked.BEFORE) -> Authorization:
-    return (Requires(operation, ResourceType.CLUSTER, checked=checked),)
+def _of_cluster(
+    operation: Operation, checked: Checked = Checked.BEFORE, message: str | None = None
+) -> Authorization:
+    return (Requires(operation, ResourceType.CLUSTER, checked=checked, message=message),)
+
+
+_REFUSED = DEFAULT_TEXTS[ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
 
 
 RAFT_AUTHORIZATION: dict[int, Authorization] = {
     key: _of_cluster(Operation.CLUSTER_ACTION) for key in REQUESTS
 } | {
-    ApiKey.DESCRIBE_QUORUM: _of_cluster(Operation.DESCRIBE),
-    ApiKey.ADD_RAFT_VOTER: _of_cluster(Operation.ALTER),
-    ApiKey.REMOVE_RAFT_VOTER: _of_cluster(Operation.ALTER),
+    ApiKey.DESCRIBE_QUORUM: _of_cluster(Operation.DESCRIBE, message=_REFUSED),
+    ApiKey.ADD_RAFT_VOTER: _of_cluster(Operation.ALTER, message=_REFUSED),
+    ApiKey.REMOVE_RAFT_VOTER: _of_cluster(Operation.ALTER, message=_REFUSED),
 }
 """What requests to a replica of the metadata quorum require."""
 
@@ -76,6 +84,32 @@ class AskController(Protocol):
     ) -> Pending[ResponseT]: ...
 
 
+def _denied_fetch(
+    context: RequestContext, request: m.FetchRequest, error: KafkaError
+) -> m.FetchResponse:
+    """Up to version 12 each partition has the code too, as Kafka answers it."""
+    response = m.FetchResponse()
+    response.error_code = code = int(error.code)
+    if context.api_version <= NAMED_TOPICS_MAX:
+        shape = m.FetchResponse
+        response.responses = [
+            shape.FetchableTopicResponse(
+                topic=topic.topic,
+                partitions=[
+                    shape.PartitionData(
+                        partition_index=partition.partition,
+                        error_code=code,
+                        high_watermark=-1,
+                        aborted_transactions=[],
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    return response
+
+
 class ControllerDispatcher(Dispatcher):
     """Routes of a controller listener."""
 
@@ -92,7 +126,12 @@ class ControllerDispatcher(Dispatcher):
 
     def _load(self, api_key: int, name: str) -> Route:
         if api_key in REQUESTS:
-            return Route.of_api(api_key, self._ask_quorum, RAFT_AUTHORIZATION[api_key])
+            return Route.of_api(
+                api_key,
+                self._ask_quorum,
+                RAFT_AUTHORIZATION[api_key],
+                denied_response=_denied_fetch if api_key == ApiKey.FETCH else None,
+            )
         if api_key in AREAS:
             return Route.of_api(api_key, self._ask, authorization_of(api_key, name))
         return super()._load(api_key, name)

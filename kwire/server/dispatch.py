@@ -48,7 +48,7 @@ DecodeVersion: TypeAlias = Callable[[memoryview, int], tuple[Decoded, int]]
 Response: TypeAlias = Message | NoReply | Disconnect
 Handler: TypeAlias = Callable[[RequestContext, Decoded], Outcome]
 ErrorResponse: TypeAlias = Callable[[RequestContext, KafkaError], Message | Disconnect]
-DeniedResponse: TypeAlias = Callable[[RequestContext, Decoded, KafkaError], Message]
+DeniedResponse: TypeAlias = Callable[[RequestContext, Decoded, KafkaError], Message | Disconnect]
 
 
 class Route:

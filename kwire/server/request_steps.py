@@ -81,8 +81,9 @@ class RequestSteps:
 
     def set_throttles(self, quotas: ClientQuotas | None) -> None:
         """The quotas by which clients have to wait."""
+        are_others = None not in (quotas, self.quotas) and quotas is not self.quotas
         self.quotas = quotas
-        self._changed(self.inputs._replace(has_quotas=quotas is not None))
+        self._changed(self.inputs._replace(has_quotas=quotas is not None), are_others)
 
     def set_audit(self, *hooks: ResponseHook) -> None:
         """Who records what clients do."""
@@ -98,9 +99,9 @@ class RequestSteps:
         self.response_hooks = (*self._audit, *self._observers)
         self._changed(inputs)
 
-    def _changed(self, inputs: PlainInputs) -> None:
+    def _changed(self, inputs: PlainInputs, must_tell: bool = False) -> None:
         self.has_hooks = bool(self.arrival_hooks or self.response_hooks)
-        if inputs != self.inputs:
+        if must_tell or inputs != self.inputs:
             self.inputs = inputs
             for listener in self._listeners:
                 listener()

@@ -20,6 +20,7 @@ import threading
 import time
 
 from kwire.protocol import messages as m
+from kwire.security.sasl.oauth_settings import UNSECURED_HANDLER
 from kwire.testing.cluster import NodeFailed, ServeProcess, free_ports
 from tests.support.wire import WireClient
 
@@ -57,7 +58,8 @@ def _with_sasl(port: int, sasl_port: int) -> dict[str, str]:
     return {
         "listeners": listeners,
         "advertised.listeners": listeners,
-        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+        "sasl.server.callback.handler.class": UNSECURED_HANDLER,
         "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{module} required {users};",
     }
 

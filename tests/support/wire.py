@@ -78,6 +78,14 @@ class WireClient:
         """Wait for the broker to close; nothing may come before."""
         self._frames.expect_close(TIMEOUT_S)
 
+    def call_frame(self, request: Any, version: int) -> bytes:
+        """What answers, not decoded: a correlation id of four bytes, and the rest of the frame."""
+        self.send(request, version)
+        body = self.receive_frame()
+        expected, _, _ = self._sent.pop(0)
+        assert int.from_bytes(body[:4], "big") == expected, "answers leave in request order"
+        return body
+
     def call(self, request: Any, version: int) -> Any:
         self.send(request, version)
         return self.receive()

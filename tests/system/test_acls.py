@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
+from kwire.cli.app import main
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.security.acl import Operation, ResourceType
@@ -91,3 +96,77 @@ def test_acls_act_at_once_and_outlive_a_restart(tmp_path: Path) -> None:
         )
         assert len(removed.filter_results[0].matching_acls) == 1
         assert codes(alice.call(topics("alice-3"), 5)) == [denied]
+
+
+# -- kwire acl
+
+
+class Told:
+    """Runs `kwire acl ...` in this process against a cluster, and gives what it says."""
+
+    def __init__(self, bootstrap: str, capsys: pytest.CaptureFixture[str]) -> None:
+        self._bootstrap = bootstrap
+        self._capsys = capsys
+
+    def __call__(self, line: str, status: int = 0) -> str:
+        found = main(["acl", *line.split(), "--bootstrap", self._bootstrap])
+        told = self._capsys.readouterr()
+        assert found == status, told.err
+        return told.out + told.err
+
+
+def tell_all(kwire_acl: Told) -> None:
+    """What `kwire acl` says of ACLs that it makes; on an Apache Kafka the same."""
+    none = kwire_acl("why alice read topic:orders", status=1)
+    assert none.startswith("denied: User:alice may not read topic:orders\n")
+    assert "no ACL covers the resource, and then only super users are allowed" in none
+    assert "the brokers do not tell super.users: see kwire acl why --help" in none
+    everybody = kwire_acl("why alice read topic:orders --allow-everyone")
+    assert "and then everybody is allowed" in everybody
+    root = kwire_acl("why root alter cluster --super-users User:admin;User:root")
+    assert "a super user may do everything" in root
+    assert "do not tell" not in root
+    added = kwire_acl("add alice read topic:ord --prefix")
+    assert added == "added allow User:alice to read topic:ord... (prefix)\n"
+    kwire_acl("add User:* all topic:* --deny --host 10.9.0.0/16")
+    kwire_acl("add bob write topic:orders --host ::1")
+    deadline = time.monotonic() + 30
+    while kwire_acl("list").count("\n") < 4:
+        assert time.monotonic() < deadline
+    implied = kwire_acl("why alice describe topic:orders 127.0.0.1")
+    assert implied.startswith("allowed: User:alice may describe topic:orders from 127.0.0.1\n")
+    rule = "allow User:alice to read topic:ord... (prefix)"
+    assert f"this ACL allows it: READ implies DESCRIBE: {rule}" in implied
+    denied = kwire_acl("why alice read topic:orders 10.9.1.1", status=1)
+    assert "this ACL denies it: deny User:* from 10.9.0.0/16 to all topic:*" in denied
+    assert "2 of them fit" in denied
+    left_out = kwire_acl("why bob write topic:orders", status=1)
+    assert "2 ACLs of single hosts were left out" in left_out
+    assert "from 0:0:0:0:0:0:0:1" in kwire_acl("why bob write topic:orders ::1")
+    as_json = json.loads(kwire_acl("why alice read topic:orders --json"))
+    assert as_json["allowed"] is True
+    assert as_json["rule"]["pattern"] == "prefixed"
+    assert kwire_acl("list --user bob").count("\n") == 2
+    assert "bob" not in kwire_acl("list --resource topic:ordinary")
+    refused = kwire_acl("add alice read topic:t --host 10.0.0.0/33", status=1)
+    assert "Value [33] not in range [0,32]" in refused
+    assert kwire_acl("remove alice read topic:ord --prefix").startswith("removed allow User:alice")
+    kwire_acl("remove User:* all topic:* --deny --host 10.9.0.0/16")
+    kwire_acl("remove bob write topic:orders --host ::1")
+    assert "there is no such ACL" in kwire_acl("remove alice read topic:ord --prefix", status=1)
+
+
+def test_kwire_acl_tells_which_rule_decides(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = {**SETTINGS, "super.users": "User:ANONYMOUS"}
+    with NodeInThread(tmp_path, settings=settings) as node:
+        tell_all(Told(node.bootstrap, capsys))
+
+
+def test_kwire_acl_where_there_is_no_authorizer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with NodeInThread(tmp_path) as node:
+        told = Told(node.bootstrap, capsys)("why alice read topic:orders", status=1)
+    assert told.startswith("kwire: the ACLs: No Authorizer is configured")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from kwire.cli.client import Client
+from kwire.cli.client import Client, ClientError
 from kwire.cli.cluster import free_ports
 from kwire.testing.cluster import Broker
 from tests.support.certificates import Authority, Certificate, secure_options
@@ -162,6 +164,34 @@ def test_tls_on_a_port_without_it_is_disconnected(secure: Secure) -> None:
         pytest.raises((ssl.SSLError, ConnectionError)),
     ):
         secure.context.wrap_socket(connection, server_hostname="127.0.0.1")
+
+
+def test_commands_connect_by_a_file_of_client_properties(secure: Secure, tmp_path: Path) -> None:
+    """The settings that Kafka's own commands take; what is wrong with them is one line."""
+    trust = f"ssl.truststore.type=PEM\nssl.truststore.location={secure.directory}/authority.pem\n"
+    own = f"ssl.keystore.type=PEM\nssl.keystore.location={secure.directory}/client.pem\n"
+    told = {}
+    for name, text in {
+        "good": trust + own,
+        "no certificate": trust,
+        "nobody trusted": own,
+        "no file": "ssl.truststore.type=PEM\nssl.truststore.location=/no/such.pem\n",
+    }.items():
+        path = tmp_path / "client.properties"
+        path.write_text("security.protocol=SSL\n" + text)
+        command = [sys.executable, "-m", "kwire", "topic", "list", "--bootstrap", secure.mutual]
+        done = subprocess.run(
+            [*command, "--command-config", str(path)], capture_output=True, text=True, timeout=60
+        )
+        assert "Traceback" not in done.stderr
+        told[name] = (done.returncode, done.stderr)
+    assert told["good"][0] == 0, told
+    assert told["no certificate"][0] == 1
+    assert "certificate required" in told["no certificate"][1]
+    assert "TLS handshake: the certificate is not trusted" in told["nobody trusted"][1]
+    assert "trust store /no/such.pem cannot be read" in told["no file"][1]
+    with pytest.raises(ClientError, match="if it wants TLS"), Client(secure.tls) as client:
+        client.metadata([])
 
 
 def test_half_open_handshakes_keep_nobody_else_out(secure: Secure) -> None:

@@ -55,11 +55,15 @@ ALTER_GROUPS = Requires(
     checked=Checked.CONTROLLER,
     note="resources that are groups",
 )
-ALTER_LOGGERS = Requires(
-    Operation.CLUSTER_ACTION,
+ALTER_BROKERS = Requires(
+    Operation.ALTER_CONFIGS,
     ResourceType.CLUSTER,
     denied=Denied.ENTRY,
-    note="resources that are loggers",
+    note="brokers",
+)
+ALTER_SUBSCRIPTIONS = ALTER_BROKERS._replace(checked=Checked.CONTROLLER, note="client metrics")
+ALTER_LOGGERS = ALTER_BROKERS._replace(
+    note="resources that are loggers; CLUSTER_ACTION where a controller is asked"
 )
 
 _OPERATIONS = (SET, DELETE, APPEND, SUBTRACT)
@@ -111,7 +115,8 @@ def alter(
             if check(resource):
                 remaining[position] = resource
         except KafkaError as error:
-            put_error(results[position], error)
+            # Of a right that the broker itself misses, Kafka tells the code alone.
+            put_error(results[position], error, generic_text=False)
     if not remaining:
         return answer(responses=results)
 
@@ -161,11 +166,12 @@ def check_incremental(
     )
     name = resource.resource_name
     if resource.resource_type == RESOURCE_BROKER_LOGGER:
-        authorized = context.allows(ALTER_LOGGERS)
-        alter_loggers(context.parts.broker_id, resource, authorized, validate_only)
+        _check_right(context, ALTER_LOGGERS)
+        alter_loggers(context.parts.broker_id, resource, validate_only)
         return False
     _check_kind(resource)
     if resource.resource_type == RESOURCE_BROKER:
+        _check_right(context, ALTER_BROKERS)
         _check_broker_name(context, name)
         _check_broker(context, name, _incremental_values(context, resource))
     return True
@@ -180,10 +186,16 @@ def check_replacing(context: RequestContext, resource: ReplacingResource) -> boo
     )
     _check_kind(resource)
     if resource.resource_type == RESOURCE_BROKER:
+        _check_right(context, ALTER_BROKERS)
         _check_broker_name(context, resource.resource_name)
         values = {config.name: config.value for config in configs if config.value is not None}
         _check_broker(context, resource.resource_name, values)
     return True
+
+
+def _check_right(context: RequestContext, requirement: Requires) -> None:
+    if not context.allows(requirement):
+        raise KafkaError(requirement.refusal)
 
 
 def _check_broker_name(context: RequestContext, name: str) -> None:

@@ -139,7 +139,7 @@ class ControllerContext:
     listener_name: str | None = None
     token_authenticated: bool = False
     forwarded: bool = True
-    security_protocol: int = 0
+    security_protocol: str = "PLAINTEXT"
     same_process: bool = False
     apply_partition_quota: Callable[[int], None] = no_quota
     kraft_version: int | None = None

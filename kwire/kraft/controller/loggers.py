@@ -15,12 +15,9 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 def alter_loggers(
     node_id: int,
     resource: m.IncrementalAlterConfigsRequest.AlterConfigsResource,
-    authorized: bool,
     validate_only: bool,
 ) -> None:
     """Apply a resource's changes to this node's loggers, all or none. Raises KafkaError."""
-    if not authorized:
-        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     _check_name(node_id, resource.resource_name)
     changes: list[tuple[str, str | None]] = []
     for config in resource.configs:

@@ -12,7 +12,7 @@ PLAIN = "PLAIN"
 SCRAM_SHA_256 = "SCRAM-SHA-256"
 SCRAM_SHA_512 = "SCRAM-SHA-512"
 OAUTHBEARER = "OAUTHBEARER"
-BUILT = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512)
+BUILT = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
 
 OTHER_ID = (
     "Authentication failed: Client requested an authorization id that is different from username"

@@ -15,9 +15,16 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from kwire.config.errors import ConfigError
+from kwire.config.java_properties import LOGIN_CONFIG
 from kwire.config.values import TypedValue
 from kwire.security.sasl import jaas
-from kwire.security.sasl.mechanisms import BUILT, PLAIN, SCRAM_SHA_256, SCRAM_SHA_512
+from kwire.security.sasl.mechanisms import (
+    BUILT,
+    OAUTHBEARER,
+    PLAIN,
+    SCRAM_SHA_256,
+    SCRAM_SHA_512,
+)
 
 ENABLED = "sasl.enabled.mechanisms"
 JAAS = "sasl.jaas.config"
@@ -30,7 +37,9 @@ _MODULES = {
     PLAIN: jaas.PLAIN_MODULE,
     SCRAM_SHA_256: jaas.SCRAM_MODULE,
     SCRAM_SHA_512: jaas.SCRAM_MODULE,
+    OAUTHBEARER: jaas.OAUTHBEARER_MODULE,
 }
+FILE_BYTES_MAX = 1 << 20
 
 
 class Settings(Protocol):
@@ -38,6 +47,9 @@ class Settings(Protocol):
 
     @property
     def texts(self) -> Mapping[str, str]: ...
+
+    @property
+    def java_properties(self) -> Mapping[str, str]: ...
 
     def __getitem__(self, name: str, /) -> TypedValue: ...
 
@@ -101,7 +113,29 @@ def server_module(config: Settings, listener: str, mechanism: str) -> jaas.Login
     """The login module of a mechanism on a listener, None where nothing names one."""
     name = jaas_name(listener, mechanism)
     text = config.texts.get(name)
-    return None if text is None else one_module(name, text, mechanism)
+    if text is not None:
+        return one_module(name, text, mechanism)
+    path = config.java_properties.get(LOGIN_CONFIG)
+    return None if path is None else _module_of_file(path, listener, mechanism)
+
+
+def _module_of_file(path: str, listener: str, mechanism: str) -> jaas.LoginModule | None:
+    """The mechanism's module in a JAAS file: in the listener's section where there is one."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(FILE_BYTES_MAX + 1)
+        sections = jaas.parse_jaas_file(data.decode())
+    except OSError as error:
+        raise ConfigError(f"{LOGIN_CONFIG}={path}: {error.strerror}") from None
+    except (ConfigError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{LOGIN_CONFIG}={path}: {error}") from None
+    names = (f"{listener.lower()}.KafkaServer", "KafkaServer")
+    section = next((sections[name] for name in names if name in sections), [])
+    for module in section:
+        jaas.check_module(module)
+        if module.name == _MODULES[mechanism]:
+            return module
+    return None
 
 
 def one_module(name: str, text: str, mechanism: str) -> jaas.LoginModule:

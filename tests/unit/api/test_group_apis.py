@@ -13,7 +13,7 @@ from kwire.api import find_coordinator
 from kwire.coordinator.partitioner import partition_for
 from kwire.kraft.images.topics import TopicImage
 from kwire.protocol import messages as m
-from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.errors import ErrorCode
 from kwire.security.acl import Operation, ResourceType
 from kwire.server.context import RequestContext
 from tests.support.group_scripts import InProcess, build
@@ -258,6 +258,8 @@ def test_looking_up_needs_describe(lookup: InProcess) -> None:
         assert (old.error_code, old.node_id) == (expected, -1)
     context = RequestContext(lookup.parts, None, 10, 6, 1, "c")
     request = m.FindCoordinatorRequest(key_type=2, coordinator_keys=[SHARE_KEY])
-    with pytest.raises(KafkaError) as refused:
-        find_coordinator.handle(context, request)
-    assert refused.value.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    answer: Any = find_coordinator.handle(context, request)
+    [refused] = answer.coordinators
+    assert (refused.key, refused.error_code, refused.error_message, refused.node_id) == (
+        SHARE_KEY, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.", -1,
+    )  # fmt: skip

@@ -62,6 +62,13 @@ def test_the_verb_that_was_meant(verb: str, meant: str | None) -> None:
         (["spark", "archive"], "kwire spark archive"),
         (["log", "dmp", "x"], "did you mean dump?"),
         (["info", "--timeout", "never"], "kwire info --help tells more"),
+        (["acl", "why", "a", "fly", "topic:t"], "fly: not an operation; accepted: all, read"),
+        (["acl", "why", "a", "all", "topic:t"], "ask for one operation"),
+        (["acl", "why", "a", "read", "t"], "t: not a resource; accepted: topic:NAME"),
+        (["acl", "why", "a", "read", "topic:"], "topic:: not a resource"),
+        (["acl", "why", "a", "read", "topic:t", "home"], "home: not an address"),
+        (["acl", "add", "a", "read", "cluster:x"], "cluster:x: not a resource"),
+        (["acl", "add", "a", "read", "topic:t", "--host", "home"], "home: not an address"),
         (["--no-such-option"], "No such option"),
     ],
 )

@@ -57,22 +57,32 @@ def test_a_rate_is_that_of_every_single_use(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_the_short_way_of_a_sensor_decides_as_the_long_one(seed: int) -> None:
-    """What is within the allowance of the shortest span is not measured; that changes nothing."""
+def test_what_is_only_summed_up_decides_as_if_each_use_were_measured(seed: int) -> None:
     rng = random.Random(seed)
     count, window_ms = rng.randrange(1, 12), rng.choice([10, 1000])
-    bound = rng.choice([0.5, 100.0, 10**6])
+    bound = rng.choice([50.0, 100.0, 10**6])
     sensor = Sensor(("u", "c"), bound, Rate(count, window_ms), THROTTLE_MS_MAX)
     measured = Rate(count, window_ms)
-    now_ms = 0
+    now_ms = summed_up = 0
     for _ in range(500):
         now_ms += rng.choice([0, 1, rng.randrange(window_ms), rng.randrange(count * window_ms * 2)])
-        value = rng.random() * bound * window_ms / 500
+        value = float(rng.randrange(int(bound * window_ms / 500) + 1))
         measured.record(value, now_ms)
         expected, rate = 0, measured.measure(now_ms)
         if rate > bound:
             expected = throttle_ms(rate, bound, measured.span_ms(now_ms))
-        assert sensor.record_and_wait_ms(value, now_ms) == expected
+        if sensor.count(value, now_ms / 1000):
+            summed_up += 1
+            assert expected == 0
+        else:
+            assert sensor.record_and_wait_ms(value, now_ms) == expected
+        if rng.random() < 0.05:
+            measured.record(-value, now_ms)
+            sensor.record(-value, now_ms)
+        if rng.random() < 0.05:
+            bound *= rng.choice([0.5, 2])
+            sensor.set_bound(bound)
+    assert summed_up > 5
 
 
 def test_a_burst_of_one_window_is_free_and_twice_that_waits_for_it() -> None:

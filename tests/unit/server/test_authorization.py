@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 
 from kwire.api import list_groups
+from kwire.api.init_producer_id import AUTHORIZATION as INIT_PRODUCER_ID
 from kwire.cli import tables
 from kwire.kraft.controller.routes import AREAS, route_of
 from kwire.protocol import messages as m
 from kwire.protocol import schema
 from kwire.protocol.api_keys import API_KEYS, UNBUILT, ApiKey
-from kwire.protocol.errors import ErrorCode
+from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
 from kwire.security.requirements import REFUSALS, Authorization, Checked, Denied, Requires
 from kwire.server.authorization import OPERATIONS, authorized_operations, missing_right
-from kwire.server.context import RequestContext
+from kwire.server.context import DISCONNECT, RequestContext
 from kwire.server.controller_dispatch import ControllerDispatcher, authorization_of
 from kwire.server.dispatch import Dispatcher, Route, declared_authorization
 from tests.support.parts import made_parts
@@ -42,6 +43,11 @@ class Recorder:
     def authorize(self, requester: Any, operation: int, resource_type: int, name: str, /) -> bool:
         self.asked.append((operation, resource_type, name))
         return (operation, resource_type, name) not in self.denied
+
+    def authorize_by_resource_type(
+        self, requester: Any, operation: int, resource_type: int, /
+    ) -> bool:
+        return self.authorize(requester, operation, resource_type, "*")
 
 
 def context_of(api_key: int, version: int, *denied: tuple[int, int, str]) -> RequestContext:
@@ -197,28 +203,20 @@ def test_the_cluster_is_a_resource_without_a_path() -> None:
             m.InitProducerIdResponse(error_code=53, producer_id=-1, producer_epoch=-1),
         ),
         (
-            "InitProducerId", 5, (12, 4, CLUSTER_NAME), {"transactional_id": None},
-            m.InitProducerIdResponse(error_code=31, producer_id=-1, producer_epoch=-1),
-        ),
-        (
             "DescribeLogDirs", 4, (8, 4, CLUSTER_NAME), {},
             m.DescribeLogDirsResponse(error_code=31, results=[]),
         ),
         (
             "DescribeClientQuotas", 1, (10, 4, CLUSTER_NAME), {},
-            m.DescribeClientQuotasResponse(
-                error_code=31, error_message="Cluster authorization failed.", entries=None
-            ),
+            m.DescribeClientQuotasResponse(error_code=31, error_message=None, entries=None),
         ),
         (
             "ListConfigResources", 1, (10, 4, CLUSTER_NAME), {},
             m.ListConfigResourcesResponse(error_code=31),
         ),
         (
-            "DescribeUserScramCredentials", 0, (8, 4, CLUSTER_NAME), {},
-            m.DescribeUserScramCredentialsResponse(
-                error_code=31, error_message="Cluster authorization failed."
-            ),
+            "DescribeUserScramCredentials", 0, (8, 4, CLUSTER_NAME), {"users": None},
+            m.DescribeUserScramCredentialsResponse(error_code=31, error_message=None),
         ),
         ("Envelope", 0, (9, 4, CLUSTER_NAME), {}, m.EnvelopeResponse(error_code=31)),
     ],
@@ -256,6 +254,30 @@ def test_a_refused_commit_has_the_code_at_every_partition(denied: tuple[int, int
         assert code(route.execute(context, request_of_group)) == [expected]
 
 
+def refused_produce(acks: int, version: int) -> Any:
+    """What a Produce of two partitions gets that an arrival hook refuses."""
+    shape = m.ProduceRequest
+    data = [shape.PartitionProduceData(index=index, records=b"") for index in (0, 3)]
+    topic = shape.TopicProduceData(name="a", topic_id=b"\x01" * 16, partition_data=data)
+    request = shape(acks=acks, topic_data=[topic])
+    route = Dispatcher({int(ApiKey.PRODUCE): "Produce"}).route(ApiKey.PRODUCE, version)
+    error = KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    return route.refused(context_of(ApiKey.PRODUCE, version), request, error)
+
+
+@pytest.mark.parametrize("version", [3, 12, 13])
+def test_a_refused_produce_has_the_code_at_every_partition(version: int) -> None:
+    """It lost its connection, which a producer takes for a broker that is gone."""
+    [topic] = refused_produce(-1, version).responses
+    found = [(x.index, x.error_code, x.base_offset) for x in topic.partition_responses]
+    assert found == [(0, 31, -1), (3, 31, -1)]
+    assert (topic.name, topic.topic_id) == ("a", b"\x01" * 16)
+
+
+def test_a_refused_produce_without_acks_ends_the_connection() -> None:
+    assert refused_produce(0, 12) is DISCONNECT
+
+
 def test_the_first_right_that_is_missing_is_told() -> None:
     first = Requires(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id")
     second = Requires(Operation.READ, ResourceType.GROUP, "group_id")
@@ -276,6 +298,19 @@ def test_another_right_may_stand_in() -> None:
     assert context_of(23, 4, topic).allows(needs, "a")
     assert context_of(23, 4, cluster).allows(needs, "a")
     assert not context_of(23, 4, cluster, topic).allows(needs, "a")
+
+
+def test_a_right_on_any_resource_of_a_type_may_stand_in() -> None:
+    """An idempotent producer needs WRITE on some topic where it may not do IDEMPOTENT_WRITE."""
+    idempotent = INIT_PRODUCER_ID[1]
+    cluster, any_topic = (12, 4, CLUSTER_NAME), (4, 2, "*")
+    assert context_of(22, 4, cluster).allows(idempotent)
+    assert context_of(22, 4, any_topic).allows(idempotent)
+    refused = context_of(22, 4, cluster, any_topic)
+    assert not refused.allows(idempotent)
+    route = Dispatcher({22: "InitProducerId"}).route(22, 4)
+    answer = route.execute(refused, m.InitProducerIdRequest(transactional_id=None))
+    assert answer == m.InitProducerIdResponse(error_code=31, producer_id=-1, producer_epoch=-1)
 
 
 def test_the_right_to_everything_is_asked_for_once_a_request() -> None:

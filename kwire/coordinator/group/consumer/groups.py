@@ -7,7 +7,7 @@ member.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from kwire.coordinator.group.classic.group import ClassicGroup
 from kwire.coordinator.group.classic.rebalance import ClassicGroups
@@ -66,6 +66,8 @@ class ConsumerGroups:
         self.generation = 0
         self.matched: dict[str, tuple[str, ...]] = {}
         self.matching: dict[str, Matching] = {}
+        # Group -> which topics its patterns may match, by the rights of who was heard last.
+        self.describers: dict[str, Callable[[str], bool]] = {}
 
     # --- finding ---
 
@@ -139,6 +141,17 @@ class ConsumerGroups:
             if group.regexes:
                 self.deadlines.schedule((REGEX_TIMER, group_id), 0)
 
+    def heard_pattern(
+        self, group_id: str, describes: Callable[[str], bool] | None, moment: Moment
+    ) -> None:
+        """A member with a pattern was heard; `describes` is what its client may see."""
+        if describes is None:
+            return
+        if group_id not in self.describers:
+            # A refresh may have waited for somebody in whose name it can be done.
+            self.deadlines.schedule((REGEX_TIMER, group_id), moment.now_ms)
+        self.describers[group_id] = describes
+
     # --- members going ---
 
     def fence(
@@ -193,6 +206,7 @@ class ConsumerGroups:
         self.refresh_at_ms.pop(group_id, None)
         self.assigning.pop(group_id, None)
         self.matching.pop(group_id, None)
+        self.describers.pop(group_id, None)
         self.deadlines.cancel((ASSIGN_TIMER, group_id))
         self.deadlines.cancel((REGEX_TIMER, group_id))
 

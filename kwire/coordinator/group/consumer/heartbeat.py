@@ -126,6 +126,8 @@ class _Heartbeat:
         if self._upgrades:
             groups.upgraded(self._group_id, moment)
         self._progress.appended(group, member)
+        if member.topic_regex:
+            groups.heard_pattern(self._group_id, self._caller.describes, moment)
         groups.deadlines.cancel((JOIN_TIMER, self._group_id, member.member_id))
         groups.deadlines.cancel((SYNC_TIMER, self._group_id, member.member_id))
         groups.extend_session(self._group_id, member, moment)

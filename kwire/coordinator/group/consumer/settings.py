@@ -30,3 +30,4 @@ class ConsumerGroupSettings:
     assignors: tuple[str, ...] = ("uniform", "range")
     regex_refresh_interval_ms: int = 600_000
     migration_policy: str = "bidirectional"
+    has_authorizer: bool = False

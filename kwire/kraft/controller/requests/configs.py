@@ -54,8 +54,9 @@ def incremental_alter_configs(
     def alter_own_loggers(
         resource: m.IncrementalAlterConfigsRequest.AlterConfigsResource,
     ) -> None:
-        allowed = context.authorize(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
-        alter_loggers(state.config.node_id, resource, allowed, request.validate_only)
+        if not context.authorize(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        alter_loggers(state.config.node_id, resource, request.validate_only)
 
     records, responses = _alter(
         state,

@@ -41,8 +41,9 @@ def may_request_tokens(context: ControllerContext) -> bool:
         return False
     if context.forwarded:
         return True
-    plaintext = context.security_protocol == 0
-    anonymous_tls = context.security_protocol == 1 and context.principal == "User:ANONYMOUS"
+    plaintext = context.security_protocol == "PLAINTEXT"
+    is_tls = context.security_protocol == "SSL"
+    anonymous_tls = is_tls and context.principal == "User:ANONYMOUS"
     return not plaintext and not anonymous_tls
 
 

@@ -56,14 +56,18 @@ class FakeTopics:
 class Consumers:
     """Members that talk to one group."""
 
-    def __init__(self, **counts: int) -> None:
+    def __init__(self, *, has_authorizer: bool = False, **counts: int) -> None:
         self.topics = FakeTopics(**(counts or {"t": 6}))
-        self.world = GroupWorld(topics=self.topics, consumer_settings=ConsumerGroupSettings())
+        self.caller = CALLER
+        self.world = GroupWorld(
+            topics=self.topics,
+            consumer_settings=ConsumerGroupSettings(has_authorizer=has_authorizer),
+        )
 
     def beat(self, member: str, epoch: int, **fields: Any) -> Any:
         request = m.ConsumerGroupHeartbeatRequest(group_id="g", member_id=member, **fields)
         request.member_epoch = epoch
-        return self.world.now(self.world.coordinator.consumer_heartbeat(request, CALLER))
+        return self.world.now(self.world.coordinator.consumer_heartbeat(request, self.caller))
 
     def join(self, member: str, *names: str, **fields: Any) -> Any:
         wanted = {
@@ -199,6 +203,38 @@ def test_a_pattern_is_resolved_after_the_join_and_follows_the_metadata() -> None
     assert bad.error_message == (
         "SubscribedTopicRegex `[` is not a valid regular expression: missing closing ]."
     )
+
+
+def test_a_pattern_matches_what_its_client_may_describe() -> None:
+    """A client with READ on its group alone was assigned every topic that its pattern fits."""
+    consumers = Consumers(has_authorizer=True, t1=2, t2=3, other=2)
+    may_see = {"t1"}
+    consumers.caller = CALLER._replace(describes=lambda topic: topic in may_see)
+    consumers.join("m1", subscribed_topic_names=None, subscribed_topic_regex="t.*")
+    assert consumers.group().regexes["t.*"].topics == ("t1",)
+    assert told(consumers.beat("m1", 1)) == [0, 1]
+    may_see.add("t2")
+    consumers.topics.counts["t3"] = 1
+    consumers.world.coordinator.topics_changed()
+    consumers.world.loop.advance(1000)
+    assert consumers.group().regexes["t.*"].topics == ("t1", "t2")
+
+
+def test_a_pattern_is_not_refreshed_in_nobodys_name() -> None:
+    """After a load the coordinator waits for a member; with nobody's rights all would fit."""
+    consumers = Consumers(has_authorizer=True, t1=2, t2=3)
+    consumers.caller = CALLER._replace(describes=lambda topic: topic == "t1")
+    consumers.join("m1", subscribed_topic_names=None, subscribed_topic_regex="t.*")
+    groups = consumers.world.shard.consumer.groups
+    groups.describers.clear()
+    consumers.topics.counts["t3"] = 1
+    consumers.world.coordinator.topics_changed()
+    consumers.world.loop.advance(1000)
+    assert consumers.group().regexes["t.*"].topics == ("t1",)
+    consumers.caller = CALLER._replace(describes=lambda topic: topic != "t2")
+    consumers.beat("m1", 1)
+    consumers.world.loop.advance(1000)
+    assert consumers.group().regexes["t.*"].topics == ("t1", "t3")
 
 
 @pytest.mark.parametrize(

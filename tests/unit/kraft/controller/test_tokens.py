@@ -82,7 +82,7 @@ def test_refusals() -> None:
     request = m.CreateDelegationTokenRequest(renewers=[], max_lifetime_ms=-1)
     assert bench.call(request, token_authenticated=True).error_code == 64
     assert bench.call(request, forwarded=False).error_code == 64
-    assert bench.call(request, forwarded=False, security_protocol=2).error_code == 0
+    assert bench.call(request, forwarded=False, security_protocol="SASL_PLAINTEXT").error_code == 0
     assert _create(ControllerBench()).error_code == 61, "no secret"
     old = ControllerBench(config=make_config(token_secret="s"), features={"metadata.version": 13})
     assert _create(old).error_code == 35

@@ -12,7 +12,10 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import KafkaError
 from kwire.security.sasl.client import ClientMechanism, PlainClient, SaslClient, ScramClient
 from kwire.security.sasl.client_settings import client_login
-from kwire.security.sasl.mechanisms import AuthenticationFailed, ServerMechanism
+from kwire.security.sasl.jaas import OAUTHBEARER_MODULE
+from kwire.security.sasl.jwt import Rules, validate_unsecured
+from kwire.security.sasl.mechanisms import AuthenticationFailed, Identity, ServerMechanism
+from kwire.security.sasl.oauthbearer import Accepted, OAuthBearerServer
 from kwire.security.sasl.plain import Passwords, PlainServer
 from kwire.security.sasl.scram import Known, ScramParts, ScramServer, derived
 from tests.support.sasl import PLAIN_MODULE, SCRAM_MODULE
@@ -122,11 +125,11 @@ def properties(module: str = PLAIN_MODULE, **given: str) -> dict[str, str]:
 
 
 def test_the_properties_of_a_client() -> None:
-    assert client_login({}, SeededRandom(1)) is None
-    make = client_login(properties(), SeededRandom(1))
+    assert client_login({}, SeededRandom(1), lambda: 0) is None
+    make = client_login(properties(), SeededRandom(1), lambda: 0)
     assert make is not None
     assert make().begin().mechanism == "PLAIN"
-    make = client_login(properties(SCRAM_MODULE, sasl_mechanism=SCRAM), SeededRandom(1))
+    make = client_login(properties(SCRAM_MODULE, sasl_mechanism=SCRAM), SeededRandom(1), lambda: 0)
     assert make is not None
     assert make().agreed(m.SaslHandshakeResponse()).auth_bytes.startswith(b"n,,n=alice,r=")
 
@@ -143,6 +146,24 @@ def test_the_properties_of_a_client() -> None:
 )
 def test_what_cannot_be_used_is_one_line_without_a_secret(given: dict[str, str], why: str) -> None:
     with pytest.raises(ConfigError, match=why) as error:
-        client_login(properties(**given), SeededRandom(1))
+        client_login(properties(**given), SeededRandom(1), lambda: 0)
     assert "hunter2" not in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_an_unsecured_token_is_made_of_the_options() -> None:
+    module = (
+        f'{OAUTHBEARER_MODULE} required unsecuredLoginStringClaim_sub="alice" '
+        'unsecuredLoginListClaim_scope=",a,b" unsecuredLoginExtension_traceId="7";'
+    )
+    given = properties(sasl_mechanism="OAUTHBEARER", sasl_jaas_config=module)
+    make = client_login(given, SeededRandom(1), lambda: 5_000)
+    assert make is not None
+    token = make().agreed(m.SaslHandshakeResponse()).auth_bytes
+    assert b"\x01traceId=7\x01" in token
+
+    def validate(text: str, wall_ms: int) -> Accepted:
+        return validate_unsecured(text, wall_ms, Rules())
+
+    answer = OAuthBearerServer(validate).evaluate(token, 5_000)
+    assert answer.identity == Identity("User:alice", expires_ms=5_000 + 3_600_000)

@@ -1,0 +1,208 @@
+"""What client quotas cost, and whether those who are over theirs leave others alone.
+
+    bench/quotas.py cost [--rounds N]
+        us of CPU a request, without sockets: without quotas, with such as others have, and with
+        such as do not bite
+    bench/quotas.py beside [--rounds N] [--seconds S] [--limit FACTOR]
+        p99 of a producer of one record every 2 ms: alone, beside ten that a quota holds back, and
+        beside ten without a quota
+
+`cost` toggles the quotas of one node between rounds and tells the least of each; `beside` runs one
+broker and its clients in processes of their own, and tells the median of the rounds. With `--limit`
+it fails when throttled neighbours make p99 worse by more than the factor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import multiprocessing
+import pathlib
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from typing import Any
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from bench.frames import TIMESTAMP_MS, value
+from bench.one_record import Sink, _answer
+from kwire.config.broker_config import BrokerConfig
+from kwire.network.loop import new_event_loop, tune_malloc
+from kwire.node.node import Node
+from kwire.protocol import messages as m
+from kwire.protocol.frame import encode_request
+from kwire.protocol.records import Record, build_batch
+from kwire.quota.client_quotas import ClientQuotas
+from kwire.testing.cluster import Broker
+from tests.support.wire import WireClient
+
+TOPIC = "quotas"
+GREEDY = 10
+LIMIT_BYTES = 1_000_000
+LOAD_BYTES = 200_000
+PAUSE_S = 0.002
+MUCH = 10.0**12
+QUOTAS: dict[str, Mapping[str, dict[str, float]] | None] = {
+    "none": None,
+    "of others": {"other": {"producer_byte_rate": MUCH, "request_percentage": MUCH}},
+    "producer_byte_rate": {"x": {"producer_byte_rate": MUCH}},
+    "request_percentage": {"x": {"request_percentage": MUCH}},
+    "both": {"x": {"producer_byte_rate": MUCH, "request_percentage": MUCH}},
+}
+
+
+def produce(size_bytes: int) -> m.ProduceRequest:
+    batch = build_batch([Record(0, TIMESTAMP_MS, None, value(size_bytes), [])])
+    data = m.ProduceRequest.PartitionProduceData(index=0, records=batch)
+    topic = m.ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[data])
+    return m.ProduceRequest(acks=1, timeout_ms=30_000, topic_data=[topic])
+
+
+def frames() -> dict[str, bytes]:
+    """A request by its name."""
+    heartbeat = m.HeartbeatRequest(group_id="none", generation_id=1, member_id="x")
+    return {
+        "Produce": b"".join(encode_request(0, 9, 1, "x", produce(100))),
+        "Heartbeat": b"".join(encode_request(12, 3, 1, "x", heartbeat)),
+    }
+
+
+async def cost(rounds: int, directory: str) -> None:
+    overrides = {"log.dirs": directory, "listeners": "PLAINTEXT://127.0.0.1:0"}
+    config = BrokerConfig.load(properties={}, environment={}, overrides=overrides, developer=True)
+    node = Node(config, asyncio.get_running_loop())
+    await node.start()
+    topic = m.CreateTopicsRequest.CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=1)
+    await _answer(node.controller_channel.forward(m.CreateTopicsRequest(topics=[topic]), None))
+    listener = next(iter(node.listeners.bound.values()))
+    connections = []
+    for _ in range(100):
+        connection = listener.new_connection()
+        connection.connection_made(Sink())  # type: ignore[arg-type]
+        connections.append(connection)
+
+    async def one_round(frame: bytes) -> float:
+        started = time.process_time()
+        for connection in connections:
+            connection.get_buffer(-1)[: len(frame)] = frame
+            connection.buffer_updated(len(frame))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return (time.process_time() - started) / len(connections)
+
+    for name, frame in frames().items():
+        least = dict.fromkeys(QUOTAS, 1.0)
+        for _ in range(rounds):
+            for kind, entities in QUOTAS.items():
+                node.request_steps.set_throttles(_quotas(entities))
+                await one_round(frame)
+                least[kind] = min(least[kind], await one_round(frame), await one_round(frame))
+        for kind, seconds in least.items():
+            more = seconds - least["none"]
+            print(f"{name}, {kind}: {seconds * 1e6:.2f} us, {more * 1e6:+.2f}")
+    for connection in connections:
+        connection.connection_lost(None)
+    await node.stop()
+
+
+def _quotas(entities: Mapping[str, dict[str, float]] | None) -> ClientQuotas | None:
+    if entities is None:
+        return None
+    quotas = ClientQuotas()
+    for client_id, values in entities.items():
+        quotas.changed((("client-id", client_id),), values)
+    return quotas
+
+
+# -- one beside others
+
+
+def greedy(bootstrap: str, client_id: str, end_s: float) -> None:
+    """Produces as much as it is let."""
+    request = b"".join(encode_request(0, 9, 1, client_id, produce(LOAD_BYTES)))
+    with WireClient(bootstrap, 60) as client:
+        client.socket.settimeout(0.2)
+        while time.time() < end_s:
+            client.socket.sendall(request)
+            while time.time() < end_s:
+                try:
+                    if client.socket.recv(65536):
+                        break
+                except TimeoutError:
+                    continue
+
+
+def modest(bootstrap: str, end_s: float) -> list[float]:
+    """Seconds until each of its records was acknowledged."""
+    request = b"".join(encode_request(0, 9, 1, "modest", produce(100)))
+    found = []
+    with WireClient(bootstrap, 60) as client:
+        while time.time() < end_s:
+            started = time.perf_counter()
+            client.socket.sendall(request)
+            client.socket.recv(65536)
+            found.append(time.perf_counter() - started)
+            time.sleep(PAUSE_S)
+    return found
+
+
+def p99_ms(bootstrap: str, seconds: float, neighbours: str | None) -> float:
+    """`neighbours` is the client id of those beside it."""
+    end_s = time.time() + seconds
+    others = [
+        multiprocessing.Process(target=greedy, args=(bootstrap, neighbours, end_s))
+        for _ in range(GREEDY if neighbours else 0)
+    ]
+    for other in others:
+        other.start()
+    taken = sorted(modest(bootstrap, end_s)[100:])
+    for other in others:
+        other.join()
+    return taken[len(taken) * 99 // 100] * 1000
+
+
+def beside(options: argparse.Namespace) -> int:
+    found: dict[str, list[float]] = {"alone": [], "beside throttled": [], "beside others": []}
+    with Broker() as broker, WireClient(broker.bootstrap) as client:
+        client.create_topic(TOPIC)
+        alter = m.AlterClientQuotasRequest
+        entity = [alter.EntityData(entity_type="client-id", entity_name="greedy")]
+        ops = [alter.OpData(key="producer_byte_rate", value=LIMIT_BYTES)]
+        client.call(alter(entries=[alter.EntryData(entity=entity, ops=ops)]), 1)
+        time.sleep(1)
+        p99_ms(broker.bootstrap, 11, "greedy")  # what the first windows allow is used up
+        for _ in range(options.rounds):
+            found["alone"].append(p99_ms(broker.bootstrap, options.seconds, None))
+            found["beside throttled"].append(p99_ms(broker.bootstrap, options.seconds, "greedy"))
+        found["beside others"].append(p99_ms(broker.bootstrap, 5, "unbound"))
+    for name, values in found.items():
+        print(f"{name}: p99 {statistics.median(values):.2f} ms of {[round(x, 2) for x in values]}")
+    factor = statistics.median(found["beside throttled"]) / statistics.median(found["alone"])
+    print(f"beside throttled producers p99 is {factor:.2f} of alone")
+    return int(options.limit is not None and factor > options.limit)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=["cost", "beside"])
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--limit", type=float)
+    options: Any = parser.parse_args()
+    if options.what == "beside":
+        options.rounds = options.rounds or 5
+        return beside(options)
+    tune_malloc()
+    loop = new_event_loop()
+    with tempfile.TemporaryDirectory(prefix="bench-quotas-") as directory:
+        loop.run_until_complete(cost(options.rounds or 300, directory))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

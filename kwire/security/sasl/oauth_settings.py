@@ -1,0 +1,122 @@
+"""What the settings of a listener say about OAUTHBEARER: which tokens are accepted.
+
+    sasl.server.callback.handler.class    Kafka's validator of signed tokens, which is the default,
+                                          or its unsecured one, which has to be asked for by name
+    sasl.oauthbearer.jwks.endpoint.url    where the keys of the issuer are: an address, or a file,
+                                          that a system property allows (CVE-2025-27817); there is
+                                          none to begin with
+    ...expected.audience and .issuer      asked for, unless ...allow.unverified... gives way
+
+Each may be one listener's own. Source: KIP-255, KIP-768, KIP-1139; measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kwire.config.errors import ConfigError
+from kwire.config.java_properties import ALLOWED_FILES, ALLOWED_URLS, listed
+from kwire.config.values import TypedValue
+from kwire.security.sasl.jwt import Rules
+from kwire.security.sasl.mechanisms import OAUTHBEARER
+from kwire.security.sasl.settings import Settings, server_module
+
+HANDLER = "sasl.server.callback.handler.class"
+_PREFIX = "sasl.oauthbearer."
+JWKS_URL = f"{_PREFIX}jwks.endpoint.url"
+_PACKAGE = "org.apache.kafka.common.security.oauthbearer."
+SIGNED_HANDLER = f"{_PACKAGE}OAuthBearerValidatorCallbackHandler"
+UNSECURED_HANDLER = f"{_PACKAGE}internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+FILE_SCHEME = "file:"
+
+
+class OAuthSettings(NamedTuple):
+    """`jwks_url` None: tokens are unsecured."""
+
+    rules: Rules
+    jwks_url: str | None
+    refresh_ms: int = 3_600_000
+    retry_ms: int = 100
+    retry_max_ms: int = 10_000
+
+
+def oauth_settings(config: Settings, listener: str) -> OAuthSettings:
+    """The settings of a listener; ConfigError, one line, for what cannot be used."""
+    handler = config.of_listener(listener, HANDLER, OAUTHBEARER)
+    if handler == UNSECURED_HANDLER:
+        return OAuthSettings(_unsecured_rules(config, listener), None)
+    if handler not in (None, "", SIGNED_HANDLER):
+        raise ConfigError(
+            f"listener {listener}: {HANDLER}={handler} is refused: Java plug-ins cannot be loaded; "
+            f"accepted: {SIGNED_HANDLER}, {UNSECURED_HANDLER}"
+        )
+
+    def value(name: str) -> TypedValue:
+        return config.of_listener(listener, _PREFIX + name, OAUTHBEARER)
+
+    url = value("jwks.endpoint.url")
+    if not url:
+        raise ConfigError(
+            f"listener {listener}: OAUTHBEARER needs {JWKS_URL}, or for development "
+            f"{HANDLER}={UNSECURED_HANDLER}"
+        )
+    check_allowed(config, JWKS_URL, str(url))
+    audiences, issuer = value("expected.audience"), value("expected.issuer")
+    _check_verified(listener, "audience", bool(audiences), bool(value("allow.unverified.audience")))
+    _check_verified(listener, "issuer", bool(issuer), bool(value("allow.unverified.issuer")))
+    return OAuthSettings(
+        Rules(
+            tuple(map(str, audiences)) if isinstance(audiences, list) and audiences else None,
+            str(issuer) if issuer else None,
+            int(value("clock.skew.seconds")) * 1000,
+            str(value("sub.claim.name")),
+            str(value("scope.claim.name")),
+        ),
+        str(url),
+        int(value("jwks.endpoint.refresh.ms")),
+        int(value("jwks.endpoint.retry.backoff.ms")),
+        int(value("jwks.endpoint.retry.backoff.max.ms")),
+    )
+
+
+def check_allowed(config: Settings, setting: str, url: str) -> None:
+    """ConfigError for an address or a file that no system property allows."""
+    if url.startswith(FILE_SCHEME):
+        name, wanted = ALLOWED_FILES, path_of(url)
+    elif url.startswith(("https://", "http://")):
+        name, wanted = ALLOWED_URLS, url
+    else:
+        raise ConfigError(f"{setting}={url}: accepted are file:, https:// and http://")
+    if wanted not in listed(config.java_properties, name):
+        raise ConfigError(
+            f"{setting}={url} is not allowed; accepted are those of -D{name}= in KAFKA_OPTS"
+        )
+
+
+def path_of(url: str) -> str:
+    """The file that a `file:` URL names."""
+    return "/" + url.removeprefix(FILE_SCHEME).lstrip("/")
+
+
+def _check_verified(listener: str, what: str, is_expected: bool, gives_way: bool) -> None:
+    if not is_expected and not gives_way:
+        raise ConfigError(
+            f"listener {listener}: {_PREFIX}expected.{what} is not set, so that tokens for anybody "
+            f"would be accepted; set it, or {_PREFIX}allow.unverified.{what}=true"
+        )
+
+
+def _unsecured_rules(config: Settings, listener: str) -> Rules:
+    module = server_module(config, listener, OAUTHBEARER)
+    options = {} if module is None else module.options
+    skew = options.get("unsecuredValidatorAllowableClockSkewMs", "0")
+    if not skew.isascii() or not skew.isdigit():
+        raise ConfigError(
+            f"listener {listener}: unsecuredValidatorAllowableClockSkewMs is no number of ms"
+        )
+    return Rules(
+        skew_ms=int(skew),
+        subject_claim=options.get("unsecuredValidatorPrincipalClaimName", "sub"),
+        scope_claim=options.get("unsecuredValidatorScopeClaimName", "scope"),
+        needs_issued_at=False,
+    )

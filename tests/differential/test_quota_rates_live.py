@@ -1,0 +1,155 @@
+"""Clients over their quotas get as much from kwire as from Apache Kafka, within 10 % over 30 s.
+
+Both are asked by the same clients at the same time of their life: with empty windows. How much
+time a request takes is each broker's own: for request_percentage it is told how much more of it
+twice the quota allows.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kwire.protocol import frame
+from kwire.protocol import messages as m
+from kwire.protocol.records import Record, build_batch
+from kwire.testing.cluster import Broker
+from tests.support.frames import FrameSocket
+from tests.support.kafka import running_kafka
+from tests.support.wire import WireClient
+
+RATE_BYTES = 200_000
+BATCH_BYTES = 50_000
+SECONDS = 30.0
+TOPIC = "quota-rates"
+PERCENT = 4.0
+NOT_LEADER = 6
+
+
+class Client:
+    """One connection under a client id of its own; `used` is what it got within the time."""
+
+    def __init__(self, bootstrap: str, client_id: str) -> None:
+        self._socket = FrameSocket(bootstrap, 120)
+        self._client_id = client_id
+        self.used = 0
+
+    def call(self, request: Any, version: int) -> Any:
+        key = type(request).API_KEY
+        self._socket.send_raw(
+            b"".join(frame.encode_request(key, version, 1, self._client_id, request))
+        )
+        return frame.decode_response(key, version, self._socket.recv_frame())[1]
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def produce(self) -> int:
+        batch = build_batch([Record(0, 1_700_000_000_000, None, b"x" * BATCH_BYTES, [])])
+        data = m.ProduceRequest.PartitionProduceData(index=0, records=batch)
+        topic = m.ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[data])
+        answer = self.call(m.ProduceRequest(acks=1, timeout_ms=30_000, topic_data=[topic]), 9)
+        code = answer.responses[0].partition_responses[0].error_code
+        assert code in (0, NOT_LEADER)  # a leader that has just become one
+        return 0 if code else BATCH_BYTES
+
+    def fetch(self) -> int:
+        partition = m.FetchRequest.FetchPartition(
+            partition=0, fetch_offset=0, partition_max_bytes=2 * BATCH_BYTES
+        )
+        topic = m.FetchRequest.FetchTopic(topic=TOPIC, partitions=[partition])
+        request = m.FetchRequest(
+            replica_id=-1, max_wait_ms=0, min_bytes=0, max_bytes=2 * BATCH_BYTES,
+            session_id=0, session_epoch=-1, topics=[topic],
+        )  # fmt: skip
+        answer = self.call(request, 11)
+        records = answer.responses[0].partitions[0].records if answer.responses else None
+        return len(records or b"")
+
+    def metadata(self) -> int:
+        shape = m.MetadataRequest.MetadataRequestTopic
+        answer = self.call(m.MetadataRequest(topics=[shape(name=TOPIC)] * 20), 9)
+        assert answer.topics
+        return 1
+
+    def run(self, ask: Callable[[], int], seconds: float) -> None:
+        end_s = time.monotonic() + seconds
+        while True:
+            used = ask()
+            if time.monotonic() > end_s:
+                return
+            self.used += used
+
+
+def used(bootstrap: str, work: dict[str, str], seconds: float) -> dict[str, int]:
+    """What each client id got, all at once."""
+    clients = {name: Client(bootstrap, name) for name in work}
+    threads = [
+        threading.Thread(target=client.run, args=(getattr(client, work[name]), seconds))
+        for name, client in clients.items()
+    ]
+    for thread in threads:
+        thread.start()
+    for thread, client in zip(threads, clients.values(), strict=True):
+        thread.join()
+        client.close()
+    return {name: client.used for name, client in clients.items()}
+
+
+def set_quotas(client: WireClient, quotas: dict[str, tuple[str, float]]) -> None:
+    alter = m.AlterClientQuotasRequest
+    entries = [
+        alter.EntryData(
+            entity=[alter.EntityData(entity_type="client-id", entity_name=name)],
+            ops=[alter.OpData(key=key, value=value)],
+        )
+        for name, (key, value) in quotas.items()
+    ]
+    answer = client.call(alter(entries=entries), 1)
+    assert all(entry.error_code == 0 for entry in answer.entries)
+    describe = m.DescribeClientQuotasRequest
+    deadline = time.monotonic() + 30
+    while len(client.call(describe(components=[]), 1).entries) < len(quotas):
+        assert time.monotonic() < deadline
+
+
+def measured(bootstrap: str) -> dict[str, float]:
+    with WireClient(bootstrap, 60) as client:
+        client.create_topic(TOPIC)
+        client.topic(TOPIC)
+        filler = Client(bootstrap, "filler")
+        while filler.used < 5 * BATCH_BYTES:
+            filler.used += filler.produce()
+        filler.close()
+        quotas = {
+            "producer": ("producer_byte_rate", float(RATE_BYTES)),
+            "consumer": ("consumer_byte_rate", float(RATE_BYTES)),
+            "little": ("request_percentage", PERCENT),
+            "twice": ("request_percentage", 2 * PERCENT),
+            "warm": ("request_percentage", 10_000.0),
+        }
+        set_quotas(client, quotas)
+        used(bootstrap, {"warm": "metadata"}, 5)  # until the other's code is compiled
+        got = used(bootstrap, {"producer": "produce", "consumer": "fetch"}, SECONDS)
+        spent = used(bootstrap, {"little": "metadata", "twice": "metadata"}, SECONDS)
+    return {
+        "producer": got["producer"] / SECONDS,
+        "consumer": got["consumer"] / SECONDS,
+        "request": spent["twice"] / spent["little"],
+    }
+
+
+@pytest.mark.timeout(600)
+def test_rates_are_those_of_kafka(tmp_path: pathlib.Path) -> None:
+    with running_kafka(tmp_path) as bootstrap:
+        theirs = measured(bootstrap)
+    with Broker() as broker:
+        ours = measured(broker.bootstrap)
+    print("ours", ours, "Kafka's", theirs)
+    for name, rate in theirs.items():
+        assert ours[name] == pytest.approx(rate, rel=0.10), (name, ours, theirs)
