@@ -4,8 +4,9 @@ A null topic list asks for all partitions. Total and usable bytes of the volume 
 (KIP-827), with version 5 whether the directory gets no new replicas (KIP-1066).
 Source: KIP-113, KIP-827, KIP-1066; measured on Apache Kafka 4.4.
 
-While partitions refuse appends for a shortage the answer has a tagged field that Kafka's does not
-have, and that other clients pass over: `REFUSALS_TAG`, lines of text `partition<TAB>reason`.
+While the node is not ready (partitions refuse appends for a shortage, it is fenced) the answer has
+a tagged field that Kafka's does not have, and that other clients pass over: `REFUSALS_TAG`, lines
+of text `what<TAB>why`, in the words of `/health/ready`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 import os
 from typing import TypeAlias
 
-from kwire.log.directories.refusals import refusals
 from kwire.pending import Answer
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
@@ -43,7 +43,7 @@ def handle(
             (topic.topic, index): None for topic in request.topics for index in topic.partitions
         }
     logs = context.parts.logs
-    refused = refusals(logs, context.parts.quorum.waits_for)
+    refused = context.parts.health.reasons()
     if refused and context.api_version >= VERSION_WITH_TAGS:
         lines = [f"{partition}\t{reason}" for partition, reason in refused[:REFUSALS_MAX]]
         response.unknown_tags = [(REFUSALS_TAG, "\n".join(lines).encode())]

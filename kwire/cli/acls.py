@@ -11,10 +11,11 @@ from typing import Annotated
 import typer
 
 from kwire.cli import output
-from kwire.cli.client import Client, ClientError, check
+from kwire.cli.client import Client
 from kwire.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from kwire.cli.output import Json
 from kwire.cli.verbs import Verbs
+from kwire.client.errors import ClientError, check
 from kwire.config import authorizer as settings
 from kwire.config.errors import ConfigError
 from kwire.protocol import messages as m

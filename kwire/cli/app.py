@@ -14,13 +14,14 @@ import typer
 
 from kwire.cli import operations, output
 from kwire.cli.acls import acl_app
-from kwire.cli.client import Client, ClientError
+from kwire.cli.client import Client
 from kwire.cli.consume import consume
 from kwire.cli.groups import group_app
 from kwire.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, CommandConfig
 from kwire.cli.produce import produce
 from kwire.cli.topics import topic_app
 from kwire.cli.verbs import Verbs, complaint
+from kwire.client.errors import ClientError
 from kwire.protocol import messages as m
 
 EXIT_FAILED = 1
@@ -172,7 +173,7 @@ def info(
     command_config: CommandConfig = None,
 ) -> None:
     """Whether a broker answers, and what it says of its cluster. Exit status 1 when none does, or
-    when there is a partition that it cannot write to."""
+    when it is not ready, in the words of /health/ready."""
     try:
         with Client(bootstrap, timeout, command_config) as client:
             metadata = client.metadata([])
@@ -205,6 +206,8 @@ def _info_json(
             "brokers": brokers,
             "features": _levels(versions),
             "apis": len(versions.api_keys),
+            "status": "down" if refused else "up",
+            "reasons": [f"{name}: {reason}" for name, reason in refused],
             "refuses": [{"what": name, "reason": reason} for name, reason in refused],
         }
     )
@@ -221,10 +224,11 @@ def _info_text(
     for name, level in _levels(versions).items():
         output.say(f"feature     {name} {level}")
     output.say(f"APIs        {len(versions.api_keys)}")
+    output.say(f"status      {'down' if refused else 'up'}")
     for name, reason in refused[:REFUSALS_SHOWN]:
-        output.say(f"refuses     {name}: {reason}")
+        output.say(f"reason      {name}: {reason}")
     if len(refused) > REFUSALS_SHOWN:
-        output.say(f"refuses     {len(refused) - REFUSALS_SHOWN} more")
+        output.say(f"reason      {len(refused) - REFUSALS_SHOWN} more")
 
 
 def _levels(versions: m.ApiVersionsResponse) -> dict[str, int]:

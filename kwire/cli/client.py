@@ -1,7 +1,8 @@
 """A small blocking Kafka client for the command line: sockets, framing, versions, retries.
 
 It speaks kwire's own protocol package and needs no third-party client. One connection a node, one
-request at a time. `ClientError` is one line for the user.
+request at a time. `ClientError` is one line for the user. `kwire.client` is for programs that do
+more than one thing: its event loop alone would double the time of a command (ADR 29).
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import struct
 import time
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
+from kwire.client.address import parse_address
+from kwire.client.errors import ClientError, Closed, RequestFailed, Unanswered, check
 from kwire.network.login import AUTHENTICATE_VERSION, HANDSHAKE_VERSION
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
@@ -33,8 +36,6 @@ HTTP_TIMEOUT_S = 1.0
 RETRY_PAUSE_S = 0.1
 FRAME_BYTES_MAX = 256 << 20
 BOOTSTRAP = -1
-PORT_MAX = 65535
-PORT_DIGITS_MAX = 5
 
 
 class Timeouts(NamedTuple):
@@ -47,53 +48,6 @@ class Timeouts(NamedTuple):
 
 
 DEFAULT_TIMEOUTS = Timeouts()
-
-
-class ClientError(Exception):
-    """What went wrong, in one line."""
-
-
-class Unanswered(ClientError):
-    """The time for an answer is over: to ask again would double it."""
-
-
-class Closed(ClientError):
-    """The other side closed the connection in the place of an answer."""
-
-
-class RequestFailed(ClientError):
-    """The broker answered with an error code."""
-
-    def __init__(self, code: int, what: str, message: str | None = None) -> None:
-        self.code = ErrorCode(code)
-        super().__init__(f"{what}: {_WORDS.get(self.code) or message or self.code.name}")
-
-
-# Where the broker's words (or none) say less to somebody at a terminal.
-_WORDS = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "not found",
-    ErrorCode.GROUP_ID_NOT_FOUND: "not found",
-    ErrorCode.NON_EMPTY_GROUP: "has members",
-}
-
-
-def check(code: int, what: str, message: str | None = None) -> None:
-    """Raise RequestFailed for anything but NONE."""
-    if code != ErrorCode.NONE:
-        raise RequestFailed(code, what, message)
-
-
-def parse_address(text: str) -> tuple[str, int]:
-    """`host:port`, `[::1]:port` or `host` (port 9092)."""
-    host, colon, port = text.strip().rpartition(":")
-    if not colon:
-        if port.isascii() and port.isdecimal():
-            raise ClientError(f"{text}: expected HOST:PORT; did you mean localhost:{port}?")
-        return text.strip(), 9092
-    is_number = port.isascii() and port.isdecimal() and len(port) <= PORT_DIGITS_MAX
-    if not (host and is_number and int(port) <= PORT_MAX):
-        raise ClientError(f"{text}: expected HOST:PORT")
-    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 class Connection:

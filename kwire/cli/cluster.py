@@ -349,7 +349,9 @@ class Cluster:
 
 def _brokers_named_by(address: str) -> int:
     """How many brokers this one's metadata names; 0 when it does not answer."""
-    from kwire.cli.client import ClientError, Connection, parse_address
+    from kwire.cli.client import Connection
+    from kwire.client.address import parse_address
+    from kwire.client.errors import ClientError
     from kwire.protocol import messages as m
 
     try:

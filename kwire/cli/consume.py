@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from kwire.cli import operations, record_format
-from kwire.cli.client import Client, ClientError
+from kwire.cli.client import Client
 from kwire.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, CommandConfig, TopicOption, named, pairs
 from kwire.cli.records import consume as consume_records
+from kwire.client.errors import ClientError
 
 ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 _PROPERTIES = ("print.key", "key.separator", "null.literal")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kwire.cli import operations, output
-from kwire.cli.client import Client, ClientError, RequestFailed
+from kwire.cli.client import Client
 from kwire.cli.options import (
     DEFAULT_BOOTSTRAP,
     AsJson,
@@ -19,6 +19,7 @@ from kwire.cli.options import (
     named,
 )
 from kwire.cli.verbs import Verbs
+from kwire.client.errors import ClientError, RequestFailed
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 

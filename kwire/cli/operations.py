@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from kwire.cli.client import BOOTSTRAP, Client, ClientError, Topic, check
+from kwire.cli.client import BOOTSTRAP, Client, Topic
+from kwire.client.errors import ClientError, check
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 
@@ -104,12 +105,12 @@ def list_offsets(client: Client, topic: Topic, timestamp: int) -> dict[int, int]
 
 
 REFUSALS_TAG = 10_000
-"""The tagged field of kwire's DescribeLogDirs that says what refuses appends."""
+"""The tagged field of kwire's DescribeLogDirs that says why a broker is not ready."""
 
 
 def refusals(client: Client, node_id: int = BOOTSTRAP) -> list[tuple[str, str]]:
-    """(partition or log directory, reason) of what a broker cannot write to; nothing of one
-    that does not tell, as other than kwire's."""
+    """(partition, log directory or node, reason) of what keeps a broker from being ready; nothing
+    of one that does not tell, as other than kwire's."""
     try:
         response = client.call(m.DescribeLogDirsRequest(topics=[]), node_id)
     except ClientError:

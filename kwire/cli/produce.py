@@ -10,9 +10,10 @@ from typing import Annotated
 import typer
 
 from kwire.cli import record_format
-from kwire.cli.client import Client, ClientError
+from kwire.cli.client import Client
 from kwire.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, CommandConfig, TopicOption, named, pairs
 from kwire.cli.records import Outgoing, Producer
+from kwire.client.errors import ClientError
 from kwire.protocol.records import Codec
 
 BATCH_RECORDS = 500

@@ -24,9 +24,9 @@ import json
 import re
 from collections.abc import Callable, Sequence
 
-from kwire.cli.client import ClientError
 from kwire.cli.output import Json
 from kwire.cli.records import Consumed, Header, Outgoing
+from kwire.client.errors import ClientError
 
 JSON_FORMAT = "json"
 TOKENS = "sSkKtpoTh"

@@ -6,23 +6,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from kwire.cli.client import (
-    RETRY_PAUSE_S,
-    RETRY_TIMEOUT_S,
-    Client,
-    ClientError,
-    RequestFailed,
-    Topic,
-    check,
-)
+from kwire.cli.client import RETRY_PAUSE_S, RETRY_TIMEOUT_S, Client, Topic
 from kwire.cli.operations import LATEST, TIMEOUT_MS, list_offsets
+from kwire.client.errors import ClientError, RequestFailed, check
+from kwire.client.visible import one_buffer, visible_records
 from kwire.clock import SystemClock
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError, is_retriable
-from kwire.protocol.records import Codec, Record, build_batch, iterate_headers, read_batch
-from kwire.protocol.records.control import ControlType, control_type
-from kwire.protocol.structs import Buffer, Records
-from kwire.spark.murmur2 import partition_of
+from kwire.protocol.records import Codec, Record, build_batch, iterate_headers
+from kwire.protocol.records.partitioner import partition_of
 
 FETCH_WAIT_MS = 500
 FETCH_BYTES_MAX = 8 << 20
@@ -193,36 +185,14 @@ def _end_of(partition: Fetched, offset: int) -> int:
     """The offset behind the last batch of a response, control batches included."""
     end = offset
     if partition.records:
-        for _, header in iterate_headers(_one_buffer(partition.records)):
+        for _, header in iterate_headers(one_buffer(partition.records)):
             end = header.next_offset
     return end
 
 
-def _one_buffer(records: Records) -> Buffer:
-    """The batches of a response: decoded, they are one buffer."""
-    if isinstance(records, list):
-        raise AssertionError("records of a response in pieces")
-    return records
-
-
 def _visible(partition: Fetched, committed_only: bool) -> Iterator[Record]:
     """The records of a partition's response that an application sees."""
-    if not partition.records:
-        return
-    records = _one_buffer(partition.records)
-    pending = sorted(
-        (entry.first_offset, entry.producer_id) for entry in partition.aborted_transactions or []
-    )
-    aborting: dict[int, None] = {}
     try:
-        for position, header in iterate_headers(records):
-            while committed_only and pending and pending[0][0] <= header.last_offset:
-                aborting[pending.pop(0)[1]] = None
-            if header.is_control:
-                marker = read_batch(records, position)
-                if marker and control_type(marker[0]) == ControlType.ABORT:
-                    aborting.pop(header.producer_id, None)
-            elif not (header.is_transactional and header.producer_id in aborting):
-                yield from read_batch(records, position)
+        yield from visible_records(partition, committed_only=committed_only)
     except KafkaError as error:
         raise ClientError(f"partition {partition.partition_index}: {error}") from None

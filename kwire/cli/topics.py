@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from kwire.cli import operations, output
-from kwire.cli.client import Client, RequestFailed, Topic
+from kwire.cli.client import Client, Topic
 from kwire.cli.options import (
     DEFAULT_BOOTSTRAP,
     AsJson,
@@ -21,6 +21,7 @@ from kwire.cli.options import (
 )
 from kwire.cli.output import Json
 from kwire.cli.verbs import Verbs
+from kwire.client.errors import RequestFailed
 from kwire.protocol.errors import ErrorCode
 
 topic_app = typer.Typer(

@@ -5,6 +5,7 @@ control.py             the frames between a broker and its HTTP process
 questions.py, link.py  the broker's side of them: what only the broker knows, answered in slices
 side.py                the broker's sockets, and the life of the one process that serves them
 child.py               that process (`python -m kwire.http.child`); local.py: its side of the frames
+callers.py             who asks, as the broker knows them
 server.py, app.py      its connections and their limits; what every request passes
 purposes/              what is served, one file a purpose
 

@@ -17,12 +17,14 @@ import socket
 import sys
 from typing import TYPE_CHECKING, NoReturn, TypedDict
 
+from kwire.clock import SystemRandom
 from kwire.http.local import LocalBroker
 from kwire.network.loop import new_event_loop
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
+    from kwire.http.callers import Callers
     from kwire.http.serving import Serving
 
 logger = logging.getLogger(__name__)
@@ -30,6 +32,10 @@ logger = logging.getLogger(__name__)
 NICE = 5
 """Whoever asks by HTTP is not to take the processor from who asks by Kafka's protocol."""
 PR_SET_PDEATHSIG = 1
+OPEN = "health"
+"""For orchestrators, which have no credentials."""
+OF_THE_BROKER = ("metrics",)
+"""Not asked as the caller but of the broker: for those who may describe the cluster."""
 
 
 class _Listener(TypedDict):
@@ -47,9 +53,15 @@ class _Limits(TypedDict):
     request_timeout_ms: int
 
 
+class _Login(TypedDict):
+    bootstrap: str
+    mechanisms: list[str]
+
+
 class _Hello(TypedDict):
     listeners: list[_Listener]
     bootstrap: str
+    login: _Login | None
     limits: _Limits
 
 
@@ -114,6 +126,12 @@ async def _serve(loop: asyncio.AbstractEventLoop, fd: int) -> None:
     timeout_s = told["request_timeout_ms"] / 1000
     limits = ConnectionLimits(told["connections_max"], timeout_s)
     serving = Serving(broker, hello["bootstrap"])
+    callers = None
+    if hello["login"] is not None:
+        from kwire.http.callers import Callers
+
+        login = hello["login"]
+        callers = Callers(login["bootstrap"], login["mechanisms"], SystemRandom())
     for listener in hello["listeners"]:
         bounds = Bounds(
             [*told["allowed_hosts"], *filter(None, [listener["host"]])],
@@ -121,7 +139,7 @@ async def _serve(loop: asyncio.AbstractEventLoop, fd: int) -> None:
             told["request_bytes_max"],
             timeout_s,
         )
-        app = make_app(_routes(listener["serves"], serving), bounds)
+        app = make_app(_routes(listener["serves"], serving, callers), bounds)
         await listen(loop, listener["fd"], protocol_of(app, limits, loop))
     broker.ready()
     gc.collect()
@@ -130,11 +148,21 @@ async def _serve(loop: asyncio.AbstractEventLoop, fd: int) -> None:
     _end()
 
 
-def _routes(serves: list[str], serving: Serving) -> list[BaseRoute]:
+def _routes(serves: list[str], serving: Serving, callers: Callers | None) -> list[BaseRoute]:
+    """With `callers`, only those who have logged in get anything but health."""
+    from starlette.routing import Route
+
     found: list[BaseRoute] = []
     for purpose in serves:
         module = importlib.import_module(f"kwire.http.purposes.{purpose}")
-        found += module.routes(serving)
+        routes: list[BaseRoute] = module.routes(serving)
+        if callers is not None and purpose != OPEN:
+            from kwire.http.callers import Protected
+
+            for route in routes:
+                assert isinstance(route, Route), f"{purpose} is not made of routes"
+                route.app = Protected(route.app, callers, needs_describe=purpose in OF_THE_BROKER)
+        found += routes
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.checks import is_number
@@ -17,12 +17,17 @@ from kwire.config.listeners import LOCAL_HOSTS
 
 LISTENERS = "http.listeners"
 SERVES = "http.serves"
+AUTHENTICATION = "http.authentication"
 BEYOND_LOOPBACK = "http.unauthenticated.beyond.loopback.enable"
 LISTENER_PREFIX = "http.listener."
 
 PURPOSES = ("metrics", "health", "registry", "rest", "console")
 UNBUILT = ("metrics", "registry", "rest", "console")
 """Known, and not there yet."""
+
+MECHANISMS = "sasl.enabled.mechanisms"
+PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+"""Those that basic authentication's user and password can log in by."""
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8080
@@ -46,6 +51,13 @@ class HttpListener:
         self.serves = serves
 
 
+class Login(NamedTuple):
+    """Where callers' credentials are tried, and by which mechanisms."""
+
+    listener: str
+    mechanisms: list[str]
+
+
 class HttpSettings:
     """What the configuration says of HTTP; `listeners` is empty where there is none.
 
@@ -64,7 +76,8 @@ class HttpSettings:
             serves = _served("http", list(config[SERVES]), config.texts)
             self.listeners = [HttpListener("http", DEFAULT_HOST, ports, serves)]
         _check_names(self.listeners, entries, own)
-        if not config[BEYOND_LOOPBACK]:
+        self.login = _login(config) if config[AUTHENTICATION] == "basic" else None
+        if not config[BEYOND_LOOPBACK] and self.login is None:
             _check_loopback(self.listeners)
         self.limits: Json = {
             "allowed_hosts": list(config["http.allowed.hosts"]),
@@ -73,6 +86,21 @@ class HttpSettings:
             "request_bytes_max": config["http.request.max.bytes"],
             "request_timeout_ms": config["http.request.timeout.ms"],
         }
+
+
+def _login(config: BrokerConfig) -> Login:
+    for listener in config.broker_listeners() if config.is_broker else []:
+        if listener.protocol == "SASL_PLAINTEXT":
+            own = config.texts.get(f"listener.name.{listener.name.lower()}.{MECHANISMS}")
+            wanted = config[MECHANISMS] if own is None else own.split(",")
+            enabled = [str(one).strip() for one in wanted]
+            mechanisms = [one for one in PASSWORD_MECHANISMS if one in enabled]
+            if mechanisms:
+                return Login(listener.name, mechanisms)
+    raise ConfigError(
+        f"Invalid value basic for configuration {AUTHENTICATION}: there is no listener of "
+        f"the protocol SASL_PLAINTEXT with one of {', '.join(PASSWORD_MECHANISMS)} to log in at"
+    )
 
 
 def _listener(entry: str, serves: list[str], texts: Mapping[str, str]) -> HttpListener:
@@ -149,5 +177,5 @@ def _check_loopback(listeners: list[HttpListener]) -> None:
             raise ConfigError(
                 f"Invalid value {listener.host or '*'}:{listener.ports[0]} for configuration "
                 f"{LISTENERS}: whoever reaches it could read without a password; listen on "
-                f"127.0.0.1, or set {BEYOND_LOOPBACK}=true"
+                f"127.0.0.1, or set {AUTHENTICATION}=basic or {BEYOND_LOOPBACK}=true"
             )

@@ -59,7 +59,8 @@ class State(enum.Enum):
 
 
 class HttpSide:
-    """See the module. `bootstrap()` is the broker's address for the process, which is a client."""
+    """See the module. `bootstrap(listener)` is the broker's address for the process, which is a
+    client: of a listener by name, or of the first one."""
 
     def __init__(
         self,
@@ -68,7 +69,7 @@ class HttpSide:
         settings: HttpSettings,
         questions: Questions,
         *,
-        bootstrap: Callable[[], str],
+        bootstrap: Callable[[str | None], str],
     ) -> None:
         self.state = State.CLOSED
         self.pid = 0
@@ -179,7 +180,12 @@ class HttpSide:
         ]
         told = {
             "listeners": listeners,
-            "bootstrap": self._bootstrap(),
+            "bootstrap": self._bootstrap(None),
+            "login": self._settings.login
+            and {
+                "bootstrap": self._bootstrap(self._settings.login.listener),
+                "mechanisms": self._settings.login.mechanisms,
+            },
             "limits": self._settings.limits,
         }
         return json.dumps(told).encode()

@@ -33,7 +33,8 @@ class Quorum(Protocol):
 
 
 class Health:
-    """See the module. `is_broker`: a controller alone has no registration to be fenced by."""
+    """See the module. `name` is how people call the node. `is_broker`: a controller alone has no
+    registration to be fenced by."""
 
     def __init__(
         self,
@@ -41,34 +42,39 @@ class Health:
         quorum: Quorum,
         logs: LogManager,
         *,
+        name: str,
         is_broker: bool,
         has_controller: Callable[[], bool],
     ) -> None:
         self._lifecycle = lifecycle
         self._quorum = quorum
         self._logs = logs
+        self._name = name
         self._is_broker = is_broker
         self._has_controller = has_controller
 
-    def reasons(self) -> list[str]:
-        """Why it is not ready, one line each; empty while it is."""
-        found = []
+    def reasons(self) -> list[tuple[str, str]]:
+        """(what, why) of all that keeps it from being ready; nothing while it is."""
+        found: list[tuple[str, str]] = []
         if self._is_broker:
             state = self._lifecycle.state
             if state is not State.RUNNING:
-                found.append(f"the broker is {state.value}")
+                found.append((self._name, state.value))
             elif not self._lifecycle.is_caught_up:
-                found.append("the broker has not caught up with the metadata")
+                found.append((self._name, "it has not caught up with the metadata"))
         if not self._has_controller():
-            found.append("no active controller is known")
-        for directory in self._logs.directories:
-            if directory.error is not None:
-                found.append(f"{directory.path} refuses: the log directory is offline")
-        for name, reason in refusals(self._logs, self._quorum.waits_for):
-            found.append(f"{name} refuses: {reason}")
-        left_out = len(found) - REASONS_MAX
-        return [*found[:REASONS_MAX], f"{left_out} more"] if left_out > 0 else found
+            found.append((self._name, "no active controller is known"))
+        found += refusals(self._logs, self._quorum.waits_for)
+        return found
 
     def answer(self, arguments: Mapping[str, str]) -> Iterator[bytes]:
-        """The question `health` of the HTTP process: `{"reasons": [...]}`."""
-        yield json.dumps({"reasons": self.reasons()}).encode()
+        """The question `health` of the HTTP process: `{"reasons": [...]}`, at most REASONS_MAX."""
+        found = [f"{what}: {why}" for what, why in self.reasons()]
+        found += [
+            f"{directory.path}: the log directory is offline"
+            for directory in self._logs.directories
+            if directory.error is not None
+        ]
+        left_out = len(found) - REASONS_MAX
+        shown = [*found[:REASONS_MAX], f"{left_out} more"] if left_out > 0 else found
+        yield json.dumps({"reasons": shown}).encode()

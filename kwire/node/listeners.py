@@ -124,9 +124,12 @@ class Listeners:
         listener = (config.broker_listeners() if config.is_broker else config.listeners())[0]
         return listener.host or "0.0.0.0", self.bound[listener.name].port
 
-    def local_address(self) -> str:
-        """host:port by which a client on this machine reaches the first listener."""
+    def local_address(self, name: str | None = None) -> str:
+        """host:port by which a client on this machine reaches a listener, the first by default."""
         host, port = self.ready_address()
+        for listener in self._config.broker_listeners():
+            if listener.name == name:
+                host, port = listener.host, self.bound[listener.name].port
         if settings.is_wildcard(host):
             host = "::1" if ":" in host else "127.0.0.1"
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -134,6 +134,7 @@ class Node:
         self.controller_registration = self._make_controller_registration()
         self.directory_identities = self._make_directory_identities()
         self.directory_failures = self._make_directory_failures()
+        self.health = self._make_health()
         self.parts = self._make_parts()
         self.request_steps = RequestSteps(
             lambda: self.parts.authorizer is not None,
@@ -192,21 +193,24 @@ class Node:
     # -- HTTP
 
     def _make_http(self, by_default: bool) -> HttpSide | None:
-        metadata = self.metadata
-        health = Health(
-            self.lifecycle,
-            metadata,
-            self.log_manager,
-            is_broker=self.config.is_broker,
-            has_controller=lambda: metadata.driver is not None and metadata.leader_id is not None,
-        )
         return make_http_side(
             self.config,
             self.loop,
             self.buffer_pool,
             by_default=by_default,
             bootstrap=self.listeners.local_address,
-            questions={"health": health.answer},
+            questions={"health": self.health.answer},
+        )
+
+    def _make_health(self) -> Health:
+        metadata = self.metadata
+        return Health(
+            self.lifecycle,
+            metadata,
+            self.log_manager,
+            name=f"node {self.broker_id}",
+            is_broker=self.config.is_broker,
+            has_controller=lambda: metadata.driver is not None and metadata.leader_id is not None,
         )
 
     # -- logs and replicas
@@ -455,6 +459,7 @@ class Node:
             lost_brokers=self.lost_brokers,
             cordoning=self.cordoning,
             logs=self.log_manager,
+            health=self.health,
             check_later=lambda later: self.workers.checks.run(later),
             fetch_sessions=FetchSessionCache(
                 config["max.incremental.fetch.session.cache.slots"], self.random

@@ -181,6 +181,14 @@ class Cordoning(Protocol):
         ...
 
 
+class Health(Protocol):
+    """Whether this node is ready for clients."""
+
+    def reasons(self) -> list[tuple[str, str]]:
+        """(what, why) of all that keeps it from being ready."""
+        ...
+
+
 CheckLater: TypeAlias = "Callable[[CheckLaterError], Pending[CheckedBatch]]"
 """Checks a batch beside the loop."""
 
@@ -204,6 +212,7 @@ class Parts:
         "fetch_bytes_max",
         "fetch_sessions",
         "forwarder",
+        "health",
         "listener_name",
         "logs",
         "loop",
@@ -239,6 +248,7 @@ class Parts:
         lost_brokers: LostBrokers,
         cordoning: Cordoning,
         logs: Logs,
+        health: Health,
         check_later: CheckLater,
         fetch_sessions: FetchSessionCache,
         fetch_bytes_max: int,
@@ -264,6 +274,7 @@ class Parts:
         self.lost_brokers = lost_brokers
         self.cordoning = cordoning
         self.logs = logs
+        self.health = health
         self.check_later = check_later
         self.fetch_sessions = fetch_sessions
         self.fetch_bytes_max = fetch_bytes_max

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from kwire.spark.murmur2 import partition_of
+from kwire.protocol.records.partitioner import partition_of
 from kwire.spark.usage import UsageError
 
 SEND_COLUMNS = (

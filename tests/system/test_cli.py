@@ -17,7 +17,7 @@ import pytest
 from kwire import __version__
 from kwire.cli import app, client
 from kwire.protocol import uuids
-from kwire.spark.murmur2 import partition_of
+from kwire.protocol.records.partitioner import partition_of
 from kwire.testing.cluster import Broker
 
 TIMEOUT_S = 60
@@ -74,6 +74,7 @@ def test_info_tells_of_the_cluster(kwire: Command) -> None:
     told = kwire("info")
     assert f"broker      1 at 127.0.0.1:{kwire.bootstrap.rsplit(':', 1)[1]}" in told
     assert "feature     metadata.version" in told
+    assert "status      up" in told
     assert kwire("info", "--quiet") == ""
 
 

@@ -104,7 +104,7 @@ def test_a_volume_that_others_filled_for_a_while(volume: Path) -> None:
         assert info(broker, "--quiet").returncode == 1
         told = info(broker)
         assert told.returncode == 1
-        assert "refuses     busy-0: No space left on device" in told.stdout
+        assert "reason      busy-0: No space left on device" in told.stdout
         with WireClient(broker.bootstrap) as wire:
             assert len(fetch_values(wire, "busy", 0)) >= len(client.acknowledged), "it is read"
         os.unlink(volume / "filler")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kwire.cli.client import ClientError, Connection, parse_address
+from kwire.cli.client import Connection
+from kwire.client.address import parse_address
+from kwire.client.errors import ClientError
 from kwire.protocol import messages as m
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kwire.cli.client import RequestFailed
 from kwire.cli.operations import delete_group
+from kwire.client.errors import RequestFailed
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 

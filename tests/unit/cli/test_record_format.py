@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kwire.cli.client import ClientError
 from kwire.cli.produce import BATCH_RECORDS, LINE_BYTES_MAX, batches
 from kwire.cli.record_format import (
     parse_format,
@@ -21,6 +20,7 @@ from kwire.cli.record_format import (
     unescape,
 )
 from kwire.cli.records import Consumed, Outgoing
+from kwire.client.errors import ClientError
 from kwire.protocol.records import Record
 
 RECORD = Consumed("t", 3, Record(7, 1234, b"key", b"value", [("a", b"1"), ("b", None)]))

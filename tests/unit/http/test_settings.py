@@ -91,5 +91,22 @@ def test_an_unknown_purpose_or_listener_is_one_line(setting: str, value: str, na
     assert named in text
 
 
+def test_callers_log_in_where_there_is_sasl() -> None:
+    given = {
+        "listeners": "PLAINTEXT://:9092,SASL_PLAINTEXT://:9093",
+        "http.listeners": "http://0.0.0.0:8080",
+        "http.authentication": "basic",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN",
+    }
+    login = HttpSettings(BrokerConfig.load(overrides=given)).login
+    assert login is not None
+    assert (login.listener, login.mechanisms) == ("SASL_PLAINTEXT", ["PLAIN", "SCRAM-SHA-512"])
+
+
+def test_callers_that_cannot_log_in_anywhere_are_one_line() -> None:
+    text = refusal(http_listeners="http://127.0.0.1:8080", http_authentication="basic")
+    assert "SASL_PLAINTEXT" in text
+
+
 def test_an_unknown_purpose_for_all_is_refused_as_kafka_refuses_lists() -> None:
     assert "http.serves" in refusal(http_serves="nonsense")

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from kwire.protocol.records.partitioner import murmur2, partition_of
 from kwire.spark import archive, audit, commands, job, mirror, profiles, replay
 from kwire.spark.archive_source import parse_time
 from kwire.spark.job import Progress, one_line, parser_of
-from kwire.spark.murmur2 import murmur2, partition_of
 from kwire.spark.sending import RateLimit, Runs
 from kwire.spark.session import connector_version, jars_in
 from kwire.spark.topic_source import limit_ranges, ranges_lag

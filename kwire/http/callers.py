@@ -1,0 +1,178 @@
+"""Who asks by HTTP: their credentials go to the broker by SASL, and what they ask is asked as them.
+
+A caller's user and password (basic authentication) log in at a listener of the broker that has
+SASL; nothing here knows passwords, and nobody is impersonated. The clients of callers are kept for
+a while, so that each request does not log in anew: a password that was changed is good for so long,
+and connections that are open then go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+from collections.abc import Sequence
+from functools import partial
+
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from kwire.client.cluster import Cluster
+from kwire.client.errors import ClientError, LoginFailed
+from kwire.client.settings import ConnectionSettings
+from kwire.clock import Random
+from kwire.http.app import refusal
+from kwire.protocol import messages as m
+from kwire.security.acl import Operation
+from kwire.security.sasl.client import PlainClient, SaslClient, ScramClient
+from kwire.security.sasl.mechanisms import PLAIN
+
+CLIENT_ID = "kwire-http"
+CALLERS_MAX = 64
+KEPT_S = 300.0
+RETIRED_S = 60.0
+CREDENTIALS_MAX = 4096
+RETRY_TIMEOUT_S = 5.0
+CHALLENGE = 'Basic realm="kwire", charset="UTF-8"'
+
+
+class Refused(Exception):
+    """No answer for this caller: an HTTP status, and one line why."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class Caller:
+    """Somebody who has logged in. `may_describe`: whether they have DESCRIBE on the cluster."""
+
+    def __init__(self, cluster: Cluster, may_describe: bool, until_s: float) -> None:
+        self.cluster = cluster
+        self.may_describe = may_describe
+        self.until_s = until_s
+
+
+class Callers:
+    """See the module. `bootstrap` is the listener with SASL, `mechanisms` what it has enabled."""
+
+    def __init__(self, bootstrap: str, mechanisms: Sequence[str], random: Random) -> None:
+        self._bootstrap = bootstrap
+        self._mechanisms = list(mechanisms)
+        self._random = random
+        self._key = random.random_bytes(32)
+        self._known: dict[bytes, Caller] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._logging_in = asyncio.Lock()
+        """One at a time: who tries passwords waits for the broker's delays, one after the other."""
+
+    async def of(self, authorization: str) -> Caller:
+        """Whoever has sent this header; Refused."""
+        user, password = _credentials(authorization)
+        digest = hashlib.sha256(self._key + f"{user}\0{password}".encode()).digest()
+        known = self._known.get(digest)
+        if known is not None:
+            if known.cluster.loop.time() < known.until_s:
+                return known
+            self._retire(digest)
+        async with self._logging_in:
+            known = self._known.get(digest)
+            if known is not None:  # another request of the same caller was in front
+                return known
+            caller = await self._logged_in(user, password)
+            while len(self._known) >= CALLERS_MAX:
+                self._retire(next(iter(self._known)))
+            self._known[digest] = caller
+        return caller
+
+    def _retire(self, digest: bytes) -> None:
+        """Forget a caller; what it has asked already is still answered."""
+        caller = self._known.pop(digest, None)
+        if caller is not None:
+            caller.cluster.loop.call_later(RETIRED_S, self._close, caller.cluster)
+
+    def _close(self, cluster: Cluster) -> None:
+        closing = cluster.loop.create_task(cluster.close())
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+    async def close(self) -> None:
+        """Forget everybody."""
+        known, self._known = self._known, {}
+        for caller in known.values():
+            await caller.cluster.close()
+
+    async def _logged_in(self, user: str, password: str) -> Caller:
+        """The mechanisms are tried in turn: which one knows the user is not to be seen."""
+        for mechanism in self._mechanisms:
+            settings = ConnectionSettings(
+                self._bootstrap,
+                client_id=CLIENT_ID,
+                login=partial(self._login, mechanism, user, password),
+                retry_timeout_s=RETRY_TIMEOUT_S,
+            )
+            cluster = Cluster(settings, random=self._random)
+            try:
+                may_describe = await _may_describe(cluster)
+            except LoginFailed:
+                await cluster.close()
+                continue
+            except ClientError as error:
+                await cluster.close()
+                raise Refused(503, str(error)) from None
+            return Caller(cluster, may_describe, cluster.loop.time() + KEPT_S)
+        raise Refused(401, "the broker does not take this user and password")
+
+    def _login(self, mechanism: str, user: str, password: str) -> SaslClient:
+        if mechanism == PLAIN:
+            return SaslClient(PlainClient(user, password))
+        return SaslClient(ScramClient(mechanism, user, password, self._random))
+
+
+async def _may_describe(cluster: Cluster) -> bool:
+    request = m.DescribeClusterRequest(include_cluster_authorized_operations=True)
+    response = await cluster.retrying(lambda: cluster.call(request))
+    operations = response.cluster_authorized_operations
+    return operations >= 0 and bool(operations >> int(Operation.DESCRIBE) & 1)
+
+
+def _credentials(authorization: str) -> tuple[str, str]:
+    scheme, _, encoded = authorization.partition(" ")
+    if scheme.lower() != "basic" or len(encoded) > CREDENTIALS_MAX:
+        raise Refused(401, "expected basic authentication")
+    try:
+        text = base64.b64decode(encoded.strip(), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        raise Refused(401, "the credentials are no base64 of UTF-8") from None
+    user, colon, password = text.partition(":")
+    if not colon or not user or "\0" in text:
+        raise Refused(401, "the credentials are no user:password")
+    return user, password
+
+
+class Protected:
+    """What a purpose serves, for those who have logged in; with `needs_describe` for those of them
+    who have DESCRIBE on the cluster. The caller is `scope["state"]["caller"]`."""
+
+    def __init__(self, app: ASGIApp, callers: Callers, *, needs_describe: bool) -> None:
+        self._app = app
+        self._callers = callers
+        self._needs_describe = needs_describe
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        given = HTTPConnection(scope).headers.getlist("authorization")
+        try:
+            if len(given) != 1:
+                raise Refused(401, "expected basic authentication")
+            caller = await self._callers.of(given[0])
+            if self._needs_describe and not caller.may_describe:
+                raise Refused(403, "DESCRIBE on the cluster is needed")
+        except Refused as refused:
+            answer = refusal(refused.status, str(refused))
+            if refused.status == 401:
+                answer.headers["www-authenticate"] = CHALLENGE
+            await answer(scope, receive, send)
+            return
+        scope["state"]["caller"] = caller
+        await self._app(scope, receive, send)
