@@ -57,6 +57,7 @@ KNOW_THE_NODE = ("cli/serve.py", "testing/cluster/in_thread.py")
 IMPURE_MODULES = ("asyncio", "socket", "time", "random", "os")
 # Also what drives loops and files does so by what it was given.
 PURE = ("protocol/", "quota/", "kraft/", "replica/", "coordinator/")
+PURE += ("security/audit", "server/connection_limits.py")
 TIME_AND_CHANCE = {
     ("time", "time"),
     ("time", "time_ns"),
