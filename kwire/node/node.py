@@ -363,8 +363,7 @@ class Node:
         self.published.image = image
         self.request_steps.image_published()
         self.client_quotas.published(delta, image)
-        if delta.acls:
-            self.acls.changed(delta.acls)
+        self.acls.changed(delta.acls)
         if delta.configs:
             self.dynamic_config.update(image.configs, delta.configs)
             self.security.look_at_files()
