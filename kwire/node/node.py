@@ -105,7 +105,7 @@ class Node:
         self.failure = Failure(lambda reason: self.on_fatal(reason))
         self.dynamic_config = DynamicConfig(config, is_catching_up=True)
         self.security = ListenerSecurity(loop, config, self.dynamic_config)
-        self.logins = Logins(loop, config, self.random, self.clock, lambda: self.image)
+        self.logins = Logins(loop, self.dynamic_config, self.random, self.clock, lambda: self.image)
         self.published = self._make_published()
         self.acls = PublishedAcls(config, loop.call_soon)
         self.publishing = Publishing()
@@ -141,6 +141,8 @@ class Node:
             lambda: self.parts.authorizer is not None,
             ticks_ns if clock is None else lambda: int(loop.time() * 1e9),
         )
+        if self.audit is not None:
+            self.request_steps.authentication_failed = self.audit.authentication_failed
         self.client_quotas = PublishedQuotas(config, self.request_steps)
         self.local_requests = self._make_local_requests()
         self._subscribe()

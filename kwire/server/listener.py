@@ -19,7 +19,7 @@ from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps
 
 if TYPE_CHECKING:
-    from kwire.security.sasl.server import SaslSettings
+    from kwire.security.sasl.server import MakeSasl
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class Listener:
         connections_max_idle_ms: int = 600_000,
         connection_gone: Callable[[], None] = lambda: None,
         security_protocol: str = "PLAINTEXT",
-        sasl: SaslSettings | None = None,
+        sasl: MakeSasl | None = None,
         wrap: WrapAccepted | None = None,
     ) -> None:
         self.name = name
@@ -172,6 +172,9 @@ class Listener:
         self._connection_gone()  # a file may have been wanting its descriptor
         if self._admission is not None:
             self._admission.closed(connection)
+        hear = self._setup.steps.authentication_failed
+        if connection.failure and hear is not None:
+            hear(connection.client_host, self.name, "SSL", connection.failure)
 
     def _arm_idle_check(self) -> None:
         if self._idle_ms > 0:
@@ -202,7 +205,7 @@ class Listener:
             connection.close("the broker is stopping", logging.DEBUG)
 
 
-def _connection_class(sasl: SaslSettings | None) -> type[BrokerConnection]:
+def _connection_class(sasl: MakeSasl | None) -> type[BrokerConnection]:
     """What serves a connection; that of SASL is loaded only where a listener has it."""
     if sasl is None:
         return BrokerConnection
