@@ -57,7 +57,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 KNOW_THE_NODE = ("cli/serve.py", "testing/cluster/in_thread.py")
 IMPURE_MODULES = ("asyncio", "socket", "time", "random", "os")
 # Also what drives loops and files does so by what it was given.
-PURE = ("protocol/", "quota/", "kraft/", "replica/", "coordinator/")
+PURE = ("protocol/", "security/acls/", "quota/", "kraft/", "replica/", "coordinator/")
 TIME_AND_CHANCE = {
     ("time", "time"),
     ("time", "time_ns"),
