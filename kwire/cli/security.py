@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from kwire.cli import output
-from kwire.cli.client import Client, ClientError, check
+from kwire.cli.client import Client
 from kwire.cli.options import AsJson, CommandConfig
 from kwire.cli.verbs import Verbs
+from kwire.client.errors import ClientError, check
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.errors import ConfigError
 from kwire.protocol import messages as m
