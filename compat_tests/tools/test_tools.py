@@ -1,6 +1,6 @@
 """Kafka's command-line tools write against kwire what they write against Apache Kafka 4.4.
 
-`script.txt` and `script-acls.txt` hold the steps, `kafka-4.4.txt` and `kafka-4.4-acls.txt` what Kafka
+`script*.txt` hold the steps, `kafka-4.4*.txt` what Kafka
 answered (README.md says how it was recorded).
 Lines are compared without their order: the tools keep answers in hash maps.
 """
@@ -18,6 +18,8 @@ import pytest
 
 from kwire.protocol.api_keys import UNBUILT
 from kwire.testing.cluster import Broker, free_adjacent_ports
+from tests.golden.broker import sasl_dialogues
+from tests.support import sasl
 from tests.support.acls import STANDARD_AUTHORIZER
 from tests.support.kafka import kafka_libs
 
@@ -39,6 +41,9 @@ STEPS = transcript.read_script()
 RECORDED = transcript.read_transcript(HERE / "kafka-4.4.txt")
 ACL_STEPS = transcript.read_script(HERE / "script-acls.txt")
 ACLS_RECORDED = transcript.read_transcript(HERE / "kafka-4.4-acls.txt")
+
+SASL_STEPS = transcript.read_script(HERE / "script-sasl.txt")
+SASL_RECORDED = transcript.read_transcript(HERE / "kafka-4.4-sasl.txt")
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +78,21 @@ def acl_outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
         return {step.name: outcome for step, outcome in ran}
 
 
+@pytest.fixture(scope="module")
+def sasl_outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """The steps of users and tokens against a broker at which the administrator logs in."""
+    libs = kafka_libs()
+    if shutil.which("javac") is None:
+        pytest.skip("needs a JDK")
+    directory = tmp_path_factory.mktemp("sasl")
+    login = directory / "admin.properties"
+    login.write_text(sasl.properties("PLAIN", "admin"))
+    options = {**sasl_dialogues.PROPERTIES, "delegation.token.secret.key": "secret"}
+    with Broker(data_dir=directory / "data", options=options) as broker:
+        ran = transcript.run(broker.bootstrap, libs, SASL_STEPS, login=str(login))
+        return {step.name: outcome for step, outcome in ran}
+
+
 def _kept(line: str) -> bool:
     """Whether a line is compared: not the versions of an API that is not built yet."""
     api = re.match(r"\w+\((\d+)\): ", line)
@@ -95,8 +115,21 @@ def test_kafka_acls_writes_what_it_writes_against_kafka(
     assert found.status == wanted.status  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("name", [step.name for step in SASL_STEPS])
+def test_users_and_tokens_are_written_of_as_against_kafka(
+    name: str, sasl_outcomes: dict[str, object]
+) -> None:
+    found, wanted = sasl_outcomes[name], SASL_RECORDED[name]
+    assert sorted(found.lines) == sorted(wanted.lines)  # type: ignore[attr-defined]
+    assert found.status == wanted.status  # type: ignore[attr-defined]
+
+
 def test_every_step_is_recorded() -> None:
-    for steps, recorded in ((STEPS, RECORDED), (ACL_STEPS, ACLS_RECORDED)):
+    for steps, recorded in (
+        (STEPS, RECORDED),
+        (ACL_STEPS, ACLS_RECORDED),
+        (SASL_STEPS, SASL_RECORDED),
+    ):
         assert list(recorded) == [step.name for step in steps]
         assert "not reached" not in {outcome.status for outcome in recorded.values()}
 

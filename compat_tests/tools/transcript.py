@@ -2,6 +2,7 @@
 
     transcript.py HOST:PORT LIBS [SECTION]     prints the transcript; LIBS is the folder of Kafka's jars
     transcript.py HOST:PORT LIBS acls HOST:PORT     that of `script-acls.txt`; the second is the controller's address
+    transcript.py HOST:PORT LIBS sasl FILE          that of `script-sasl.txt`; FILE are client properties
 
 What differs from run to run (ids, ports, times, rates) is replaced by a name in angle brackets.
 """
@@ -29,7 +30,9 @@ REPLACED = [
     (re.compile(r"(INFO|WARN|ERROR) .*? \((org|kafka)\.[\w.]+(:\d+)?\)$"), r"<log>"),
     (re.compile(r"\b(127\.0\.0\.1|localhost)[: ]\d+"), "<address>"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.:,]\d{3}(Z|[+-]\d\d:?\d\d)?"), "<time>"),
+    (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d\b"), "<minute>"),
     (re.compile(r"\b1[6-9]\d{11}\b"), "<ms>"),
+    (re.compile(r"(?<![\w+/])[\w+/]{86}=="), "<hmac>"),
     # An id: 128 bits, so the last of its 22 signs carries two. One in forty has no digit.
     (re.compile(r"(?<![\w-])(?=[\w-]*[A-Z])(?=[\w-]*[a-z])[\w-]{21}[AQgw](?![\w-])"), "<id>"),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<uuid>"),
@@ -90,6 +93,9 @@ def replaced(text: str, measures: bool = False) -> str:
     text = re.sub(r"[ \t]+", " ", text).strip()
     for pattern, by in REPLACED:
         text = pattern.sub(by, text)
+    if text.startswith("SCRAM credential configs"):  # Kafka's come in no order
+        head, _, credentials = text.partition(" are ")
+        text = f"{head} are {', '.join(sorted(credentials.split(', ')))}"
     if measures:
         text = re.sub(r"\d+(\.\d+)?", "<n>", text)
     return text
@@ -124,12 +130,12 @@ def compile_runner(libs: pathlib.Path, directory: pathlib.Path) -> list[str]:
 
 
 def run(
-    bootstrap: str, libs: pathlib.Path, steps: list[Step], controller: str = ""
+    bootstrap: str, libs: pathlib.Path, steps: list[Step], controller: str = "", login: str = ""
 ) -> Iterator[tuple[Step, Outcome]]:
     """Run the steps in one JVM. Ends early when a tool hangs: its status is `timeout`."""
     with tempfile.TemporaryDirectory(prefix="kwire-tools-") as directory:
         here = pathlib.Path(directory)
-        fed = "".join(_fed(step, bootstrap, here, controller) for step in steps)
+        fed = "".join(_fed(step, bootstrap, here, controller, login) for step in steps)
         done = subprocess.run(
             compile_runner(libs, here), input=fed, capture_output=True, text=True, timeout=900
         )
@@ -151,9 +157,9 @@ def run(
         yield step, Outcome((done.stderr[-500:],), "not reached")
 
 
-def _fed(step: Step, bootstrap: str, directory: pathlib.Path, controller: str) -> str:
+def _fed(step: Step, bootstrap: str, directory: pathlib.Path, controller: str, login: str) -> str:
     """What Tools.java reads for one step."""
-    named = {"bootstrap": bootstrap, "controller": controller}
+    named = {"bootstrap": bootstrap, "controller": controller, "login": login}
     for name, text in step.files:
         path = directory / f"{step.number}-{name}"
         path.write_text(text + "\n")
@@ -197,11 +203,15 @@ def read_transcript(path: pathlib.Path) -> dict[str, Outcome]:
 
 
 def main(bootstrap: str, libs: str, section: str = "", controller: str = "") -> None:
-    if controller:
+    login = ""
+    if section == "sasl":
+        login, controller = controller, ""
+        steps = read_script(HERE / "script-sasl.txt")
+    elif controller:
         steps = read_script(HERE / "script-acls.txt")
     else:
         steps = [step for step in read_script() if section in ("", step.section)]
-    for line in written(run(bootstrap, pathlib.Path(libs), steps, controller)):
+    for line in written(run(bootstrap, pathlib.Path(libs), steps, controller, login)):
         print(line)
 
 

@@ -129,6 +129,7 @@ class BrokerConfig(Mapping[str, TypedValue]):
         """
         result = BrokerConfig(texts, self._sources, self.developer)
         result._values = dict(self._values)
+        result.java_properties = self.java_properties
         for name in self.texts:
             if name not in texts:
                 result._values.pop(name, None)
@@ -250,8 +251,9 @@ class BrokerConfig(Mapping[str, TypedValue]):
     def of_listener(self, listener: str, name: str, mechanism: str = "") -> TypedValue:
         """The value of `name` for one listener, and where given for one SASL mechanism on it."""
         for prefixed in names_of_listener(listener, name, mechanism):
-            if prefixed in self.texts:
-                return self[prefixed]
+            definition = definition_of(prefixed)
+            if prefixed in self.texts and definition is not None:
+                return definition.parse(self.texts[prefixed])
         return self[name]
 
     def source_of(self, name: str) -> Source:

@@ -214,6 +214,10 @@ class DynamicConfig:
         # A list of providers is never checked: who takes one up, or not, is up to the providers.
         return {n: text for n, text in level.items() if n in usable or n == PROVIDERS}
 
+    def current(self) -> BrokerConfig:
+        """What this broker runs with now."""
+        return self.static.with_texts(stored.merged(self.static, self._usable))
+
     def candidate(self, changed: Mapping[str, str], *, per_broker: bool) -> BrokerConfig:
         """What this broker would run with if `changed` were all that is set at one level.
 

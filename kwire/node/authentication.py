@@ -6,18 +6,22 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from kwire.clock import Clock, Random
 from kwire.config.broker_config import BrokerConfig
+from kwire.config.dynamic import DynamicConfig
 from kwire.config.errors import ConfigError
+from kwire.config.values import Value
 from kwire.kraft.controller.requests.tokens import token_hmac
 from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.security.sasl.client import SaslClient, failed
 from kwire.security.sasl.client_settings import MakeLogin, check_mechanism, login
+from kwire.security.sasl.jwt import validate_signed, validate_unsecured
 from kwire.security.sasl.mechanisms import OAUTHBEARER, PLAIN, MakeMechanism, user
+from kwire.security.sasl.oauth_settings import OAuthSettings, oauth_settings
 from kwire.security.sasl.oauthbearer import (
     Accepted,
     InvalidTokenError,
@@ -34,7 +38,7 @@ from kwire.security.sasl.scram import (
     ScramServer,
     derived,
 )
-from kwire.security.sasl.server import SaslSettings
+from kwire.security.sasl.server import AuthenticationCounts, MakeSasl, SaslSettings
 from kwire.security.sasl.settings import jaas_name, listener_sasl, server_module
 
 if TYPE_CHECKING:
@@ -46,57 +50,81 @@ INTER_BROKER_MECHANISM = "sasl.mechanism.inter.broker.protocol"
 CONTROLLER_MECHANISM = "sasl.mechanism.controller.protocol"
 SECRET_BYTES = 32
 KEYS_KEPT = 1000
+SASL = "sasl."
 
 
 class Authentication:
     """How clients authenticate at the listeners of a node that have SASL.
 
     Made before anything else of a start: ConfigError, one line, for settings that cannot be used.
-    `open` reads the keys of tokens, `close` ends that.
+    Settings that change count for connections that come afterwards (KIP-226). `open` reads the
+    keys of tokens, `close` ends that.
     """
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        config: BrokerConfig,
+        dynamic_config: DynamicConfig,
         random: Random,
         image: Callable[[], MetadataImage],
     ) -> None:
         self._loop = loop
-        self._config = config
+        self._config = dynamic_config.static
+        self._dynamic_config = dynamic_config
         self._random = random
         self._image = image
-        self._sources: list[JwksSource] = []
-        self.settings = {
-            listener.name: self._settings(listener.name)
-            for listener in config.listeners()
-            if listener.has_sasl
-        }
+        self.counts = AuthenticationCounts()
+        self._secret = random.random_bytes(SECRET_BYTES)
+        self._sources: dict[OAuthSettings, JwksSource] = {}
+        self._names = [each.name for each in self._config.listeners() if each.has_sasl]
+        self._settings = {name: self._made(self._config, name) for name in self._names}
+        dynamic_config.checks.append(self._check)
+        dynamic_config.add_listener(self._changed)
 
     async def open(self) -> None:
         """Read the keys of tokens, where they are signed."""
-        for source in self._sources:
+        for source in list(self._sources.values()):
             await source.open()
 
     def close(self) -> None:
         """Nothing is read any more."""
-        for source in self._sources:
+        for source in self._sources.values():
             source.close()
 
-    def _settings(self, listener: str) -> SaslSettings:
-        found = listener_sasl(self._config, listener)
+    def at(self, listener: str) -> MakeSasl | None:
+        """How clients authenticate at a listener; None where they need not."""
+        return (lambda: self._settings[listener]) if listener in self._names else None
+
+    def _check(self, candidate: BrokerConfig) -> None:
+        for name in self._names:
+            if OAUTHBEARER in listener_sasl(candidate, name).mechanisms:
+                oauth_settings(candidate, name)
+
+    def _changed(self, changed: Mapping[str, Value]) -> None:
+        if any(SASL in name for name in changed):
+            config = self._dynamic_config.current()
+            try:
+                self._settings = {name: self._made(config, name) for name in self._names}
+            except ConfigError as error:
+                logger.error("changed settings of SASL are not taken over: %s", error)
+
+    def _made(self, config: BrokerConfig, listener: str) -> SaslSettings:
+        found = listener_sasl(config, listener)
         passwords = Passwords(found.passwords)
-        secret = self._random.random_bytes(SECRET_BYTES)
         mechanisms: dict[str, MakeMechanism] = {}
         for name in found.mechanisms:
             if name == PLAIN:
                 mechanisms[name] = partial(PlainServer, passwords)
             elif name == OAUTHBEARER:
-                mechanisms[name] = partial(OAuthBearerServer, self._validator(listener))
+                mechanisms[name] = partial(OAuthBearerServer, self._validator(config, listener))
             else:
-                mechanisms[name] = partial(ScramServer, self._scram(name, secret))
+                mechanisms[name] = partial(ScramServer, self._scram(name, self._secret))
         return SaslSettings(
-            mechanisms, found.session_ms, found.receive_bytes_max, found.failure_delay_ms
+            mechanisms,
+            found.session_ms,
+            found.receive_bytes_max,
+            found.failure_delay_ms,
+            self.counts,
         )
 
     def _scram(self, name: str, secret: bytes) -> ScramParts:
@@ -105,17 +133,21 @@ class Authentication:
         tokens = DelegationTokens(name, token_secret, self._image, secret)
         return ScramParts(name, users, tokens, self._random, secret)
 
-    def _validator(self, listener: str) -> Validate:
+    def _validator(self, config: BrokerConfig, listener: str) -> Validate:
         """What decides about the tokens of a listener."""
-        from kwire.security.sasl.jwt import validate_signed, validate_unsecured
-        from kwire.security.sasl.oauth_settings import oauth_settings
-
-        found = oauth_settings(self._config, listener)
+        found = oauth_settings(config, listener)
         if found.jwks_url is None:
             logger.warning(
                 "listener %s takes unsecured tokens: anybody can be anybody there", listener
             )
             return _logged(partial(validate_unsecured, rules=found.rules), listener)
+        verify = self._source(found, listener).verify
+        return _logged(partial(validate_signed, rules=found.rules, verify=verify), listener)
+
+    def _source(self, found: OAuthSettings, listener: str) -> JwksSource:
+        source = self._sources.get(found)
+        if source is not None:
+            return source
         try:
             from kwire.node.jwks import JwksSource
         except ImportError:
@@ -123,9 +155,8 @@ class Authentication:
                 f"listener {listener}: OAUTHBEARER needs the library cryptography: "
                 "pip install 'kwire[oauth]'"
             ) from None
-        source = JwksSource(self._loop, found)
-        self._sources.append(source)
-        return _logged(partial(validate_signed, rules=found.rules, verify=source.verify), listener)
+        source = self._sources[found] = JwksSource(self._loop, found)
+        return source
 
 
 def _logged(validate: Validate, listener: str) -> Validate:

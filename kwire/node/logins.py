@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kwire.clock import Clock, Random
-from kwire.config.broker_config import BrokerConfig
+from kwire.config.dynamic import DynamicConfig
 from kwire.kraft.images.metadata_image import MetadataImage
 
 if TYPE_CHECKING:
     from kwire.network.login import MakeAuthentication
     from kwire.node.authentication import Authentication
-    from kwire.security.sasl.server import SaslSettings
+    from kwire.security.sasl.server import MakeSasl
 
 
 class Logins:
@@ -26,19 +26,19 @@ class Logins:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        config: BrokerConfig,
+        dynamic_config: DynamicConfig,
         random: Random,
         clock: Clock,
         image: Callable[[], MetadataImage],
     ) -> None:
-        self._config = config
+        config = self._config = dynamic_config.static
         self._random = random
         self._clock = clock
         self._own: Authentication | None = None
         if any(listener.has_sasl for listener in config.listeners()):
             from kwire.node.authentication import Authentication
 
-            self._own = Authentication(loop, config, random, image)
+            self._own = Authentication(loop, dynamic_config, random, image)
 
     async def open(self) -> None:
         """Read what is needed to tell who is there."""
@@ -50,9 +50,9 @@ class Logins:
         if self._own is not None:
             self._own.close()
 
-    def of(self, listener: str) -> SaslSettings | None:
+    def of(self, listener: str) -> MakeSasl | None:
         """How clients authenticate on a listener of this node; None where they need not."""
-        return None if self._own is None else self._own.settings.get(listener)
+        return None if self._own is None else self._own.at(listener)
 
     def at(self, listener: str) -> MakeAuthentication | None:
         """How this node logs in at that listener of other nodes; None where it need not."""

@@ -47,6 +47,11 @@ UNSET: Any = ...
 """The argument of a field that is left out and whose default is a new list or struct, or a tag."""
 
 
+SECRETS = ("auth_bytes", "hmac", "salt", "salted_password", "server_key", "stored_key")
+"""Fields that let somebody in, or help to: they are in no text about a message."""
+HIDDEN = "[hidden]"
+
+
 class Struct:
     """Base of every message and struct: named fields, compared by value.
 
@@ -107,7 +112,10 @@ class Struct:
         return list(self.unknown_tags) == list(other.unknown_tags)
 
     def __repr__(self) -> str:
-        fields = [f"{name}={_shown(getattr(self, name))}" for name in self.FIELDS]
+        fields = [
+            f"{name}={HIDDEN if name in SECRETS else _shown(getattr(self, name))}"
+            for name in self.FIELDS
+        ]
         if self.unknown_tags:
             fields.append(f"unknown_tags={self.unknown_tags!r}")
         return f"{self.NAME}({', '.join(fields)})"

@@ -12,7 +12,7 @@ from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps
 
 if TYPE_CHECKING:
-    from kwire.security.sasl.server import SaslSettings
+    from kwire.security.sasl.server import MakeSasl
 
 ConnectionT = TypeVar("ConnectionT")
 
@@ -21,7 +21,7 @@ class ConnectionSetup(Generic[ConnectionT]):
     """What the connections of one listener have in common.
 
     `parts` is what handlers may use of the node; `opened` and `closed` hear of every connection.
-    `sasl` is set where clients have to authenticate by SASL.
+    `sasl()` is how the client of a new connection has to authenticate, None where it has not.
     """
 
     __slots__ = (
@@ -51,7 +51,7 @@ class ConnectionSetup(Generic[ConnectionT]):
         opened: Callable[[ConnectionT], None],
         closed: Callable[[ConnectionT], None],
         security_protocol: str = "PLAINTEXT",
-        sasl: SaslSettings | None = None,
+        sasl: MakeSasl | None = None,
     ) -> None:
         self.loop = loop
         self.pool = pool

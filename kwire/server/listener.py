@@ -19,7 +19,7 @@ from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps
 
 if TYPE_CHECKING:
-    from kwire.security.sasl.server import SaslSettings
+    from kwire.security.sasl.server import MakeSasl
 
 logger = logging.getLogger(__name__)
 
@@ -60,13 +60,14 @@ class Listener:
         connections_max_idle_ms: int = 600_000,
         connection_gone: Callable[[], None] = lambda: None,
         security_protocol: str = "PLAINTEXT",
-        sasl: SaslSettings | None = None,
+        sasl: MakeSasl | None = None,
         wrap: WrapAccepted | None = None,
     ) -> None:
         self.name = name
         self.dispatcher = dispatcher
         self.connections: dict[BrokerConnection, None] = {}
         self.port = 0
+        self.opened_total = self.closed_total = self.idle_closed_total = 0
         self._loop = loop
         self._setup = ConnectionSetup(
             loop=loop,
@@ -135,6 +136,7 @@ class Listener:
 
     def opened(self, connection: BrokerConnection) -> None:
         """A connection was accepted; one beyond a limit waits or is closed."""
+        self.opened_total += 1
         self.connections[connection] = None
         if self._admission is not None:
             self._admission.opened(connection)
@@ -166,9 +168,13 @@ class Listener:
         """A connection is gone."""
         if self.connections.pop(connection, self) is self:
             return
+        self.closed_total += 1
         self._connection_gone()  # a file may have been wanting its descriptor
         if self._admission is not None:
             self._admission.closed(connection)
+        hear = self._setup.steps.authentication_failed
+        if connection.failure and hear is not None:
+            hear(connection.client_host, self.name, "SSL", connection.failure)
 
     def _arm_idle_check(self) -> None:
         if self._idle_ms > 0:
@@ -180,6 +186,7 @@ class Listener:
         oldest_s = self._loop.time() - self._idle_ms / 1000
         for connection in list(self.connections):
             if connection.last_active_s < oldest_s and not connection.is_waiting:
+                self.idle_closed_total += 1
                 connection.close("idle")
         self._arm_idle_check()
 
@@ -198,7 +205,7 @@ class Listener:
             connection.close("the broker is stopping", logging.DEBUG)
 
 
-def _connection_class(sasl: SaslSettings | None) -> type[BrokerConnection]:
+def _connection_class(sasl: MakeSasl | None) -> type[BrokerConnection]:
     """What serves a connection; that of SASL is loaded only where a listener has it."""
     if sasl is None:
         return BrokerConnection

@@ -16,7 +16,7 @@ from kwire.network.frames import Buffer
 from kwire.protocol.errors import KafkaError, MalformedError
 from kwire.protocol.structs import Message
 from kwire.security.sasl.mechanisms import Identity
-from kwire.security.sasl.server import SaslServer, SaslSettings
+from kwire.security.sasl.server import SaslServer
 from kwire.server.connection import ANONYMOUS, BrokerConnection
 from kwire.server.connection_setup import ConnectionSetup
 from kwire.server.context import Disconnect, RequestContext
@@ -30,10 +30,10 @@ class SaslConnection(BrokerConnection):
     def __init__(self, setup: ConnectionSetup[BrokerConnection]) -> None:
         super().__init__(setup)
         assert setup.sasl is not None
-        self._settings: SaslSettings = setup.sasl
-        self._sasl = SaslServer(setup.sasl, self._error_answer)
+        self._settings = setup.sasl()
+        self._sasl = SaslServer(self._settings, self._error_answer)
         self._clock = setup.parts.clock
-        self.frame_bytes_max = min(setup.sasl.receive_bytes_max, setup.request_bytes_max)
+        self.frame_bytes_max = min(self._settings.receive_bytes_max, setup.request_bytes_max)
         self.set_principal(ANONYMOUS, False)
 
     def _execute(self, body: memoryview) -> None:
@@ -44,6 +44,7 @@ class SaslConnection(BrokerConnection):
                 if sasl.session_end_ms is None or not sasl.is_expired(self._clock.wall_ms()):
                     super()._execute(body)
                 else:
+                    self._settings.counts.expired += 1
                     self._refuse("the client has not authenticated anew in time")
                 return
         if self._is_held_back(body):
@@ -51,11 +52,13 @@ class SaslConnection(BrokerConnection):
         was_authenticated = self.is_authenticated
         step = sasl.receive(body, self._clock.wall_ms())
         if step.failure is not None:
+            self._settings.counts.count(was_authenticated, False)
             self._fail(step.failure, step.reply, step.is_delayed)
         elif step.executes:
             super()._execute(body)
         else:
             if step.identity is not None:
+                self._settings.counts.count(was_authenticated, True)
                 self._authenticated(step.identity, was_authenticated)
             self._emit(step.reply)
 
@@ -73,6 +76,9 @@ class SaslConnection(BrokerConnection):
     def _fail(self, reason: str, reply: Sequence[Buffer], is_delayed: bool) -> None:
         """Close; where there is an answer it leaves together with the end."""
         where = f"authentication of {self.client_host} on {self.listener_name} failed: {reason}"
+        hear = self._setup.steps.authentication_failed
+        if hear is not None:
+            hear(self.client_host, self.listener_name, self._sasl.mechanism, reason)
         self.stop_cutting()
         self._queue.clear()
         delay_ms = self._settings.failure_delay_ms

@@ -31,3 +31,11 @@ def sasl_settings(
             name = f"listener.name.{listener.lower()}.{mechanism.lower()}.sasl.jaas.config"
             found[name] = jaas(mechanism, own, users)
     return found
+
+
+def properties(mechanism: str, user: str, protocol: str = "SASL_PLAINTEXT") -> str:
+    """The properties of a client that logs in as one of `USERS`."""
+    return (
+        f"security.protocol={protocol}\nsasl.mechanism={mechanism}\n"
+        f"sasl.jaas.config={jaas(mechanism, user)}\n"
+    )

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kwire.protocol import messages as m
-from kwire.testing.cluster import Broker, free_ports
+from kwire.testing.cluster import Broker, free_ports, wait_for
 from tests.support.sasl import MODULES, SCRAM_MODULE, USERS, sasl_settings
 from tests.support.wire import WireClient
 from tests.wire import Conn
@@ -234,3 +234,38 @@ def test_a_delegation_token_logs_in_its_owner_for_its_lifetime(
         with Conn(broker.sasl_bootstrap) as client:
             gone = log_in_by_token(client, mechanism, token.token_id, token.hmac)
             assert gone.error_code == 58
+
+
+# -- settings that change while the broker runs (KIP-226)
+
+PLAIN_JAAS = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
+
+
+def alter(broker: SaslBroker, name: str, value: str) -> int:
+    """The error code of a change of the broker's own settings."""
+    shape = m.IncrementalAlterConfigsRequest
+    config = shape.AlterableConfig(name=name, config_operation=0, value=value)
+    resource = shape.AlterConfigsResource(resource_type=4, resource_name="1", configs=[config])
+    with WireClient(broker.bootstrap) as client:
+        return int(client.call(shape(resources=[resource]), 1).responses[0].error_code)
+
+
+def gets_in(broker: SaslBroker, user: str, password: str) -> bool:
+    with Conn(broker.sasl_bootstrap) as client:
+        client.send("sasl_handshake", 1, mechanism="PLAIN")
+        token = f"\0{user}\0{password}".encode()
+        return not client.send("sasl_authenticate", 2, auth_bytes=token).error_code
+
+
+def test_users_of_plain_change_and_connections_stay() -> None:
+    with SaslBroker() as broker, logged_in(broker, "PLAIN", "alice", PASSWORD) as alice:
+        changed = f'{MODULES["PLAIN"]} required user_carol="carol-secret";'
+        assert alter(broker, PLAIN_JAAS, changed) == 0
+        wait_for(lambda: gets_in(broker, "carol", "carol-secret"), "the new user is known")
+        assert not gets_in(broker, "alice", PASSWORD)
+        assert alice.send("metadata", 9, topics=[], allow_auto_topic_creation=False).brokers
+        for bad in ("x.JndiLoginModule required;", f"{SCRAM_MODULE} required;", "", "M required"):
+            assert alter(broker, PLAIN_JAAS, bad) == 42, bad
+        assert gets_in(broker, "carol", "carol-secret")
+        assert alter(broker, "sasl.enabled.mechanisms", "GSSAPI") == 42
+        assert "carol-secret" not in broker.log_text()

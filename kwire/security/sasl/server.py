@@ -14,7 +14,7 @@ that could tell an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from kwire.protocol import api_versions, frame
 from kwire.protocol import messages as m
@@ -34,22 +34,47 @@ ErrorAnswer = Callable[[int, int, memoryview, KafkaError], Message | None]
 """(API key, version, body, error) -> the API's shape of an error, None where there is none."""
 
 
+class AuthenticationCounts:
+    """How often clients of a node have authenticated, or not; `expired` connections were closed
+    because their session had ended."""
+
+    __slots__ = ("expired", "failed", "failed_again", "successful", "successful_again")
+
+    def __init__(self) -> None:
+        self.successful = self.failed = self.expired = 0
+        self.successful_again = self.failed_again = 0
+
+    def count(self, is_again: bool, is_successful: bool) -> None:
+        """One authentication, or re-authentication, has ended."""
+        if is_again:
+            self.successful_again += is_successful
+            self.failed_again += not is_successful
+        else:
+            self.successful += is_successful
+            self.failed += not is_successful
+
+
 class SaslSettings(NamedTuple):
     """What all connections of a listener have in common.
 
     `mechanisms` by name, in the order in which they are told to clients. `session_ms` is how long
     a client may go on before it has to authenticate anew, by mechanism; 0: for ever.
     `receive_bytes_max` bounds the frames of who is not authenticated, `failure_delay_ms` is how
-    long a refused client waits for its answer.
+    long a refused client waits for its answer. `counts` counts what comes of it.
     """
 
     mechanisms: Mapping[str, MakeMechanism]
     session_ms: Mapping[str, int]
     receive_bytes_max: int = 524_288
     failure_delay_ms: int = 100
+    counts: AuthenticationCounts = AuthenticationCounts()
 
     def __repr__(self) -> str:
         return f"SaslSettings({', '.join(self.mechanisms)})"
+
+
+MakeSasl: TypeAlias = Callable[[], SaslSettings]
+"""The settings for a new connection: they may change while a node runs."""
 
 
 class Step(NamedTuple):

@@ -236,3 +236,21 @@ def test_importing_compiles_and_reads_nothing() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_what_lets_somebody_in_is_in_no_text_about_a_message() -> None:
+    secret = b"hunter2"
+    shape = m.AlterUserScramCredentialsRequest
+    upsertion = shape.ScramCredentialUpsertion(
+        name="alice", mechanism=1, iterations=4096, salt=secret, salted_password=secret
+    )
+    for message in (
+        m.SaslAuthenticateRequest(auth_bytes=secret),
+        m.SaslAuthenticateResponse(auth_bytes=secret),
+        m.CreateDelegationTokenResponse(hmac=secret),
+        m.RenewDelegationTokenRequest(hmac=secret),
+        m.UserScramCredentialRecord(salt=secret, stored_key=secret, server_key=secret),
+        shape(upsertions=[upsertion]),
+    ):
+        assert "hunter2" not in repr(message)
+        assert "[hidden]" in repr(message)

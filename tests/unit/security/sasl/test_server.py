@@ -15,7 +15,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.structs import Message, Request
 from kwire.security.sasl.mechanisms import Answer, Identity
 from kwire.security.sasl.plain import Passwords, PlainServer
-from kwire.security.sasl.server import SaslServer, SaslSettings, Step
+from kwire.security.sasl.server import AuthenticationCounts, SaslServer, SaslSettings, Step
 from kwire.security.sasl.states import State
 
 RIGHT, WRONG = b"\0alice\0hunter2", b"\0alice\0hunter3"
@@ -248,3 +248,11 @@ def test_what_is_not_of_authentication_has_to_wait_for_its_end() -> None:
     machine.receive(handshake(), 0)
     assert not machine.is_complete
     assert machine.receive(METADATA, 0).failure
+
+
+def test_what_comes_of_authentications_is_counted() -> None:
+    counts = AuthenticationCounts()
+    for is_again, is_successful in ((False, True), (False, False), (True, True), (True, False)):
+        counts.count(is_again, is_successful)
+    found = (counts.successful, counts.failed, counts.successful_again, counts.failed_again)
+    assert found == (1, 1, 1, 1)
