@@ -51,7 +51,8 @@ $(VENV)/.ready-test: pyproject.toml $(wildcard setup.py kwire/protocol/records/*
 peers:
 	@if command -v java >/dev/null && command -v mvn >/dev/null; then \
 	  [ -f "$(KWIRE_CACHE)/kafka/complete" ] || echo "kwire: fetching Apache Kafka's jars to $(KWIRE_CACHE)/kafka, once"; \
-	  compat_tests/peers/fetch-kafka.sh "$(KWIRE_CACHE)/kafka" >/dev/null || echo "Kafka's jars could not be fetched"; fi
+	  compat_tests/peers/fetch-kafka.sh "$(KWIRE_CACHE)/kafka" >/dev/null || echo "Kafka's jars could not be fetched"; \
+	  compat_tests/peers/fetch-jmx-exporter.sh "$(KWIRE_CACHE)/jmx" || echo "the JMX exporter could not be fetched"; fi
 
 # A click stream through kwire and Spark, with a kill in the middle. With Maven the connector's jars are
 # fetched to the cache, else Spark brings them itself.

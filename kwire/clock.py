@@ -12,6 +12,9 @@ import random
 import time
 from typing import Protocol
 
+busy_ns = time.thread_time_ns
+"""For how long this thread has had the processor, for metrics as well."""
+
 
 class Clock(Protocol):
     """Where timestamps come from."""

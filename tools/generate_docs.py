@@ -2,8 +2,9 @@
 
 README.md: the table of APIs and the counts of configs, between their marker comments.
 docs/CONFIGS.md: every config with what kwire does with it.
-docs/AUTHORIZATION.md: what each API requires. `--check` only tells whether they are
-up to date; `tests/unit/test_docs.py` calls the same functions.
+docs/AUTHORIZATION.md: what each API requires. docs/METRICS.md: see `metrics_docs.py`.
+`--check` only tells whether they are up to date; `tests/unit/test_docs.py` calls the same
+functions.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from kwire.cli import tables  # noqa: E402
+from tools import metrics_docs  # noqa: E402
 
 SCOPE_TITLES = {
     "broker": "Broker (`server.properties`, `KAFKA_*`, `-o`)",
@@ -144,6 +146,7 @@ def documents() -> dict[pathlib.Path, str]:
         readme: with_sections(readme.read_text()),
         ROOT / "docs/CONFIGS.md": configs_page(),
         ROOT / "docs/AUTHORIZATION.md": authorization_page(),
+        ROOT / "docs/METRICS.md": metrics_docs.page(markdown),
     }
 
 

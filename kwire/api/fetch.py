@@ -122,7 +122,12 @@ class _Fetch:
         return self._pending
 
     def _finish(self) -> None:
-        self._response = response = self._throttled() or self._answer()
+        throttled = self._throttled()
+        self._response = response = throttled or self._answer()
+        for target in self._targets:
+            if target.result.size_bytes and throttled is None:
+                to_follower = self._replica_id >= 0
+                target.partition.traffic.sent(target.result.size_bytes, to_follower)
         if self._pending is not None:
             self._pending.complete(response)
 
@@ -190,6 +195,8 @@ class _Fetch:
                 bytes_max = min(bytes_max, rates.consumer.window_bytes_max)
         if replica_id >= 0:
             isolation = LOG_END
+            if connection is not None:
+                connection.is_follower = True
         elif request.isolation_level == READ_COMMITTED:
             isolation = COMMITTED
         else:

@@ -35,7 +35,7 @@ from kwire.protocol.records.validation import (
     InvalidRecordsError,
     check_produced,
 )
-from kwire.protocol.structs import Buffer
+from kwire.protocol.structs import Buffer, Records
 from kwire.replica.partition import Partition
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Denied, Requires
@@ -237,7 +237,7 @@ class _Append:
             except CheckLaterError as later:
                 self._check(result, partition, records, later)
         except KafkaError as error:
-            self._fail(result, partition, error)
+            self._fail(result, partition, error, data.records)
         return result
 
     def _find(
@@ -309,8 +309,16 @@ class _Append:
         elif self._context.connection is not None:
             self._context.connection.unreplied_writes.append(info.written)
 
-    def _fail(self, result: Result, partition: Partition | None, error: KafkaError) -> None:
+    def _fail(
+        self,
+        result: Result,
+        partition: Partition | None,
+        error: KafkaError,
+        records: Records | None,
+    ) -> None:
         self._waiting.has_failed = True
+        if partition is not None:
+            partition.traffic.produce_failed(error.code, 0 if records is None else len(records))
         result.error_code = int(error.code)
         if isinstance(error, InvalidRecordsError) and error.record_errors:
             result.record_errors = [
@@ -349,7 +357,7 @@ class _Append:
         try:
             self._append(result, partition, records, done.result())
         except KafkaError as error:
-            self._fail(result, partition, error)
+            self._fail(result, partition, error, records)
         except CheckLaterError as later:  # the topic's configs have changed
             self._check(result, partition, records, later)
         except Exception as error:

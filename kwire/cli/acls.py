@@ -12,7 +12,7 @@ import typer
 
 from kwire.cli import output
 from kwire.cli.client import Client
-from kwire.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
+from kwire.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, CommandConfig
 from kwire.cli.output import Json
 from kwire.cli.verbs import Verbs
 from kwire.client.errors import ClientError, check
@@ -74,6 +74,7 @@ def acl_why(
     ] = None,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
 ) -> None:
     """Which rule decides whether USER may do OPERATION on RESOURCE. Exit status 1 when denied."""
     principal = text.principal_of(user)
@@ -83,7 +84,7 @@ def acl_why(
         raise typer.BadParameter("all: ask for one operation")
     if host is not None and address_number(host) is None:
         raise typer.BadParameter(f"{host}: not an address")
-    with Client(bootstrap) as client:
+    with Client(bootstrap, command_config=command_config) as client:
         acls = _described(client, resource_type=kind, name=name)
         texts, untold = _authorizer_settings(client)
     given = {
@@ -167,6 +168,7 @@ def acl_list(
     ] = None,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
 ) -> None:
     """The ACLs of the cluster."""
     kind: ResourceType = ResourceType.ANY
@@ -174,7 +176,7 @@ def acl_list(
     if resource is not None:
         kind, name = _resource(resource)
     principal = None if user is None else text.principal_of(user)
-    with Client(bootstrap) as client:
+    with Client(bootstrap, command_config=command_config) as client:
         acls = _described(client, resource_type=kind, name=name, principal=principal)
     output.table(COLUMNS, [_row(acl) for acl in sorted(acls, key=_by_name)], as_json=as_json)
 
@@ -188,6 +190,7 @@ def acl_add(
     deny: Deny = False,
     host: Host = WILDCARD,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
 ) -> None:
     """Let USER do OPERATION on RESOURCE, or forbid it with --deny."""
     acl = _acl(user, operation, resource, prefix, deny, host)
@@ -200,7 +203,7 @@ def acl_add(
         operation=acl.operation,
         permission_type=acl.permission_type,
     )
-    with Client(bootstrap) as client:
+    with Client(bootstrap, command_config=command_config) as client:
         result = client.call(m.CreateAclsRequest(creations=[creation])).results[0]
     check(result.error_code, text.acl_text(acl), result.error_message)
     output.say(f"added {text.acl_text(acl)}")
@@ -215,6 +218,7 @@ def acl_remove(
     deny: Deny = False,
     host: Host = WILDCARD,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
 ) -> None:
     """Remove what `add` with the same arguments added."""
     acl = _acl(user, operation, resource, prefix, deny, host)
@@ -227,7 +231,7 @@ def acl_remove(
         operation=acl.operation,
         permission_type=acl.permission_type,
     )
-    with Client(bootstrap) as client:
+    with Client(bootstrap, command_config=command_config) as client:
         result = client.call(m.DeleteAclsRequest(filters=[wanted])).filter_results[0]
     check(result.error_code, text.acl_text(acl), result.error_message)
     if not result.matching_acls:

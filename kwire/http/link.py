@@ -9,6 +9,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 
+from kwire.clock import ticks_ns
 from kwire.http.control import FRAME_BYTES_MAX, HEADER, PIECE_BYTES_MAX, Kind, framed
 from kwire.http.questions import Questions
 from kwire.network.buffers import BufferPool
@@ -16,7 +17,7 @@ from kwire.network.frames import FrameConnection
 
 logger = logging.getLogger(__name__)
 
-SLICE_S = 0.001
+SLICE_NS = 1_000_000
 """How long a turn of the loop works on answers."""
 PAUSE_S = 0.001
 """Other work has at least this long between two slices."""
@@ -142,12 +143,12 @@ class BrokerLink(FrameConnection):
     def _slice(self) -> None:
         """Answers take turns, a piece each."""
         self._timer = None
-        end_s = self._loop.time() + SLICE_S
+        end_ns = ticks_ns() + SLICE_NS  # the loop's own time stands still in a turn
         while self._answers and not self._is_full:
             answer = self._answers.popleft()
             if self._step(answer):
                 self._answers.append(answer)
-            if self._loop.time() >= end_s:
+            if ticks_ns() >= end_ns:
                 break
         self._go_on()
 

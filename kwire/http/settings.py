@@ -22,7 +22,7 @@ BEYOND_LOOPBACK = "http.unauthenticated.beyond.loopback.enable"
 LISTENER_PREFIX = "http.listener."
 
 PURPOSES = ("metrics", "health", "registry", "rest", "console")
-UNBUILT = ("metrics", "registry", "rest", "console")
+UNBUILT = ("registry", "rest", "console")
 """Known, and not there yet."""
 
 MECHANISMS = "sasl.enabled.mechanisms"

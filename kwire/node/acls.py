@@ -89,6 +89,11 @@ class PublishedAcls:
         self._work = None
         self._take(authorizer)
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether ACLs that are published do not decide yet."""
+        return self._work is not None
+
     def caught_up(self) -> None:
         """What was published is the committed metadata as it stands."""
         if self.authorizer is not None:

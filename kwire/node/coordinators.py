@@ -79,6 +79,18 @@ class Coordinators:
         self._loader: Scheduler | None = None
         replicas.add_listener(self._leadership)
 
+    # -- made so far
+
+    @property
+    def made_groups(self) -> GroupCoordinator | None:
+        """None as long as nobody has asked for groups."""
+        return self._groups
+
+    @property
+    def made_transactions(self) -> TransactionCoordinator | None:
+        """None as long as nobody has asked for transactions."""
+        return self._transactions
+
     # -- made when needed
 
     @property

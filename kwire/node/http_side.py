@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PREFIX = "http."
-NEEDED = ("starlette", "uvicorn")
+NEEDED = ("starlette", "uvicorn", "prometheus_client")
 """What the HTTP process imports; `pip install 'kwire[http]'` has it."""
 
 

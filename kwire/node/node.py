@@ -9,7 +9,7 @@ logs (`stopping.py`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from kwire.api.shared.auto_create import AutoTopicCreation
@@ -73,6 +73,7 @@ from kwire.server.request_steps import RequestSteps
 
 if TYPE_CHECKING:
     from kwire.http.side import HttpSide
+    from kwire.metrics.reading import NodeMetrics
 
 __all__ = ["Node", "StartError"]
 
@@ -143,6 +144,7 @@ class Node:
         self.client_quotas = PublishedQuotas(config, self.request_steps)
         self.local_requests = self._make_local_requests()
         self._subscribe()
+        self._metrics: NodeMetrics | None = None
         self.http = self._make_http(http_by_default)
         self._starting = self._make_start_sequence(dict(features or {}))
         self._stopping = self._make_stop_sequence()
@@ -197,7 +199,7 @@ class Node:
             self.buffer_pool,
             by_default=by_default,
             bootstrap=self.listeners.local_address,
-            questions={"health": self.health.answer},
+            questions={"health": self.health.answer, "metrics": self._answer_metrics},
         )
 
     def _make_health(self) -> Health:
@@ -210,6 +212,26 @@ class Node:
             is_broker=self.config.is_broker,
             has_controller=lambda: metadata.driver is not None and metadata.leader_id is not None,
         )
+
+    def _answer_metrics(self, arguments: Mapping[str, str]) -> Iterator[bytes]:
+        """What this node counts; who reads it is made when somebody asks."""
+        if self._metrics is None:
+            from kwire.metrics.reading import NodeMetrics
+
+            self._metrics = NodeMetrics(
+                is_broker=self.config.is_broker,
+                parts=self.parts,
+                listeners=lambda: self.listeners.bound.values(),
+                driver=lambda: self.metadata.driver,
+                image=lambda: self.image,
+                lifecycle=self.lifecycle,
+                logs=self.log_manager,
+                replicas=self.replicas,
+                isr_changes=self.replication.isr_changes,
+                coordinators=self.coordinators,
+                quotas=lambda: self.client_quotas.quotas,
+            )
+        return self._metrics.answer(arguments)
 
     # -- logs and replicas
 

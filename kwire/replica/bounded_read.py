@@ -97,6 +97,7 @@ class BoundedRead(Generic[Request]):
                         return
                     found = found.result()
             except KafkaError as error:
+                target.partition.traffic.fetch_failed(error.code)
                 found = ReadResult.failed(error.code)
             self._take(target, found)
         self._done(self)

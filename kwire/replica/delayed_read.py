@@ -32,7 +32,15 @@ class ReadContext:
     consumer in a rack reads from, `quota` what followers are sent.
     """
 
-    __slots__ = ("deadlines", "exists", "quota", "selector")
+    __slots__ = (
+        "deadlines",
+        "exists",
+        "expired",
+        "expired_of_followers",
+        "quota",
+        "selector",
+        "waiting",
+    )
 
     def __init__(
         self,
@@ -45,6 +53,8 @@ class ReadContext:
         self.exists = exists
         self.selector = selector
         self.quota = quota
+        self.waiting = self.expired = self.expired_of_followers = 0
+        """How many reads wait, and for how many the time was over, of consumers and followers."""
 
 
 class DelayedRead(Generic[Request]):
@@ -138,7 +148,8 @@ class DelayedRead(Generic[Request]):
                 self._bytes_allowed.setdefault(partition, allowed)
             target.result = UNREAD
         self._waits = True
-        self._deadline = self._context.deadlines.add(limits.wait_ms, self._read_again)
+        self._context.waiting += 1
+        self._deadline = self._context.deadlines.add(limits.wait_ms, self._expired)
 
     # -- woken by a partition
 
@@ -189,11 +200,19 @@ class DelayedRead(Generic[Request]):
 
     def _stop_waiting(self) -> None:
         self._waits = False
+        self._context.waiting -= 1
         for target in self._targets:
             target.partition.data_listeners.pop(self, None)
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+    def _expired(self) -> None:
+        if self._limits.replica_id >= 0:
+            self._context.expired_of_followers += 1
+        else:
+            self._context.expired += 1
+        self._read_again()
 
     def _read_again(self) -> None:
         if self._waits:

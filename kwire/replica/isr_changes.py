@@ -59,6 +59,8 @@ class IsrChangeSender:
         self._sent: dict[TopicIdPartition, tuple[Partition, AlterIsr]] | None = None
         self._scheduled = False
         self._closed = False
+        self.shrinks = self.expands = self.failed = 0
+        """How often the controller has made an ISR smaller or larger for us, or has not."""
 
     def submit(self, partition: Partition, wanted: AlterIsr) -> None:
         """Ask for this ISR; the partition hears what came of it (`IsrAnswered`)."""
@@ -160,12 +162,17 @@ class IsrChangeSender:
         if not _is_current(partition, change):
             return
         if code == ErrorCode.NONE:
+            if len(answer.isr) < len(partition.state.isr):
+                self.shrinks += 1
+            else:
+                self.expands += 1
             partition.step(
                 IsrAnswered(
                     True, tuple(answer.isr), answer.partition_epoch, asked_at=change.partition_epoch
                 )
             )
         elif code in _REFUSED:
+            self.failed += 1
             partition.step(IsrAnswered(False, asked_at=change.partition_epoch))
         elif code not in _OVERTAKEN:
             self._wanted.setdefault(key, entry)

@@ -32,6 +32,7 @@ from kwire.replica.state import (
     StopReplica,
     Tick,
 )
+from kwire.replica.traffic import TopicTraffic
 
 logger = logging.getLogger(__name__)
 
@@ -137,6 +138,7 @@ class ReplicaManager:
         self._lag_time_max_ms = lag_time_max_ms
         self._listeners: list[LeadershipListener] = []
         self._brokers: Mapping[int, RegisteredBroker] = {}
+        self.traffic = TopicTraffic()
         self.followers: Followers | None = None
         self.isr_changes: IsrChanges | None = None
 
@@ -205,6 +207,7 @@ class ReplicaManager:
                 return
             state = ReplicaState(self.broker_id, self._lag_time_max_ms, self._is_eligible)
             partition = Partition(topic, topic_id, index, state)
+            partition.traffic = self.traffic.of(topic)
             partition.now_ms = self._now_ms
             partition.on_effects = self._stepped
             self._open_log(partition, new.directories[new.replicas.index(self.broker_id)])
@@ -315,6 +318,7 @@ class ReplicaManager:
             self.followers.forget(partition)
         if self.by_name.get((partition.topic, index)) is partition:
             del self.by_name[partition.topic, index]
+        self.traffic.left(partition.topic)
         was_leader = partition.is_leader
         partition.step(Removed())
         if was_leader:

@@ -35,6 +35,7 @@ from kwire.replica.state import (
     ReplicaState,
     TruncateTo,
 )
+from kwire.replica.traffic import Traffic
 
 NO_EPOCH = -1
 UNSEEN_MAX = 1000
@@ -126,6 +127,7 @@ class Partition:
         "state",
         "topic",
         "topic_id",
+        "traffic",
     )
 
     def __init__(self, topic: str, topic_id: bytes, index: int, state: ReplicaState) -> None:
@@ -133,6 +135,7 @@ class Partition:
         self.topic_id = topic_id
         self.index = index
         self.state = state
+        self.traffic = Traffic()
         self.log: PartitionLog | None = None
         self.data_listeners: dict[DataListener, None] = {}
         self.on_high_watermark: Callable[[int, int], None] | None = None
@@ -210,6 +213,8 @@ class Partition:
 
         `may_wait` and `checked` as in PartitionLog.append_as_leader.
         """
+        traffic = self.traffic
+        traffic.produce_requests += 1
         log = self.check_append(acks, leader_epoch)
         state = self.state
         info = log.append_as_leader(
@@ -222,6 +227,8 @@ class Partition:
             may_wait=may_wait,
             checked=checked,
         )
+        traffic.messages_in += info.last_offset - info.base_offset + 1
+        traffic.bytes_in += info.size_bytes  # of a repeated batch 0
         if not info.duplicate:
             written = info.written
             if not written.done:
@@ -394,6 +401,7 @@ class Partition:
         if start is not None:
             self.start_anew_at(start)
         info = log.append_as_follower(records)
+        self.traffic.replication_bytes_in += info.size_bytes
         self._not_seen_yet(info.last_offset + 1, info.size_bytes)
         return info
 
@@ -444,6 +452,7 @@ class Partition:
         to wait for the disk gives a Pending. Raises KafkaError, from an epoch that is not ours to
         OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE and KAFKA_STORAGE_ERROR.
         """
+        self.traffic.fetch_requests += 1
         offset, isolation = request.fetch_offset, limits.isolation
         if limits.from_follower:
             log = self.readable_log(request.current_leader_epoch)

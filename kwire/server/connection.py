@@ -19,6 +19,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kwire.clock import ticks_ns
 from kwire.log.types import FileSlice
 from kwire.network.frames import Buffer, FrameConnection
 from kwire.pending import Pending
@@ -64,6 +65,8 @@ class BrokerConnection(FrameConnection):
         self.token_authenticated = False
         self.security_protocol = setup.security_protocol
         self.is_authenticated = True
+        self.is_follower = False
+        """Whether another broker fetches here: its requests are counted apart."""
         self.plain_allowed = plain_allowed(setup.steps.inputs, True)
         """Whether requests may go past the arrival and the response step."""
         self._watched = WatchedRequests(setup.steps, setup.loop)
@@ -81,6 +84,7 @@ class BrokerConnection(FrameConnection):
         self._output_bytes = 0
         self.sends_files = False
         self._in_batch = False
+        self._started_ns = 0  # when the request that is executed was begun
         self._writing_paused = False
         self._reading_paused = False
         self._memory_awaited = False
@@ -215,7 +219,9 @@ class BrokerConnection(FrameConnection):
     # -- receiving
 
     def frame_received(self, frame: memoryview) -> None:
-        self._in_batch = True
+        if not self._in_batch:
+            self._in_batch = True
+            self._started_ns = ticks_ns()
         if self._blocking is None and not self._queue and not self._writing_paused:
             self._execute(frame)
             return
@@ -273,20 +279,26 @@ class BrokerConnection(FrameConnection):
             self._refuse(f"{route.name} version {version} cannot be parsed: {error}")
             return
         outcome = route.execute(context, request)
+        counts = route.counts.of_followers if self.is_follower else route.counts
         if isinstance(outcome, Pending):
-            self._wait_for(context, outcome)
+            self._wait_for(Slot(context, counts, len(body), self._started_ns), context, outcome)
         elif outcome is not NO_REPLY:
             if not self._slots and outcome is not DISCONNECT:
                 parts = self._encoded(context, outcome)
                 if parts is not None:
+                    self._started_ns = counts.prompt(
+                        context.api_version, len(body), outcome, self._started_ns
+                    )
                     self._emit(parts)
                     return
-            slot = Slot(context)
+            slot = Slot(context, counts, len(body), self._started_ns)
             self._slots.append(slot)
             self._answer(slot, outcome)
-        elif not self.plain_allowed or self._watched.open:
-            self._charge(context, outcome)
-            self._watched.responds(context, outcome, None)
+        else:
+            if not self.plain_allowed or self._watched.open:
+                self._charge(context, outcome)
+                self._watched.responds(context, outcome, None)
+            self._started_ns = counts.prompt(version, len(body), outcome, self._started_ns)
 
     def _arrives(
         self, route: Route, context: RequestContext, body: memoryview, offset: int
@@ -311,7 +323,7 @@ class BrokerConnection(FrameConnection):
                 return False
             refused = KafkaError(refusal.code, refusal.reason)
             outcome = route.refused(context, request, refused)
-        slot = Slot(context)
+        slot = Slot(context, route.counts, len(body), self._started_ns)
         self._slots.append(slot)
         self._answer(slot, outcome)
         return False
@@ -319,11 +331,13 @@ class BrokerConnection(FrameConnection):
     def _charge(self, context: RequestContext, outcome: Response) -> None:
         wait_ms = self._watched.charge(context, outcome)
         if wait_ms > 0:
+            self._setup.dispatcher.route_local(context.api_key).counts.throttled(wait_ms)
             self._throttle(wait_ms)
 
     def charge_read(self, context: RequestContext, response_bytes: int) -> int:
         wait_ms = self._watched.charge_read(context, response_bytes)
         if wait_ms > 0:
+            self._setup.dispatcher.route_local(context.api_key).counts.throttled(wait_ms)
             self._throttle(wait_ms)
         return wait_ms
 
@@ -344,10 +358,10 @@ class BrokerConnection(FrameConnection):
             self._watched.responds(context, outcome, parts)
         return parts
 
-    def _wait_for(self, context: RequestContext, pending: Pending[Response]) -> None:
+    def _wait_for(self, slot: Slot, context: RequestContext, pending: Pending[Response]) -> None:
         if self._watched.open:
             self._watched.executed(context)
-        slot = Slot(context)
+        self._started_ns = slot.executed_ns
         slot.pending = pending
         self._slots.append(slot)
         if not context.effects_done or len(self._slots) >= UNANSWERED_REQUESTS_MAX:
@@ -414,6 +428,7 @@ class BrokerConnection(FrameConnection):
 
     def _run_queue(self) -> None:
         queue = self._queue
+        self._started_ns = ticks_ns()
         if self._throttle_timer is not None and self._blocking is None:
             self._blocking = MUTED
         while queue and self._blocking is None and not self._writing_paused and not self._closed:
@@ -435,6 +450,7 @@ class BrokerConnection(FrameConnection):
         context = slot.context
         assert context is not None
         slot.done = True
+        slot.count(context.api_version, outcome)
         if self._watched.open and (outcome is NO_REPLY or outcome is DISCONNECT):
             self._charge(context, outcome)
             self._watched.responds(context, outcome, None)

@@ -45,13 +45,14 @@ Outcome: TypeAlias = Answer[Message | NoReply | Disconnect]
 class Connection(Protocol):
     """What a handler sees of the connection that a request came by.
 
-    `unreplied_writes` are those of requests that are never answered, `sends_files` says whether
-    parts of files may be sent as they are. A connection that is not `plain_allowed` may be bound by
-    quotas.
+    `is_follower` says that another broker fetches by it, `unreplied_writes` are those of requests
+    that are never answered, `sends_files` says whether parts of files may be sent as they are. A
+    connection that is not `plain_allowed` may be bound by quotas.
     """
 
     client_software_name: str
     client_software_version: str
+    is_follower: bool
     unreplied_writes: list[Pending[None]]
 
     @property
@@ -188,19 +189,14 @@ class RequestContext:
             return True
         return unaudited(authorizer).authorize(self, operation, resource_type, resource_name)
 
-    def authorize_by_resource_type(self, operation: int, resource_type: int) -> bool:
-        """Whether the principal may do `operation` on some resource of a type (KIP-679)."""
-        authorizer = self.parts.authorizer
-        if authorizer is None or self.is_internal:
-            return True
-        return authorizer.authorize_by_resource_type(self, operation, resource_type)
-
     def allows(self, requirement: Requires, resource_name: str = CLUSTER_NAME) -> bool:
         """Whether the principal meets a requirement of its API for one resource."""
         authorizer = self.parts.authorizer
         if authorizer is None or self.is_internal:
             return True
-        if any(_has(unaudited(authorizer), self, other) for other in requirement.instead):
+        if requirement.instead and any(
+            _has(unaudited(authorizer), self, other) for other in requirement.instead
+        ):
             return True
         if requirement.denied is Denied.LEFT_OUT:
             authorizer = unaudited(authorizer)

@@ -30,6 +30,7 @@ from kwire.protocol.structs import Message
 from kwire.security.requirements import Authorization, Checked
 from kwire.server.authorization import missing_right
 from kwire.server.context import DISCONNECT, Disconnect, NoReply, Outcome, RequestContext
+from kwire.server.request_counts import RequestCounts
 
 logger = logging.getLogger(__name__)
 
@@ -55,15 +56,16 @@ class Route:
     """How one API is decoded and executed.
 
     `decoders` are those made so far, by version; `decode` makes and uses the one of a version.
-    `error_response` gives the API's shape of an error; without it a response with a top-level
-    error code carries it, and an API without either loses the connection, which every client
-    retries. `denied_response` does the same for a request that is not executed, where the shape
-    depends on the request.
+    `counts` is what was asked. `error_response` gives the API's shape of an error; without it a
+    response with a top-level error code carries it, and an API without either loses the connection,
+    which every client retries. `denied_response` does the same for a request that is not executed,
+    where the shape depends on the request.
     """
 
     __slots__ = (
         "api_key",
         "authorization",
+        "counts",
         "decode",
         "decoders",
         "denied_response",
@@ -89,8 +91,10 @@ class Route:
         waits_for_writes: bool = True,
         error_response: ErrorResponse | None = None,
         denied_response: DeniedResponse | None = None,
+        counts: RequestCounts | None = None,
     ) -> None:
         self.api_key = api_key
+        self.counts = counts or RequestCounts(api_key)
         self.name = name
         self.handle = handle
         self.decode = decode
@@ -187,6 +191,11 @@ class Dispatcher:
         """`api_keys`: API key -> name in CamelCase, of the APIs this listener offers."""
         self._names = api_keys
         self._routes: dict[int, Route] = {}
+        self._unsupported: Route | None = None
+
+    def counts(self) -> list[tuple[str, RequestCounts]]:
+        """(name of the API, what was asked) of all that were ever asked here."""
+        return [(route.name, route.counts) for route in self._routes.values()]
 
     def route(self, api_key: int, api_version: int) -> Route:
         """The route; raises MalformedError for what is answered by closing the connection."""
@@ -195,7 +204,9 @@ class Dispatcher:
             route = self.route_local(api_key)
         if not route.version_min <= api_version <= route.version_max:
             if api_key == ApiKey.API_VERSIONS:
-                return UNSUPPORTED_API_VERSIONS
+                if self._unsupported is None:
+                    self._unsupported = unsupported_api_versions(route.counts)
+                return self._unsupported
             raise MalformedError(f"{route.name} version {api_version} is not supported")
         return route
 
@@ -234,17 +245,19 @@ def _unsupported_version(context: RequestContext, request: None) -> m.ApiVersion
     return response
 
 
-UNSUPPORTED_API_VERSIONS = Route(
-    ApiKey.API_VERSIONS,
-    "ApiVersions",
-    _unsupported_version,
-    decode=_whole_frame,
-    decoders={},
-    versions=(0, 0),
-    authorization=(),
-    waits_for_writes=False,
-)
-"""ApiVersions at a version that is not known."""
+def unsupported_api_versions(counts: RequestCounts) -> Route:
+    """ApiVersions at a version that is not known."""
+    return Route(
+        ApiKey.API_VERSIONS,
+        "ApiVersions",
+        _unsupported_version,
+        decode=_whole_frame,
+        decoders={},
+        versions=(0, 0),
+        authorization=(),
+        waits_for_writes=False,
+        counts=counts,
+    )
 
 
 def module_name(api_name: str) -> str:

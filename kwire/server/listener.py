@@ -67,6 +67,7 @@ class Listener:
         self.dispatcher = dispatcher
         self.connections: dict[BrokerConnection, None] = {}
         self.port = 0
+        self.opened_total = self.closed_total = self.idle_closed_total = 0
         self._loop = loop
         self._setup = ConnectionSetup(
             loop=loop,
@@ -135,6 +136,7 @@ class Listener:
 
     def opened(self, connection: BrokerConnection) -> None:
         """A connection was accepted; one beyond a limit waits or is closed."""
+        self.opened_total += 1
         self.connections[connection] = None
         if self._admission is not None:
             self._admission.opened(connection)
@@ -166,6 +168,7 @@ class Listener:
         """A connection is gone."""
         if self.connections.pop(connection, self) is self:
             return
+        self.closed_total += 1
         self._connection_gone()  # a file may have been wanting its descriptor
         if self._admission is not None:
             self._admission.closed(connection)
@@ -180,6 +183,7 @@ class Listener:
         oldest_s = self._loop.time() - self._idle_ms / 1000
         for connection in list(self.connections):
             if connection.last_active_s < oldest_s and not connection.is_waiting:
+                self.idle_closed_total += 1
                 connection.close("idle")
         self._arm_idle_check()
 

@@ -5,26 +5,54 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from kwire.clock import ticks_ns
 from kwire.log.types import FileSlice
 from kwire.pending import Pending
 from kwire.server.context import RequestContext
 from kwire.server.dispatch import Response
+from kwire.server.request_counts import RequestCounts
 
 Buffers: TypeAlias = Sequence[Any]
 """What an encoder made of a response: buffers and, until they are sent, `FileSlice`s."""
 
 
 class Slot:
-    """The place of one request in the order of replies."""
+    """The place of one request in the order of replies, and when its handler returned."""
 
-    __slots__ = ("context", "disconnect", "done", "parts", "pending")
+    __slots__ = (
+        "context",
+        "counts",
+        "disconnect",
+        "done",
+        "executed_ns",
+        "local_ns",
+        "parts",
+        "pending",
+        "request_bytes",
+    )
 
-    def __init__(self, context: RequestContext | None) -> None:
+    def __init__(
+        self,
+        context: RequestContext | None,
+        counts: RequestCounts | None = None,
+        request_bytes: int = 0,
+        started_ns: int = 0,
+    ) -> None:
         self.context = context
+        self.counts = counts
+        self.request_bytes = request_bytes
+        self.executed_ns = executed_ns = ticks_ns()
+        self.local_ns = executed_ns - started_ns
         self.pending: Pending[Response] | None = None
         self.parts: Buffers | None = None
         self.done = False
         self.disconnect: str | None = None
+
+    def count(self, version: int, answer: Response) -> None:
+        """The request is answered."""
+        if self.counts is not None:
+            remote_ns = ticks_ns() - self.executed_ns
+            self.counts.late(version, self.request_bytes, answer, self.local_ns, remote_ns)
 
     def hold(self, parts: Buffers | None) -> OSError | None:
         """Keep a reply that others are in front of; the error if its file cannot be read."""

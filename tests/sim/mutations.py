@@ -7,7 +7,7 @@ for one. Those of `rare_mutations.py` are among them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -488,7 +488,7 @@ _INHERITED = object()
 
 
 @contextmanager
-def applied(name: str | None) -> Iterator[None]:
+def applied(name: str | None, mutations: Mapping[str, Mutation] = MUTATIONS) -> Iterator[None]:
     """Run with one mutation, or with none."""
     undo: list[tuple[Any, str, Any]] = []
 
@@ -497,7 +497,7 @@ def applied(name: str | None) -> Iterator[None]:
         setattr(owner, attribute, value)
 
     if name is not None:
-        MUTATIONS[name](replace)
+        mutations[name](replace)
     try:
         yield
     finally:

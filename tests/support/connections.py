@@ -14,6 +14,7 @@ from kwire.server.connection import BrokerConnection
 from kwire.server.connection_setup import ConnectionSetup
 from kwire.server.context import RequestContext
 from kwire.server.dispatch import Route
+from kwire.server.request_counts import RequestCounts
 from kwire.server.request_steps import RequestSteps
 from tests.support.parts import made_parts
 
@@ -90,14 +91,18 @@ class FakeDispatcher:
     def __init__(self, answer: Any) -> None:
         self.answer = answer
         self.started: list[int] = []
+        self.counts = {key: RequestCounts(key) for key in (0, 2, 3, 18)}
 
     def route(self, api_key: int, api_version: int) -> Route:
-        if api_key not in (0, 2, 3, 18):
+        if api_key not in self.counts:
             raise MalformedError(f"unknown API key {api_key}")
-        return Route.of_api(api_key, self.execute, (), waits_for_writes=api_key not in (0, 3, 18))
+        return self.route_local(api_key)
 
     def route_local(self, api_key: int) -> Route:
-        return Route.of_api(api_key, self.execute, ())
+        waits_for_writes = api_key not in (0, 3, 18)
+        route = Route.of_api(api_key, self.execute, (), waits_for_writes=waits_for_writes)
+        route.counts = self.counts[api_key]
+        return route
 
     def execute(self, context: RequestContext, request: Any) -> Any:
         self.started.append(context.correlation_id)

@@ -170,3 +170,59 @@ def test_kwire_acl_where_there_is_no_authorizer(
     with NodeInThread(tmp_path) as node:
         told = Told(node.bootstrap, capsys)("why alice read topic:orders", status=1)
     assert told.startswith("kwire: the ACLs: No Authorizer is configured")
+
+
+@pytest.mark.parametrize("early", ["PLAINTEXT", "CONTROLLER"])
+def test_a_controllers_listener_serves_whether_it_starts_early_or_not(
+    early: str, tmp_path: Path
+) -> None:
+    settings = {
+        **SETTINGS,
+        "super.users": "User:ANONYMOUS",
+        "early.start.listeners": early,
+        "process.roles": "broker,controller",
+        "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+        "controller.listener.names": "CONTROLLER",
+    }
+    with NodeInThread(tmp_path, settings=settings) as node:
+        port = node.node.listeners.bound["CONTROLLER"].port
+        with WireClient(f"127.0.0.1:{port}") as client:
+            answer = client.call(m.DescribeClusterRequest(endpoint_type=2), 1)
+    assert answer.error_code == ErrorCode.NONE
+
+
+def test_users_who_log_in_have_the_rights_that_they_were_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By SASL PLAIN, each with its file of client properties."""
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    passwords = {"admin": "secret-a", "alice": "secret-b"}
+    users = " ".join(f'user_{name}="{password}"' for name, password in passwords.items())
+    own = 'username="admin" password="secret-a"'
+    settings = {
+        **SETTINGS,
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+        "inter.broker.listener.name": "SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{module} {own} {users};",
+    }
+    with NodeInThread(tmp_path / "data", settings=settings) as node:
+
+        def run(user: str, line: str) -> int:
+            file = tmp_path / f"{user}.properties"
+            login = f'{module} username="{user}" password="{passwords[user]}";'
+            file.write_text(
+                "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+                f"sasl.jaas.config={login}\n"
+            )
+            end = ["--bootstrap", node.bootstrap, "--command-config", str(file)]
+            return main([*line.split(), *end])
+
+        assert run("alice", "topic create alpha") == 1
+        assert run("alice", "acl list") == 1
+        assert run("admin", "acl add alice create topic:al --prefix") == 0
+        assert run("admin", "acl why alice create topic:alpha") == 0
+        assert run("alice", "topic create alpha") == 0
+        assert run("alice", "topic create beta") == 1
+        assert "secret" not in str(capsys.readouterr())

@@ -46,8 +46,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "membership": MIDDLE,
     "server": HIGH,
     "api": (*HIGH, "server"),
+    "metrics": (*HIGH, "server"),
     "http": (*FACTS, "network", "security", "client", "metrics"),
-    "node": (*HIGH, "tiered", "server", "api", "http"),
+    "node": (*HIGH, "tiered", "server", "api", "metrics", "http"),
     "spark": (*FACTS, "log"),
     "cli": (*HIGH, "node", "server", "client", "http", "spark"),
     "testing": (*HIGH, "node", "server", "client", "cli"),
@@ -56,7 +57,10 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 KNOW_THE_NODE = ("cli/serve.py", "testing/cluster/in_thread.py")
 IMPURE_MODULES = ("asyncio", "socket", "time", "random", "os")
 # Also what drives loops and files does so by what it was given.
-PURE = ("protocol/", "quota/", "security/sasl/", "kraft/", "replica/", "coordinator/")
+PURE = (
+    *("protocol/", "security/acls/", "security/sasl/", "quota/", "kraft/", "replica/"),
+    "coordinator/",
+)
 TIME_AND_CHANCE = {
     ("time", "time"),
     ("time", "time_ns"),

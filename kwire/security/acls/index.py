@@ -229,6 +229,14 @@ class AclIndex:
         if not of_principal:
             del self._of_principal[kind, rule.principal]
 
+    def dismantle(self, count: int) -> Iterator[None]:
+        """Give back the memory of an index out of use, `count` patterns at a time."""
+        for table in (self._literal, self._prefixed, self._of_principal):
+            while table:
+                for _ in range(min(count, len(table))):
+                    table.popitem()
+                yield
+
     def bits(self, principal: str, host: str, resource_type: int, name: str) -> int | None:
         """What the ACLs of a resource say of a client, `host` as ACLs have it; None where no ACL
         covers the resource."""

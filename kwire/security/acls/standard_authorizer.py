@@ -88,7 +88,7 @@ class StandardAuthorizer:
         return {key: change for key, change in changes.items() if acls.get(key) != change[1]}
 
     def rebuild(self, changes: Changes) -> Iterator[None]:
-        """What `apply` does, in slices of `SLICE` ACLs: the old ones decide until the last."""
+        """What `apply` does, in slices of `SLICE` ACLs: the old ones decide until all are in."""
         acls = dict(self._index.acls)
         for acl_id, (_, new) in changes.items():
             if new is None:
@@ -102,8 +102,9 @@ class StandardAuthorizer:
             index.apply({acl_id: (None, acl) for acl_id, acl in batch.items()})
             _name_unusable({key: changes[key] for key in batch if key in changes})
             yield
-        self._index = index
+        old, self._index = self._index, index
         self._forget()
+        yield from old.dismantle(SLICE)
 
     def _forget(self) -> None:
         self._decisions = {}

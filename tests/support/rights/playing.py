@@ -14,6 +14,7 @@ import json
 import pathlib
 import struct
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from kwire.protocol import frame
@@ -21,7 +22,13 @@ from kwire.protocol import messages as m
 from kwire.protocol.api_keys import UNBUILT
 from kwire.protocol.uuids import ZERO
 from tests.support.frames import Closed
-from tests.support.rights import admin_requests, controller_requests, data_requests, later_requests
+from tests.support.rights import (
+    admin_requests,
+    changes,
+    controller_requests,
+    data_requests,
+    later_requests,
+)
 from tests.support.rights.data_requests import Ask
 from tests.support.rights.users import ADMIN, OWNER, USERS
 from tests.support.rights.world import NO_ID, OK, SECRET, World, login, prepare, until
@@ -59,6 +66,10 @@ def play(bootstrap: str, controller: str, kafka: bool = False) -> Answers:
         "controller": ask_all(controller, world, _of_controller(world), kafka),
         "last": ask_all(bootstrap, world, _last(world), kafka),
         "patterns": {"ConsumerGroupHeartbeat by pattern": _by_pattern(bootstrap, world)},
+        "changes": {
+            step: [[answer, [changes.USER]]]
+            for step, answer in changes.play(bootstrap, partial(plain, world=world))
+        },
     }
 
 

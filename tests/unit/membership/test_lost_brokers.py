@@ -66,6 +66,7 @@ class _Broker:
             parts=parts, listener_name="PLAINTEXT", api_version=12, now_ms=self.now_ms,
             authorize=lambda *_: True,
             allows=lambda *_: True,
+            sees=lambda *_: True,
         )  # fmt: skip
         shape = m.MetadataRequest.MetadataRequestTopic
         names = None if topics is None else [shape(name=name) for name in topics]

@@ -1,0 +1,60 @@
+"""What the broker counts, for Prometheus: `/metrics`.
+
+OpenMetrics where the scraper accepts it, else Prometheus' older text. The broker gives its numbers
+in slices; naming and writing them is this process' work, beside its loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+
+from prometheus_client import ProcessCollector
+from prometheus_client.exposition import CONTENT_TYPE_LATEST as TEXT
+from prometheus_client.exposition import generate_latest as text_latest
+from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST as OPENMETRICS
+from prometheus_client.openmetrics.exposition import generate_latest as openmetrics_latest
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from kwire.http.local import LocalBroker, Refused
+from kwire.http.serving import Serving
+from kwire.metrics.blocks import decoded
+from kwire.metrics.exposition import Exposition
+
+QUESTION = "metrics"
+ACCEPTED = "application/openmetrics-text"
+
+
+def routes(serving: Serving) -> list[BaseRoute]:
+    """See the module."""
+    return [Route("/metrics", _Metrics(serving.broker).get, methods=["GET"])]
+
+
+class _Metrics:
+    def __init__(self, broker: LocalBroker) -> None:
+        self._broker = broker
+        self._exposition = Exposition()
+        self._process = ProcessCollector(pid=os.getppid, registry=None)
+        self._one_scrape = asyncio.Lock()
+
+    async def get(self, request: Request) -> Response:
+        as_openmetrics = ACCEPTED in request.headers.get("accept", "")
+        async with self._one_scrape:
+            try:
+                told = await self._broker.ask(QUESTION)
+            except Refused as refused:
+                return JSONResponse({"error_code": 503, "message": str(refused)}, 503)
+            now_s = asyncio.get_running_loop().time()
+            lines = told.splitlines()
+            body = await asyncio.to_thread(self._body, lines, now_s, as_openmetrics)
+        return Response(body, media_type=OPENMETRICS if as_openmetrics else TEXT)
+
+    def _body(self, lines: Sequence[bytes], now_s: float, as_openmetrics: bool) -> bytes:
+        blocks = map(decoded, lines)
+        text = self._exposition.text(blocks, now_s, as_openmetrics=as_openmetrics)
+        # What the library writes ends an answer in OpenMetrics.
+        write = openmetrics_latest if as_openmetrics else text_latest
+        return text.encode() + write(self._process)

@@ -1,0 +1,127 @@
+"""Blocks of samples as OpenMetrics, or as the older text of Prometheus; in the HTTP process.
+
+The lines are written here: prometheus-client takes twenty times as long for the samples of 10,000
+partitions (ADR 30). Its parser reads what is written, in the tests.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias, cast
+
+from kwire.metrics.blocks import END, Block, Row
+from kwire.metrics.families import COUNTER, QUANTILES, Family, families
+from kwire.metrics.lag import LagHistory
+
+QUANTILES_SHOWN = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
+TOTAL, COUNT = "_total", "_count"
+COMMITTED, LAG, LAG_SECONDS = (
+    "kafka_consumergroup_committed_offset",
+    "kafka_consumergroup_lag",
+    "kafka_consumergroup_lag_seconds",
+)
+DIRECTORY_OFFLINE = "kafka_log_logmanager_logdirectoryoffline"
+DIRECTORY_BYTES, DIRECTORY_FREE = "kwire_log_directory_bytes", "kwire_log_directory_free_bytes"
+
+Lines: TypeAlias = "dict[str, list[str]]"
+"""The samples of each metric, by its name."""
+
+
+class Exposition:
+    """Makes the answers to scrapes. It remembers what lag in seconds needs."""
+
+    def __init__(self) -> None:
+        self._history = LagHistory()
+
+    def text(self, blocks: Iterable[Block], now_s: float, *, as_openmetrics: bool) -> str:
+        """All samples with what they are, in the order of `data/families.tsv`; without the line
+        that ends OpenMetrics."""
+        lines: Lines = {}
+        for block in blocks:
+            if block.names[-1] == END:
+                block = self._with_seconds(block, now_s)
+            _add(lines, block)
+            if DIRECTORY_OFFLINE in block.names:
+                _add(lines, _disks(block))
+        return "".join(_written(lines, as_openmetrics))
+
+    def _with_seconds(self, block: Block, now_s: float) -> Block:
+        """Lag of groups with the lag in seconds in the place of the partitions' ends."""
+        rows: list[Row] = []
+        for row in block.rows:
+            group, topic, partition, offset, lag, end = cast(
+                "tuple[str, str, str, int, int | None, int | None]", row
+            )
+            seconds = None
+            if end is not None:
+                self._history.saw(topic, partition, end, now_s)
+                seconds = self._history.seconds(topic, partition, offset, now_s)
+            rows.append((group, topic, partition, offset, lag, seconds))
+        return Block(block.labels, (COMMITTED, LAG, LAG_SECONDS), rows)
+
+
+def _written(lines: Lines, as_openmetrics: bool) -> Iterator[str]:
+    """Metric by metric; OpenMetrics names a counter without its suffix, and has no untyped ones."""
+    for name, family in families().items():
+        if name in lines:
+            shown = name.removesuffix(TOTAL) if as_openmetrics else name
+            kind = COUNTER if family.kind == COUNTER else "gauge"
+            yield f"# HELP {shown} {family.help}\n# TYPE {shown} {kind}\n"
+            yield from lines[name]
+        if family.kind == QUANTILES and name + COUNT in lines:
+            kind = "unknown" if as_openmetrics else "untyped"
+            yield f"# HELP {name}{COUNT} How many: {family.help}\n# TYPE {name}{COUNT} {kind}\n"
+            yield from lines[name + COUNT]
+
+
+def _add(lines: Lines, block: Block) -> None:
+    """The samples of a block; metrics that are not known are left out."""
+    rows, width = block.rows, len(block.labels)
+    labels = [_labels(block.labels, row) for row in rows]
+    for at, name in enumerate(block.names, width):
+        family = families().get(name)
+        if family is None:
+            continue
+        if family.kind == QUANTILES:
+            _add_quantiles(lines, family, labels, cast("list[list[float]]", [r[at] for r in rows]))
+            continue
+        lines.setdefault(name, []).extend(
+            [f"{name}{x} {row[at]}\n" for x, row in zip(labels, rows) if row[at] is not None]
+        )
+
+
+def _labels(names: Iterable[str], row: Row) -> str:
+    """`{topic="orders",partition="0"}`, empty without labels."""
+    found = ",".join([f'{name}="{_escaped(str(value))}"' for name, value in zip(names, row)])
+    return f"{{{found}}}" if found else ""
+
+
+def _escaped(value: str) -> str:
+    if "\\" in value or '"' in value or "\n" in value:
+        return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return value
+
+
+def _add_quantiles(
+    lines: Lines, family: Family, labels: list[str], values: list[list[float]]
+) -> None:
+    name = family.name
+    samples, counts = lines.setdefault(name, []), lines.setdefault(name + COUNT, [])
+    for of_row, (count, *found) in zip(labels, values):
+        counts.append(f"{name}{COUNT}{of_row} {count}\n")
+        start = f"{name}{of_row[:-1]},quantile=" if of_row else f"{name}{{quantile="
+        for quantile, value in zip(QUANTILES_SHOWN, found):
+            samples.append(f'{start}"{quantile}"}} {value}\n')
+
+
+def _disks(block: Block) -> Block:
+    """What the disks of log directories have left."""
+    rows = []
+    for path in dict.fromkeys(str(row[0]) for row in block.rows):
+        try:
+            usage = shutil.disk_usage(path)
+        except OSError:
+            continue  # it is offline
+        rows.append((path, usage.total, usage.free))
+    return Block(block.labels, (DIRECTORY_BYTES, DIRECTORY_FREE), rows)

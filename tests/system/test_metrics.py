@@ -1,0 +1,130 @@
+"""`/metrics` of a broker that works: what was done is what is told, under names that are known."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from kwire.metrics.families import QUANTILES, families
+from kwire.testing.cluster import Broker
+from tests.support.metrics import GROUP, TOPIC, Scrape, ask_all, changes, scrape, settle
+from tests.support.wire import WireClient
+from tests.system.test_http import port_of
+
+pytest.importorskip("uvicorn")
+pytest.importorskip("prometheus_client")
+
+NOT_UNDER_THIS_LOAD = {
+    "kafka_server_quota_byte_rate",
+    "kafka_server_quota_request_time",
+    "kwire_quota_throttled_total",
+    "kwire_quota_throttled_ms_total",
+    "kwire_partition_refusing",
+    "kwire_lso_held_back_records",
+    "kwire_lso_held_back_seconds",
+    "kwire_transaction_open_seconds",
+}
+ERRORS = "kafka_network_requestmetrics_errors_total"
+
+
+@pytest.fixture(scope="module")
+def scraped() -> Iterator[tuple[str, Scrape, Scrape]]:
+    """(URL, before, after `ask_all`)."""
+    with Broker(options={"http.listeners": "http://127.0.0.1:0"}) as broker:
+        url = f"http://127.0.0.1:{port_of(broker)}/metrics"
+        with WireClient(broker.bootstrap) as client:
+            settle(client)
+            before = scrape(url)
+            ask_all(client)
+            yield url, before, scrape(url)
+
+
+def test_every_metric_is_shown_and_no_other(scraped: tuple[str, Scrape, Scrape]) -> None:
+    shown = {name for name in scraped[2].names() if name.startswith(("kafka_", "kwire_"))}
+    known = {family.name for family in families().values()}
+    known |= {f"{x.name}_count" for x in families().values() if x.kind == QUANTILES}
+    assert shown == known - NOT_UNDER_THIS_LOAD
+
+
+def test_what_was_asked_is_counted_once(scraped: tuple[str, Scrape, Scrape]) -> None:
+    _, before, after = scraped
+    name = "kafka_network_requestmetrics_requests_total"
+    requests = changes(before, after, [name])
+    assert requests[name, frozenset({("request", "Produce"), ("version", "9")})] == 6
+    count = "kafka_network_requestmetrics_totaltimems_count"
+    counts = changes(before, after, [count])
+    assert counts[count, frozenset({("request", "Produce")})] == 6
+    errors = changes(before, after, [ERRORS])
+    assert errors[ERRORS, frozenset({("request", "Produce"), ("error", "CORRUPT_MESSAGE")})] == 1
+    assert errors[ERRORS, frozenset({("request", "Heartbeat"), ("error", "NONE")})] == 1
+
+
+DOCKER = pathlib.Path(__file__).resolve().parents[2] / "docker"
+
+
+def expressions() -> list[tuple[str, str]]:
+    """(where, expression) of the dashboards and alerts of `docker/`."""
+    found = []
+    for path in sorted((DOCKER / "grafana" / "dashboards").glob("*.json")):
+        board = json.loads(path.read_text())
+        for panel in board["panels"]:
+            found += [(f"{path.name}: {panel['title']}", x["expr"]) for x in panel["targets"]]
+        found += [
+            (f"{path.name}: ${x['name']}", x["query"])
+            for x in board["templating"]["list"]
+            if x["type"] == "query"
+        ]
+    rules = (DOCKER / "prometheus" / "alerts.yml").read_text().split("- alert: ")[1:]
+    for rule in rules:
+        name, _, rest = rule.partition("\n")
+        expression = rest.partition("expr: ")[2].partition("annotations:")[0]
+        found.append((f"alerts.yml: {name}", expression.partition("for: ")[0]))
+    return found
+
+
+@pytest.mark.parametrize(("where", "expression"), expressions())
+def test_dashboards_and_alerts_ask_for_what_is_shown(
+    scraped: tuple[str, Scrape, Scrape], where: str, expression: str
+) -> None:
+    """Names, and the labels that a selector or `by` names."""
+    after = scraped[2]
+    known = after.names() | NOT_UNDER_THIS_LOAD
+    names = set(re.findall(r"\b(?:kafka|kwire|process)_\w+", expression))
+    assert names <= known, where
+    assert names or "up{" in expression, where
+    labels = {label for _, pairs in after.values for label, _ in pairs}
+    labels |= {"instance", "job", "transactionalId", "producerId", "reason"}
+    asked = set(re.findall(r"(\w+)\s*(?:=~|!=|=)\s*\"", expression))
+    for grouped in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression):
+        asked |= {label.strip() for label in grouped.split(",")}
+    assert asked <= labels, where
+
+
+def test_traffic_is_counted_by_topic(scraped: tuple[str, Scrape, Scrape]) -> None:
+    _, before, after = scraped
+    messages = "kafka_server_brokertopicmetrics_messagesin_total"
+    changed = changes(before, after, [messages])
+    assert changed[messages, frozenset({("topic", TOPIC)})] == 8
+    assert after.value("kafka_log_log_logendoffset", topic=TOPIC, partition="0") == 5
+    assert after.value("kafka_server_replicamanager_underreplicatedpartitions") == 0
+
+
+def test_lag_is_that_of_the_offsets(scraped: tuple[str, Scrape, Scrape]) -> None:
+    labels = {"group": GROUP, "topic": TOPIC, "partition": "0"}
+    assert scraped[2].value("kafka_consumergroup_committed_offset", **labels) == 2
+    assert scraped[2].value("kafka_consumergroup_lag", **labels) == 3
+
+
+def test_the_process_is_told_of_too(scraped: tuple[str, Scrape, Scrape]) -> None:
+    assert scraped[2].value("process_resident_memory_bytes") > 1 << 20
+
+
+def test_whoever_does_not_ask_for_openmetrics_gets_the_older_text(
+    scraped: tuple[str, Scrape, Scrape],
+) -> None:
+    older = scrape(scraped[0], as_openmetrics=False)
+    assert {n for n in scraped[2].names() if n.startswith("k")} <= older.names()

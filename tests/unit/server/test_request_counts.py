@@ -1,0 +1,102 @@
+"""What is counted of requests: each once, when it is answered, by version and by error code."""
+
+from __future__ import annotations
+
+import pytest
+
+from kwire.pending import Pending
+from kwire.protocol import messages as m
+from kwire.protocol.api_keys import API_KEYS, ApiKey
+from kwire.server.context import DISCONNECT, NO_REPLY
+from kwire.server.request_counts import RECENT_MAX, RequestCounts, error_lines
+from kwire.server.response import error_counts
+from tests.support.connections import ConnectionUnderTest, metadata_request, metadata_response
+
+
+def codes(counts: RequestCounts) -> dict[int, int]:
+    return {code: count for code, count in enumerate(counts.errors) if count}
+
+
+def test_a_prompt_answer_is_counted_with_its_codes_size_and_time() -> None:
+    counts = RequestCounts(ApiKey.PRODUCE)
+    result = m.ProduceResponse.PartitionProduceResponse
+    response = m.ProduceResponse(
+        responses=[
+            m.ProduceResponse.TopicProduceResponse(
+                partition_responses=[result(), result(error_code=3), result(error_code=3)]
+            )
+        ]
+    )
+    now_ns = counts.prompt(9, 120, response, 0)
+    assert counts.prompt(9, 50, NO_REPLY, now_ns) >= now_ns
+    assert counts.by_version[9] == counts.total == 2
+    assert codes(counts) == {0: 1, 3: 2}
+    assert [entry[1:] for entry in counts.recent] == [(0, 120), (0, 50)]
+
+
+def test_a_late_answer_has_two_times() -> None:
+    counts = RequestCounts(ApiKey.HEARTBEAT)
+    counts.late(4, 70, m.HeartbeatResponse(error_code=27), 2000, 5000)
+    counts.late(4, 70, DISCONNECT, 1000, 0)
+    assert list(counts.recent) == [(2000, 5000, 70), (1000, 0, 70)]
+    assert codes(counts) == {27: 1}
+
+
+def test_an_error_without_a_number_of_kafka_s_is_the_last() -> None:
+    counts = RequestCounts(ApiKey.HEARTBEAT)
+    counts.prompt(0, 30, m.HeartbeatResponse(error_code=-1), 0)
+    assert counts.errors[-1] == 1
+
+
+def test_only_the_newest_times_are_kept() -> None:
+    counts = RequestCounts(ApiKey.HEARTBEAT)
+    for size in range(RECENT_MAX + 10):
+        counts.prompt(4, size, NO_REPLY, 0)
+    assert counts.total == RECENT_MAX + 10
+    assert counts.recent[0][2] == 10
+    assert len(counts.recent) == RECENT_MAX
+
+
+@pytest.mark.parametrize("key", [key for key in API_KEYS if key != ApiKey.METADATA])
+def test_codes_are_counted_where_the_schema_has_them(key: int) -> None:
+    """The written function finds what a walk over all fields finds, in a response with one of
+    each struct."""
+    response_class = m.response_class(key)
+    response = response_class()
+    _fill(response, response_class.SCHEMA.root, response_class)
+    counts = RequestCounts(key)
+    counts.prompt(0, 20, response, 0)
+    expected = error_counts(response)
+    if key in (ApiKey.FIND_COORDINATOR, ApiKey.OFFSET_FETCH):
+        expected[0] -= 1  # the one at the top counts only where there is no other
+    elif key == ApiKey.ADD_PARTITIONS_TO_TXN:
+        expected[0] += 1  # the same, and two of partitions
+    assert codes(counts) == {code: count for code, count in expected.items() if count}
+
+
+def _fill(struct, definition, response_class) -> None:  # type: ignore[no-untyped-def]
+    for field in definition.fields:
+        if field.struct is not None and field.is_array:
+            inner = response_class.STRUCTS[field.type]()
+            _fill(inner, field.struct, response_class)
+            setattr(struct, field.name, [inner])
+
+
+def test_metadata_counts_no_error_at_the_top() -> None:
+    """Measured on Apache Kafka 4.4."""
+    assert not any(line.startswith("errors") for line in error_lines(m.MetadataResponse))
+
+
+# -- in a connection
+
+
+def test_requests_of_a_connection_are_counted_when_they_are_answered() -> None:
+    pending: Pending[m.MetadataResponse] = Pending()
+    answers = [metadata_response(), pending, metadata_response()]
+    under_test = ConnectionUnderTest(lambda context, request: answers.pop(0))
+    counts = under_test.listener.dispatcher.counts
+    under_test.receive(metadata_request(1) + metadata_request(2) + metadata_request(3))
+    assert counts[3].total == 1, "the second waits, and the third behind it"
+    pending.complete(metadata_response())
+    assert counts[3].total == 3
+    assert [entry[1] > 0 for entry in counts[3].recent] == [False, True, False]

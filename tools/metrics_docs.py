@@ -1,0 +1,135 @@
+"""docs/METRICS.md: every metric of Apache Kafka 4.4, and what is shown of it; then kwire's own.
+
+Kafka's are those of `tests/golden/data/kafka_metrics.tsv.gz`: the MBeans and attributes of a
+running node. Their names are made as `tests/support/jmx/rules.yml` makes them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import pathlib
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from kwire.metrics.families import QUANTILES, families
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+FACTS = ROOT / "tests" / "golden" / "data" / "kafka_metrics.tsv.gz"
+TEXTS = ROOT / "tools" / "metrics_reasons.tsv"
+QUOTAS = ("Produce", "Fetch", "Request", "ControllerMutation")
+HISTOGRAM = ("Ms", "Us", "Bytes", "Sizes", "Ns")
+
+HEAD = """\
+# Metrics
+
+`/metrics` of the HTTP listener (`kwire serve` names it; `http.listeners`) shows OpenMetrics. Names,
+labels and types are those that the JMX exporter gives Apache Kafka's MBeans under
+[rules of ours](../tests/support/jmx/rules.yml), which make the names most dashboards are built on:
+`kafka_DOMAIN_TYPE_NAME` in lower case, meters as counters named `_total`, histograms as quantiles
+beside a `_count`. [ADR 30](adr/0030-metrics.md) says how is counted, and what it costs. This page
+is made by `make docs`.
+
+## Kafka's
+Of the {count} attributes of Apache Kafka 4.4's MBeans {same} are shown the same, {differs} with a
+difference, {without} are not.
+
+{table}
+
+## kwire's own
+
+{own}
+"""
+
+
+class Shown(NamedTuple):
+    """What is shown of one attribute: `outcome` is same, differs or not."""
+
+    mbean: str
+    attribute: str
+    name: str
+    outcome: str
+    text: str
+
+
+def exported_name(mbean: str, attribute: str) -> str:
+    """The name by the rules; empty where they leave an attribute out."""
+    domain, _, keys = mbean.partition(":")
+    pairs = dict(pair.partition("=")[::2] for pair in keys.split(","))
+    kind, name = pairs["type"], pairs.get("name", "")
+    found = ""
+    if not name:
+        found = f"quota_{attribute}" if kind in QUOTAS else f"{kind}_{attribute}"
+    elif attribute == "Count" and name.endswith("PerSec"):
+        found = f"{kind}_{name.removesuffix('PerSec')}_total"
+    elif attribute == "Count" and name.endswith(HISTOGRAM):
+        found = f"{kind}_{name}_count"
+    elif attribute == "Count" and name.endswith("Rate"):
+        found = f"{kind}_{name}_total"
+    elif attribute == "MeanRate" and name.endswith("Percent"):
+        found = f"{kind}_{name.removesuffix('Percent')}_percent"
+    elif attribute == "Value" or attribute.endswith("thPercentile"):
+        found = f"{kind}_{name}"
+    return re.sub(r"\W", "_", f"{domain}_{found}").lower() if found else ""
+
+
+def reasons() -> list[tuple[re.Pattern[str], str]]:
+    """(pattern of `mbean attribute`, why it is not shown), the first that fits counts."""
+    lines = TEXTS.read_text().splitlines()[1:]
+    return [(re.compile(pattern), text) for pattern, _, text in (x.partition("\t") for x in lines)]
+
+
+def all_shown() -> list[Shown]:
+    """Every attribute of Kafka's. KeyError names one that neither is shown nor has a reason."""
+    known = families()
+    by_name = {**known, **{f"{n}_count": x for n, x in known.items() if x.kind == QUANTILES}}
+    why_not = reasons()
+    found = []
+    for line in gzip.decompress(FACTS.read_bytes()).decode().splitlines()[1:]:
+        mbean, attribute, _ = line.split("\t")
+        name = exported_name(mbean, attribute)
+        if name == "kafka_server_raft_metrics_current_state":
+            name = "kafka_server_raftmetrics_current_state"
+        family = by_name.get(name)
+        if family is not None:
+            outcome = "differs" if family.differs else "same"
+            found.append(Shown(mbean, attribute, name, outcome, family.differs))
+            continue
+        texts = [text for pattern, text in why_not if pattern.search(f"{mbean} {attribute}")]
+        if not texts:
+            raise KeyError(f"{mbean} {attribute}: tools/metrics_reasons.tsv has no reason")
+        found.append(Shown(mbean, attribute, name, "not", texts[0]))
+    return found
+
+
+def _rows(shown: Iterable[Shown]) -> list[tuple[object, ...]]:
+    """One row for the attributes of an MBean that have the same to be said."""
+    together: dict[tuple[str, str, str, str], list[str]] = {}
+    for each in shown:
+        name = each.name if each.outcome != "not" else ""
+        together.setdefault((each.mbean, each.outcome, each.text, name), []).append(each.attribute)
+    return [
+        (f"`{mbean}`", ", ".join(attributes), outcome, f"`{name}`" if name else "", text)
+        for (mbean, outcome, text, name), attributes in together.items()
+    ]
+
+
+def page(markdown: Callable[[tuple[str, ...], list[tuple[object, ...]]], str]) -> str:
+    """The whole page; `markdown(columns, rows)` makes a table."""
+    shown = all_shown()
+    taken = {each.name.removesuffix("_count") for each in shown} | {each.name for each in shown}
+    own: list[tuple[object, ...]] = [
+        (f"`{family.name}`", family.kind, family.help)
+        for family in families().values()
+        if family.name not in taken
+    ]
+    counts = {kind: sum(x.outcome == kind for x in shown) for kind in ("same", "differs", "not")}
+    columns = ("MBean", "attributes", "shown", "as", "difference, or why not")
+    return HEAD.format(
+        count=f"{len(shown):,}",
+        same=counts["same"],
+        differs=counts["differs"],
+        without=counts["not"],
+        table=markdown(columns, _rows(shown)),
+        own=markdown(("name", "type", "what it says"), own),
+    )
