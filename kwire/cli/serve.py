@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from kwire.cli.serve_arguments import ServeArguments, UsageError
@@ -18,6 +18,7 @@ from kwire.config.provider_settings import has_providers
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future, Task
 
+    from kwire.cli.secure import Secure
     from kwire.node.node import Node
 
 T = TypeVar("T")
@@ -26,6 +27,7 @@ logger = logging.getLogger(__name__)
 
 EXIT_FAILED = 1
 PORT_MAX = 65535
+DEFAULT_PORT = 9092
 CLUSTER_FILE = "cluster.properties"
 """Marks the data directory of `--brokers N`."""
 
@@ -62,8 +64,8 @@ def split_address(option: str, text: str) -> tuple[str, int]:
     return (host[1:-1] if bracketed else host), int(port_text)
 
 
-def _listener(host: str, port: int) -> str:
-    return f"PLAINTEXT://[{host}]:{port}" if ":" in host else f"PLAINTEXT://{host}:{port}"
+def _listener(host: str, port: int, protocol: str = "PLAINTEXT") -> str:
+    return f"{protocol}://[{host}]:{port}" if ":" in host else f"{protocol}://{host}:{port}"
 
 
 def load_config(arguments: ServeArguments, ephemeral_directory: str | None) -> BrokerConfig:
@@ -76,11 +78,14 @@ def load_config(arguments: ServeArguments, ephemeral_directory: str | None) -> B
     overrides = dict(arguments.overrides)
     if arguments.no_http:
         overrides["http.listeners"] = ""
+    protocol = "SASL_SSL" if arguments.secure else "PLAINTEXT"
+    if arguments.secure and arguments.listen is None:
+        overrides.setdefault("listeners", _listener("localhost", DEFAULT_PORT, protocol))
     # In a container the command line is the image's, the environment its user's.
     of_user = os.environ.keys() if arguments.env else set()
     if arguments.listen is not None and "KAFKA_LISTENERS" not in of_user:
         host, port = split_address("--listen", arguments.listen)
-        own = [_listener(host, port)]
+        own = [_listener(host, port, protocol)]
         known = properties
         if has_providers(properties):
             from kwire.config.providers import resolve_settings
@@ -95,7 +100,7 @@ def load_config(arguments: ServeArguments, ephemeral_directory: str | None) -> B
         host, port = split_address("--advertise", arguments.advertise)
         if host and is_wildcard(host):
             raise UsageError(f"--advertise {arguments.advertise}: clients cannot connect to that")
-        overrides.setdefault("advertised.listeners", _listener(host, port))
+        overrides.setdefault("advertised.listeners", _listener(host, port, protocol))
     directories = {"KAFKA_LOG_DIRS", "KAFKA_LOG_DIR"}
     directory = (None if directories & of_user else arguments.data_dir) or ephemeral_directory
     if directory is not None and overrides.keys() & {"log.dirs", "log.dir"}:
@@ -109,6 +114,9 @@ def load_config(arguments: ServeArguments, ephemeral_directory: str | None) -> B
         environment_sets_it = directories & os.environ.keys()
         if arguments.config is None and not environment_sets_it:
             overrides["log.dirs"] = default_data_directory()
+    if arguments.secure:
+        arguments.secured = _secured(overrides, arguments)
+        overrides = {**arguments.secured.settings, **overrides}
     return BrokerConfig.load(
         properties=properties,
         environment=dict(os.environ),
@@ -116,6 +124,25 @@ def load_config(arguments: ServeArguments, ephemeral_directory: str | None) -> B
         overrides=overrides,
         developer=arguments.config is None,
     )
+
+
+def _secured(overrides: Mapping[str, str], arguments: ServeArguments) -> Secure:
+    """What `--secure` makes in the data directory."""
+    from kwire.cli.secure import prepare
+    from kwire.node.host_name import reachable_name
+
+    directory = overrides.get("log.dirs") or overrides.get("log.dir") or ""
+    told = [arguments.listen, arguments.advertise]
+    hosts = [split_address("--listen", text)[0] for text in told if text is not None]
+    names = [host for host in hosts if host and not is_wildcard(host)] + [reachable_name()]
+    try:
+        return prepare(os.path.abspath(directory.split(",")[0]), names)
+    except ImportError:
+        raise UsageError(
+            "--secure needs the package cryptography: pip install 'kwire[tls]'"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--secure: {error}") from None
 
 
 def serve(arguments: ServeArguments) -> int:
@@ -147,6 +174,8 @@ def _run(config: BrokerConfig, arguments: ServeArguments) -> int:
     loop = new_event_loop()
     by_default = (config.developer or arguments.supervised) and not arguments.no_http
     node = Node(config, loop, features=arguments.features, http_by_default=by_default)
+    if arguments.secured is not None:
+        node.directory_identities.scram = [arguments.secured.scram]
     try:
         return loop.run_until_complete(_serve_until_stopped(node, loop, arguments))
     except StartError as error:
@@ -182,6 +211,10 @@ async def _serve_until_stopped(
         sys.stdout.write(f"kwire ready on {shown}:{port}\n")
         if node.http is not None:
             sys.stdout.writelines(f"http on {url}\n" for url in node.http.addresses())
+        if arguments.secured is not None:
+            from kwire.cli.secure import client_settings
+
+            sys.stdout.write(client_settings(arguments.secured, f"{shown}:{port}"))
         sys.stdout.flush()
         _settle_memory()
         await stopped

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kwire.cli.secure import Secure
+
 USAGE = """\
 usage: kwire serve [--listen HOST:PORT] [--advertise HOST:PORT]
                    [--data-dir DIR | --ephemeral] [--config server.properties]
-                   [--brokers N] [--env] [--no-http]
+                   [--brokers N] [--env] [--no-http] [--secure]
                    [--feature NAME=LEVEL]... [-o name=value]...
 
 Serve a Kafka broker. Without options: on localhost:9092, keeping its data in the
@@ -21,6 +26,9 @@ user's data directory.
   --env                   the environment is a container's of this broker alone: an empty
                           data directory is formatted with its CLUSTER_ID, and
                           KAFKA_LISTENERS and KAFKA_LOG_DIRS win over options
+  --secure                TLS and a login: makes an authority, a certificate and a user
+                          in the data directory and prints the settings of clients
+                          (needs kwire[tls])
   --no-http               do not answer HTTP; without --config it is answered on
                           127.0.0.1:8080 or the next free port (needs kwire[http])
   --feature NAME=LEVEL    a feature level, used when the data directory is formatted
@@ -50,6 +58,8 @@ class ServeArguments:
         self.supervised = False
         self.env = False
         self.no_http = False
+        self.secure = False
+        self.secured: Secure | None = None  # what that has made
         self.overrides: dict[str, str] = {}
         self.features: dict[str, int] = {}
         self.help = False
@@ -63,7 +73,16 @@ _WITH_VALUE = {
 }
 
 
-_OTHERS = ("--help", "--ephemeral", "--env", "--no-http", "--brokers", "--feature", "-o")
+_OTHERS = (
+    "--help",
+    "--ephemeral",
+    "--env",
+    "--no-http",
+    "--secure",
+    "--brokers",
+    "--feature",
+    "-o",
+)
 
 
 def parse_serve(arguments: list[str]) -> ServeArguments:
@@ -80,6 +99,8 @@ def parse_serve(arguments: list[str]) -> ServeArguments:
             result.env = True
         elif name == "--no-http" and not equals:
             result.no_http = True
+        elif name == "--secure" and not equals:
+            result.secure = True
         elif name == "--supervised" and not equals:
             result.supervised = True  # by `serve --brokers`: stop when stdin ends
         elif name == "--brokers":
@@ -96,6 +117,8 @@ def parse_serve(arguments: list[str]) -> ServeArguments:
             raise UsageError(f"unknown argument {name} of kwire serve; {_hint(name)}")
     if result.ephemeral and result.data_dir is not None:
         raise UsageError("--data-dir and --ephemeral exclude each other")
+    if result.secure and (result.config is not None or result.brokers or result.env):
+        raise UsageError("--secure is for one broker without --config, --brokers and --env")
     return result
 
 

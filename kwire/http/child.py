@@ -43,6 +43,7 @@ class _Listener(TypedDict):
     name: str
     host: str
     serves: list[str]
+    tls: dict[str, str] | None
 
 
 class _Limits(TypedDict):
@@ -140,7 +141,12 @@ async def _serve(loop: asyncio.AbstractEventLoop, fd: int) -> None:
             timeout_s,
         )
         app = make_app(_routes(listener["serves"], serving, callers), bounds)
-        await listen(loop, listener["fd"], protocol_of(app, limits, loop))
+        context = None
+        if listener["tls"] is not None:
+            from kwire.http.tls import server_tls
+
+            context = server_tls(listener["tls"])
+        await listen(loop, listener["fd"], protocol_of(app, limits, loop), context, timeout_s)
     broker.ready()
     gc.collect()
     gc.freeze()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 from collections.abc import Callable
 
 import h11
@@ -139,7 +140,16 @@ def protocol_of(
 
 
 async def listen(
-    loop: asyncio.AbstractEventLoop, fd: int, protocol: Callable[[], asyncio.Protocol]
+    loop: asyncio.AbstractEventLoop,
+    fd: int,
+    protocol: Callable[[], asyncio.Protocol],
+    tls: ssl.SSLContext | None,
+    handshake_s: float,
 ) -> asyncio.Server:
     """Accept the connections of a listening socket that this process was given."""
-    return await loop.create_server(protocol, sock=socket.socket(fileno=fd))
+    accepting = socket.socket(fileno=fd)
+    if tls is None:
+        return await loop.create_server(protocol, sock=accepting)
+    return await loop.create_server(
+        protocol, sock=accepting, ssl=tls, ssl_handshake_timeout=handshake_s
+    )

@@ -1,7 +1,8 @@
 """The HTTP listeners out of `http.listeners` and its relatives, checked together.
 
-An entry is `URL` or `NAME=URL`, URL `http://HOST:PORT`; without a name the listener is called
-`http`. `http.listener.NAME.serves` says what one serves, `http.serves` what all others do.
+An entry is `URL` or `NAME=URL`, URL `http://HOST:PORT` or `https://HOST:PORT`, the latter with the
+broker's `ssl.*` settings; without a name the listener is called as its scheme.
+`http.listener.NAME.serves` says what one serves, `http.serves` what all others do.
 """
 
 from __future__ import annotations
@@ -35,20 +36,31 @@ PORTS_TRIED = 100
 """Of the default listener: the first free one from DEFAULT_PORT on."""
 
 PORT_MAX = 65535
+SCHEMES = ("http", "https")
+TLS_PREFIX = "ssl."
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 Json: TypeAlias = "dict[str, str | int | bool | list[str]]"
 
 
 class HttpListener:
-    """One listener. `ports` are tried in order; a host "" is every interface."""
+    """One listener. `ports` are tried in order; a host "" is every interface. `tls` are the `ssl.*`
+    settings of one with TLS, None without."""
 
-    __slots__ = ("host", "name", "ports", "serves")
+    __slots__ = ("host", "name", "ports", "serves", "tls")
 
-    def __init__(self, name: str, host: str, ports: range, serves: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        name: str,
+        host: str,
+        ports: range,
+        serves: tuple[str, ...],
+        tls: dict[str, str] | None = None,
+    ) -> None:
         self.name = name
         self.host = host
         self.ports = ports
         self.serves = serves
+        self.tls = tls
 
 
 class Login(NamedTuple):
@@ -106,22 +118,35 @@ def _login(config: BrokerConfig) -> Login:
 def _listener(entry: str, serves: list[str], texts: Mapping[str, str]) -> HttpListener:
     name, equals, url = entry.partition("=")
     if not equals:
-        name, url = "http", entry
+        name, url = entry.partition("://")[0].lower(), entry
     scheme, separator, address = url.partition("://")
-    if scheme.lower() == "https":
-        raise _wrong(entry, "TLS is not built yet for HTTP; expected http://HOST:PORT")
     host, colon, port = address.removesuffix("/").rpartition(":")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:
         colon = ""
     is_port = is_number(port) and int(port) <= PORT_MAX
-    if not (separator and scheme.lower() == "http" and colon and is_port and "/" not in host):
+    if not (separator and scheme.lower() in SCHEMES and colon and is_port and "/" not in host):
         raise _wrong(entry, "expected [NAME=]http://HOST:PORT, such as http://127.0.0.1:8080")
     if not _NAME.fullmatch(name):
         raise _wrong(entry, "a name has small letters, digits, - and _, at most 64")
     number = int(port)
-    return HttpListener(name, host, range(number, number + 1), _served(name, serves, texts))
+    tls = None
+    if scheme.lower() == "https":
+        tls = {key: text for key, text in texts.items() if key.startswith(TLS_PREFIX)}
+        _check_tls(entry, tls)
+    ports = range(number, number + 1)
+    return HttpListener(name, host, ports, _served(name, serves, texts), tls)
+
+
+def _check_tls(entry: str, settings: dict[str, str]) -> None:
+    """Read the keys now: the process that uses them starts later."""
+    from kwire.http.tls import server_tls
+
+    try:
+        server_tls(settings)
+    except ConfigError as error:
+        raise _wrong(entry, str(error)) from None
 
 
 def _wrong(entry: str, why: str) -> ConfigError:

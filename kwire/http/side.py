@@ -36,6 +36,8 @@ BACKLOG = 1024
 PING_S = 0.4
 UNANSWERED_MAX = 40
 """Pings without an answer, until a process that is not stopped counts as hung."""
+READY_S = 120.0
+"""For a process to start on a machine that has no time for it."""
 BACKOFF_MIN_S = 0.1
 BACKOFF_MAX_S = 30.0
 LIVED_S = 10.0
@@ -113,7 +115,8 @@ class HttpSide:
         for listener, one in self._sockets:
             host = listener.host or "0.0.0.0"
             shown = f"[{host}]" if ":" in host else host
-            found.append(f"http://{shown}:{one.getsockname()[1]}")
+            scheme = "http" if listener.tls is None else "https"
+            found.append(f"{scheme}://{shown}:{one.getsockname()[1]}")
         return found
 
     def serve(self) -> None:
@@ -175,6 +178,7 @@ class HttpSide:
                 "name": listener.name,
                 "host": listener.host,
                 "serves": list(listener.serves),
+                "tls": listener.tls,
             }
             for listener, one in self._sockets
         ]
@@ -195,7 +199,7 @@ class HttpSide:
         link = self._link
         if link is None:
             return
-        if link.unanswered_pings and _is_stopped(self.pid):
+        if (link.unanswered_pings or not link.is_ready) and _is_stopped(self.pid):
             logger.warning("the HTTP process %d is stopped: it is ended", self.pid)
             self._lost()
         elif link.unanswered_pings >= UNANSWERED_MAX:
@@ -204,7 +208,7 @@ class HttpSide:
         else:
             if link.is_ready:
                 link.ping()
-            elif self._loop.time() - self._started_s > PING_S * UNANSWERED_MAX * 2:
+            elif self._loop.time() - self._started_s > READY_S:
                 link.unanswered_pings = UNANSWERED_MAX
             self._timer = self._loop.call_later(PING_S, self._check)
 

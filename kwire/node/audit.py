@@ -156,18 +156,17 @@ class Audit:
             self._tell(change.event, {**_who(asker), "changes": change.names})
 
     def authentication_failed(
-        self, client_host: str, listener_name: str, mechanism: str, principal: str | None
+        self, client_host: str, listener_name: str, mechanism: str, reason: str
     ) -> None:
-        """A client has not proved who it is; `principal` is whom it claims to be, if that is
-        known. No part of what it sent for a proof is told."""
+        """A client has not proved who it is. No part of what it sent for a proof is told."""
         if audit.AUTHENTICATION_FAILURE in self._events:
             self._tell(
                 audit.AUTHENTICATION_FAILURE,
                 {
-                    "principal": principal,
                     "client_host": client_host.removeprefix("/"),
                     "listener": listener_name,
-                    "mechanism": mechanism,
+                    "mechanism": mechanism or None,
+                    "reason": reason,
                 },
             )
 

@@ -39,6 +39,8 @@ class DirectoryIdentities:
         self._random = random
         self._listener_name = listener_name
         self._endpoint = endpoint
+        self.scram: list[str] = []
+        """Users of a new cluster, as `kwire format --add-scram` takes them."""
 
     @property
     def metadata_directory(self) -> str:
@@ -160,6 +162,7 @@ class DirectoryIdentities:
                 no_initial_controllers=not alone and static is None,
                 ignore_formatted=True,
                 features=[f"{name}={level}" for name, level in features.items()],
+                scram=self.scram,
             ),
             clock=self._clock,
             random=self._random,

@@ -64,6 +64,6 @@ def bind(http: HttpSide | None) -> None:
 
 
 def _is_installed() -> bool:
-    from importlib.util import find_spec
+    from importlib.machinery import PathFinder  # importlib.util would cost the start more
 
-    return all(find_spec(name) is not None for name in NEEDED)
+    return all(PathFinder.find_spec(name) is not None for name in NEEDED)

@@ -132,7 +132,10 @@ class ListenerSecurity:
         principal: str | None = ANONYMOUS
         if certificate is not None:
             assert self._mapping is not None, "made before the first listener"
-            name = self._mapping.name_of(subject_of(certificate))
+            try:
+                name = self._mapping.name_of(subject_of(certificate))
+            except ValueError:  # signed by somebody who is trusted, and no X.509 all the same
+                name = None
             principal = None if name is None else f"User:{name}"
         if principal is None:
             connection.close(f"no rule of {MAPPING_RULES} fits its certificate")

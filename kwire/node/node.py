@@ -141,6 +141,8 @@ class Node:
             lambda: self.parts.authorizer is not None,
             ticks_ns if clock is None else lambda: int(loop.time() * 1e9),
         )
+        if self.audit is not None:
+            self.request_steps.authentication_failed = self.audit.authentication_failed
         self.client_quotas = PublishedQuotas(config, self.request_steps)
         self.local_requests = self._make_local_requests()
         self._subscribe()

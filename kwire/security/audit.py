@@ -7,8 +7,8 @@
     topic_deletion           topics were deleted
     left_out                 how many events were not written, because too many came in a second
 
-Every line has `time` (UTC), `event`, and who: `principal`, `client_host`, and where it is known
-`client_id`, `listener` and `api`. Texts are cut at `TEXT_MAX` characters, lists at `NAMES_MAX`
+Every line has `time` (UTC), `event`, and who, as far as it is known: `principal`, `client_host`,
+`client_id`, `listener`, `api`. Texts are cut at `TEXT_MAX` characters, lists at `NAMES_MAX`
 entries; `count` says how many there were. Secrets are in none of what is told here.
 
 Pure: time comes as an argument. `kwire/node/audit.py` writes the lines.

@@ -12,7 +12,7 @@ import logging
 from collections import deque
 from typing import Protocol
 
-from kwire.server.connection_limits import ConnectionLimits
+from kwire.server.connection_limits import ConnectionLimits, address_of
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ class ConnectionAdmission:
         """A connection is gone, whatever it was."""
         listener = connection.listener_name
         if self._served.pop(connection, self) is None:
-            self.limits.remove(listener, _host(connection))
+            self.limits.remove(listener, address_of(connection.client_host))
             self._settle()
             return
         refused = self._refused.pop(connection, None)
@@ -136,7 +136,7 @@ class ConnectionAdmission:
         self._serve(listener, queue)
 
     def _admit(self, listener: str, connection: Held, now_s: float) -> None:
-        host = _host(connection)
+        host = address_of(connection.client_host)
         wait_ms = self.limits.address_wait_ms(listener, host, int(now_s * 1000))
         if wait_ms > 0:
             self._refuse(connection, wait_ms)
@@ -168,7 +168,3 @@ class ConnectionAdmission:
         others.sort(key=lambda one: one.last_active_s)
         for connection in others[:excess]:
             connection.close("the broker has more connections than max.connections")
-
-
-def _host(connection: Held) -> str:
-    return connection.client_host.removeprefix("/")

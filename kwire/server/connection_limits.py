@@ -33,6 +33,16 @@ ADDRESSES_MAX = 10_000
 """Of how many addresses a rate is known; those that were quiet for longest are forgotten."""
 
 
+def address_of(host: str) -> str:
+    """One spelling of an address, with or without `/` in front: limits are looked up by it."""
+    text = host.removeprefix("/")
+    if ":" not in text:
+        return text
+    from kwire.security.acls.hosts import address_text
+
+    return address_text(text)
+
+
 class CreationRate:
     """New connections a second of one kind, and the rate they may have."""
 
@@ -117,11 +127,14 @@ class ConnectionLimits:
             self._listener_max[name] = of_listener(MAX_CONNECTIONS)
             rate.rate_max = of_listener(CREATION_RATE)
         self._address_max = settings[PER_ADDRESS]
-        self._overrides = address_limits(OVERRIDES, settings[OVERRIDES])
+        overrides = address_limits(OVERRIDES, settings[OVERRIDES])
+        self._overrides = {address_of(host): limit for host, limit in overrides.items()}
 
     def set_address_rates(self, rates: Mapping[str | None, int]) -> None:
         """How many connections a second an address may open; None: every other address."""
-        self._address_rate_max = dict(rates)
+        self._address_rate_max = {
+            None if host is None else address_of(host): rate for host, rate in rates.items()
+        }
         for host, rate in self._address_rates.items():
             rate.rate_max = self._rate_of(host)
 

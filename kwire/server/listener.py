@@ -172,6 +172,9 @@ class Listener:
         self._connection_gone()  # a file may have been wanting its descriptor
         if self._admission is not None:
             self._admission.closed(connection)
+        hear = self._setup.steps.authentication_failed
+        if connection.failure and hear is not None:
+            hear(connection.client_host, self.name, "SSL", connection.failure)
 
     def _arm_idle_check(self) -> None:
         if self._idle_ms > 0:

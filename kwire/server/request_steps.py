@@ -17,7 +17,7 @@ changes:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kwire.clock import ticks_ns
 from kwire.server.arrival import ArrivalHook
@@ -42,6 +42,11 @@ def plain_allowed(inputs: PlainInputs, is_authenticated: bool) -> bool:
     return is_authenticated and not any(inputs)
 
 
+AuthenticationFailed: TypeAlias = Callable[[str, str, str, str], None]
+"""(client's host, name of the listener, SASL mechanism or `SSL`, reason): hears of everybody who
+has not proved who it is."""
+
+
 class RequestSteps:
     """The hooks of a node; nothing is attached at first.
 
@@ -62,6 +67,7 @@ class RequestSteps:
         self.quotas: ClientQuotas | None = None
         self.response_hooks: tuple[ResponseHook, ...] = ()
         self.has_hooks = False
+        self.authentication_failed: AuthenticationFailed | None = None
         self._audit: tuple[ResponseHook, ...] = ()
         self._observers: tuple[ResponseHook, ...] = ()
         self._listeners: list[Callable[[], None]] = []

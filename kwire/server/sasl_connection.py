@@ -76,6 +76,9 @@ class SaslConnection(BrokerConnection):
     def _fail(self, reason: str, reply: Sequence[Buffer], is_delayed: bool) -> None:
         """Close; where there is an answer it leaves together with the end."""
         where = f"authentication of {self.client_host} on {self.listener_name} failed: {reason}"
+        hear = self._setup.steps.authentication_failed
+        if hear is not None:
+            hear(self.client_host, self.listener_name, self._sasl.mechanism, reason)
         self.stop_cutting()
         self._queue.clear()
         delay_ms = self._settings.failure_delay_ms

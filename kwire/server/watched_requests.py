@@ -48,8 +48,11 @@ EXEMPT = frozenset(
     ApiKey.ASSIGN_REPLICAS_TO_DIRS,
     ApiKey.UPDATE_RAFT_VOTER,
     ApiKey.ADD_PARTITIONS_TO_TXN,
+    ApiKey.SASL_HANDSHAKE,
+    ApiKey.SASL_AUTHENTICATE,
 }
-"""What nodes ask of each other, some of it among others. A consumer's Fetch tells what it is."""
+"""What nodes ask of each other, some of it among others, and what tells who somebody is. A
+consumer's Fetch says that it is one."""
 MUTATIONS = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS})
 """What the controller's quota of mutations may make a client wait for."""
 VERIFICATION_FROM = 4
@@ -132,7 +135,7 @@ class WatchedRequests:
             self._time(),
         )
         quotas = self._steps.quotas
-        if quotas is not None:
+        if quotas is not None and is_authenticated:
             self.counts(quotas, context, request_bytes)
         watched = self.open.get(context)
         if watched is None:
@@ -316,7 +319,7 @@ def tells_throttle_time(response: Response) -> TypeGuard[TellsThrottleTime]:
 
 
 def is_exempt(context: RequestContext) -> bool:
-    """Whether only nodes ask this, of each other."""
+    """Whether a request is held to no quota of time."""
     if context.api_key == ApiKey.ADD_PARTITIONS_TO_TXN:
         return context.api_version >= VERIFICATION_FROM
     return context.api_key in EXEMPT

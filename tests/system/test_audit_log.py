@@ -11,7 +11,8 @@ import pytest
 
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
-from kwire.testing.cluster import Broker, NodeFailed, wait_for
+from kwire.testing.cluster import Broker, NodeFailed, free_ports, wait_for
+from tests.support.sasl import sasl_settings
 from tests.support.wire import WireClient, fetch_request
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -135,3 +136,34 @@ def test_a_flood_of_denials_is_counted(tmp_path: pathlib.Path) -> None:
 def test_a_log_that_cannot_be_opened_ends_the_start(tmp_path: pathlib.Path) -> None:
     with pytest.raises(NodeFailed, match=r"kwire\.audit\.log=.* cannot be opened: No such file"):
         audited(tmp_path / "none" / "audit.log").start()
+
+
+def test_a_client_that_does_not_prove_who_it_is_is_told_without_its_password(
+    tmp_path: pathlib.Path,
+) -> None:
+    log = tmp_path / "audit.log"
+    port, sasl_port = free_ports(2)
+    listeners = f"PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{sasl_port}"
+    options = {
+        "listeners": listeners,
+        "advertised.listeners": listeners,
+        "kwire.audit.log": str(log),
+        "kwire.audit.events": EVERYTHING,
+        **sasl_settings("SASL_PLAINTEXT", mechanisms=("PLAIN",)),
+    }
+    broker = Broker(port=port, options=options)
+    with broker, WireClient(f"127.0.0.1:{sasl_port}") as client:
+        client.call(m.SaslHandshakeRequest(mechanism="PLAIN"), 1)
+        answer = client.call(m.SaslAuthenticateRequest(auth_bytes=b"\0eve\0her-guess"), 2)
+        assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+        wait_for(lambda: bool(events(log)), "a line", 30)
+    assert "her-guess" not in log.read_text()
+    (told,) = events(log)
+    assert told.pop("time")
+    assert told == {
+        "event": "authentication_failure",
+        "client_host": "127.0.0.1",
+        "listener": "SASL_PLAINTEXT",
+        "mechanism": "PLAIN",
+        "reason": "Authentication failed: Invalid username or password",
+    }

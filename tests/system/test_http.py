@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -351,3 +352,21 @@ def alone() -> dict[str, str]:
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.voters": "1@127.0.0.1:9093",
     }
+
+
+def test_https_with_the_settings_of_listeners_with_tls(tmp_path: Path) -> None:
+    from tests.support.certificates import Authority, secure_options
+
+    authority = Authority()
+    options = secure_options(tmp_path, authority.sign(), authority)
+    with Broker(options={**options, "http.listeners": "https://127.0.0.1:0"}) as broker:
+        context = ssl.create_default_context(cafile=str(tmp_path / "authority.pem"))
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", port_of(broker), timeout=WAIT_S, context=context
+        )
+        connection.request("GET", "/health/live")
+        assert connection.getresponse().status == 200
+        connection.close()
+        with socket.create_connection(("127.0.0.1", port_of(broker)), WAIT_S) as plain:
+            plain.sendall(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert not read_to_end(plain).startswith(b"HTTP")

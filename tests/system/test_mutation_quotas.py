@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Any, Protocol
 
+import pytest
+
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.testing.cluster import Broker, Cluster, wait_for
@@ -102,3 +104,23 @@ def test_a_client_pays_at_the_active_controller_wherever_it_asks() -> None:
             codes, wait_ms = create(cluster[number], 7, other=1)
             assert codes == [THROTTLED], f"by broker {number}"
             assert wait_ms > 0
+
+
+def test_who_has_to_wait_is_not_read_meanwhile_and_others_are() -> None:
+    with Broker() as broker, WireClient(broker.bootstrap) as other:
+        set_rate(other, 1.0)
+        create(broker, 7, a=15)  # eleven are free
+        shape = m.CreateTopicsRequest
+        topic = shape.CreatableTopic(name="b", num_partitions=1, replication_factor=1)
+        with WireClient(broker.bootstrap) as client:
+            refused = client.call(shape(topics=[topic], timeout_ms=TIMEOUT_MS), 7)
+            assert refused.topics[0].error_code == THROTTLED
+            assert refused.throttle_time_ms > 1000
+            client.send(m.MetadataRequest(topics=[]), 12)
+            for _ in range(10):
+                other.cluster_id()
+            client.socket.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                client.socket.recv(1)
+            client.socket.setblocking(True)
+            assert client.receive().cluster_id == other.cluster_id()

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import pytest
 
-from kwire.cli.client import Client, ClientError
+from kwire.cli.client import Client
 from kwire.cli.cluster import free_ports
+from kwire.client.errors import ClientError
 from kwire.testing.cluster import Broker
 from tests.support.certificates import Authority, Certificate, secure_options
 

@@ -58,8 +58,8 @@ KNOW_THE_NODE = ("cli/serve.py", "testing/cluster/in_thread.py")
 IMPURE_MODULES = ("asyncio", "socket", "time", "random", "os")
 # Also what drives loops and files does so by what it was given.
 PURE = (
-    *("protocol/", "security/acls/", "security/sasl/", "quota/", "kraft/", "replica/"),
-    "coordinator/",
+    *("protocol/", "security/acls/", "security/sasl/", "security/audit", "quota/", "kraft/"),
+    *("replica/", "coordinator/", "server/connection_limits.py"),
 )
 TIME_AND_CHANCE = {
     ("time", "time"),

@@ -56,7 +56,7 @@ def test_names_addresses_and_what_they_serve() -> None:
         ("http://127.0.0.1:8080/path", "expected [NAME=]http://HOST:PORT"),
         ("ftp://127.0.0.1:8080", "expected [NAME=]http://HOST:PORT"),
         ("http://::1:8080", "expected [NAME=]http://HOST:PORT"),
-        ("https://127.0.0.1:8080", "TLS is not built yet for HTTP"),
+        ("https://127.0.0.1:8080", "needs ssl.keystore.location"),
         ("A=http://127.0.0.1:8080", "a name has small letters"),
         ("http://127.0.0.1:1,http://127.0.0.1:2", "two listeners are called http"),
         ("a=http://127.0.0.1:1,b=http://127.0.0.1:1", "two listeners have port 1"),

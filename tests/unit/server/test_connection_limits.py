@@ -7,7 +7,7 @@ import pytest
 
 from kwire.config import BrokerConfig, ConfigError
 from kwire.config.dynamic import RESOURCE_BROKER, DynamicConfig
-from kwire.server.connection_limits import ADDRESSES_MAX, UNLIMITED, ConnectionLimits
+from kwire.server.connection_limits import ADDRESSES_MAX, UNLIMITED, ConnectionLimits, address_of
 
 OVERRIDES = "max.connections.per.ip.overrides"
 
@@ -29,7 +29,8 @@ def test_limit_of_an_address_and_its_override() -> None:
         overrides={"max.connections.per.ip": "5", OVERRIDES: "127.0.0.1:2, [::1]:3"}
     )
     limits = limits_of(DynamicConfig(config), "ONE")
-    assert [limits.of_address(host) for host in ("127.0.0.1", "::1", "10.0.0.1")] == [2, 3, 5]
+    hosts = ("/127.0.0.1", "/::1", "0:0:0:0:0:0:0:1", "/::ffff:127.0.0.1", "10.0.0.1")
+    assert [limits.of_address(address_of(host)) for host in hosts] == [2, 3, 3, 2, 5]
     assert [limits.add("ONE", "127.0.0.1") for _ in range(3)] == [True, True, False]
     for _ in range(2):
         limits.remove("ONE", "127.0.0.1")

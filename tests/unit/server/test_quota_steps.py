@@ -241,6 +241,18 @@ def test_who_authenticates_is_somebody_else_for_quotas(waiting: Waiting) -> None
     assert not one.is_reading
 
 
+def test_nobody_is_charged_before_it_is_known_who_it_is(waiting: Waiting) -> None:
+    one = Quotas(waiting, request_percentage=LITTLE)
+    one.under_test.connection.set_principal("User:ANONYMOUS", False)
+    one.spent_ns = 10**9
+    versions = b"".join(frame.encode_request(18, 3, 1, "test", m.ApiVersionsRequest()))
+    waiting.immediate[1] = m.ApiVersionsResponse()
+    one.receive(versions)
+    assert one.is_reading
+    assert not dict(one.quotas.sensors())
+    assert {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE} <= EXEMPT, "nor when it logs in anew"
+
+
 def test_what_the_controller_makes_a_client_wait_for_mutes_it(waiting: Waiting) -> None:
     """Its throttle time stands in the response that a broker hands on."""
     one = Quotas(waiting, request_percentage=MUCH)

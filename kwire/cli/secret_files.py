@@ -1,0 +1,14 @@
+"""Files that hold secrets."""
+
+from __future__ import annotations
+
+import os
+
+
+def write_secret(path: str, content: bytes) -> None:
+    """Write a file that its owner alone reads; whole, or not at all."""
+    part = f"{path}.part"
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    os.replace(part, path)

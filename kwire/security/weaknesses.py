@@ -1,0 +1,135 @@
+"""What a configuration leaves open to those who should not get in: `kwire security check`.
+
+Pure: settings as texts in, findings out. A listener is judged by its protocol, its login and its
+certificate, the node by who may do what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from kwire.config.definitions import BROKER
+from kwire.config.listener_settings import prefix_of
+from kwire.config.listeners import LOCAL_HOSTS, Listener, parse_listeners, parse_protocol_map
+from kwire.config.values import to_text
+
+AUTHORIZER, SUPER_USERS = "authorizer.class.name", "super.users"
+EVERYONE = "allow.everyone.if.no.acl.found"
+ANONYMOUS = "User:ANONYMOUS"
+ITERATIONS_FEW = 4096
+"""Kafka's own number, of 2013: what has more is better."""
+RSA_BITS_MIN, EC_BITS_MIN, DAYS_LEFT_MIN = 2048, 224, 30
+WEAK_HASHES = ("md5", "sha1")
+
+
+class Weakness(NamedTuple):
+    """`where` is a setting, a listener, a user or a file; `what` is wrong there."""
+
+    where: str
+    what: str
+
+
+class CertificateFacts(NamedTuple):
+    """What counts of one certificate: `kind` of its key is RSA, EC or another; days may be
+    negative."""
+
+    where: str
+    kind: str
+    key_bits: int
+    hash: str
+    days_left: float
+
+
+def of_settings(texts: Mapping[str, str]) -> list[Weakness]:
+    """The weaknesses of a node's settings, those that are set; ConfigError for malformed ones."""
+    node = _Node(texts)
+    found = [weakness for listener in node.listeners for weakness in _of_listener(node, listener)]
+    return found + _of_rights(node)
+
+
+def of_certificates(facts: Iterable[CertificateFacts]) -> list[Weakness]:
+    """Expired and weak ones."""
+    found = []
+    for one in facts:
+        if one.days_left < 0:
+            found.append(
+                Weakness(one.where, f"the certificate expired {-one.days_left:.0f} days ago")
+            )
+        elif one.days_left < DAYS_LEFT_MIN:
+            found.append(
+                Weakness(one.where, f"the certificate expires in {one.days_left:.0f} days")
+            )
+        bits_min = {"RSA": RSA_BITS_MIN, "EC": EC_BITS_MIN}.get(one.kind, 0)
+        if one.key_bits < bits_min:
+            found.append(Weakness(one.where, f"a key of {one.key_bits} bits is weak"))
+        if one.hash in WEAK_HASHES:
+            found.append(Weakness(one.where, f"the certificate is signed with {one.hash}"))
+    return found
+
+
+def of_users(iterations: Mapping[tuple[str, str], int]) -> list[Weakness]:
+    """Users by (name, mechanism) with the iterations of their passwords."""
+    return [
+        Weakness(f"user {name}", f"{mechanism} with {count} iterations is quickly tried out")
+        for (name, mechanism), count in iterations.items()
+        if count <= ITERATIONS_FEW
+    ]
+
+
+class _Node:
+    """Settings as texts, with Kafka's defaults."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+        protocols = parse_protocol_map(self["listener.security.protocol.map"])
+        if "listener.security.protocol.map" not in texts:
+            for name in self["controller.listener.names"].split(","):
+                protocols.setdefault(name.strip().upper(), "PLAINTEXT")
+        entries = [entry.strip() for entry in self["listeners"].split(",") if entry.strip()]
+        self.listeners = parse_listeners("listeners", entries, protocols)
+
+    def __getitem__(self, name: str) -> str:
+        text = self._texts.get(name)
+        if text is None and name in BROKER:
+            text = to_text(BROKER[name].default)
+        return text or ""
+
+    def of(self, listener: Listener, name: str) -> str:
+        own = self._texts.get(prefix_of(listener.name) + name)
+        return self[name] if own is None else own
+
+
+def _of_listener(node: _Node, listener: Listener) -> list[Weakness]:
+    found = []
+    where = f"listener {listener}"
+    is_local = listener.host in LOCAL_HOSTS
+    mechanisms = [one.strip() for one in node.of(listener, "sasl.enabled.mechanisms").split(",")]
+    has_login = listener.protocol.startswith("SASL_")
+    if not listener.protocol.endswith("SSL"):
+        if has_login and "PLAIN" in mechanisms:
+            found.append(
+                Weakness(where, "PLAIN without TLS: passwords are readable on the network")
+            )
+        elif not is_local:
+            found.append(Weakness(where, f"{listener.protocol} is not encrypted"))
+    client_auth = node.of(listener, "ssl.client.auth")
+    is_known = has_login or (listener.protocol == "SSL" and client_auth == "required")
+    if not is_known and not is_local:
+        found.append(Weakness(where, "nobody has to say who they are"))
+    if listener.protocol.endswith("SSL") and not node.of(
+        listener, "ssl.endpoint.identification.algorithm"
+    ):
+        found.append(Weakness(where, "the names of other nodes are not compared"))
+    return found
+
+
+def _of_rights(node: _Node) -> list[Weakness]:
+    if not node[AUTHORIZER]:
+        return [Weakness(AUTHORIZER, "there is no authorizer: everyone may do everything")]
+    found = []
+    if node[EVERYONE].strip().lower() == "true":
+        found.append(Weakness(EVERYONE, "everyone may use what has no ACLs"))
+    if ANONYMOUS in [user.strip() for user in node[SUPER_USERS].split(";")]:
+        found.append(Weakness(SUPER_USERS, "who has not said who they are may do everything"))
+    return found

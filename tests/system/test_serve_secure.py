@@ -1,0 +1,94 @@
+"""`kwire serve --secure`: what it prints connects, and nothing else does."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kwire.cli.client import Client, ClientError
+from kwire.testing.cluster import Broker, wait_for
+from tests.support.certificates import Authority
+
+LAST = "Spark, options of"
+FILES = ("kwire-authority-key.pem", "kwire-node.pem", "kwire-client.properties")
+
+
+def test_the_printed_settings_connect_and_stay_the_same(tmp_path: Path) -> None:
+    from confluent_kafka import Producer
+
+    data = tmp_path / "data"
+    printed = []
+    port = 0
+    for round_number in range(2):
+        with Broker(data_dir=data, port=port, arguments=["--secure"]) as broker:
+            port = broker.port
+            wait_for(lambda: LAST in broker.process.output_text(), "the settings are printed")
+            text = broker.process.output_text()
+            printed.append(text[text.rindex("clients log in") :])
+            settings = dict(
+                line.strip().split("=", 1)
+                for line in printed[-1].splitlines()
+                if line.strip().startswith(("bootstrap.servers", "security", "sasl.", "ssl.ca"))
+            )
+            producer = Producer(settings)
+            producer.produce("t", b"x")
+            assert producer.flush(60) == 0
+            config = str(data / "kwire-client.properties")
+            with Client(broker.bootstrap, command_config=config) as client:
+                topic = client.topic("t")
+                assert len(topic.partitions) == 1
+            with pytest.raises(ClientError), Client(broker.bootstrap) as client:
+                client.metadata([])
+            assert checked("--bootstrap", broker.bootstrap, "--command-config", config) == (0, "")
+            password = settings["sasl.password"]
+            assert password not in broker.process.log_text(), round_number
+    assert printed[0] == printed[1]
+    for name in FILES:
+        assert stat.S_IMODE((data / name).stat().st_mode) == 0o600
+
+
+def checked(*arguments: str) -> tuple[int, str]:
+    """Status of `kwire security check`, and what it found."""
+    command = [sys.executable, "-m", "kwire", "security", "check", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert "Traceback" not in done.stderr
+    return done.returncode, "".join(done.stdout.splitlines(keepends=True)[1:]) + done.stderr
+
+
+def test_weaknesses_of_a_file_and_of_a_cluster_are_named(tmp_path: Path) -> None:
+    old = Authority().sign("node", days=(-30, -3))
+    store = old.write(tmp_path, "node")
+    path = tmp_path / "server.properties"
+    path.write_text(
+        "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
+        "controller.quorum.bootstrap.servers=127.0.0.1:9093\n"
+        "listeners=SSL://:9092,CONTROLLER://127.0.0.1:9093\n"
+        "inter.broker.listener.name=SSL\n"
+        "listener.security.protocol.map=SSL:SSL,CONTROLLER:PLAINTEXT\n"
+        f"ssl.keystore.type=PEM\nssl.keystore.location={store}\n"
+    )
+    status, found = checked("--config", str(path))
+    assert status == 1
+    for told in ("nobody has to say who they are", "expired 3 days ago", "everyone may do"):
+        assert told in found
+    with Broker() as broker:
+        status, found = checked("--bootstrap", broker.bootstrap)
+    assert (status, "there is no authorizer" in found) == (1, True)
+    status, found = checked()
+    assert (status, "either --config FILE or --bootstrap" in found) == (2, True)
+
+
+def test_a_directory_that_was_used_without_it_is_refused(tmp_path: Path) -> None:
+    with Broker(data_dir=tmp_path / "data"):
+        pass
+    command = [sys.executable, "-m", "kwire", "serve", "--secure", "--listen", "127.0.0.1:0"]
+    done = subprocess.run(
+        [*command, "--data-dir", str(tmp_path / "data")], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2
+    assert "was made without it: there is no user to log in as" in done.stderr
+    assert "Traceback" not in done.stderr

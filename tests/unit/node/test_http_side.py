@@ -1,0 +1,50 @@
+"""Whether a node answers HTTP: what it needs may be missing, and nobody may have asked for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from kwire.config.broker_config import BrokerConfig
+from kwire.network.buffers import BufferPool
+from kwire.node import http_side
+from kwire.node.http_side import make_http_side
+
+
+def made(by_default: bool = False, **texts: str) -> object:
+    loop = asyncio.new_event_loop()
+    try:
+        return make_http_side(
+            BrokerConfig.load(overrides=texts),
+            loop,
+            BufferPool(),
+            by_default=by_default,
+            bootstrap=lambda name: "localhost:9092",
+            questions={},
+        )
+    finally:
+        loop.close()
+
+
+def test_nobody_has_asked_for_it() -> None:
+    assert made() is None
+
+
+def test_no_listeners_by_default_are_none_where_told_so() -> None:
+    assert made(**{"http.listeners": ""}) is None
+
+
+def test_without_what_it_needs_there_is_a_line_and_no_http(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(http_side, "NEEDED", ("a_library_that_is_not_installed",))
+    with caplog.at_level(logging.WARNING):
+        assert made(by_default=True) is None
+    assert caplog.messages == ["HTTP is off: pip install 'kwire[http]' has what it needs"]
+
+
+def test_what_it_needs_is_looked_for_and_not_imported() -> None:
+    pytest.importorskip("uvicorn")
+    assert made(by_default=True) is not None
