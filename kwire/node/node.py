@@ -51,7 +51,7 @@ from kwire.node.logins import Logins
 from kwire.node.logs import make_log_manager
 from kwire.node.metadata_quorum import MetadataQuorum
 from kwire.node.published import PublishedMetadata
-from kwire.node.publishing import Publishing, moved_brokers
+from kwire.node.publishing import Publishing, on_moved
 from kwire.node.quorum_opening import QuorumOpening
 from kwire.node.reading import read_context, receive_bytes_max
 from kwire.node.replication import Replication
@@ -349,7 +349,7 @@ class Node:
         if not self.config.is_broker:
             return
         publishing.add(self.listeners.published)
-        publishing.add_follower(self._disconnect_moved)
+        publishing.add_follower(on_moved(self.peers.disconnect))
         publishing.add_follower(
             lambda delta, image: self.lost_brokers.applied(delta, self._now_ms())
         )
@@ -368,10 +368,6 @@ class Node:
         if delta.configs:
             self.dynamic_config.update(image.configs, delta.configs)
             self.security.look_at_files()
-
-    def _disconnect_moved(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        for broker_id in moved_brokers(delta):
-            self.peers.disconnect(broker_id)
 
     def _make_peers(self) -> PeerNetwork:
         return PeerNetwork(
