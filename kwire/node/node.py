@@ -42,7 +42,7 @@ from kwire.node.directory_identities import DirectoryIdentities
 from kwire.node.failure import Failure
 from kwire.node.health import Health
 from kwire.node.host_name import reachable_name
-from kwire.node.http_side import bind, make_http_side
+from kwire.node.http_side import bind, make_http_side, serve
 from kwire.node.listener_security import ListenerSecurity
 from kwire.node.listeners import Listeners, controller_listener_name
 from kwire.node.loading_logs import LogLoading
@@ -158,8 +158,7 @@ class Node:
         await self.logins.open()
         bind(self.http)
         await self._starting.run()
-        if self.http is not None:
-            self.http.serve()
+        serve(self.http)
 
     async def stop(self) -> None:
         """Stop in order; nothing raises."""
@@ -190,8 +189,6 @@ class Node:
     def ready_address(self) -> tuple[str, int]:
         """Host and port of the first listener, as the ready line shows it."""
         return self.listeners.ready_address()
-
-    # -- HTTP
 
     def _make_http(self, by_default: bool) -> HttpSide | None:
         return make_http_side(
