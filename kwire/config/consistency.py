@@ -13,6 +13,12 @@ REPLICA_SELECTORS = (
     "org.apache.kafka.common.replica.LeaderSelector",
 )
 
+CALLBACK_HANDLER = "sasl.server.callback.handler.class"
+_OAUTHBEARER = "org.apache.kafka.common.security.oauthbearer."
+SIGNED_TOKENS = f"{_OAUTHBEARER}OAuthBearerValidatorCallbackHandler"
+UNSECURED_TOKENS = f"{_OAUTHBEARER}internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+CALLBACK_HANDLERS = (SIGNED_TOKENS, UNSECURED_TOKENS)
+
 
 def check_consistency(config: NodeSettings) -> None:
     """Raise ConfigError for combinations that a node cannot run with."""
@@ -35,6 +41,7 @@ def check_supported(config: NodeSettings) -> None:
     """Raise ConfigError for what Kafka may do and this version cannot."""
     _check_authorizer(config)
     _check_replica_selector(config)
+    _check_callback_handler(config)
     _check_listeners(config)
 
 
@@ -52,6 +59,15 @@ def _check_replica_selector(config: NodeSettings) -> None:
         raise ConfigError(
             f"Invalid value {name} for configuration replica.selector.class: accepted are "
             f"{' and '.join(REPLICA_SELECTORS)}"
+        )
+
+
+def _check_callback_handler(config: NodeSettings) -> None:
+    name = config[CALLBACK_HANDLER]
+    if name is not None and name not in CALLBACK_HANDLERS:
+        raise ConfigError(
+            f"{CALLBACK_HANDLER}={name} is refused: Java plug-ins cannot be loaded; accepted: "
+            + ", ".join(CALLBACK_HANDLERS)
         )
 
 

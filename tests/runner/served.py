@@ -19,8 +19,8 @@ import tempfile
 import threading
 import time
 
+from kwire.config.consistency import UNSECURED_TOKENS
 from kwire.protocol import messages as m
-from kwire.security.sasl.oauth_settings import UNSECURED_HANDLER
 from kwire.testing.cluster import NodeFailed, ServeProcess, free_ports
 from tests.support.wire import WireClient
 
@@ -59,7 +59,7 @@ def _with_sasl(port: int, sasl_port: int) -> dict[str, str]:
         "listeners": listeners,
         "advertised.listeners": listeners,
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
-        "sasl.server.callback.handler.class": UNSECURED_HANDLER,
+        "sasl.server.callback.handler.class": UNSECURED_TOKENS,
         "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{module} required {users};",
     }
 

@@ -490,7 +490,10 @@ def test_wrong_command_line_is_status_2() -> None:
     [
         (("-o", "log.segment.byte=5"), ("log.segment.byte", "log.segment.bytes")),
         (("-o", "log.segment.bytes=5"), ("log.segment.bytes", "5", "1048576")),
-        (("-o", "ssl.client.auth=required"), ("ssl.client.auth", "required", "none")),
+        (
+            ("-o", "remote.log.storage.system.enable=true"),
+            ("remote.log.storage.system.enable", "true", "false"),
+        ),
         (("--config", "/no/such/file"), ("/no/such/file",)),
         (("--listen", "127.0.0.1:0", "--feature", "no.such=1"), ("no.such", "group.version")),
         (("--listen", "127.0.0.1:0", "--feature", "group.version=99"), ("group.version", "99")),

@@ -14,6 +14,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kwire.config.consistency import (
+    CALLBACK_HANDLERS,
+    SIGNED_TOKENS,
+    UNSECURED_TOKENS,
+)
 from kwire.config.errors import ConfigError
 from kwire.config.java_properties import ALLOWED_FILES, ALLOWED_URLS, listed
 from kwire.config.values import TypedValue
@@ -21,12 +26,8 @@ from kwire.security.sasl.jwt import Rules
 from kwire.security.sasl.mechanisms import OAUTHBEARER
 from kwire.security.sasl.settings import Settings, server_module
 
-HANDLER = "sasl.server.callback.handler.class"
-_PREFIX = "sasl.oauthbearer."
-JWKS_URL = f"{_PREFIX}jwks.endpoint.url"
-_PACKAGE = "org.apache.kafka.common.security.oauthbearer."
-SIGNED_HANDLER = f"{_PACKAGE}OAuthBearerValidatorCallbackHandler"
-UNSECURED_HANDLER = f"{_PACKAGE}internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+CALLBACK_HANDLER = "sasl.server.callback.handler.class"
+JWKS_URL = "sasl.oauthbearer.jwks.endpoint.url"
 FILE_SCHEME = "file:"
 
 
@@ -42,40 +43,50 @@ class OAuthSettings(NamedTuple):
 
 def oauth_settings(config: Settings, listener: str) -> OAuthSettings:
     """The settings of a listener; ConfigError, one line, for what cannot be used."""
-    handler = config.of_listener(listener, HANDLER, OAUTHBEARER)
-    if handler == UNSECURED_HANDLER:
+    handler = config.of_listener(listener, CALLBACK_HANDLER, OAUTHBEARER)
+    if handler == UNSECURED_TOKENS:
         return OAuthSettings(_unsecured_rules(config, listener), None)
-    if handler not in (None, "", SIGNED_HANDLER):
+    if handler not in (None, SIGNED_TOKENS):
         raise ConfigError(
-            f"listener {listener}: {HANDLER}={handler} is refused: Java plug-ins cannot be loaded; "
-            f"accepted: {SIGNED_HANDLER}, {UNSECURED_HANDLER}"
+            f"listener {listener}: {CALLBACK_HANDLER}={handler} is refused: Java plug-ins cannot be "
+            f"loaded; accepted: {', '.join(CALLBACK_HANDLERS)}"
         )
 
     def value(name: str) -> TypedValue:
-        return config.of_listener(listener, _PREFIX + name, OAUTHBEARER)
+        return config.of_listener(listener, name, OAUTHBEARER)
 
-    url = value("jwks.endpoint.url")
+    url = value(JWKS_URL)
     if not url:
         raise ConfigError(
             f"listener {listener}: OAUTHBEARER needs {JWKS_URL}, or for development "
-            f"{HANDLER}={UNSECURED_HANDLER}"
+            f"{CALLBACK_HANDLER}={UNSECURED_TOKENS}"
         )
     check_allowed(config, JWKS_URL, str(url))
-    audiences, issuer = value("expected.audience"), value("expected.issuer")
-    _check_verified(listener, "audience", bool(audiences), bool(value("allow.unverified.audience")))
-    _check_verified(listener, "issuer", bool(issuer), bool(value("allow.unverified.issuer")))
+    audiences, issuer = (
+        value("sasl.oauthbearer.expected.audience"),
+        value("sasl.oauthbearer.expected.issuer"),
+    )
+    _check_verified(
+        listener,
+        "audience",
+        bool(audiences),
+        bool(value("sasl.oauthbearer.allow.unverified.audience")),
+    )
+    _check_verified(
+        listener, "issuer", bool(issuer), bool(value("sasl.oauthbearer.allow.unverified.issuer"))
+    )
     return OAuthSettings(
         Rules(
             tuple(map(str, audiences)) if isinstance(audiences, list) and audiences else None,
             str(issuer) if issuer else None,
-            int(value("clock.skew.seconds")) * 1000,
-            str(value("sub.claim.name")),
-            str(value("scope.claim.name")),
+            int(value("sasl.oauthbearer.clock.skew.seconds")) * 1000,
+            str(value("sasl.oauthbearer.sub.claim.name")),
+            str(value("sasl.oauthbearer.scope.claim.name")),
         ),
         str(url),
-        int(value("jwks.endpoint.refresh.ms")),
-        int(value("jwks.endpoint.retry.backoff.ms")),
-        int(value("jwks.endpoint.retry.backoff.max.ms")),
+        int(value("sasl.oauthbearer.jwks.endpoint.refresh.ms")),
+        int(value("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms")),
+        int(value("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms")),
     )
 
 
@@ -101,8 +112,8 @@ def path_of(url: str) -> str:
 def _check_verified(listener: str, what: str, is_expected: bool, gives_way: bool) -> None:
     if not is_expected and not gives_way:
         raise ConfigError(
-            f"listener {listener}: {_PREFIX}expected.{what} is not set, so that tokens for anybody "
-            f"would be accepted; set it, or {_PREFIX}allow.unverified.{what}=true"
+            f"listener {listener}: sasl.oauthbearer.expected.{what} is not set, so that tokens for "
+            f"anybody would be accepted; set it, or sasl.oauthbearer.allow.unverified.{what}=true"
         )
 
 

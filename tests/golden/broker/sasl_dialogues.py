@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from kwire.security.sasl.oauth_settings import UNSECURED_HANDLER
+from kwire.config.consistency import UNSECURED_TOKENS
 from tests.support.sasl import SCRAM_MODULE, USERS, jaas
 from tests.wire import Closed, Conn
 from tests.wire.scram import Scram
@@ -38,7 +38,7 @@ PROPERTIES = {
     f"{NAME}.oauthbearer.sasl.jaas.config": (
         f'{OAUTH_MODULE} required unsecuredLoginStringClaim_sub="x";'
     ),
-    f"{NAME}.oauthbearer.sasl.server.callback.handler.class": UNSECURED_HANDLER,
+    f"{NAME}.oauthbearer.sasl.server.callback.handler.class": UNSECURED_TOKENS,
 }
 ALICE = b"\0alice\0alice-secret"
 CLOSED_S = 1.0

@@ -37,10 +37,6 @@ for _definition in GROUP.values():
 GROUPS_WITHOUT_EFFECT = ("group.share.", "group.streams.", "share.", "streams.", "errors.")
 # Read already, without the effect that Kafka's has.
 READ_WITHOUT_EFFECT = {
-    "delegation.token.expiry.check.interval.ms": "the controller expires tokens; none is issued",
-    "delegation.token.expiry.time.ms": "the controller expires tokens; none is issued",
-    "delegation.token.max.lifetime.ms": "the controller expires tokens; none is issued",
-    "security.inter.broker.protocol": "names the listener between brokers; only PLAINTEXT works",
     "share.coordinator.state.topic.min.isr": "for creating the topic, without groups",
     "share.coordinator.state.topic.num.partitions": "for creating the topic, without groups",
     "share.coordinator.state.topic.replication.factor": "for creating the topic, without groups",
