@@ -48,8 +48,8 @@ def oauth_settings(config: Settings, listener: str) -> OAuthSettings:
         return OAuthSettings(_unsecured_rules(config, listener), None)
     if handler not in (None, SIGNED_TOKENS):
         raise ConfigError(
-            f"listener {listener}: {CALLBACK_HANDLER}={handler} is refused: Java plug-ins cannot be "
-            f"loaded; accepted: {', '.join(CALLBACK_HANDLERS)}"
+            f"listener {listener}: {CALLBACK_HANDLER}={handler} is refused: Java plug-ins cannot "
+            f"be loaded; accepted: {', '.join(CALLBACK_HANDLERS)}"
         )
 
     def value(name: str) -> TypedValue:
