@@ -63,6 +63,12 @@ def bind(http: HttpSide | None) -> None:
         raise StartError(str(error)) from None
 
 
+def serve(http: HttpSide | None) -> None:
+    """From now on connections are served."""
+    if http is not None:
+        http.serve()
+
+
 def _is_installed() -> bool:
     from importlib.machinery import PathFinder  # importlib.util would cost the start more
 

@@ -42,7 +42,7 @@ from kwire.node.directory_identities import DirectoryIdentities
 from kwire.node.failure import Failure
 from kwire.node.health import Health
 from kwire.node.host_name import reachable_name
-from kwire.node.http_side import bind, make_http_side
+from kwire.node.http_side import bind, make_http_side, serve
 from kwire.node.listener_security import ListenerSecurity
 from kwire.node.listeners import Listeners, controller_listener_name
 from kwire.node.loading_logs import LogLoading
@@ -51,7 +51,7 @@ from kwire.node.logins import Logins
 from kwire.node.logs import make_log_manager
 from kwire.node.metadata_quorum import MetadataQuorum
 from kwire.node.published import PublishedMetadata
-from kwire.node.publishing import Publishing, moved_brokers
+from kwire.node.publishing import Publishing, on_moved
 from kwire.node.quorum_opening import QuorumOpening
 from kwire.node.reading import read_context, receive_bytes_max
 from kwire.node.replication import Replication
@@ -159,8 +159,7 @@ class Node:
         await self.logins.open()
         bind(self.http)
         await self._starting.run()
-        if self.http is not None:
-            self.http.serve()
+        serve(self.http)
 
     async def stop(self) -> None:
         """Stop in order; nothing raises."""
@@ -191,8 +190,6 @@ class Node:
     def ready_address(self) -> tuple[str, int]:
         """Host and port of the first listener, as the ready line shows it."""
         return self.listeners.ready_address()
-
-    # -- HTTP
 
     def _make_http(self, by_default: bool) -> HttpSide | None:
         return make_http_side(
@@ -349,7 +346,7 @@ class Node:
         if not self.config.is_broker:
             return
         publishing.add(self.listeners.published)
-        publishing.add_follower(self._disconnect_moved)
+        publishing.add_follower(on_moved(self.peers.disconnect))
         publishing.add_follower(
             lambda delta, image: self.lost_brokers.applied(delta, self._now_ms())
         )
@@ -368,10 +365,6 @@ class Node:
         if delta.configs:
             self.dynamic_config.update(image.configs, delta.configs)
             self.security.look_at_files()
-
-    def _disconnect_moved(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        for broker_id in moved_brokers(delta):
-            self.peers.disconnect(broker_id)
 
     def _make_peers(self) -> PeerNetwork:
         return PeerNetwork(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kwire.kraft.images.image_publisher import Publisher
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
@@ -61,3 +61,13 @@ def moved_brokers(delta: MetadataDelta) -> Iterator[int]:
     for broker_id, (old, new) in delta.brokers.items():
         if old is not None and (new is None or new.endpoints != old.endpoints):
             yield broker_id
+
+
+def on_moved(disconnect: Callable[[int], None]) -> Publisher:
+    """Calls `disconnect(broker id)` for those of `moved_brokers`."""
+
+    def published(delta: MetadataDelta, image: MetadataImage) -> None:
+        for broker_id in moved_brokers(delta):
+            disconnect(broker_id)
+
+    return published

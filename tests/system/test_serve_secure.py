@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kwire.cli.client import Client, ClientError
+from kwire.cli.client import Client
+from kwire.client.errors import ClientError
 from kwire.testing.cluster import Broker, wait_for
 from tests.support.certificates import Authority
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kwire.cli.client import Client, ClientError
+from kwire.cli.client import Client
 from kwire.cli.cluster import free_ports
 from kwire.cli.operations import create_topic
+from kwire.client.errors import ClientError
 from kwire.testing.cluster import Broker
 from tests.support.certificates import Authority, secure_options
 

@@ -78,7 +78,7 @@ def test_an_answer_comes_in_pieces_and_whole() -> None:
 
 def test_answers_take_turns_and_the_loop_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
     """With slices of no length each turn of the loop gives one piece of one answer."""
-    monkeypatch.setattr(link_module, "SLICE_S", 0.0)
+    monkeypatch.setattr(link_module, "SLICE_NS", 0)
     given: list[str] = []
 
     def noting(name: str) -> Question:

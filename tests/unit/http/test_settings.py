@@ -8,7 +8,7 @@ from kwire.config.broker_config import BrokerConfig
 from kwire.config.errors import ConfigError
 from kwire.http.settings import HttpSettings
 
-BUILT = ("health",)
+BUILT = ("metrics", "health")
 BEYOND = "http.unauthenticated.beyond.loopback.enable"
 
 
