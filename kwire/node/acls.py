@@ -58,7 +58,7 @@ class PublishedAcls:
     def changed(self, changes: Changes) -> None:
         """ACLs of newly published metadata; before anything else acts on that."""
         authorizer = self.authorizer
-        if authorizer is None:
+        if authorizer is None or not changes:
             return
         if not authorizer.is_loaded:  # nobody waits for an answer yet
             authorizer.apply(changes)

@@ -33,7 +33,7 @@ from kwire.membership.replica_directories import ReplicaDirectories
 from kwire.network.buffers import BufferPool
 from kwire.network.peer import PeerNetwork
 from kwire.node.acls import PublishedAcls
-from kwire.node.audit_settings import audit_of
+from kwire.node.audit_settings import audit_of, tell_failures
 from kwire.node.client_quotas import PublishedQuotas
 from kwire.node.controller_requests import ControllerRequests
 from kwire.node.coordinators import Coordinators
@@ -141,8 +141,7 @@ class Node:
             lambda: self.parts.authorizer is not None,
             ticks_ns if clock is None else lambda: int(loop.time() * 1e9),
         )
-        if self.audit is not None:
-            self.request_steps.authentication_failed = self.audit.authentication_failed
+        tell_failures(self.audit, self.request_steps)
         self.client_quotas = PublishedQuotas(config, self.request_steps)
         self.local_requests = self._make_local_requests()
         self._subscribe()
@@ -360,8 +359,7 @@ class Node:
         self.published.image = image
         self.request_steps.image_published()
         self.client_quotas.published(delta, image)
-        if delta.acls:
-            self.acls.changed(delta.acls)
+        self.acls.changed(delta.acls)
         if delta.configs:
             self.dynamic_config.update(image.configs, delta.configs)
             self.security.look_at_files()
