@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 
 from kwire.network.frames import Buffer
 from kwire.protocol.errors import KafkaError, MalformedError
@@ -32,7 +33,7 @@ class SaslConnection(BrokerConnection):
         assert setup.sasl is not None
         self._make_settings = setup.sasl
         self._settings = setup.sasl()
-        self._sasl = SaslServer(self._settings, self._error_answer)
+        self._sasl = SaslServer(self._settings, partial(_error_answer, setup))
         self._clock = setup.parts.clock
         self.frame_bytes_max = min(self._settings.receive_bytes_max, setup.request_bytes_max)
         self.set_principal(ANONYMOUS, False)
@@ -98,15 +99,20 @@ class SaslConnection(BrokerConnection):
             self._emit(reply)
         self.close(reason)
 
-    def _error_answer(
-        self, api_key: int, version: int, body: memoryview, error: KafkaError
-    ) -> Message | None:
-        """The shape that an API has for an error of a whole request."""
-        try:
-            route = self._route(api_key, version)
-            request, _ = route.decode(body, 0, version)
-        except MalformedError:
-            return None
-        context = RequestContext(self._parts, self, api_key, version, 0, None)
-        refused = route.refused(context, request, error)
-        return None if isinstance(refused, Disconnect) else refused
+
+def _error_answer(
+    setup: ConnectionSetup[BrokerConnection],
+    api_key: int,
+    version: int,
+    body: memoryview,
+    error: KafkaError,
+) -> Message | None:
+    """The shape that an API has for an error of a whole request."""
+    try:
+        route = setup.dispatcher.route(api_key, version)
+        request, _ = route.decode(body, 0, version)
+    except MalformedError:
+        return None
+    context = RequestContext(setup.parts, None, api_key, version, 0, None)
+    refused = route.refused(context, request, error)
+    return None if isinstance(refused, Disconnect) else refused

@@ -10,6 +10,9 @@ from functools import partial
 from typing import Any
 
 import pytest
+
+pytest.importorskip("cryptography")
+
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
