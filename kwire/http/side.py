@@ -147,17 +147,12 @@ class HttpSide:
         self._timer = None
         self.state = State.STARTED
         self._started_s = self._loop.time()
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
         try:
-            self.pid = _spawn([theirs, *(one for _, one in self._sockets)])
+            ours, self.pid = _spawned([one for _, one in self._sockets])
         except OSError as error:
-            ours.close()
             logger.error("the HTTP process cannot be started: %s", error.strerror or error)
             self._start_again()
             return
-        finally:
-            theirs.close()
         link = self._link = BrokerLink(
             self._loop, self._pool, self._questions, hello=self._hello(), lost=self._lost
         )
@@ -294,6 +289,19 @@ def _bound(listener: HttpListener) -> socket.socket:
         else:
             return one
     raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+
+
+def _spawned(sockets: list[socket.socket]) -> tuple[socket.socket, int]:
+    """The broker's end of the pair, and the process that has the other one; OSError."""
+    ours, theirs = socket.socketpair()
+    try:
+        ours.setblocking(False)
+        return ours, _spawn([theirs, *sockets])
+    except OSError:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
 
 
 def _spawn(sockets: list[socket.socket]) -> int:
