@@ -225,8 +225,8 @@ def test_garbage_is_answered_with_4xx_or_the_end(shared: Http, sent: bytes) -> N
 
 @pytest.fixture(scope="module")
 def impatient() -> Iterator[Http]:
-    """One that waits 300 ms for a client, and holds 20 connections."""
-    options = {**LISTENER, "http.request.timeout.ms": "300", "http.connections.max": "20"}
+    """One that waits a second for a client, and holds 20 connections."""
+    options = {**LISTENER, "http.request.timeout.ms": "1000", "http.connections.max": "20"}
     with Broker(options=options) as broker:
         yield Http(broker)
 
