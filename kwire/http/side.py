@@ -44,6 +44,7 @@ LIVED_S = 10.0
 """A process that lived so long is started again with the least back-off."""
 REAP_S = 0.01
 STOP_S = 3.0
+KILLED_S = 10.0
 CHILD = ("-m", "kwire.http.child")
 
 
@@ -246,7 +247,8 @@ class HttpSide:
     # -- the end
 
     async def stop(self) -> None:
-        """No more connections; the process has ended when this returns. Nothing raises."""
+        """No more connections; the process has ended when this returns, or is beyond being killed.
+        Nothing raises."""
         if self.state is State.WAITING:
             self._unwatch()
         self.state = State.CLOSED
@@ -265,6 +267,8 @@ class HttpSide:
             if self._loop.time() > end_s:
                 for pid in self._ending:
                     _kill(pid)
+            if self._loop.time() > end_s + KILLED_S:  # the kernel does not let go of it
+                return
             await asyncio.sleep(REAP_S)
 
 

@@ -65,3 +65,29 @@ def test_a_process_whose_broker_is_gone_before_it_said_anything_ends_without_a_w
             check=False,
         )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+
+
+def test_a_process_that_cannot_be_killed_does_not_keep_the_broker_from_stopping(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(side_module, "_has_ended", lambda pid: False)
+    monkeypatch.setattr(side_module, "STOP_S", 0.05)
+    monkeypatch.setattr(side_module, "KILLED_S", 0.05)
+    killed: list[int] = []
+    monkeypatch.setattr(side_module, "_kill", killed.append)
+
+    async def inner() -> None:
+        config = BrokerConfig.load(overrides={"http.listeners": "http://127.0.0.1:0"})
+        side = HttpSide(
+            asyncio.get_running_loop(),
+            BufferPool(),
+            HttpSettings(config),
+            Questions(),
+            bootstrap=lambda name: "127.0.0.1:1",
+        )
+        side._ending[2**22 + 1] = None
+        async with asyncio.timeout(60):
+            await side.stop()
+
+    asyncio.run(inner())
+    assert killed
