@@ -49,7 +49,11 @@ CHILD = ("-m", "kwire.http.child")
 
 
 class BindError(Exception):
-    """An address cannot be listened on; one line."""
+    """An address cannot be listened on; one line. `is_taken`: another process has it now."""
+
+    def __init__(self, message: str, *, is_taken: bool) -> None:
+        super().__init__(message)
+        self.is_taken = is_taken
 
 
 class State(enum.Enum):
@@ -103,7 +107,9 @@ class HttpSide:
                 where = f"{listener.host or '*'}:{listener.ports[0]}"
                 if not self._settings.is_default:
                     self._close_sockets()
-                    raise BindError(f"cannot listen on {where} for HTTP: {reason}") from None
+                    message = f"cannot listen on {where} for HTTP: {reason}"
+                    is_taken = error.errno == errno.EADDRINUSE
+                    raise BindError(message, is_taken=is_taken) from None
                 logger.warning(
                     "HTTP is off: no port from %s to %d is free (http.listeners names another)",
                     where,
