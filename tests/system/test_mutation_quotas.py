@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import select
-import time
 from typing import Any, Protocol
+
+import pytest
 
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
@@ -90,7 +90,8 @@ def test_a_debt_refuses_newer_requests_and_lets_older_ones_wait() -> None:
             assert answer[1] > waits[-1] + 50_000, "each owes for a partition more"
             waits.append(answer[1])
         set_rate(admin, 1000.0)  # what is owed is paid at the new rate
-        wait_for(lambda: create(broker, 7, b=1) == ([0], 0), "the debt is paid", 30)
+        names = (f"t{number}" for number in itertools.count())
+        wait_for(lambda: create(broker, 7, **{next(names): 1}) == ([0], 0), "the debt is paid", 60)
 
 
 def test_a_client_pays_at_the_active_controller_wherever_it_asks() -> None:
@@ -99,37 +100,26 @@ def test_a_client_pays_at_the_active_controller_wherever_it_asks() -> None:
         names = (f"t{number}" for number in itertools.count())
         with WireClient(cluster[1].bootstrap) as admin:
             set_rate(admin, 0.01)
-        wait_for(lambda: create(cluster[1], 7, **{next(names): 5})[0] == [THROTTLED], "a debt", 30)
+        wait_for(lambda: create(cluster[1], 7, **{next(names): 5})[0] == [THROTTLED], "a debt", 60)
         for number in (1, 2, 3):
             codes, wait_ms = create(cluster[number], 7, other=1)
             assert codes == [THROTTLED], f"by broker {number}"
             assert wait_ms > 0
 
 
-def has_answer(client: WireClient) -> bool:
-    return bool(select.select([client.socket], [], [], 0)[0])
-
-
 def test_who_has_to_wait_is_not_read_meanwhile_and_others_are() -> None:
     with Broker() as broker, WireClient(broker.bootstrap) as other:
         set_rate(other, 1.0)
+        create(broker, 7, a=41)  # eleven are free: half a minute is owed
         shape = m.CreateTopicsRequest
+        topic = shape.CreatableTopic(name="b", num_partitions=1, replication_factor=1)
         with WireClient(broker.bootstrap) as client:
-            for count in (15, 60, 240):  # eleven are free; a slow machine pays a little back
-                create(broker, 7, **{f"a{count}": count})
-                topic = shape.CreatableTopic(
-                    name=f"b{count}", num_partitions=1, replication_factor=1
-                )
-                begun_s = time.monotonic()
-                refused = client.call(shape(topics=[topic], timeout_ms=TIMEOUT_MS), 7)
-                if refused.topics[0].error_code == THROTTLED:
-                    break
+            refused = client.call(shape(topics=[topic], timeout_ms=TIMEOUT_MS), 7)
             assert refused.topics[0].error_code == THROTTLED
-            assert refused.throttle_time_ms > 0
+            assert refused.throttle_time_ms > 1000
             client.send(m.MetadataRequest(topics=[]), 12)
             for _ in range(10):
                 other.cluster_id()
-            is_answered = has_answer(client)
-            if time.monotonic() < begun_s + refused.throttle_time_ms / 1000:
-                assert not is_answered
-            assert client.receive().cluster_id == other.cluster_id()
+            client.socket.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                client.socket.recv(1)
