@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from kwire.cli.client import Client
+from kwire.cli.secret_files import write_secret
+from kwire.cli.secure import prepare
 from kwire.client.errors import ClientError
+from kwire.config.errors import ConfigError
 from kwire.testing.cluster import Broker, wait_for
 from tests.support.certificates import Authority
 
@@ -81,6 +84,19 @@ def test_weaknesses_of_a_file_and_of_a_cluster_are_named(tmp_path: Path) -> None
     assert (status, "there is no authorizer" in found) == (1, True)
     status, found = checked()
     assert (status, "either --config FILE or --bootstrap" in found) == (2, True)
+
+
+def test_a_user_without_a_password_is_not_made(tmp_path: Path) -> None:
+    (tmp_path / "kwire-client.properties").write_text("sasl.mechanism=SCRAM-SHA-512\n")
+    with pytest.raises(ConfigError, match="has no password"):
+        prepare(str(tmp_path), [])
+
+
+def test_a_secret_is_not_written_through_somebody_elses_link(tmp_path: Path) -> None:
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    (tmp_path / "ours.part").symlink_to(theirs)
+    write_secret(str(ours), b"secret")
+    assert (ours.read_bytes(), theirs.exists()) == (b"secret", False)
 
 
 def test_a_directory_that_was_used_without_it_is_refused(tmp_path: Path) -> None:

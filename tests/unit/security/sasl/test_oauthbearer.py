@@ -158,6 +158,8 @@ def test_nobody_is_somebody_else() -> None:
         *(unsecured(exp=-1), unsecured(exp=999_999), unsecured(iat=1_000_900), unsecured(sub="")),
         *(unsecured(sub=" "), unsecured(sub=5), unsecured(sub=None), unsecured(scope={"a": 1})),
         *(unsecured(nbf=1_000_900), unsecured().removesuffix(".")),
+        *(unsecured(exp=10**400), unsecured(nbf=10**400), unsecured(iat=-(10**400))),
+        *(unsecured(exp=float("nan")), unsecured(exp=float("inf")), unsecured(sub="\ud800")),
         f"{part({'alg': 'none'})}.{b64(b'[' * 100_000)}.",
         f"{part({'alg': 'none'})}.{b64(b'NaN')}.",
     ],
