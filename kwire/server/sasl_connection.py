@@ -31,6 +31,7 @@ class SaslConnection(BrokerConnection):
     def __init__(self, setup: ConnectionSetup[BrokerConnection]) -> None:
         super().__init__(setup)
         assert setup.sasl is not None
+        self._make_settings = setup.sasl
         self._settings = setup.sasl()
         self._sasl = SaslServer(self._settings, partial(_error_answer, setup))
         self._clock = setup.parts.clock
@@ -48,6 +49,8 @@ class SaslConnection(BrokerConnection):
                     self._settings.counts.expired += 1
                     self._refuse("the client has not authenticated anew in time")
                 return
+            # A password that was changed or removed meanwhile is good for nothing any more.
+            self._settings = sasl.settings = self._make_settings()
         if self._is_held_back(body):
             return  # replies to what came before leave first
         was_authenticated = self.is_authenticated
@@ -76,6 +79,8 @@ class SaslConnection(BrokerConnection):
 
     def _fail(self, reason: str, reply: Sequence[Buffer], is_delayed: bool) -> None:
         """Close; where there is an answer it leaves together with the end."""
+        if not reason.isprintable():  # names of clients are in some
+            reason = ascii(reason)
         where = f"authentication of {self.client_host} on {self.listener_name} failed: {reason}"
         hear = self._setup.steps.authentication_failed
         if hear is not None:

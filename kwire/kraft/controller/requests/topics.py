@@ -8,6 +8,7 @@ its configs, ClearElr when min.insync.replicas is among them, its partitions.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TypeAlias
 
 from kwire.kraft.controller import new_partitions
@@ -33,6 +34,7 @@ def create_topics(
         names[topic.name] = names.get(topic.name, 0) + 1
     cluster_allowed = context.may(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
 
+    @cache  # an audit log is told once
     def may_create(name: str) -> bool:
         return cluster_allowed or context.authorize(Operation.CREATE, ResourceType.TOPIC, name)
 
