@@ -333,7 +333,7 @@ TEST: tuple[Group, ...] = (
     Group("cases", cases, 600, modules=("kio",), real=True, cores=0),
     Group("lint", lint, 120, modules=("ruff",)),
     Group("types", types, 300, modules=("mypy",)),
-    Group("import rules", pytest_group("tests/unit/test_architecture.py"), 60),
+    Group("import rules", pytest_group("tests/unit/test_architecture.py"), 240),
     Group(
         "unit",
         pytest_group(
