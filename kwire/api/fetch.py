@@ -122,7 +122,7 @@ class _Fetch:
         return self._pending
 
     def _finish(self) -> None:
-        throttled = self._throttled()
+        throttled = self._throttled() if self._is_charged else None
         self._response = response = throttled or self._answer()
         for target in self._targets:
             if target.result.size_bytes and throttled is None:

@@ -15,6 +15,13 @@ from kwire.cli.client import Client
 from kwire.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, CommandConfig
 from kwire.cli.output import Json
 from kwire.cli.verbs import Verbs
+from kwire.client.acl_requests import (
+    AclFilter,
+    create_request,
+    delete_request,
+    describe_request,
+    described,
+)
 from kwire.client.errors import ClientError, check
 from kwire.config import authorizer as settings
 from kwire.config.errors import ConfigError
@@ -32,7 +39,6 @@ from kwire.security.acls.hosts import RANGE_MARK, address_number, address_text
 
 EXIT_DENIED = 1
 BROKER_RESOURCE = 4
-ANY = 1
 COLUMNS = ("principal", "permission", "operation", "resource", "pattern", "host")
 
 acl_app = typer.Typer(
@@ -194,17 +200,8 @@ def acl_add(
 ) -> None:
     """Let USER do OPERATION on RESOURCE, or forbid it with --deny."""
     acl = _acl(user, operation, resource, prefix, deny, host)
-    creation = m.CreateAclsRequest.AclCreation(
-        resource_type=acl.resource_type,
-        resource_name=acl.resource_name,
-        resource_pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission_type,
-    )
     with Client(bootstrap, command_config=command_config) as client:
-        result = client.call(m.CreateAclsRequest(creations=[creation])).results[0]
+        result = client.call(create_request([acl])).results[0]
     check(result.error_code, text.acl_text(acl), result.error_message)
     output.say(f"added {text.acl_text(acl)}")
 
@@ -222,17 +219,8 @@ def acl_remove(
 ) -> None:
     """Remove what `add` with the same arguments added."""
     acl = _acl(user, operation, resource, prefix, deny, host)
-    wanted = m.DeleteAclsRequest.DeleteAclsFilter(
-        resource_type_filter=acl.resource_type,
-        resource_name_filter=acl.resource_name,
-        pattern_type_filter=acl.pattern_type,
-        principal_filter=acl.principal,
-        host_filter=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission_type,
-    )
     with Client(bootstrap, command_config=command_config) as client:
-        result = client.call(m.DeleteAclsRequest(filters=[wanted])).filter_results[0]
+        result = client.call(delete_request(AclFilter(*acl))).filter_results[0]
     check(result.error_code, text.acl_text(acl), result.error_message)
     if not result.matching_acls:
         raise ClientError(f"there is no such ACL: {text.acl_text(acl)}")
@@ -295,30 +283,12 @@ def _described(
     principal: str | None = None,
 ) -> list[AclBinding]:
     """The ACLs that cover a resource; without a name all of the type."""
-    request = m.DescribeAclsRequest(
-        resource_type_filter=resource_type,
-        resource_name_filter=name,
-        pattern_type_filter=PatternType.ANY if name is None else PatternType.MATCH,
-        principal_filter=principal,
-        host_filter=None,
-        operation=ANY,
-        permission_type=ANY,
+    pattern_type = PatternType.ANY if name is None else PatternType.MATCH
+    response = client.call(
+        describe_request(AclFilter(resource_type, name, pattern_type, principal))
     )
-    response = client.call(request)
     check(response.error_code, "the ACLs", response.error_message)
-    return [
-        AclBinding(
-            resource.resource_type,
-            resource.resource_name,
-            resource.pattern_type,
-            acl.principal,
-            acl.host,
-            acl.operation,
-            acl.permission_type,
-        )
-        for resource in response.resources
-        for acl in resource.acls
-    ]
+    return described(response)
 
 
 def _authorizer_settings(client: Client) -> tuple[dict[str, str], list[str]]:

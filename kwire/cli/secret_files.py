@@ -8,7 +8,11 @@ import os
 def write_secret(path: str, content: bytes) -> None:
     """Write a file that its owner alone reads; whole, or not at all."""
     part = f"{path}.part"
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.unlink(part)  # of an earlier try, or somebody else's who could read what is written
+    except FileNotFoundError:
+        pass
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
     os.replace(part, path)

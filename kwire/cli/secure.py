@@ -75,7 +75,10 @@ def _password(path: str, authority: str) -> str:
     """The password in the client's settings, which are written where there are none."""
     if os.path.exists(path):
         text = read_properties(path).get("sasl.jaas.config", "")
-        return text.partition('password="')[2].partition('"')[0]
+        password = text.partition('password="')[2].partition('"')[0]
+        if not password:
+            raise ConfigError(f"{path} has no password in sasl.jaas.config: remove it or put it in")
+        return password
     from base64 import urlsafe_b64encode
 
     from kwire.clock import SystemRandom

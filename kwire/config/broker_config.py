@@ -35,6 +35,7 @@ STRING_BYTES_MAX = 32767
 """Of a string in Kafka's records."""
 OF_ONE_LISTENER = "one listener's own settings are not told apart from all listeners' yet"
 PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.")
+SECRET_WORDS = ("password", "secret", "jaas")
 
 
 class Source(enum.Enum):
@@ -410,12 +411,20 @@ def _as_written(name: str, variables: Mapping[str, str]) -> str:
     return f"{shown} (a topic's; the broker's is {behind[0]})" if behind else shown
 
 
+def _may_be_secret(name: str, near: list[str]) -> bool:
+    """Whether an unknown setting is a misspelt one whose value nobody may see."""
+    secrets = [known for known, definition in BROKER.items() if definition.sensitive]
+    return any(word in name.lower() for word in SECRET_WORDS) or any(
+        one.endswith(secret) for one in near for secret in secrets
+    )
+
+
 def _unknown(name: str, text: str, near: list[str]) -> str:
     """One line for an unknown setting, with the nearest known names."""
     from difflib import get_close_matches
 
     near = near or get_close_matches(name, [*BROKER, *KWIRE], n=3, cutoff=0.75)
-    message = f"Unknown setting {name}={text}"
+    message = f"Unknown setting {name}={'[hidden]' if _may_be_secret(name, near) else text}"
     if near:
         return f"{message}: did you mean {' or '.join(near)}?"
     return f"{message}: accepted are Kafka's broker settings and those of kwire (kwire configs)"

@@ -13,7 +13,6 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Sequence
-from functools import partial
 
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -26,6 +25,7 @@ from kwire.http.app import refusal
 from kwire.protocol import messages as m
 from kwire.security.acl import Operation
 from kwire.security.sasl.client import PlainClient, SaslClient, ScramClient
+from kwire.security.sasl.client_settings import MakeLogin
 from kwire.security.sasl.mechanisms import PLAIN
 
 CLIENT_ID = "kwire-http"
@@ -118,7 +118,7 @@ class Callers:
             settings = ConnectionSettings(
                 self._bootstrap,
                 client_id=CLIENT_ID,
-                login=partial(self._login, mechanism, user, password),
+                login=self._login(mechanism, user, password),
                 retry_timeout_s=RETRY_TIMEOUT_S,
             )
             cluster = Cluster(settings, random=self._random)
@@ -133,10 +133,13 @@ class Callers:
             return Caller(cluster, cluster.loop.time() + KEPT_S)
         raise Refused(401, WRONG)
 
-    def _login(self, mechanism: str, user: str, password: str) -> SaslClient:
-        if mechanism == PLAIN:
-            return SaslClient(PlainClient(user, password))
-        return SaslClient(ScramClient(mechanism, user, password, self._random))
+    def _login(self, mechanism: str, user: str, password: str) -> MakeLogin:
+        def make() -> SaslClient:  # the text of a `partial` would show the password
+            if mechanism == PLAIN:
+                return SaslClient(PlainClient(user, password))
+            return SaslClient(ScramClient(mechanism, user, password, self._random))
+
+        return make
 
 
 async def _may_describe(cluster: Cluster) -> bool:

@@ -43,7 +43,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._reserved = 0
         self._refused = False
         self.failure = ""
-        """Why the connection ended where that is known: its TLS handshake failed."""
+        """Why the other side has not proved who it is: of a TLS handshake or its certificate."""
 
     # -- asyncio's side
 

@@ -115,6 +115,8 @@ class _Link:
         self._warned_of = ""
         self._closed = False
         self._is_ready = False
+        self.is_open = False
+        """Whether the node is connected, has said its versions and has let this one log in."""
         self._renewal: asyncio.TimerHandle | None = None
 
     def submit(self, request: _AnySent) -> None:
@@ -148,7 +150,7 @@ class _Link:
                 ),
                 self._owner.connect_timeout_ms / 1000,
             )
-        except (TimeoutError, OSError) as error:
+        except (TimeoutError, OSError, ValueError) as error:  # the last: no name of a host
             self._connecting = None
             self._failed(f"cannot connect to node {self._node_id}: {error}")
         else:
@@ -214,7 +216,7 @@ class _Link:
         self._drop(f"login failed: {error}")
 
     def logged_in(self, session_ms: int) -> None:
-        self._is_ready = True
+        self._is_ready = self.is_open = True
         self._failures = 0
         if session_ms > 0:
             delay_s = session_ms * RENEWED_AT / 1000
@@ -288,11 +290,6 @@ class _Link:
         if any(sent is request for sent in self._sent.values()):
             self._drop("no answer in time")
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the node is connected, has said its versions and has let this one log in."""
-        return self._is_ready
-
     def disconnected(self, connection: _PeerConnection, reason: str) -> None:
         if connection is self._connection:
             was_open = self.is_open
@@ -307,7 +304,7 @@ class _Link:
     def _failed(self, reason: str) -> None:
         self._connection = None
         self._versions = None
-        self._is_ready = False
+        self._is_ready = self.is_open = False
         if self._renewal is not None:
             self._renewal.cancel()
             self._renewal = None

@@ -85,7 +85,7 @@ class TlsConnection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
-        self._timer = self._loop.call_later(self._timeout_ms / 1000, self._timed_out)
+        self._start_timer()
         self._application.connection_made(TlsTransport(self))
         if not self._server_side:
             self._shake_hands()
@@ -121,6 +121,8 @@ class TlsConnection(asyncio.BufferedProtocol):
         if exc is not None and not self.is_established and not self._application.failure:
             self._application.failure = f"TLS handshake: {exc}"
         self._application.connection_lost(exc)
+        # It refers to this connection: nothing is left for the collector.
+        del self._application, self._established
 
     def pause_writing(self) -> None:
         self._application.pause_writing()
@@ -147,6 +149,9 @@ class TlsConnection(asyncio.BufferedProtocol):
         unsent, self._unsent = self._unsent, []
         if unsent and not self._is_over:
             self.send(unsent)
+
+    def _start_timer(self) -> None:
+        self._timer = self._loop.call_later(self._timeout_ms / 1000, self._timed_out)
 
     def _timed_out(self) -> None:
         self._timer = None
@@ -211,8 +216,9 @@ class TlsConnection(asyncio.BufferedProtocol):
             self.close()
 
     def pause(self) -> None:
-        """Hand nothing on until `resume`."""
+        """Hand nothing on until `resume`; a handshake has its time from then on."""
         self._is_paused = True
+        self._stop_timer()
         if not self._is_over:
             self.transport.pause_reading()
 
@@ -221,7 +227,10 @@ class TlsConnection(asyncio.BufferedProtocol):
         self._is_paused = False
         if self._is_over:
             return
-        if self.is_established and not self._reading_scheduled:
+        if not self.is_established:
+            self._stop_timer()
+            self._start_timer()
+        elif not self._reading_scheduled:
             self._reading_scheduled = True
             self._loop.call_soon(self._read_on)
         self.transport.resume_reading()

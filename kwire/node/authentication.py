@@ -37,6 +37,7 @@ from kwire.security.sasl.scram import (
     ScramParts,
     ScramServer,
     derived,
+    salt_of,
 )
 from kwire.security.sasl.server import AuthenticationCounts, MakeSasl, SaslSettings
 from kwire.security.sasl.settings import jaas_name, listener_sasl, server_module
@@ -57,8 +58,8 @@ class Authentication:
     """How clients authenticate at the listeners of a node that have SASL.
 
     Made before anything else of a start: ConfigError, one line, for settings that cannot be used.
-    Settings that change count for connections that come afterwards (KIP-226). `open` reads the
-    keys of tokens, `close` ends that.
+    Settings that change count for who authenticates afterwards, also anew (KIP-226). `open` reads
+    the keys of tokens, `close` ends that.
     """
 
     def __init__(
@@ -183,16 +184,21 @@ class DelegationTokens:
     """Finds delegation tokens for SCRAM: the id is the user, the HMAC in base64 is the password
     (KIP-48).
 
-    The keys of a token cost as much work as a login; those of the last `KEYS_KEPT` are kept.
+    The keys of a token cost as much work as a login; those of the last `KEYS_KEPT` are kept. Salts
+    are told to anybody: `salt_secret`, of which they are made, is in none.
     """
 
     def __init__(
-        self, mechanism: str, secret: str | None, image: Callable[[], MetadataImage], salt: bytes
+        self,
+        mechanism: str,
+        secret: str | None,
+        image: Callable[[], MetadataImage],
+        salt_secret: bytes,
     ) -> None:
         self._mechanism = mechanism
         self._secret = secret
         self._image = image
-        self._salt = salt
+        self._salt_secret = salt_secret
         self._keys: dict[str, Derived] = {}
 
     def __call__(self, token_id: str, wall_ms: int) -> Known | None:
@@ -210,7 +216,8 @@ class DelegationTokens:
         keys = self._keys.pop(token_id, None)
         if keys is None:
             password = base64.b64encode(token_hmac(secret, token_id))
-            keys = derived(self._mechanism, password, self._salt, ITERATIONS_MIN)
+            salt = salt_of(self._mechanism, self._salt_secret, token_id)
+            keys = derived(self._mechanism, password, salt, ITERATIONS_MIN)
             if len(self._keys) >= KEYS_KEPT:
                 del self._keys[next(iter(self._keys))]
         self._keys[token_id] = keys

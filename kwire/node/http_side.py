@@ -34,7 +34,9 @@ def make_http_side(
 ) -> HttpSide | None:
     """None where nothing is to be served. `by_default`: on loopback, where `http.listeners` says
     nothing. `questions` are what only this node can answer, by name. Raises ConfigError."""
-    if not by_default and not any(name.startswith(PREFIX) for name in config.texts):
+    if not by_default and not any(
+        text and name.startswith(PREFIX) for name, text in config.texts.items()
+    ):
         return None
     from kwire.http.questions import Questions
     from kwire.http.settings import HttpSettings

@@ -138,7 +138,8 @@ class ListenerSecurity:
                 name = None
             principal = None if name is None else f"User:{name}"
         if principal is None:
-            connection.close(f"no rule of {MAPPING_RULES} fits its certificate")
+            connection.failure = f"no rule of {MAPPING_RULES} fits its certificate"
+            connection.close(connection.failure)
         else:
             connection.set_principal(principal, True)
 

@@ -214,7 +214,7 @@ class Partition:
         `may_wait` and `checked` as in PartitionLog.append_as_leader.
         """
         traffic = self.traffic
-        traffic.produce_requests += 1
+        traffic.produce_requests += checked is None  # else it was here before
         log = self.check_append(acks, leader_epoch)
         state = self.state
         info = log.append_as_leader(

@@ -1,7 +1,7 @@
 """What a configuration leaves open to those who should not get in: `kwire security check`.
 
 Pure: settings as texts in, findings out. A listener is judged by its protocol, its login and its
-certificate, the node by who may do what.
+certificate, one of HTTP by who can read what goes over it, the node by who may do what.
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from kwire.config.consistency import UNSECURED_TOKENS
 from kwire.config.definitions import BROKER
-from kwire.config.listener_settings import prefix_of
+from kwire.config.listener_settings import names_of_listener
 from kwire.config.listeners import LOCAL_HOSTS, Listener, parse_listeners, parse_protocol_map
 from kwire.config.values import to_text
 
 AUTHORIZER, SUPER_USERS = "authorizer.class.name", "super.users"
 EVERYONE = "allow.everyone.if.no.acl.found"
 ANONYMOUS = "User:ANONYMOUS"
+OAUTHBEARER = "OAUTHBEARER"
 ITERATIONS_FEW = 4096
 """Kafka's own number, of 2013: what has more is better."""
 RSA_BITS_MIN, EC_BITS_MIN, DAYS_LEFT_MIN = 2048, 224, 30
@@ -45,7 +47,7 @@ def of_settings(texts: Mapping[str, str]) -> list[Weakness]:
     """The weaknesses of a node's settings, those that are set; ConfigError for malformed ones."""
     node = _Node(texts)
     found = [weakness for listener in node.listeners for weakness in _of_listener(node, listener)]
-    return found + _of_rights(node)
+    return found + _of_http(node) + _of_rights(node)
 
 
 def of_certificates(facts: Iterable[CertificateFacts]) -> list[Weakness]:
@@ -95,9 +97,11 @@ class _Node:
             text = to_text(BROKER[name].default)
         return text or ""
 
-    def of(self, listener: Listener, name: str) -> str:
-        own = self._texts.get(prefix_of(listener.name) + name)
-        return self[name] if own is None else own
+    def of(self, listener: Listener, name: str, mechanism: str = "") -> str:
+        for own in names_of_listener(listener.name, name, mechanism):
+            if own in self._texts:
+                return self._texts[own]
+        return self[name]
 
 
 def _of_listener(node: _Node, listener: Listener) -> list[Weakness]:
@@ -113,6 +117,8 @@ def _of_listener(node: _Node, listener: Listener) -> list[Weakness]:
             )
         elif not is_local:
             found.append(Weakness(where, f"{listener.protocol} is not encrypted"))
+    if has_login and OAUTHBEARER in mechanisms:
+        found += [Weakness(where, what) for what in _of_tokens(node, listener)]
     client_auth = node.of(listener, "ssl.client.auth")
     is_known = has_login or (listener.protocol == "SSL" and client_auth == "required")
     if not is_known and not is_local:
@@ -121,6 +127,38 @@ def _of_listener(node: _Node, listener: Listener) -> list[Weakness]:
         listener, "ssl.endpoint.identification.algorithm"
     ):
         found.append(Weakness(where, "the names of other nodes are not compared"))
+    return found
+
+
+def _of_tokens(node: _Node, listener: Listener) -> list[str]:
+    """What is wrong with the tokens that a listener takes."""
+
+    def text(name: str) -> str:
+        return node.of(listener, name, OAUTHBEARER).strip()
+
+    if text("sasl.server.callback.handler.class") == UNSECURED_TOKENS:
+        return ["unsecured tokens are taken: anybody can be anybody"]
+    found = []
+    if not text("sasl.oauthbearer.expected.audience"):
+        found.append("tokens for any audience are taken")
+    if not text("sasl.oauthbearer.expected.issuer"):
+        found.append("tokens of any issuer with these keys are taken")
+    return found
+
+
+def _of_http(node: _Node) -> list[Weakness]:
+    found = []
+    has_login = node["http.authentication"] == "basic"
+    for entry in filter(None, map(str.strip, node["http.listeners"].split(","))):
+        scheme, _, address = entry.partition("://")
+        host = address.removesuffix("/").rpartition(":")[0].strip("[]")
+        if host in LOCAL_HOSTS or host.startswith("127."):
+            continue
+        where = f"http.listeners {entry}"
+        if not has_login:
+            found.append(Weakness(where, "nobody has to say who they are"))
+        elif not scheme.lower().endswith("https"):
+            found.append(Weakness(where, "passwords without TLS: they are readable on the network"))
     return found
 
 

@@ -29,7 +29,7 @@ from kwire.server.connection_setup import ConnectionSetup, hands_to_kernel
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.server.dispatch import Response, Route
 from kwire.server.request_steps import plain_allowed
-from kwire.server.slots import HELD, MUTED, WRITES, Buffers, Slot
+from kwire.server.slots import BETWEEN, HELD, MUTED, WRITES, Buffers, Slot
 from kwire.server.watched_requests import WatchedRequests
 
 if TYPE_CHECKING:
@@ -178,8 +178,8 @@ class BrokerConnection(FrameConnection):
         if self._throttle_timer is not None:
             self._blocking = MUTED
             return
-        queue, self._queue = self._queue, deque()
-        for body in queue:
+        while self._queue and self._blocking not in BETWEEN and not self._is_promised():
+            body = self._queue.popleft()
             if int.from_bytes(body[:2], "big", signed=True) == PRODUCE_KEY:
                 self._execute(memoryview(body))
 
@@ -199,6 +199,7 @@ class BrokerConnection(FrameConnection):
         for slot in slots:
             if slot.pending is not None and slot is not self._blocking:
                 slot.pending.cancel()
+        self._watched.open.clear()  # they refer to this connection
 
     # -- who may go past the steps
 
@@ -331,15 +332,17 @@ class BrokerConnection(FrameConnection):
     def _charge(self, context: RequestContext, outcome: Response) -> None:
         wait_ms = self._watched.charge(context, outcome)
         if wait_ms > 0:
-            self._setup.dispatcher.route_local(context.api_key).counts.throttled(wait_ms)
-            self._throttle(wait_ms)
+            self._make_wait(context, wait_ms)
 
     def charge_read(self, context: RequestContext, response_bytes: int) -> int:
         wait_ms = self._watched.charge_read(context, response_bytes)
-        if wait_ms > 0:
-            self._setup.dispatcher.route_local(context.api_key).counts.throttled(wait_ms)
-            self._throttle(wait_ms)
+        if wait_ms > 0 and context not in self._watched.open:  # those wait from their response on
+            self._make_wait(context, wait_ms)
         return wait_ms
+
+    def _make_wait(self, context: RequestContext, wait_ms: int) -> None:
+        self._setup.dispatcher.route_local(context.api_key).counts.throttled(wait_ms)
+        self._throttle(wait_ms)
 
     def _encoded(self, context: RequestContext, outcome: Response) -> Buffers | None:
         """The framed response; None, with a line in the log, for one that cannot be sent."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 
 from kwire.network.frames import Buffer
 from kwire.protocol.errors import KafkaError, MalformedError
@@ -30,8 +31,9 @@ class SaslConnection(BrokerConnection):
     def __init__(self, setup: ConnectionSetup[BrokerConnection]) -> None:
         super().__init__(setup)
         assert setup.sasl is not None
+        self._make_settings = setup.sasl
         self._settings = setup.sasl()
-        self._sasl = SaslServer(self._settings, self._error_answer)
+        self._sasl = SaslServer(self._settings, partial(_error_answer, setup))
         self._clock = setup.parts.clock
         self.frame_bytes_max = min(self._settings.receive_bytes_max, setup.request_bytes_max)
         self.set_principal(ANONYMOUS, False)
@@ -47,6 +49,8 @@ class SaslConnection(BrokerConnection):
                     self._settings.counts.expired += 1
                     self._refuse("the client has not authenticated anew in time")
                 return
+            # A password that was changed or removed meanwhile is good for nothing any more.
+            self._settings = sasl.settings = self._make_settings()
         if self._is_held_back(body):
             return  # replies to what came before leave first
         was_authenticated = self.is_authenticated
@@ -75,6 +79,8 @@ class SaslConnection(BrokerConnection):
 
     def _fail(self, reason: str, reply: Sequence[Buffer], is_delayed: bool) -> None:
         """Close; where there is an answer it leaves together with the end."""
+        if not reason.isprintable():  # names of clients are in some
+            reason = ascii(reason)
         where = f"authentication of {self.client_host} on {self.listener_name} failed: {reason}"
         hear = self._setup.steps.authentication_failed
         if hear is not None:
@@ -93,15 +99,20 @@ class SaslConnection(BrokerConnection):
             self._emit(reply)
         self.close(reason)
 
-    def _error_answer(
-        self, api_key: int, version: int, body: memoryview, error: KafkaError
-    ) -> Message | None:
-        """The shape that an API has for an error of a whole request."""
-        try:
-            route = self._route(api_key, version)
-            request, _ = route.decode(body, 0, version)
-        except MalformedError:
-            return None
-        context = RequestContext(self._parts, self, api_key, version, 0, None)
-        refused = route.refused(context, request, error)
-        return None if isinstance(refused, Disconnect) else refused
+
+def _error_answer(
+    setup: ConnectionSetup[BrokerConnection],
+    api_key: int,
+    version: int,
+    body: memoryview,
+    error: KafkaError,
+) -> Message | None:
+    """The shape that an API has for an error of a whole request."""
+    try:
+        route = setup.dispatcher.route(api_key, version)
+        request, _ = route.decode(body, 0, version)
+    except MalformedError:
+        return None
+    context = RequestContext(setup.parts, None, api_key, version, 0, None)
+    refused = route.refused(context, request, error)
+    return None if isinstance(refused, Disconnect) else refused

@@ -72,3 +72,4 @@ HELD = Slot(None)
 MUTED = Slot(None)
 """In the place of a blocking request: the next one waits until the client's throttle time is over
 (KIP-219)."""
+BETWEEN = (WRITES, HELD, MUTED)

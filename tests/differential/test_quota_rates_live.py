@@ -175,5 +175,5 @@ def test_rates_are_those_of_kafka(tmp_path: pathlib.Path) -> None:
     for name in ("producer", "consumer"):
         assert ours[name] == pytest.approx(theirs[name], rel=0.10), (name, ours, theirs)
     # Compilation and garbage collection are in what Kafka counts.
-    assert theirs["request"] == pytest.approx(2, rel=0.20), theirs
+    assert theirs["request"] == pytest.approx(2, rel=0.50), theirs
     assert ours["request"] == pytest.approx(2, rel=0.10), ours

@@ -352,13 +352,13 @@ TEST: tuple[Group, ...] = (
     Group(
         "system",
         pytest_group("tests/system", extra=("--ignore=tests/system/cluster",)),
-        900,
+        1200,
         real=True,
     ),
     Group(
         "cluster",
         pytest_group("tests/system/cluster"),
-        600,
+        720,
         modules=("confluent_kafka",),
         real=True,
     ),
@@ -391,7 +391,7 @@ TEST: tuple[Group, ...] = (
     Group(
         "kafka tools",
         pytest_group("compat_tests/tools"),
-        300,
+        600,
         tools=("java", "javac", "mvn"),
         real=True,
     ),
@@ -423,7 +423,7 @@ GATE: tuple[Group, ...] = (
     Group(
         "differential",
         pytest_group("tests/differential"),
-        1800,
+        2700,
         tools=("java", "mvn"),
         real=True,
     ),
@@ -474,7 +474,7 @@ GATE: tuple[Group, ...] = (
     Group(
         "mixed cluster",
         pytest_group("tests/mixed"),
-        600,
+        900,
         tools=("java", "mvn"),
         modules=("confluent_kafka",),
         real=True,

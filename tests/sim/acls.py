@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from kwire.client.acl_requests import create_request
 from kwire.node import acls as node_acls
 from kwire.node.node import Node
 from kwire.protocol import messages as m
@@ -172,7 +173,7 @@ class AclHistory:
             self.is_changing = True
             if self.below(3) and len(self.expected) < 40:
                 made = [self._drawn() for _ in range(1 + self.below(6))]
-                await self._until_acknowledged(admin, _creation(made))
+                await self._until_acknowledged(admin, create_request(made))
                 self.expected.update(made)
             else:
                 deletion = m.DeleteAclsRequest(filters=[self._filter()])
@@ -294,24 +295,6 @@ class AclHistory:
                 host.loop.kill()
             self.simulation.network.host_crashed(host, silently=True)
         self.cluster.nodes.clear()
-
-
-def _creation(made: list[AclBinding]) -> Any:
-    shape = m.CreateAclsRequest
-    return shape(
-        creations=[
-            shape.AclCreation(
-                resource_type=acl.resource_type,
-                resource_name=acl.resource_name,
-                resource_pattern_type=acl.pattern_type,
-                principal=acl.principal,
-                host=acl.host,
-                operation=acl.operation,
-                permission_type=acl.permission_type,
-            )
-            for acl in made
-        ]
-    )
 
 
 def _is_about(request: Any, acl: AclBinding) -> bool:

@@ -7,6 +7,10 @@ import ipaddress
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
+pytest.importorskip("cryptography")
+
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec

@@ -19,7 +19,7 @@ PROPERTIES = {"num.network.threads": "1"}
 TOPIC, BROKER = 2, 4
 SET, DELETE = 0, 1
 TIMEOUT_MS = 30_000
-ROUND_MS = 50_000
+ROUND_MS = 100_000
 
 Said = list[Any]
 """A step's name, and what came of it: JSON."""

@@ -17,7 +17,7 @@ from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import Record, build_batch, read_records
 from tests.support.frames import FrameSocket
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 TRANSIENT = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.LEADER_NOT_AVAILABLE,

@@ -100,9 +100,9 @@ def test_a_flood_of_one_address_is_turned_away() -> None:
 
 
 def test_new_connections_beyond_the_creation_rate_are_served_later() -> None:
-    broker = Broker(options={"max.connection.creation.rate": 5})
+    broker = Broker(options={"max.connection.creation.rate": 5, "quota.window.num": 2})
     with broker, contextlib.ExitStack() as stack:
-        clients = [stack.enter_context(WireClient(broker.bootstrap)) for _ in range(60)]
-        for client in clients:  # 50 of them are a burst
+        clients = [stack.enter_context(WireClient(broker.bootstrap)) for _ in range(20)]
+        for client in clients:  # ten of them are a burst
             client.send(m.MetadataRequest(topics=[]), 12)
         assert len({client.receive().cluster_id for client in clients}) == 1

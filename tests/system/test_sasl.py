@@ -27,7 +27,7 @@ TOKEN_SECRET = "the-secret-of-all-tokens"
 class SaslBroker(Broker):
     """A broker with a listener for everybody and one with SASL on `sasl_bootstrap`."""
 
-    def __init__(self) -> None:
+    def __init__(self, more: dict[str, str | int] | None = None) -> None:
         port, self.sasl_port = free_ports(2)
         listeners = f"PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{self.sasl_port}"
         super().__init__(
@@ -38,6 +38,7 @@ class SaslBroker(Broker):
                 "sasl.server.max.receive.size": 10_000,
                 "delegation.token.secret.key": TOKEN_SECRET,
                 **sasl_settings("SASL_PLAINTEXT", mechanisms=("PLAIN", *SCRAM)),
+                **(more or {}),
             },
         )
 
@@ -236,6 +237,29 @@ def test_a_delegation_token_logs_in_its_owner_for_its_lifetime(
             assert gone.error_code == 58
 
 
+def salt_of_token(broker: SaslBroker, mechanism: str, token_id: str) -> bytes:
+    with Conn(broker.sasl_bootstrap) as client:
+        assert client.send("sasl_handshake", 1, mechanism=mechanism).error_code == 0
+        first = Scram(mechanism, token_id, "").first() + b",tokenauth=true"
+        answer = client.send("sasl_authenticate", 2, auth_bytes=first)
+    return base64.b64decode(answer.auth_bytes.split(b",")[1].removeprefix(b"s="))
+
+
+@pytest.mark.parametrize("mechanism", SCRAM)
+def test_a_salt_does_not_tell_which_tokens_there_are(broker: SaslBroker, mechanism: str) -> None:
+    """It was the secret itself of which the salts of unknown users are made."""
+    create = {"owner_principal_type": None, "owner_principal_name": None, "renewers": []}
+    with logged_in(broker, "PLAIN", "alice", PASSWORD) as alice:
+        ids = [
+            alice.send("create_delegation_token", 3, **create, max_lifetime=600_000).token_id
+            for _ in range(2)
+        ]
+    salts = [salt_of_token(broker, mechanism, one) for one in (*ids, "no-token")]
+    assert len(set(salts)) == 3
+    assert {len(salt) for salt in salts} == {20}
+    assert salts[0] == salt_of_token(broker, mechanism, ids[0])
+
+
 # -- settings that change while the broker runs (KIP-226)
 
 PLAIN_JAAS = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
@@ -250,11 +274,15 @@ def alter(broker: SaslBroker, name: str, value: str) -> int:
         return int(client.call(shape(resources=[resource]), 1).responses[0].error_code)
 
 
+def plain_answer(client: Conn, user: str, password: str) -> Obj:
+    client.send("sasl_handshake", 1, mechanism="PLAIN")
+    token = f"\0{user}\0{password}".encode()
+    return client.send("sasl_authenticate", 2, auth_bytes=token)
+
+
 def gets_in(broker: SaslBroker, user: str, password: str) -> bool:
     with Conn(broker.sasl_bootstrap) as client:
-        client.send("sasl_handshake", 1, mechanism="PLAIN")
-        token = f"\0{user}\0{password}".encode()
-        return not client.send("sasl_authenticate", 2, auth_bytes=token).error_code
+        return not plain_answer(client, user, password).error_code
 
 
 def test_users_of_plain_change_and_connections_stay() -> None:
@@ -269,3 +297,15 @@ def test_users_of_plain_change_and_connections_stay() -> None:
         assert gets_in(broker, "carol", "carol-secret")
         assert alter(broker, "sasl.enabled.mechanisms", "GSSAPI") == 42
         assert "carol-secret" not in broker.log_text()
+
+
+def test_a_user_of_plain_that_is_removed_does_not_authenticate_anew() -> None:
+    """A connection kept the passwords that it was opened with."""
+    broker = SaslBroker({"connections.max.reauth.ms": 600_000})
+    with broker, Conn(broker.sasl_bootstrap) as alice:
+        assert not plain_answer(alice, "alice", PASSWORD).error_code
+        assert not plain_answer(alice, "alice", PASSWORD).error_code
+        changed = f'{MODULES["PLAIN"]} required user_carol="carol-secret";'
+        assert alter(broker, PLAIN_JAAS, changed) == 0
+        wait_for(lambda: gets_in(broker, "carol", "carol-secret"), "the new user is known")
+        assert plain_answer(alice, "alice", PASSWORD).error_code == 58

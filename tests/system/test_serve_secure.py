@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from kwire.cli.client import Client
+from kwire.cli.secret_files import write_secret
+from kwire.cli.secure import prepare
 from kwire.client.errors import ClientError
+from kwire.config.errors import ConfigError
 from kwire.testing.cluster import Broker, wait_for
 from tests.support.certificates import Authority
 
@@ -19,7 +22,7 @@ FILES = ("kwire-authority-key.pem", "kwire-node.pem", "kwire-client.properties")
 
 
 def test_the_printed_settings_connect_and_stay_the_same(tmp_path: Path) -> None:
-    from confluent_kafka import Producer
+    confluent_kafka = pytest.importorskip("confluent_kafka")
 
     data = tmp_path / "data"
     printed = []
@@ -35,7 +38,7 @@ def test_the_printed_settings_connect_and_stay_the_same(tmp_path: Path) -> None:
                 for line in printed[-1].splitlines()
                 if line.strip().startswith(("bootstrap.servers", "security", "sasl.", "ssl.ca"))
             )
-            producer = Producer(settings)
+            producer = confluent_kafka.Producer(settings)
             producer.produce("t", b"x")
             assert producer.flush(60) == 0
             config = str(data / "kwire-client.properties")
@@ -81,6 +84,19 @@ def test_weaknesses_of_a_file_and_of_a_cluster_are_named(tmp_path: Path) -> None
     assert (status, "there is no authorizer" in found) == (1, True)
     status, found = checked()
     assert (status, "either --config FILE or --bootstrap" in found) == (2, True)
+
+
+def test_a_user_without_a_password_is_not_made(tmp_path: Path) -> None:
+    (tmp_path / "kwire-client.properties").write_text("sasl.mechanism=SCRAM-SHA-512\n")
+    with pytest.raises(ConfigError, match="has no password"):
+        prepare(str(tmp_path), [])
+
+
+def test_a_secret_is_not_written_through_somebody_elses_link(tmp_path: Path) -> None:
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    (tmp_path / "ours.part").symlink_to(theirs)
+    write_secret(str(ours), b"secret")
+    assert (ours.read_bytes(), theirs.exists()) == (b"secret", False)
 
 
 def test_a_directory_that_was_used_without_it_is_refused(tmp_path: Path) -> None:

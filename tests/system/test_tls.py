@@ -67,9 +67,9 @@ def settings_of_librdkafka(secure: Secure, address: str) -> dict[str, str]:
 
 def test_what_is_read_over_tls_is_what_was_written_byte_for_byte(secure: Secure) -> None:
     """Large replies are files handed to the kernel without TLS, and read here with it."""
-    from confluent_kafka import Consumer, Producer
+    confluent_kafka = pytest.importorskip("confluent_kafka")
 
-    producer = Producer(
+    producer = confluent_kafka.Producer(
         settings_of_librdkafka(secure, secure.mutual) | {"linger.ms": "50", "acks": "all"}
     )
     values = [f"{index}:".encode() + PAYLOAD for index in range(RECORDS)]
@@ -79,7 +79,7 @@ def test_what_is_read_over_tls_is_what_was_written_byte_for_byte(secure: Secure)
     assert producer.flush(60) == 0
     plain = {"bootstrap.servers": secure.plain}
     for settings in (settings_of_librdkafka(secure, secure.tls), plain):
-        consumer = Consumer(
+        consumer = confluent_kafka.Consumer(
             settings
             | {
                 "group.id": "readers",
@@ -100,10 +100,8 @@ def test_what_is_read_over_tls_is_what_was_written_byte_for_byte(secure: Secure)
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # kafka-python's
 def test_kafka_python_and_aiokafka_are_served(secure: Secure) -> None:
-    from aiokafka import AIOKafkaConsumer
-    from kafka import KafkaProducer
-
-    producer = KafkaProducer(
+    aiokafka, kafka = pytest.importorskip("aiokafka"), pytest.importorskip("kafka")
+    producer = kafka.KafkaProducer(
         bootstrap_servers=secure.tls,
         security_protocol="SSL",
         ssl_cafile=str(secure.directory / "authority.pem"),
@@ -112,7 +110,7 @@ def test_kafka_python_and_aiokafka_are_served(secure: Secure) -> None:
     producer.close()
 
     async def consumed() -> bytes | None:
-        consumer = AIOKafkaConsumer(
+        consumer = aiokafka.AIOKafkaConsumer(
             "python",
             bootstrap_servers=secure.tls,
             security_protocol="SSL",

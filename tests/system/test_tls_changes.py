@@ -78,6 +78,8 @@ def test_a_file_that_changes_is_taken_over_and_connections_go_on(tmp_path: Path)
         before = serial_of(tls, authority.pem)
         with connected(tls, authority.pem) as connection:
             path.write_text("half a file")
+            # Files are looked at every few seconds, and with every change of a setting.
+            assert change(client, BROKER, "", [("max.connections", SET, "1000")]) == [0, None]
             wait_for(lambda: "those before stay" in broker.process.log_text(), "it is refused")
             assert serial_of(tls, authority.pem) == before
             authority.sign("node").write(tmp_path, "node")

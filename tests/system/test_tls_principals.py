@@ -17,7 +17,10 @@ from tests.support.certificates import Authority, secure_options
 def test_the_mapped_name_of_a_certificate_has_the_rights(tmp_path: Path) -> None:
     authority = Authority()
     plain, tls = (f"127.0.0.1:{port}" for port in free_ports(2))
+    audit = tmp_path / "audit.log"
     options = secure_options(tmp_path, authority.sign(), authority) | {
+        "kwire.audit.log": str(audit),
+        "kwire.audit.events": "authentication_failure",
         "listeners": f"PLAINTEXT://{plain},SSL://{tls}",
         "ssl.client.auth": "requested",
         "ssl.principal.mapping.rules": "RULE:^CN=(svc-.*)$/$1/U,RULE:^CN=known$/known/",
@@ -47,6 +50,7 @@ def test_the_mapped_name_of_a_certificate_has_the_rights(tmp_path: Path) -> None
     for name in ("svc-b", None):  # a name without rights, and User:ANONYMOUS
         assert "uthoriz" in told[name], told
     assert "closed the connection" in told["other"], told  # no rule fits: nobody is served
+    assert "no rule of ssl.principal.mapping.rules fits" in audit.read_text()
 
 
 def test_rules_that_cannot_be_read_are_named_at_the_start(tmp_path: Path) -> None:

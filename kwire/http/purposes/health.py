@@ -2,11 +2,13 @@
 
 200 with `{"status": "up", "reasons": []}`, or 503 with `"down"` and the reasons. A broker lives
 when its loop answers; it is ready when it serves clients, has caught up with the metadata, is
-unfenced, and none of its partitions refuses appends.
+unfenced, and none of its partitions refuses appends. Whoever asks while the broker is being asked
+gets that answer: the broker refuses more than a few questions at once, and is not down for it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 from starlette.requests import Request
@@ -32,17 +34,32 @@ def routes(serving: Serving) -> list[BaseRoute]:
 class _Health:
     def __init__(self, broker: LocalBroker) -> None:
         self._broker = broker
+        self._asked: asyncio.Future[bytes] | None = None
+
+    async def _told(self) -> bytes:
+        asked = self._asked
+        if asked is None:
+            asked = self._asked = asyncio.ensure_future(
+                self._broker.ask(QUESTION, timeout_s=TIMEOUT_S)
+            )
+            asked.add_done_callback(self._answered)
+        return await asyncio.shield(asked)
+
+    def _answered(self, asked: asyncio.Future[bytes]) -> None:
+        self._asked = None
+        if not asked.cancelled():
+            asked.exception()  # whoever waited for it may be gone
 
     async def live(self, request: Request) -> JSONResponse:
         try:
-            await self._broker.ask(QUESTION, timeout_s=TIMEOUT_S)
+            await self._told()
         except Refused as refused:
             return _answer([str(refused)])
         return _answer([])
 
     async def ready(self, request: Request) -> JSONResponse:
         try:
-            told = json.loads(await self._broker.ask(QUESTION, timeout_s=TIMEOUT_S))
+            told = json.loads(await self._told())
         except Refused as refused:
             return _answer([str(refused)])
         return _answer([str(reason) for reason in told["reasons"]])

@@ -16,7 +16,6 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -105,7 +104,18 @@ def check_claims(claims: Object, wall_ms: int, rules: Rules) -> Accepted:
     name = claims.get(rules.subject_claim)
     if not isinstance(name, str) or not name.strip():
         raise InvalidTokenError(f"no {rules.subject_claim}")
+    if not _is_text(name):
+        raise InvalidTokenError(f"{rules.subject_claim} is no text")
     return Accepted(name.strip(), expires_ms)
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name can be sent and stored: JSON can hold half a pair of surrogates."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _time_ms(claims: Object, name: str) -> int | None:
@@ -114,7 +124,7 @@ def _time_ms(claims: Object, name: str) -> int | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidTokenError(f"{name} is no number")
-    if not math.isfinite(value) or not 0 <= value <= NUMBER_MAX:
+    if not 0 <= value <= NUMBER_MAX:  # also what is no number, or larger than any float
         raise InvalidTokenError(f"{name} is out of range")
     return int(value * 1000)
 

@@ -48,10 +48,10 @@ class PlainServer:
 
     def evaluate(self, token: bytes, wall_ms: int) -> Answer:
         """See `ServerMechanism.evaluate`."""
-        fields = token.decode("utf-8", "replace").split("\0")
+        fields = token.decode("utf-8", "replace").split("\0", 3)
         if len(fields) != 3:
             raise AuthenticationFailed(
-                f"Invalid SASL/PLAIN response: expected 3 tokens, got {min(len(fields), 4)}"
+                f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(fields)}"
             )
         authorization_id, name, password = fields
         if not name:

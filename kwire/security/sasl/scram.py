@@ -151,7 +151,7 @@ class ScramServer:
         if known is not None:
             salt, iterations = known.credential.salt, known.credential.iterations
         else:
-            salt = self._made_up(name, b"salt")[:SALT_BYTES]
+            salt = salt_of(self._parts.mechanism, self._parts.secret, name)
             iterations = ITERATIONS_MIN
         ours = self._parts.random.random_bytes(NONCE_BYTES)
         self._nonce = match["nonce"] + base64.b64encode(ours).decode().rstrip("=")
@@ -167,7 +167,9 @@ class ScramServer:
         is_ours = hmac.compare_digest(match["nonce"].encode(), self._nonce.encode())
         known = self._known
         stored_key = (
-            self._made_up("", b"key") if known is None else bytes(known.credential.stored_key)
+            made_up(self._parts.mechanism, self._parts.secret, b"key", "")
+            if known is None
+            else bytes(known.credential.stored_key)
         )
         message = (self._auth_start + match["without"]).encode("utf-8", "replace")
         proof = _decoded(match["proof"])
@@ -184,10 +186,17 @@ class ScramServer:
         identity = Identity(known.principal, self._by_token, known.expires_ms)
         return Answer(b"v=" + base64.b64encode(signature), identity)
 
-    def _made_up(self, name: str, use: bytes) -> bytes:
-        """Of the length of a hash, always the same for a name while the process runs."""
-        parts = self._parts
-        return hmac.digest(parts.secret, use + b"\0" + name.encode(), HASHES[parts.mechanism])
+
+def made_up(mechanism: str, secret: bytes, use: bytes, name: str) -> bytes:
+    """Of the length of a hash, always the same for a name while the process runs; tells nothing
+    of the secret."""
+    return hmac.digest(secret, use + b"\0" + name.encode(), HASHES[mechanism])
+
+
+def salt_of(mechanism: str, secret: bytes, name: str) -> bytes:
+    """The salt of a name that has none of its own: of an unknown user, of a token there is or
+    not."""
+    return made_up(mechanism, secret, b"salt", name)[:SALT_BYTES]
 
 
 def _proves(hash_name: str, stored_key: bytes, message: bytes, proof: bytes) -> bool:

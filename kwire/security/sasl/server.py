@@ -93,20 +93,21 @@ class Step(NamedTuple):
 
 
 class SaslServer:
-    """See the module. `state` and `identity` are for reading."""
+    """See the module. `state` and `identity` are for reading; `settings` may be replaced by those
+    of now before a client authenticates anew."""
 
     __slots__ = (
         "_error_answer",
         "_exchange",
-        "_settings",
         "identity",
         "mechanism",
         "session_end_ms",
+        "settings",
         "state",
     )
 
     def __init__(self, settings: SaslSettings, error_answer: ErrorAnswer) -> None:
-        self._settings = settings
+        self.settings = settings
         self._error_answer = error_answer
         self._exchange: ServerMechanism | None = None
         self.state = State.HANDSHAKE_OR_VERSIONS
@@ -179,8 +180,8 @@ class SaslServer:
             request = m.SaslHandshakeRequest.decode(body[header.body_offset :], header.api_version)
         except MalformedError as error:
             return self._fail(f"SaslHandshake cannot be parsed: {error}")
-        names = list(self._settings.mechanisms)
-        make = self._settings.mechanisms.get(request.mechanism)
+        names = list(self.settings.mechanisms)
+        make = self.settings.mechanisms.get(request.mechanism)
         if make is None:
             code = int(ErrorCode.UNSUPPORTED_SASL_MECHANISM)
             refusal = m.SaslHandshakeResponse(error_code=code, mechanisms=names)
@@ -263,7 +264,7 @@ class SaslServer:
             return 0
         self._exchange = None
         self.identity = answer.identity
-        session_ms = self._settings.session_ms.get(self.mechanism, 0)
+        session_ms = self.settings.session_ms.get(self.mechanism, 0)
         expires_ms = answer.identity.expires_ms
         if expires_ms is not None:
             left_ms = max(1, expires_ms - wall_ms)

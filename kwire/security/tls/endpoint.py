@@ -52,9 +52,13 @@ class TlsEndpoint:
         return self._made.client
 
     def check(self, setting: SettingOf) -> None:
-        """Whether other settings could be taken over; TlsError."""
+        """Whether other settings could be taken over; TlsError.
+
+        The same settings can, whatever has become of their files: a bad file keeps nobody from
+        changing something else.
+        """
         settings = TlsSettings.read(setting)
-        if settings == self._made.settings and _stamps(settings) == self._stamps:
+        if settings == self._made.settings:
             return
         self._checked(settings, setting)
 

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from kwire.client.acl_requests import described
 from kwire.protocol import messages as m
 from kwire.security.acls.binding import AclBinding
 from tests.support.acls import STANDARD_AUTHORIZER
@@ -216,20 +217,7 @@ def _plain(response: Any, request: Any, known: set[AclBinding]) -> Any:
             if not result.error_code:
                 known.difference_update(acls)
         return found
-    described = [
-        AclBinding(
-            resource.resource_type,
-            resource.resource_name,
-            resource.pattern_type,
-            acl.principal,
-            acl.host,
-            acl.operation,
-            acl.permission_type,
-        )
-        for resource in response.resources
-        for acl in resource.acls
-    ]
-    return [response.error_code, response.error_message, _shown(described)]
+    return [response.error_code, response.error_message, _shown(described(response))]
 
 
 def _of_match(match: Any) -> AclBinding:

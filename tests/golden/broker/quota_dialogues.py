@@ -127,7 +127,7 @@ def _changes() -> list[tuple[str, Any]]:
     ask("no entries")
     stay = [entity for entity in ENTITIES[1:10] if "" not in [name for _, name in entity]]
     acting: list[tuple[Entity, Sequence[Op]]] = [
-        (entity, [(BYTES, 5.0 + at), (TIME, 0.25)]) for at, entity in enumerate(stay) if at != 4
+        (entity, [(BYTES, 5.0 + at), (TIME, 2500.25)]) for at, entity in enumerate(stay) if at != 4
     ]
     acting += [([("ip", "10.1.2.3")], [(CONNECTIONS, 7.0)]), ([("ip", None)], [(CONNECTIONS, 8.0)])]
     acting += [([("user", "half")], [(BYTES, 5.0), ("nosuch", 1.0)])]
@@ -190,12 +190,11 @@ def run(bootstrap: str) -> dict[str, Any]:
     with WireClient(bootstrap, 60) as client:
         for label, request in _changes():
             answers[label] = _shown(client.call(request, 1))
-        strict = DESCRIBE(
-            components=[DESCRIBE.ComponentData(entity_type="ip", match_type=1)], strict=True
-        )
+        component = DESCRIBE.ComponentData(entity_type="ip", match_type=1, match=None)
+        strict = DESCRIBE(components=[component], strict=True)
         deadline = time.monotonic() + WAIT_S
-        while not client.call(strict, 1).entries and time.monotonic() < deadline:
-            pass
+        while not client.call(strict, 1).entries:
+            assert time.monotonic() < deadline, "what stays is not told"
         for label, (version, request) in _questions():
             answers[label] = _shown(client.call(request, version))
     return answers

@@ -15,8 +15,9 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
 from typing import Any
 
 from kwire.config.consistency import UNSECURED_TOKENS
@@ -52,9 +53,10 @@ Script = Callable[["Talk"], None]
 class Talk:
     """One connection, and what was said on it."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, closed_s: float = CLOSED_S) -> None:
         self.client = Conn(bootstrap, timeout=WAIT_S)
         self.said: list[Any] = []
+        self._closed_s = closed_s
 
     def handshake(self, mechanism: str, version: int = 1) -> None:
         answer = self.client.send("sasl_handshake", version, mechanism=mechanism)
@@ -92,7 +94,7 @@ class Talk:
         self.said.append(["metadata", len(answer.brokers), topics])
 
     def end(self) -> list[Any]:
-        self.said.append(["closed", self.client.closed_within(CLOSED_S)])
+        self.said.append(["closed", self.client.closed_within(self._closed_s)])
         self.client.close()
         return self.said
 
@@ -296,12 +298,18 @@ def add_scram_users(bootstrap: str) -> None:
                     continue
 
 
-def run(bootstrap: str) -> Iterator[tuple[str, list[Any]]]:
-    """(label, answers) of every script; several talk at a time, as most of it is waiting."""
+def run(
+    bootstrap: str, expected: Mapping[str, list[Any]] = MappingProxyType({})
+) -> Iterator[tuple[str, list[Any]]]:
+    """(label, answers) of every script; several talk at a time, as most of it is waiting.
+
+    Where a script ends with a closed connection in `expected`, the end is waited for.
+    """
     add_scram_users(bootstrap)
 
-    def answers(script: Script) -> list[Any]:
-        talk = Talk(bootstrap)
+    def answers(label: str, script: Script) -> list[Any]:
+        is_awaited = label in expected and expected[label][-1] == ["closed", True]
+        talk = Talk(bootstrap, WAIT_S if is_awaited else CLOSED_S)
         try:
             script(talk)
         except Closed:
@@ -310,7 +318,7 @@ def run(bootstrap: str) -> Iterator[tuple[str, list[Any]]]:
 
     labels, made = zip(*scripts())
     with ThreadPoolExecutor(TALKS) as pool:
-        yield from zip(labels, pool.map(answers, made))
+        yield from zip(labels, pool.map(answers, labels, made))
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ LATER = ("scram unknown", "scram unknown token")
 @pytest.fixture(scope="module")
 def answers() -> Iterator[dict[str, list[Any]]]:
     with Broker(options=sasl_dialogues.PROPERTIES) as broker:
-        yield dict(sasl_dialogues.run(broker.bootstrap))
+        yield dict(sasl_dialogues.run(broker.bootstrap, RECORDED))
 
 
 def test_every_script_is_recorded() -> None:

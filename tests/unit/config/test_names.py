@@ -101,6 +101,23 @@ def test_a_misspelt_name_is_an_error_wherever_it_stands() -> None:
         BrokerConfig.load(environment={"KAFKA_LOG_SEGMENT_BYTE": "5"})
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ssl.keystore.pasword",
+        "ssl.keystore.passwrod",
+        "delegation.token.secret.kye",
+        "listener.name.sasl_ssl.plain.sasl.jaas.confg",
+        "my.password",
+        "kwire.secret",
+    ],
+)
+def test_the_value_of_a_misspelt_secret_is_not_told(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"\[hidden\]") as error:
+        BrokerConfig.load(overrides={name: "hunter2"})
+    assert "hunter2" not in str(error.value)
+
+
 @pytest.mark.parametrize("source", ["properties", "overrides"])
 def test_a_name_below_kwire_is_ours_alone(source: str) -> None:
     with pytest.raises(ConfigError, match=r"kwire\.no\.such\.thing"):

@@ -32,6 +32,8 @@ class Server:
         self.host = host
         mechanisms = {"PLAIN": partial(PlainServer, Passwords({"node": "hunter2"}))}
         self.settings = SaslSettings(mechanisms, {"PLAIN": session_ms})
+        self.is_silent = False
+        self.unanswered = 0
         self.connections: list[ServerConnection] = []
         host.simulation.run(
             host, host.loop.create_server(lambda: ServerConnection(self), port=PORT)
@@ -49,6 +51,9 @@ class ServerConnection(FrameConnection):
         server.connections.append(self)
 
     def frame_received(self, body: memoryview) -> None:
+        if self.server.is_silent:
+            self.server.unanswered += 1
+            return
         now_ms = int(self.server.host.loop.time() * 1000)
         header = frame.parse_request_header(body)
         sasl = self.sasl
@@ -127,6 +132,19 @@ def test_a_session_is_renewed_before_it_ends() -> None:
         world.simulation.run_until(lambda until=pause: world.loop.time() >= until)
     (connection,) = world.server.connections
     assert connection.logins >= 10
+
+
+def test_a_node_that_is_lost_while_a_session_is_renewed_is_told_of() -> None:
+    world = World(plain("hunter2"), SESSION_MS)
+    lost: list[int] = []
+    world.peers.on_lost = lost.append
+    assert world.code(world.ask()) == 0
+    world.server.is_silent = True
+    world.simulation.run_until(lambda: world.server.unanswered > 0)
+    assert world.peers.is_connected(2)
+    world.server.connections[0].transport.abort()
+    world.simulation.run_until(lambda: not world.peers.is_connected(2))
+    assert lost == [2]
 
 
 def test_who_is_refused_asks_nothing_and_says_why() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -236,4 +237,18 @@ def test_a_restarted_node_is_found_again() -> None:
     host.restart()
     assert world.settled(world.ask()) == ErrorCode.NETWORK_EXCEPTION
     world.server.serve()
+    assert world.settled(world.ask()).coordinators[0].key == "k"
+
+
+def test_a_host_that_cannot_be_named_fails_as_one_that_is_not_there() -> None:
+    """A label of it is too long for DNS, say; once it has another name it is reached."""
+    world = World()
+    wrap = world.peers.wrap
+
+    def refuse(connection: FrameConnection, host: str) -> asyncio.BaseProtocol:
+        raise ValueError("label too long")
+
+    world.peers.wrap = refuse
+    assert world.settled(world.ask()) == ErrorCode.NETWORK_EXCEPTION
+    world.peers.wrap = wrap
     assert world.settled(world.ask()).coordinators[0].key == "k"

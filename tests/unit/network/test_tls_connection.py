@@ -20,6 +20,7 @@ from kwire.network.frames import FrameConnection
 from kwire.network.loop import new_event_loop
 from kwire.network.tls_connection import JOINED_BYTES_MAX, TlsConnection, _pieces
 from tests.support.certificates import Authority
+from tests.support.leftovers import Leftovers
 
 AUTHORITY = Authority()
 NODE = AUTHORITY.sign("node")
@@ -219,6 +220,63 @@ def test_an_end_is_told_to_the_application_after_what_came_before(run: Any) -> N
     run(steps)
 
 
+def test_of_a_connection_that_has_ended_nothing_is_left_for_the_collector(run: Any) -> None:
+    async def talk(pair: Pair) -> None:
+        client = await pair.connect()
+        client.wanted = 1
+        client.write_frames([struct.pack(">i", 3), b"one"])
+        await client.arrived
+        client.transport.close()
+        await client.gone
+        await pair.accepted.pop().gone
+
+    async def steps(pair: Pair) -> None:
+        await pair.listen()
+        await talk(pair)
+        with Leftovers() as leftovers:
+            for _ in range(3):
+                await talk(pair)
+            await asyncio.sleep(0)
+            assert not leftovers.look()
+
+    run(steps)
+
+
+class Timers:
+    """A loop that keeps what is to be called later."""
+
+    def __init__(self) -> None:
+        self.armed: dict[asyncio.TimerHandle, None] = {}
+
+    def call_later(self, delay_s: float, callback: Callable[[], None]) -> Any:
+        class Timer:
+            def cancel(timer) -> None:
+                self.armed.pop(timer, None)  # type: ignore[call-overload]
+
+        timer: Any = Timer()
+        self.armed[timer] = None
+        return timer
+
+    def create_future(self) -> Any:
+        return None
+
+
+def test_a_connection_that_waits_to_be_served_has_its_time_for_the_handshake_later(
+    contexts: tuple[ssl.SSLContext, ssl.SSLContext],
+) -> None:
+    loop: Any = Timers()
+    application = Frames(loop)
+    connection = TlsConnection(loop, application, contexts[0], server_side=True)
+    connection.connection_made(Wire())
+    assert len(loop.armed) == 1
+    application.transport.pause_reading()
+    assert not loop.armed
+    application.transport.resume_reading()
+    assert len(loop.armed) == 1
+    application.transport.close()
+    assert not loop.armed
+
+
 class Wire(asyncio.Transport):
     """A transport that keeps what is written."""
 
@@ -232,6 +290,10 @@ class Wire(asyncio.Transport):
 
     def write(self, data: Any) -> None:
         self.written += bytes(data)
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
 
     def is_closing(self) -> bool:
         return self.is_closed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ from kwire.clock import SeededRandom, SystemClock
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.log.directories.manager import LogManager
 from kwire.log.partition.config import LogConfig
+from kwire.log.partition.deferred_checks import CheckLaterError, Checks
 from kwire.log.types import Isolation
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.records import Record, build_batch
+from kwire.protocol.records import Codec, Record, build_batch
 from kwire.replica import partition as partition_module
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.partition import Partition
@@ -434,3 +436,21 @@ def test_a_leaders_older_start_takes_no_followers_start_back(world: World) -> No
     assert partition.log.log_start_offset == 2
     partition.leader_answered(3, 3)
     assert partition.log.log_start_offset == 3
+
+
+def test_a_batch_that_is_checked_beside_the_loop_counts_as_one_request(world: World) -> None:
+    world.create([1])
+    world.configs["t"] = LogConfig(compression_type="gzip")
+    world.replicas.configure("t")
+    partition = world.partition()
+    batch = build_batch([Record(0, NOW_MS, None, bytes(3_000_000), [])], codec=Codec.GZIP)
+    append = partial(partition.append, batch, acks=1, wall_ms=NOW_MS, may_wait=True)
+    with pytest.raises(CheckLaterError) as later:
+        append()
+    checked = Checks(world.scheduler).run(later.value)
+    while not checked.done:
+        world.scheduler.turn()
+    append(checked=checked.result())
+    traffic = partition.traffic
+    assert (traffic.produce_requests, traffic.messages_in) == (1, 1)
+    assert traffic.bytes_in > 0

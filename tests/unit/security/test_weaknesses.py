@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kwire.config.consistency import UNSECURED_TOKENS
 from kwire.security.weaknesses import (
     CertificateFacts,
     Weakness,
@@ -21,12 +22,22 @@ GOOD = {
 }
 
 
+AUDIENCE, ISSUER = "sasl.oauthbearer.expected.audience", "sasl.oauthbearer.expected.issuer"
+TOKENS = {"sasl.enabled.mechanisms": "OAUTHBEARER", AUDIENCE: "kwire", ISSUER: "https://i"}
+UNSECURED = {
+    "listener.name.sasl_ssl.oauthbearer.sasl.server.callback.handler.class": UNSECURED_TOKENS
+}
+HTTP = {"http.listeners": "http://127.0.0.1:80,m=https://:81", "http.authentication": "basic"}
+
+
 def test_a_good_one_has_none() -> None:
     assert of_settings(GOOD) == []
     mutual = {"listeners": "SSL://0.0.0.0:9092", "ssl.client.auth": "required"}
     assert of_settings(GOOD | mutual) == []
     plain_over_tls = {"listener.name.sasl_ssl.sasl.enabled.mechanisms": "PLAIN"}
     assert of_settings(GOOD | plain_over_tls) == []
+    assert of_settings(GOOD | TOKENS) == []
+    assert of_settings(GOOD | HTTP) == []
 
 
 @pytest.mark.parametrize(
@@ -51,6 +62,19 @@ def test_a_good_one_has_none() -> None:
             "has no ACLs",
         ),
         ({"super.users": "User:a;User:ANONYMOUS"}, "super.users", "may do everything"),
+        (TOKENS | UNSECURED, "listener SASL_SSL://0.0.0.0:9092", "anybody can be anybody"),
+        (TOKENS | {AUDIENCE: ""}, "listener SASL_SSL://0.0.0.0:9092", "any audience"),
+        (TOKENS | {ISSUER: ""}, "listener SASL_SSL://0.0.0.0:9092", "any issuer"),
+        (
+            {"http.listeners": "m=https://0.0.0.0:80"},
+            "http.listeners m=https://0.0.0.0:80",
+            "nobody has to say who they are",
+        ),
+        (
+            {"http.listeners": "http://[::]:80", "http.authentication": "basic"},
+            "http.listeners http://[::]:80",
+            "passwords without TLS",
+        ),
     ],
 )
 def test_each_is_named(changed: dict[str, str], where: str, told: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kwire.pending import Pending
@@ -243,6 +245,31 @@ def test_a_completely_received_produce_is_executed_although_the_client_is_gone(
     under_test.connection.connection_lost(None)
     assert under_test.started == [1, 2, 4]
     assert waiting.cancelled == [1]
+
+
+def test_received_produces_follow_one_that_is_checked_beside_the_loop(
+    under_test: ConnectionUnderTest, waiting: Waiting
+) -> None:
+    """In their order, and none of them is dropped."""
+    contexts: dict[int, RequestContext] = {}
+
+    def answer(context: RequestContext, request: Any) -> Any:
+        contexts[context.correlation_id] = context
+        context.is_promised = context.correlation_id in (2, 3)
+        return waiting(context, request)
+
+    waiting.effects_done[2] = waiting.effects_done[3] = False
+    waiting.immediate[4] = NO_REPLY
+    under_test.listener.dispatcher.answer = answer
+    under_test.receive(
+        metadata_request(1) + produce_request(2) + produce_request(3) + produce_request(4, 0)
+    )
+    under_test.connection.connection_lost(None)
+    assert under_test.started == [1, 2]
+    contexts[2].let_next_start()
+    assert under_test.started == [1, 2, 3]
+    contexts[3].let_next_start()
+    assert under_test.started == [1, 2, 3, 4]
 
 
 def test_a_client_that_has_ended_its_side_gets_every_answer(

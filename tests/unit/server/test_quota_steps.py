@@ -12,7 +12,7 @@ from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.structs import Struct
 from kwire.quota.client_quotas import ClientQuotas
-from kwire.server.context import DISCONNECT, NO_REPLY
+from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.server.request_steps import RequestSteps
 from kwire.server.watched_requests import EXEMPT
 from tests.support.connections import (
@@ -300,3 +300,30 @@ def test_whoever_watches_is_told_of_the_wait(waiting: Waiting) -> None:
     one.receive(produce_request(200))
     assert told == one.throttle_times(ApiKey.PRODUCE)
     assert told[0] > 0
+
+
+def test_a_read_that_is_charged_for_its_time_too_counts_as_one_that_waits(waiting: Waiting) -> None:
+    one = Quotas(waiting, consumer_byte_rate=1.0, request_percentage=MUCH)
+    waits: list[int] = []
+
+    def read(context: RequestContext, request: Any) -> Any:
+        assert context.connection is not None
+        assert context.connection.consumer_rates() is not None
+        waits.append(context.connection.charge_read(context, 110))
+        return metadata_response()
+
+    one.under_test.listener.dispatcher.answer = read
+    one.receive(metadata_request(1))
+    assert one.throttle_times(ApiKey.METADATA) == waits == [100_000]
+    assert not one.is_reading
+    counts = one.under_test.listener.dispatcher.counts[ApiKey.METADATA]
+    assert counts.throttled_ms == (1, 100_000)
+
+
+def test_what_is_executed_after_the_end_is_not_kept(waiting: Waiting) -> None:
+    one = Quotas(waiting, producer_byte_rate=1.0)
+    one.receive(produce_request(200) + produce_request(1))
+    one.under_test.connection.connection_lost(None)
+    one.unmute()
+    assert one.under_test.started == [200, 1]
+    assert not one.under_test.connection._watched.open

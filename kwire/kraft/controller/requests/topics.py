@@ -8,6 +8,7 @@ its configs, ClearElr when min.insync.replicas is among them, its partitions.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TypeAlias
 
 from kwire.kraft.controller import new_partitions
@@ -33,13 +34,14 @@ def create_topics(
         names[topic.name] = names.get(topic.name, 0) + 1
     cluster_allowed = context.may(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
 
-    # Asked once a topic: each denial is a line of the audit log.
+    @cache  # an audit log is told once
+    def may_create(name: str) -> bool:
+        return cluster_allowed or context.authorize(Operation.CREATE, ResourceType.TOPIC, name)
+
     wanted = [
         topic
         for topic in request.topics
-        if names[topic.name] == 1
-        and topic.name != METADATA_TOPIC
-        and (cluster_allowed or context.authorize(Operation.CREATE, ResourceType.TOPIC, topic.name))
+        if names[topic.name] == 1 and topic.name != METADATA_TOPIC and may_create(topic.name)
     ]
     _check_total(wanted, state.config.num_partitions)
     records: Records = []
@@ -51,16 +53,16 @@ def create_topics(
         except KafkaError as error:
             result = m.CreateTopicsResponse.CreatableTopicResult(name=topic.name)
             results.append(put_error(result, error))
-    allowed = {topic.name for topic in wanted}
     for name, count in names.items():
-        if name not in allowed:
+        refused = _refused(name, count, may_create)
+        if refused is not None:
             result = m.CreateTopicsResponse.CreatableTopicResult(name=name)
-            results.append(put_error(result, _refusal(name, count)))
+            results.append(put_error(result, refused))
     response = m.CreateTopicsResponse(topics=results)
     return ([] if request.validate_only else records), response
 
 
-def _refusal(name: str, count: int) -> KafkaError:
+def _refused(name: str, count: int, may_create: Callable[[str], bool]) -> KafkaError | None:
     if count > 1:
         return KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     if name == METADATA_TOPIC:
@@ -68,7 +70,9 @@ def _refusal(name: str, count: int) -> KafkaError:
             ErrorCode.INVALID_REQUEST,
             f"Creation of internal topic {METADATA_TOPIC} is prohibited.",
         )
-    return KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+    if not may_create(name):
+        return KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+    return None
 
 
 def _check_total(

@@ -10,6 +10,9 @@ from functools import partial
 from typing import Any
 
 import pytest
+
+pytest.importorskip("cryptography")
+
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
@@ -155,6 +158,8 @@ def test_nobody_is_somebody_else() -> None:
         *(unsecured(exp=-1), unsecured(exp=999_999), unsecured(iat=1_000_900), unsecured(sub="")),
         *(unsecured(sub=" "), unsecured(sub=5), unsecured(sub=None), unsecured(scope={"a": 1})),
         *(unsecured(nbf=1_000_900), unsecured().removesuffix(".")),
+        *(unsecured(exp=10**400), unsecured(nbf=10**400), unsecured(iat=-(10**400))),
+        *(unsecured(exp=float("nan")), unsecured(exp=float("inf")), unsecured(sub="\ud800")),
         f"{part({'alg': 'none'})}.{b64(b'[' * 100_000)}.",
         f"{part({'alg': 'none'})}.{b64(b'NaN')}.",
     ],

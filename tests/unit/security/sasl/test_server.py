@@ -242,6 +242,15 @@ def test_a_wrong_password_at_the_second_time_ends_it() -> None:
     assert not machine.is_complete
 
 
+def test_a_password_that_was_removed_does_not_authenticate_anew() -> None:
+    machine = server(session_ms=3000)
+    log_in(machine)
+    log_in(machine)
+    others = {"PLAIN": partial(PlainServer, Passwords({"bob": "hunter4"}))}
+    machine.settings = SaslSettings(others, {"PLAIN": 3000})
+    assert log_in(machine).failure
+
+
 def test_what_is_not_of_authentication_has_to_wait_for_its_end() -> None:
     machine = server(session_ms=3000)
     log_in(machine)
