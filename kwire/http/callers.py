@@ -34,6 +34,7 @@ KEPT_S = 300.0
 RETIRED_S = 60.0
 CREDENTIALS_MAX = 4096
 RETRY_TIMEOUT_S = 5.0
+WRONG = "the broker does not take this user and password"
 CHALLENGE = 'Basic realm="kwire", charset="UTF-8"'
 
 
@@ -46,12 +47,20 @@ class Refused(Exception):
 
 
 class Caller:
-    """Somebody who has logged in. `may_describe`: whether they have DESCRIBE on the cluster."""
+    """Somebody who has logged in."""
 
-    def __init__(self, cluster: Cluster, may_describe: bool, until_s: float) -> None:
+    def __init__(self, cluster: Cluster, until_s: float) -> None:
         self.cluster = cluster
-        self.may_describe = may_describe
         self.until_s = until_s
+
+    async def may_describe(self) -> bool:
+        """Whether they have DESCRIBE on the cluster now: rights change. Refused."""
+        try:
+            return await _may_describe(self.cluster)
+        except LoginFailed:  # a new connection, after the password was changed
+            raise Refused(401, WRONG) from None
+        except ClientError as error:
+            raise Refused(503, str(error)) from None
 
 
 class Callers:
@@ -114,15 +123,15 @@ class Callers:
             )
             cluster = Cluster(settings, random=self._random)
             try:
-                may_describe = await _may_describe(cluster)
+                await _may_describe(cluster)
             except LoginFailed:
                 await cluster.close()
                 continue
             except ClientError as error:
                 await cluster.close()
                 raise Refused(503, str(error)) from None
-            return Caller(cluster, may_describe, cluster.loop.time() + KEPT_S)
-        raise Refused(401, "the broker does not take this user and password")
+            return Caller(cluster, cluster.loop.time() + KEPT_S)
+        raise Refused(401, WRONG)
 
     def _login(self, mechanism: str, user: str, password: str) -> MakeLogin:
         def make() -> SaslClient:  # the text of a `partial` would show the password
@@ -169,7 +178,7 @@ class Protected:
             if len(given) != 1:
                 raise Refused(401, "expected basic authentication")
             caller = await self._callers.of(given[0])
-            if self._needs_describe and not caller.may_describe:
+            if self._needs_describe and not await caller.may_describe():
                 raise Refused(403, "DESCRIBE on the cluster is needed")
         except Refused as refused:
             answer = refusal(refused.status, str(refused))

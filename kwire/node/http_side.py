@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kwire.config.broker_config import BrokerConfig
+from kwire.config.errors import ConfigError
 from kwire.network.buffers import BufferPool
 from kwire.node.start_error import StartError
 
@@ -47,7 +48,12 @@ def make_http_side(
     if not settings.listeners:
         return None
     if not _is_installed():
-        logger.warning("HTTP is off: pip install 'kwire[http]' has what it needs")
+        if not settings.is_default:
+            raise ConfigError(
+                f"http.listeners={config.texts['http.listeners']} needs packages that are not "
+                "installed: pip install 'kwire[http]'"
+            )
+        logger.info("HTTP is off: pip install 'kwire[http]' has what it needs")
         return None
     asked = Questions()
     for name, question in questions.items():

@@ -15,11 +15,15 @@ from starlette.types import Message, Receive, Scope, Send
 from kwire.client.admin import Admin
 from kwire.clock import SystemRandom
 from kwire.http.callers import CALLERS_MAX, Callers, Protected, Refused
+from kwire.protocol import messages as m
+from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
 from kwire.testing.cluster import Broker, free_ports
 from tests.support.sasl import USERS, sasl_settings
+from tests.support.wire import WireClient
 from tests.system.test_http import Http
 
 WAIT_S = 60.0
+LITERAL, ALLOW = 3, 3
 
 
 def header(user: str, password: str) -> str:
@@ -71,7 +75,7 @@ def run(broker: Secure, test: Callable[[Callers], Awaitable[None]]) -> None:
 def test_a_caller_has_the_rights_of_its_principal(broker: Secure) -> None:
     async def test(callers: Callers) -> None:
         admin, alice = await callers.of(ADMIN), await callers.of(ALICE)
-        assert (admin.may_describe, alice.may_describe) == (True, False)
+        assert (await admin.may_describe(), await alice.may_describe()) == (True, False)
         await Admin(admin.cluster).topics.create("t", partitions=1)
         assert [topic.name for topic in await Admin(admin.cluster).topics.listed()] == ["t"]
         assert await Admin(alice.cluster).topics.listed() == []
@@ -155,6 +159,36 @@ def test_what_is_protected(broker: Secure) -> None:
         assert await asked(admins, ADMIN) == (200, False)
 
     run(broker, test)
+
+
+def test_a_right_that_is_given_or_taken_counts_for_who_has_logged_in() -> None:
+    acl = {"resource_type": int(ResourceType.CLUSTER), "principal": "User:alice", "host": "*"}
+    acl |= {"operation": int(Operation.DESCRIBE), "permission_type": ALLOW}
+    given = m.CreateAclsRequest.AclCreation(
+        **acl, resource_name=CLUSTER_NAME, resource_pattern_type=LITERAL
+    )
+    taken = m.DeleteAclsRequest.DeleteAclsFilter(
+        resource_type_filter=int(ResourceType.CLUSTER),
+        resource_name_filter=CLUSTER_NAME,
+        pattern_type_filter=LITERAL,
+        principal_filter=None,
+        host_filter=None,
+        operation=int(Operation.DESCRIBE),
+        permission_type=ALLOW,
+    )
+
+    async def test(callers: Callers) -> None:
+        alice = await callers.of(ALICE)
+        assert not await alice.may_describe()
+        root.call(m.CreateAclsRequest(creations=[given]), 3)
+        while not await alice.may_describe():
+            await asyncio.sleep(0.01)
+        root.call(m.DeleteAclsRequest(filters=[taken]), 3)
+        while await alice.may_describe():
+            await asyncio.sleep(0.01)
+
+    with Secure() as broker, WireClient(broker.bootstrap) as root:
+        run(broker, test)
 
 
 def test_a_broker_that_is_gone_is_no_wrong_password() -> None:

@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 
 from kwire.config.broker_config import BrokerConfig
+from kwire.config.errors import ConfigError
 from kwire.http.side import HttpSide
 from kwire.network.buffers import BufferPool
 from kwire.node import http_side
@@ -43,9 +44,17 @@ def test_without_what_it_needs_there_is_a_line_and_no_http(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(http_side, "NEEDED", ("a_library_that_is_not_installed",))
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.INFO):
         assert made(by_default=True) is None
     assert caplog.messages == ["HTTP is off: pip install 'kwire[http]' has what it needs"]
+
+
+def test_listeners_that_were_asked_for_are_never_left_out_silently(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http_side, "NEEDED", ("a_library_that_is_not_installed",))
+    with pytest.raises(ConfigError, match=r"http://127.0.0.1:8080 needs .*kwire\[http\]"):
+        made(**{"http.listeners": "http://127.0.0.1:8080"})
 
 
 def test_what_it_needs_is_looked_for_and_not_imported() -> None:
