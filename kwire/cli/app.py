@@ -119,7 +119,9 @@ def configs(
     scope: Annotated[
         str | None,
         typer.Option(
-            "--scope", help="broker (the default), topic, group, client-metrics, quota or kwire."
+            "--scope",
+            help="broker, topic, group, client-metrics, quota or kwire. Without: broker and "
+            "kwire, or where there is such a config.",
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="The whole table.")] = False,
@@ -137,12 +139,12 @@ def configs(
         output.table(settings, tables.developer_rows())
         output.say("\nkwire configs NAME tells of one config, kwire configs --all of all.")
         return
-    scope = scope or "broker"
     rows = tables.config_rows(scope, names or [])
     if rows is None:
         raise typer.BadParameter(f"{scope}: not one of {', '.join(tables.SCOPES)}")
     if not rows:
-        raise ClientError(f"no {scope} config has {' or '.join(names or [])} in its name; --scope?")
+        of_scope = "" if scope is None else f"{scope} "
+        raise ClientError(f"no {of_scope}config has {' or '.join(names or [])} in its name")
     columns = (
         "config",
         "type",

@@ -111,7 +111,7 @@ def client_settings(secure: Secure, address: str) -> str:
     return f"""\
 clients log in as {USER}; with Java and Kafka's tools, and with kwire:
   --bootstrap-server {address} --command-config {properties}
-Python (confluent-kafka), kcat with -X name=value:
+Python (confluent-kafka), kcat with -X name=value (SCRAM needs librdkafka 2.6.1 or newer):
   bootstrap.servers={address}
   security.protocol={PROTOCOL}
   sasl.mechanisms={MECHANISM}

@@ -38,8 +38,15 @@ def _default(definition: ConfigDefinition) -> str:
     return "null" if definition.default_text is None else definition.default_text
 
 
-def config_rows(scope: str, parts: list[str]) -> list[tuple[str, ...]] | None:
-    """Rows of the configs whose names hold one of `parts` (all without); None: no such scope."""
+def config_rows(scope: str | None, parts: list[str]) -> list[tuple[str, ...]] | None:
+    """Rows of the configs whose names hold one of `parts` (all without); None: no such scope.
+
+    Without a scope they are those of a node, or of the first scope that has such names.
+    """
+    if scope is None:
+        of_node = [row for one in ("broker", "kwire") for row in config_rows(one, parts) or []]
+        others = (config_rows(one, parts) for one in SCOPES)
+        return of_node or next(filter(None, others), [])
     table = SCOPES.get(scope)
     if table is None:
         return None

@@ -28,6 +28,7 @@ class AclFilter(NamedTuple):
 
 
 def describe_request(matching: AclFilter) -> m.DescribeAclsRequest:
+    """Ask for the ACLs that match."""
     return m.DescribeAclsRequest(
         resource_type_filter=matching.resource_type,
         resource_name_filter=matching.resource_name,
@@ -40,6 +41,7 @@ def describe_request(matching: AclFilter) -> m.DescribeAclsRequest:
 
 
 def described(response: m.DescribeAclsResponse) -> list[AclBinding]:
+    """The ACLs in an answer; the caller has looked at its error code."""
     return [
         AclBinding(
             resource.resource_type,
@@ -56,6 +58,7 @@ def described(response: m.DescribeAclsResponse) -> list[AclBinding]:
 
 
 def create_request(acls: Sequence[AclBinding]) -> m.CreateAclsRequest:
+    """Add ACLs; there is a result for each, in their order."""
     return m.CreateAclsRequest(
         creations=[
             m.CreateAclsRequest.AclCreation(
@@ -73,6 +76,7 @@ def create_request(acls: Sequence[AclBinding]) -> m.CreateAclsRequest:
 
 
 def delete_request(matching: AclFilter) -> m.DeleteAclsRequest:
+    """Remove the ACLs that match; there is one result."""
     return m.DeleteAclsRequest(
         filters=[
             m.DeleteAclsRequest.DeleteAclsFilter(

@@ -88,12 +88,14 @@ class Cluster:
     async def close(self) -> None:
         """End all connections."""
         self._is_closed = True
+        opening = [node.opening for node in self._nodes.values() if node.opening is not None]
+        for task in opening:
+            task.cancel()
         for node in self._nodes.values():
-            if node.opening is not None:
-                node.opening.cancel()
             if node.connection is not None:
                 node.connection.close()
         self._nodes.clear()
+        await asyncio.gather(*opening, return_exceptions=True)
         await asyncio.sleep(0)  # transports end in a turn of the loop
 
     # -- connections

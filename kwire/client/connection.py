@@ -143,18 +143,20 @@ class Connection(FrameConnection):
     ) -> Response:
         """Send at the highest version that both sides know, up to `version_max`; ClientError."""
         version = self._version_of(request, version_max)
-        if self._login_due_s is not None and self._loop.time() >= self._login_due_s:
-            await self._logged_in_again()
+        await self._be_logged_in()
         wait_s = self._settings.request_timeout_s if timeout_s is None else timeout_s
         return await self._send(request, version, wait_s)
 
     async def send_only(self, request: Request[Message], version_max: int | None = None) -> None:
         """Send what has no answer (Produce with acks 0)."""
         version = self._version_of(request, version_max)
+        await self._be_logged_in()
         self._write(request, version)
 
-    async def _logged_in_again(self) -> None:
-        """One login at a time; all that come meanwhile wait for it."""
+    async def _be_logged_in(self) -> None:
+        """Log in again where it is time: once, and all that come meanwhile wait for it."""
+        if self._login_due_s is None or self._loop.time() < self._login_due_s:
+            return
         if self._logging_in is None:
             self._logging_in = self._loop.create_task(self._log_in())
             self._logging_in.add_done_callback(self._login_done)

@@ -118,11 +118,16 @@ class Consumer:
         new = [name for name in assigned if name not in self._positions]
         if not new:
             return
-        committed = await self._offsets.committed(self._group)
-        unknown = [name for name in new if name not in committed]
-        begun = await self._offsets.at(unknown, self._start) if unknown else {}
+        try:
+            committed = await self._offsets.committed(self._group)
+            unknown = [name for name in new if name not in committed]
+            begun = await self._offsets.at(unknown, self._start) if unknown else {}
+        except BaseException:
+            membership.changed.set()  # the next poll tries again
+            raise
         for name in new:
-            self._positions[name] = committed.get(name, begun.get(name, 0))
+            if name in membership.assigned:  # not taken away meanwhile
+                self._positions[name] = committed.get(name, begun.get(name, 0))
 
     async def _reset(self) -> None:
         """Offsets that are gone: go on where there is something."""

@@ -63,6 +63,7 @@ class Membership:
         self._epoch = JOIN_EPOCH
         self._interval_s = 0.0
         self._has_news = True
+        self._is_unsure = True
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -124,9 +125,12 @@ class Membership:
         self._interval_s = response.heartbeat_interval_ms / 1000
         if response.assignment is not None:
             await self._take(response.assignment)
+        self._is_unsure = False
 
     async def _ask(self, node_id: int) -> m.ConsumerGroupHeartbeatResponse:
-        is_full = self._epoch == JOIN_EPOCH
+        # An assignment is told once: who may have missed it says everything, and hears it again.
+        is_full = self._epoch == JOIN_EPOCH or (self._is_unsure and self._epoch > 0)
+        self._is_unsure = True
         request = m.ConsumerGroupHeartbeatRequest(
             group_id=self._group,
             member_id=self._member_id,
@@ -134,9 +138,9 @@ class Membership:
             rebalance_timeout_ms=self._rebalance_timeout_ms if is_full else -1,
             subscribed_topic_names=self._topics if is_full else None,
         )
-        if is_full:
+        if self._epoch == JOIN_EPOCH:
             request.topic_partitions = []
-        elif self._has_news and self._epoch > 0:
+        elif self._epoch > 0 and (is_full or self._has_news):
             request.topic_partitions = await self._owned()
         response = await self._cluster.call(request, node_id)
         check(response.error_code, f"group {self._group}", response.error_message)

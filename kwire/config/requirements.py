@@ -18,6 +18,7 @@ from kwire.config.values import has_repeats
 BY_ZERO = "/ by zero"
 COMPRESSION_IDS = range(5)
 ADDRESS_LIMITS = "max.connections.per.ip.overrides"
+NO_MAP_OF_LIMITS = f"Error parsing configuration property '{ADDRESS_LIMITS}'"
 CORDONED, ALL_DIRECTORIES = "cordoned.log.dirs", "*"
 # Settings of group protocols: (which, what it must be, than which).
 AT_MOST, AT_LEAST = "less than or equal to", "greater than or equal to"
@@ -80,6 +81,8 @@ def for_people(error: ConfigError) -> str:
     text = str(error).removeprefix(REQUIREMENT)
     if text == BY_ZERO:
         return f"{error.about} must be at least 1"
+    if error.about == ADDRESS_LIMITS or text.startswith(NO_MAP_OF_LIMITS):
+        text += "; accepted: ADDRESS:NUMBER, parted by commas"
     return f"Invalid value of {error.about}: {text}" if error.about else text
 
 

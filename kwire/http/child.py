@@ -117,7 +117,10 @@ async def _serve(loop: asyncio.AbstractEventLoop, fd: int) -> None:
     control.setblocking(False)
     broker = LocalBroker(loop, ended)
     await loop.create_unix_connection(lambda: broker, sock=control)
-    hello: _Hello = json.loads(await broker.hello)
+    try:
+        hello: _Hello = json.loads(await broker.hello)
+    except asyncio.CancelledError:  # the broker has gone before it said anything
+        _end()
 
     from kwire.http.app import Bounds, make_app
     from kwire.http.server import ConnectionLimits, listen, protocol_of

@@ -44,11 +44,16 @@ LIVED_S = 10.0
 """A process that lived so long is started again with the least back-off."""
 REAP_S = 0.01
 STOP_S = 3.0
+KILLED_S = 10.0
 CHILD = ("-m", "kwire.http.child")
 
 
 class BindError(Exception):
-    """An address cannot be listened on; one line."""
+    """An address cannot be listened on; one line. `is_taken`: another process has it now."""
+
+    def __init__(self, message: str, *, is_taken: bool) -> None:
+        super().__init__(message)
+        self.is_taken = is_taken
 
 
 class State(enum.Enum):
@@ -102,7 +107,9 @@ class HttpSide:
                 where = f"{listener.host or '*'}:{listener.ports[0]}"
                 if not self._settings.is_default:
                     self._close_sockets()
-                    raise BindError(f"cannot listen on {where} for HTTP: {reason}") from None
+                    message = f"cannot listen on {where} for HTTP: {reason}"
+                    is_taken = error.errno == errno.EADDRINUSE
+                    raise BindError(message, is_taken=is_taken) from None
                 logger.warning(
                     "HTTP is off: no port from %s to %d is free (http.listeners names another)",
                     where,
@@ -147,17 +154,12 @@ class HttpSide:
         self._timer = None
         self.state = State.STARTED
         self._started_s = self._loop.time()
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
         try:
-            self.pid = _spawn([theirs, *(one for _, one in self._sockets)])
+            ours, self.pid = _spawned([one for _, one in self._sockets])
         except OSError as error:
-            ours.close()
             logger.error("the HTTP process cannot be started: %s", error.strerror or error)
             self._start_again()
             return
-        finally:
-            theirs.close()
         link = self._link = BrokerLink(
             self._loop, self._pool, self._questions, hello=self._hello(), lost=self._lost
         )
@@ -251,7 +253,8 @@ class HttpSide:
     # -- the end
 
     async def stop(self) -> None:
-        """No more connections; the process has ended when this returns. Nothing raises."""
+        """No more connections; the process has ended when this returns, or is beyond being killed.
+        Nothing raises."""
         if self.state is State.WAITING:
             self._unwatch()
         self.state = State.CLOSED
@@ -270,6 +273,8 @@ class HttpSide:
             if self._loop.time() > end_s:
                 for pid in self._ending:
                     _kill(pid)
+            if self._loop.time() > end_s + KILLED_S:  # the kernel does not let go of it
+                return
             await asyncio.sleep(REAP_S)
 
 
@@ -294,6 +299,19 @@ def _bound(listener: HttpListener) -> socket.socket:
         else:
             return one
     raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+
+
+def _spawned(sockets: list[socket.socket]) -> tuple[socket.socket, int]:
+    """The broker's end of the pair, and the process that has the other one; OSError."""
+    ours, theirs = socket.socketpair()
+    try:
+        ours.setblocking(False)
+        return ours, _spawn([theirs, *sockets])
+    except OSError:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
 
 
 def _spawn(sockets: list[socket.socket]) -> int:

@@ -74,9 +74,9 @@ def _read_offsets(shard: GroupShard, replicas: Replicas) -> Iterator[tuple[int, 
                     end = partition.log.high_watermark
                 lag = None if end is None else max(0, end - stored.offset)
                 rows.append((group, topic, str(index), stored.offset, lag, end))
-        if len(rows) >= GROUPS_A_TURN:
-            yield from _in_blocks_counted(names, rows)
-            rows = []
+            if len(rows) >= GROUPS_A_TURN:
+                yield from _in_blocks_counted(names, rows)
+                rows = []
     yield from _in_blocks_counted(names, rows)
 
 

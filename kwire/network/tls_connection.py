@@ -78,6 +78,7 @@ class TlsConnection(asyncio.BufferedProtocol):
         self._unsent: list[Buffer] = []  # before the handshake is done
         self._is_paused = False
         self._reading_scheduled = False
+        self._is_silent = server_side  # a client that has sent nothing yet
         self._ends_after = False  # the other side has sent its last byte
         self._is_over = False
 
@@ -99,6 +100,7 @@ class TlsConnection(asyncio.BufferedProtocol):
         with memoryview(_received) as view:
             self._incoming.write(view[:nbytes])
         if not self.is_established:
+            self._is_silent = False
             self._shake_hands()
         if self.is_established:
             self._read()
@@ -106,7 +108,9 @@ class TlsConnection(asyncio.BufferedProtocol):
     def eof_received(self) -> bool:
         """The other side's end, with or without TLS's own word for it: a frame that is not whole
         was not sent, and no reply can be trusted to arrive."""
-        if not self.is_established:
+        if self._is_silent:
+            self.close()  # somebody has looked whether the port is open
+        elif not self.is_established:
             self._fail("the other side has ended the connection")
         elif self._is_paused:
             self._ends_after = True
@@ -118,7 +122,8 @@ class TlsConnection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_over = True
         self._stop_timer()
-        if exc is not None and not self.is_established and not self._application.failure:
+        is_handshake = not self.is_established and not self._is_silent
+        if exc is not None and is_handshake and not self._application.failure:
             self._application.failure = f"TLS handshake: {exc}"
         self._application.connection_lost(exc)
         # It refers to this connection: nothing is left for the collector.

@@ -82,8 +82,10 @@ class AuditFile:
             sys.stdout.write(text)
             sys.stdout.flush()
             return
-        if self._is_moved():
-            os.close(self._descriptor)
+        if self._descriptor >= 0 and self._is_moved():
+            moved, self._descriptor = self._descriptor, -1  # the number is another file's soon
+            os.close(moved)
+        if self._descriptor < 0:
             self.open()
         data = memoryview(text.encode())
         while data:

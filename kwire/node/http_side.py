@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kwire.config.broker_config import BrokerConfig
+from kwire.config.errors import ConfigError
 from kwire.network.buffers import BufferPool
 from kwire.node.start_error import StartError
 
@@ -20,6 +21,8 @@ logger = logging.getLogger(__name__)
 PREFIX = "http."
 NEEDED = ("starlette", "uvicorn", "prometheus_client")
 """What the HTTP process imports; `pip install 'kwire[http]'` has it."""
+TAKEN_S = 2.0
+TAKEN_PAUSE_S = 0.05
 
 
 def make_http_side(
@@ -45,7 +48,12 @@ def make_http_side(
     if not settings.listeners:
         return None
     if not _is_installed():
-        logger.warning("HTTP is off: pip install 'kwire[http]' has what it needs")
+        if not settings.is_default:
+            raise ConfigError(
+                f"http.listeners={config.texts['http.listeners']} needs packages that are not "
+                "installed: pip install 'kwire[http]'"
+            )
+        logger.info("HTTP is off: pip install 'kwire[http]' has what it needs")
         return None
     asked = Questions()
     for name, question in questions.items():
@@ -53,16 +61,26 @@ def make_http_side(
     return HttpSide(loop, pool, settings, asked, bootstrap=bootstrap)
 
 
-def bind(http: HttpSide | None) -> None:
-    """Take the addresses, before anything is made; StartError when one cannot be had."""
+async def bind(http: HttpSide | None) -> None:
+    """Take the addresses, before anything is made; StartError when one cannot be had.
+
+    One that is taken is tried for a while: the HTTP process of a broker that was killed ends only
+    when the machine has time for it.
+    """
     if http is None:
         return
     from kwire.http.side import BindError
 
-    try:
-        http.bind()
-    except BindError as error:
-        raise StartError(str(error)) from None
+    loop = asyncio.get_running_loop()
+    end_s = loop.time() + TAKEN_S
+    while True:
+        try:
+            http.bind()
+            return
+        except BindError as error:
+            if not error.is_taken or loop.time() > end_s:
+                raise StartError(str(error)) from None
+        await asyncio.sleep(TAKEN_PAUSE_S)
 
 
 def serve(http: HttpSide | None) -> None:

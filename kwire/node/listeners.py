@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
 
 from kwire.config import listeners as settings
 from kwire.config.broker_config import BrokerConfig
@@ -17,6 +19,8 @@ from kwire.server.connection_admission import ConnectionAdmission
 from kwire.server.connection_limits import ConnectionLimits
 from kwire.server.dispatch import Dispatcher
 from kwire.server.listener import Listener, make_room
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_CONTROLLER_LISTENER = "CONTROLLER"
 DEFAULT_CONTROLLER_PORT = 9093
@@ -155,13 +159,7 @@ class Listeners:
     def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Take over how fast addresses may open connections, where that has changed."""
         if self._limits is not None and any(_is_of_address(one) for one in delta.client_quotas):
-            self._limits.set_address_rates(
-                {
-                    entity[0][1]: int(values[ADDRESS_RATE])
-                    for entity, values in image.client_quotas.items()
-                    if _is_of_address(entity) and ADDRESS_RATE in values
-                }
-            )
+            self._limits.set_address_rates(address_rates(image.client_quotas))
 
     # -- shortages and end
 
@@ -186,5 +184,22 @@ class Listeners:
             listener.close_connections()
 
 
+def address_rates(
+    quotas: Mapping[QuotaEntity, Mapping[str, float]],
+) -> dict[str | None, int]:
+    """How many connections a second an address may open; None: every other address. A stored value
+    that cannot be a rate is passed over, with a line in the log."""
+    found = {}
+    for entity, values in quotas.items():
+        if _is_of_address(entity) and ADDRESS_RATE in values:
+            host, rate = entity[0][1], values[ADDRESS_RATE]
+            if math.isfinite(rate) and rate >= 0:
+                found[host] = int(rate)
+            else:
+                where = "every address" if host is None else host
+                logger.warning("%s of %s is passed over: it is %s", ADDRESS_RATE, where, rate)
+    return found
+
+
 def _is_of_address(entity: QuotaEntity) -> bool:
-    return entity[0][0] == "ip"
+    return len(entity) == 1 and entity[0][0] == "ip"

@@ -156,7 +156,7 @@ class Node:
             self.audit.start()
         self.security.open()
         await self.logins.open()
-        bind(self.http)
+        await bind(self.http)
         await self._starting.run()
         serve(self.http)
 

@@ -28,6 +28,7 @@ CONNECTION_CREATION_RATE = "connection_creation_rate"
 IDLE_MS_MAX = 3_600_000
 """After so long without a request a rate is dropped."""
 SWEEP_MS = 60_000
+SWEEP_FULL_MS = 1000
 SENSORS_MAX = 10_000
 """Above so many rates of one kind those are dropped already that have nothing left to remember."""
 
@@ -35,7 +36,7 @@ SENSORS_MAX = 10_000
 class QuotaKind:
     """One quota of users and client ids: its table, and the sensors of the clients it binds."""
 
-    __slots__ = ("_sample_count", "_sweep_ms", "_wait_ms_max", "_window_ms", "sensors", "table")
+    __slots__ = ("_sample_count", "_swept_ms", "_wait_ms_max", "_window_ms", "sensors", "table")
 
     def __init__(
         self, sample_count: int, window_ms: int, wait_ms_max: int = THROTTLE_MS_MAX
@@ -45,7 +46,7 @@ class QuotaKind:
         self._sample_count = sample_count
         self._window_ms = window_ms
         self._wait_ms_max = wait_ms_max
-        self._sweep_ms = 0
+        self._swept_ms = 0
 
     def sensor(self, user: str, client_id: str | None, now_ms: int) -> Sensor | None:
         """The rate by which a client is bound; None without a quota."""
@@ -73,9 +74,9 @@ class QuotaKind:
     def drop_idle(self, now_ms: int) -> bool:
         """Drop sensors that nobody has used for long. Whether there were any."""
         is_full = len(self.sensors) > SENSORS_MAX
-        if now_ms < self._sweep_ms and not is_full:
+        if now_ms < self._swept_ms + (SWEEP_FULL_MS if is_full else SWEEP_MS):
             return False
-        self._sweep_ms = now_ms + SWEEP_MS
+        self._swept_ms = now_ms
         idle_ms = IDLE_MS_MAX
         if is_full:
             idle_ms = min(idle_ms, (self._sample_count + 1) * self._window_ms)

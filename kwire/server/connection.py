@@ -453,12 +453,14 @@ class BrokerConnection(FrameConnection):
         context = slot.context
         assert context is not None
         slot.done = True
-        slot.count(context.api_version, outcome)
         if self._watched.open and (outcome is NO_REPLY or outcome is DISCONNECT):
             self._charge(context, outcome)
             self._watched.responds(context, outcome, None)
-        if outcome is not NO_REPLY:
+        if outcome is NO_REPLY:
+            slot.count(context.api_version, outcome)
+        else:
             parts = None if outcome is DISCONNECT else self._encoded(context, outcome)
+            slot.count(context.api_version, DISCONNECT if parts is None else outcome)
             if parts is not None and len(self._slots) == 1:
                 self._slots.clear()
                 self._emit(parts)

@@ -29,6 +29,7 @@ PER_ADDRESS = "max.connections.per.ip"
 OVERRIDES = "max.connections.per.ip.overrides"
 NAMES = (MAX_CONNECTIONS, CREATION_RATE, PER_ADDRESS, OVERRIDES)
 UNLIMITED = 2**31 - 1
+LOOPBACK = "127.0.0.1"
 ADDRESSES_MAX = 10_000
 """Of how many addresses a rate is known; those that were quiet for longest are forgotten."""
 
@@ -37,7 +38,7 @@ def address_of(host: str) -> str:
     """One spelling of an address, with or without `/` in front: limits are looked up by it."""
     text = host.removeprefix("/")
     if ":" not in text:
-        return text
+        return LOOPBACK if text == "localhost" else text
     from kwire.security.acls.hosts import address_text
 
     return address_text(text)

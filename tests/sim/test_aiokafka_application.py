@@ -5,44 +5,26 @@ of its time pass in a second of ours, and the broker may be killed under it.
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Iterator
 
 import pytest
 
-from kwire.config import BrokerConfig
 from kwire.node.node import Node
 from kwire.testing.simulation import SimulatedHost, Simulation
+from tests.sim import application
+from tests.sim.application import PORT, quiet, start
 from tests.support.effort import seeds
 
 aiokafka = pytest.importorskip("aiokafka")
 
-PORT = 9092
+__all__ = ["quiet"]  # a fixture of every test here
+
 RECORDS = 60
-SETTINGS = {
-    "log.dirs": "/data",
-    "listeners": f"PLAINTEXT://broker:{PORT}",
-    "offsets.topic.num.partitions": "3",
-    # The application stamps its records with the time of our world.
-    "log.message.timestamp.type": "LogAppendTime",
-}
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """The client tells of every lost connection, the broker of its recovery."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+# The application stamps its records with the time of our world.
+SETTINGS = {**application.SETTINGS, "log.message.timestamp.type": "LogAppendTime"}
 
 
 def _start(host: SimulatedHost) -> Node:
-    config = BrokerConfig.load(
-        properties={}, environment={}, overrides=dict(SETTINGS), developer=True
-    )
-    node = Node(config, host.loop, clock=host.clock, random=host.random, files=host.disk)
-    host.simulation.run(host, node.start())
-    return node
+    return start(host, SETTINGS)
 
 
 async def _produce(sent: list[bytes]) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Iterator
 
 import pytest
 
@@ -15,35 +13,13 @@ from kwire.client.errors import ClientError, Unreachable
 from kwire.client.offsets import EARLIEST
 from kwire.client.producer import Outgoing, Producer
 from kwire.client.settings import ConnectionSettings
-from kwire.config import BrokerConfig
-from kwire.node.node import Node
 from kwire.testing.simulation import SimulatedHost, Simulation
+from tests.sim.application import PORT, quiet, start
 from tests.support.effort import seeds
 
-PORT = 9092
+__all__ = ["quiet"]  # a fixture of every test here
+
 RECORDS = 60
-SETTINGS = {
-    "log.dirs": "/data",
-    "listeners": f"PLAINTEXT://broker:{PORT}",
-    "offsets.topic.num.partitions": "3",
-}
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """The broker tells of its recovery."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
-
-
-def _start(host: SimulatedHost) -> Node:
-    config = BrokerConfig.load(
-        properties={}, environment={}, overrides=dict(SETTINGS), developer=True
-    )
-    node = Node(config, host.loop, clock=host.clock, random=host.random, files=host.disk)
-    host.simulation.run(host, node.start())
-    return node
 
 
 def _cluster(client: SimulatedHost) -> Cluster:
@@ -82,7 +58,7 @@ async def _consume(client: SimulatedHost, count: int) -> list[bytes]:
 def test_an_idempotent_producer_over_kills_sends_each_record_once(seed: int) -> None:
     simulation = Simulation(seed)
     broker, client = simulation.host("broker"), simulation.host("client")
-    _start(broker)
+    start(broker)
     sent: list[bytes] = []
     producing = client.loop.create_task(_produce(client, sent))
     for _ in range(3):
@@ -90,7 +66,7 @@ def test_an_idempotent_producer_over_kills_sends_each_record_once(seed: int) -> 
         broker.crash(power_loss=False)
         simulation.run_for(1)
         broker.restart()
-        node = _start(broker)
+        node = start(broker)
 
     async def until_sent() -> None:
         await producing
@@ -105,7 +81,7 @@ def test_an_idempotent_producer_over_kills_sends_each_record_once(seed: int) -> 
 def test_a_member_of_a_group_goes_on_when_its_coordinator_was_killed(seed: int) -> None:
     simulation = Simulation(seed)
     broker, client = simulation.host("broker"), simulation.host("client")
-    _start(broker)
+    start(broker)
     sent: list[bytes] = []
     producing = client.loop.create_task(_produce(client, sent))
     reading = client.loop.create_task(_consume(client, RECORDS))
@@ -113,7 +89,7 @@ def test_a_member_of_a_group_goes_on_when_its_coordinator_was_killed(seed: int) 
     broker.crash(power_loss=False)
     simulation.run_for(1)
     broker.restart()
-    node = _start(broker)
+    node = start(broker)
 
     async def both() -> list[bytes]:
         await producing
@@ -127,7 +103,7 @@ def test_a_member_of_a_group_goes_on_when_its_coordinator_was_killed(seed: int) 
 def test_a_cluster_that_is_gone_is_given_up_in_time() -> None:
     simulation = Simulation(1)
     broker, client = simulation.host("broker"), simulation.host("client")
-    _start(broker)
+    start(broker)
 
     async def ask() -> float:
         async with _cluster(client) as cluster:

@@ -16,11 +16,14 @@ from kwire.client.admin import Admin
 from kwire.clock import SystemRandom
 from kwire.http.callers import CALLERS_MAX, Callers, Protected, Refused
 from kwire.protocol import messages as m
+from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
 from kwire.testing.cluster import Broker, free_ports
 from tests.support.sasl import USERS, sasl_settings
+from tests.support.wire import WireClient
 from tests.system.test_http import Http
 
 WAIT_S = 60.0
+LITERAL, ALLOW = 3, 3
 
 
 def header(user: str, password: str) -> str:
@@ -117,44 +120,6 @@ def test_clients_that_are_kept_are_bounded(broker: Secure) -> None:
     run(broker, test)
 
 
-def test_a_right_that_is_taken_away_is_gone_at_once(broker: Secure) -> None:
-    """A caller kept the right for as long as its login."""
-
-    async def test(callers: Callers) -> None:
-        admin = await callers.of(ADMIN)
-        alice = await callers.of(ALICE)
-        app = Protected(hello, callers, needs_describe=True)
-        may = m.CreateAclsRequest.AclCreation(
-            resource_type=4,
-            resource_name="kafka-cluster",
-            resource_pattern_type=3,
-            principal="User:alice",
-            host="*",
-            operation=8,
-            permission_type=3,
-        )
-        shape = m.DeleteAclsRequest
-        everything = shape.DeleteAclsFilter(
-            resource_type_filter=4,
-            resource_name_filter=None,
-            pattern_type_filter=1,
-            principal_filter="User:alice",
-            host_filter=None,
-            operation=1,
-            permission_type=1,
-        )
-        for request, status in (
-            (m.CreateAclsRequest(creations=[may]), 200),
-            (shape(filters=[everything]), 403),
-        ):
-            await admin.cluster.call(request)
-            while (await asked(app, ALICE))[0] != status:  # published in a moment
-                await asyncio.sleep(0.01)
-        assert await callers.of(ALICE) is alice
-
-    run(broker, test)
-
-
 def test_who_has_logged_in_before_does_not_wait_for_who_tries_passwords(broker: Secure) -> None:
     async def test(callers: Callers) -> None:
         alice = await callers.of(ALICE)
@@ -205,6 +170,36 @@ def test_what_is_protected(broker: Secure) -> None:
         assert await asked(admins, ADMIN) == (200, False)
 
     run(broker, test)
+
+
+def test_a_right_that_is_given_or_taken_counts_for_who_has_logged_in() -> None:
+    acl = {"resource_type": int(ResourceType.CLUSTER), "principal": "User:alice", "host": "*"}
+    acl |= {"operation": int(Operation.DESCRIBE), "permission_type": ALLOW}
+    given = m.CreateAclsRequest.AclCreation(
+        **acl, resource_name=CLUSTER_NAME, resource_pattern_type=LITERAL
+    )
+    taken = m.DeleteAclsRequest.DeleteAclsFilter(
+        resource_type_filter=int(ResourceType.CLUSTER),
+        resource_name_filter=CLUSTER_NAME,
+        pattern_type_filter=LITERAL,
+        principal_filter=None,
+        host_filter=None,
+        operation=int(Operation.DESCRIBE),
+        permission_type=ALLOW,
+    )
+
+    async def test(callers: Callers) -> None:
+        alice = await callers.of(ALICE)
+        assert not await alice.may_describe()
+        root.call(m.CreateAclsRequest(creations=[given]), 3)
+        while not await alice.may_describe():
+            await asyncio.sleep(0.01)
+        root.call(m.DeleteAclsRequest(filters=[taken]), 3)
+        while await alice.may_describe():
+            await asyncio.sleep(0.01)
+
+    with Secure() as broker, WireClient(broker.bootstrap) as root:
+        run(broker, test)
 
 
 def test_a_broker_that_is_gone_is_no_wrong_password() -> None:

@@ -57,4 +57,5 @@ class _Metrics:
         text = self._exposition.text(blocks, now_s, as_openmetrics=as_openmetrics)
         # What the library writes ends an answer in OpenMetrics.
         write = openmetrics_latest if as_openmetrics else text_latest
-        return text.encode() + write(self._process)
+        # The path of a directory need not be UTF-8.
+        return text.encode(errors="replace") + write(self._process)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 RANGE_MARK = "/"
 OCTET_MAX = 255
 INT_MAX = 2**31 - 1
+INT_DIGITS = len(str(INT_MAX))
 IPV4_MAPPED = 0xFFFF
 DECIMAL = re.compile(r"[0-9]+").fullmatch
 
@@ -73,7 +74,10 @@ def _ipv6_range(host: str) -> AddressRange | str:
     address, _, prefix = host.partition(RANGE_MARK)
     sign = prefix[:1] if prefix[:1] in ("+", "-") else ""
     digits = prefix.removeprefix(sign)
-    if not DECIMAL(digits) or int(digits) > INT_MAX:
+    if not DECIMAL(digits):
+        return f"Could not parse [{host}] - invalid prefix length"
+    digits = digits.lstrip("0") or "0"
+    if len(digits) > INT_DIGITS or int(digits) > INT_MAX:  # Python refuses thousands of digits
         return f"Could not parse [{host}] - invalid prefix length"
     length = int(sign + digits)
     if not 0 <= length <= 128:

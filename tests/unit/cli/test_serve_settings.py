@@ -8,6 +8,7 @@ import pytest
 
 from kwire.cli.serve import load_config
 from kwire.cli.serve_arguments import ServeArguments, UsageError
+from kwire.config.errors import ConfigError
 
 
 @pytest.mark.parametrize("name", ["log.dirs", "log.dir"])
@@ -23,3 +24,11 @@ def test_an_ephemeral_broker_has_no_directories_of_the_users(tmp_path: pathlib.P
     arguments.overrides = {"log.dirs": str(tmp_path / "two")}
     with pytest.raises(UsageError, match=r"--ephemeral and -o log\.dirs exclude each other"):
         load_config(arguments, str(tmp_path / "temporary"))
+
+
+@pytest.mark.parametrize("limits", ["10.0.0.7", "10.0.0.7:many"])
+def test_limits_of_addresses_that_cannot_be_read_tell_what_is_accepted(limits: str) -> None:
+    arguments = ServeArguments()
+    arguments.overrides = {"max.connections.per.ip.overrides": limits}
+    with pytest.raises(ConfigError, match=r"per\.ip\.overrides.*; accepted: ADDRESS:NUMBER"):
+        load_config(arguments, None)

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from kwire.cli import app, output
+from kwire.cli.tables import config_rows
 
 NAME = "transaction.remove.expired.transaction.cleanup.interval.ms"
 
@@ -57,3 +58,13 @@ def test_rows_as_json_keep_their_types(capsys: pytest.CaptureFixture[str]) -> No
     assert {"setting": "node.id", "value": "1", "kafkas_default": "(required)"} in rows
     assert app.main(["api", "--json"]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[0])["key"] == 0
+
+
+def test_without_a_scope_the_configs_of_a_node_are_found_or_others() -> None:
+    def names(*parts: str) -> list[str]:
+        return [row[0] for row in config_rows(None, list(parts)) or []]
+
+    assert names("kwire.audit.log", "log.retention.ms") == ["log.retention.ms", "kwire.audit.log"]
+    assert names("producer_byte_rate") == ["producer_byte_rate"]
+    assert names("no.such.config") == []
+    assert config_rows("none", []) is None

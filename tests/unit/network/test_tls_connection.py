@@ -242,6 +242,25 @@ def test_of_a_connection_that_has_ended_nothing_is_left_for_the_collector(run: A
     run(steps)
 
 
+def test_who_only_looks_whether_the_port_is_open_has_not_failed_to_log_in(run: Any) -> None:
+    """A load balancer does, every few seconds; nodes of the cluster do when one begins to serve."""
+
+    async def steps(pair: Pair) -> None:
+        await pair.listen()
+        for end in (b"", struct.pack("ii", 1, 0)):
+            plain = socket.create_connection(("127.0.0.1", pair.port))
+            while not pair.accepted:
+                await asyncio.sleep(0)
+            if end:
+                plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, end)
+            plain.close()
+            looked_at = pair.accepted.pop()
+            await looked_at.gone
+            assert looked_at.failure == ""
+
+    run(steps)
+
+
 class Timers:
     """A loop that keeps what is to be called later."""
 
@@ -325,7 +344,7 @@ def test_whatever_arrives_in_a_handshake_no_more_than_the_connection_ends(
         connection.eof_received()
         assert wire.is_closed
         connection.connection_lost(None)
-        assert application.failure
+        assert bool(application.failure) is bool(chunks), "who only looks is no failed login"
     finally:
         loop.close()
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+from typing import cast
 
 import pytest
 
 from kwire.config.broker_config import BrokerConfig
+from kwire.config.errors import ConfigError
+from kwire.http.side import HttpSide
 from kwire.network.buffers import BufferPool
 from kwire.node import http_side
-from kwire.node.http_side import make_http_side
+from kwire.node.http_side import bind, make_http_side
 
 
 def made(by_default: bool = False, **texts: str) -> object:
@@ -40,11 +44,42 @@ def test_without_what_it_needs_there_is_a_line_and_no_http(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(http_side, "NEEDED", ("a_library_that_is_not_installed",))
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.INFO):
         assert made(by_default=True) is None
     assert caplog.messages == ["HTTP is off: pip install 'kwire[http]' has what it needs"]
+
+
+def test_listeners_that_were_asked_for_are_never_left_out_silently(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http_side, "NEEDED", ("a_library_that_is_not_installed",))
+    with pytest.raises(ConfigError, match=r"http://127.0.0.1:8080 needs .*kwire\[http\]"):
+        made(**{"http.listeners": "http://127.0.0.1:8080"})
 
 
 def test_what_it_needs_is_looked_for_and_not_imported() -> None:
     pytest.importorskip("uvicorn")
     assert made(by_default=True) is not None
+
+
+def test_an_address_that_is_taken_is_tried_until_it_is_free(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As by the HTTP process of a broker that was killed."""
+    monkeypatch.setattr(http_side, "TAKEN_S", 60.0)
+
+    async def inner() -> None:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            side = cast(HttpSide, made(**{"http.listeners": f"http://127.0.0.1:{port}"}))
+            binding = asyncio.ensure_future(bind(side))
+            await asyncio.sleep(0)
+            assert not binding.done()
+            taken.close()
+            await asyncio.wait_for(binding, 60)
+        assert side.addresses() == [f"http://127.0.0.1:{port}"]
+        await side.stop()
+
+    asyncio.run(inner())

@@ -188,3 +188,14 @@ def test_names() -> None:
     assert user_of("User:a:b") == "a:b"
     assert sanitized("CN=a b*,~ü") == "CN%3Da%20b%2A%2C%7E%C3%BC"
     assert table_key((("ip", "1.2.3.4"),)) is None
+
+
+def test_a_full_table_is_not_looked_through_with_every_new_client() -> None:
+    quotas = ClientQuotas()
+    quotas.changed((("client-id", None),), {PRODUCER_BYTE_RATE: 10.0})
+    for at in range(SENSORS_MAX + 1):
+        producer_of(quotas, "u", str(at), 0)
+    # After 12 seconds they are idle.
+    looks = {now_ms: quotas.producer.drop_idle(now_ms) for now_ms in (11_900, 12_100, 12_900)}
+    assert looks == {11_900: False, 12_100: False, 12_900: True}
+    assert not quotas.producer.sensors

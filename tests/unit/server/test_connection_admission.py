@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 import logging
 import random
 from collections.abc import Callable
@@ -31,13 +32,14 @@ class Loop:
     def __init__(self) -> None:
         self.now_s = 100.0
         self._timers: list[tuple[float, int, Timer]] = []
+        self._order = itertools.count()
 
     def time(self) -> float:
         return self.now_s
 
     def call_at(self, when_s: float, callback: Callable[..., None], *args: object) -> Timer:
         timer = Timer(lambda: callback(*args))
-        heapq.heappush(self._timers, (when_s, len(self._timers) + id(timer), timer))
+        heapq.heappush(self._timers, (when_s, next(self._order), timer))
         return timer
 
     def call_later(self, delay_s: float, callback: Callable[..., None], *args: object) -> Timer:

@@ -336,6 +336,22 @@ def test_a_failed_produce_without_acks_closes_after_the_replies_before_it(
     assert under_test.transport.closed
 
 
+@pytest.mark.parametrize("is_late", [True, False])
+def test_a_response_that_cannot_be_encoded_closes(
+    under_test: ConnectionUnderTest, waiting: Waiting, is_late: bool
+) -> None:
+    broken = metadata_response()
+    broken.topics = None
+    if is_late:
+        under_test.receive(metadata_request(1))
+        waiting.complete(1, broken)
+    else:
+        waiting.immediate[1] = broken
+        under_test.receive(metadata_request(1))
+    assert under_test.transport.closed
+    assert under_test.listener.dispatcher.counts[3].total == 1
+
+
 def test_a_body_that_does_not_parse_closes(under_test: ConnectionUnderTest) -> None:
     broken = bytearray(metadata_request(1))
     del broken[-2:]

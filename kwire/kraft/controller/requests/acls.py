@@ -111,34 +111,32 @@ def _check_host(state: ControllerState, host: str) -> None:
 def delete_acls(
     state: ControllerState, request: m.DeleteAclsRequest, context: ControllerContext, now_ms: int
 ) -> Result[m.DeleteAclsResponse]:
-    """Answer a DeleteAclsRequest (versions 1-3)."""
+    """Answer a DeleteAclsRequest (versions 1-3); where it would delete too many, nothing is
+    deleted (KafkaError INVALID_REQUEST)."""
     check_authorizer(state)
     answer = m.DeleteAclsResponse
+    acls = sorted(state.image.acls.items())
     removed: dict[bytes, None] = {}
     results = []
     for wanted in request.filters:
         result = answer.DeleteAclsFilterResult(error_message=None)
+        results.append(result)
         try:
             check_filter(wanted)
-            matches = [
-                (acl_id, acl)
-                for acl_id, acl in sorted(state.image.acls.items())
-                if matches_filter(wanted, acl)
-            ]
-            removed.update(dict.fromkeys(acl_id for acl_id, _ in matches))
-            if len(removed) > MAX_RECORDS_PER_USER_OPERATION:
-                raise KafkaError(
-                    ErrorCode.POLICY_VIOLATION,
-                    f"Cannot remove more than {MAX_RECORDS_PER_USER_OPERATION} acls in a single "
-                    "delete operation.",
-                )
-            result.matching_acls = [
-                answer.DeleteAclsMatchingAcl(error_message=None, **acl._asdict())
-                for _, acl in matches
-            ]
         except KafkaError as error:
             put_error(result, error)
-        results.append(result)
+            continue
+        for acl_id, acl in acls:
+            if matches_filter(wanted, acl):
+                if len(removed) >= MAX_RECORDS_PER_USER_OPERATION:
+                    raise _invalid(
+                        f"Cannot remove more than {MAX_RECORDS_PER_USER_OPERATION} acls in a "
+                        "single delete operation."
+                    )
+                removed[acl_id] = None
+                result.matching_acls.append(
+                    answer.DeleteAclsMatchingAcl(error_message=None, **acl._asdict())
+                )
     records: Records = [(m.RemoveAccessControlEntryRecord(id=acl_id), 0) for acl_id in removed]
     return records, answer(filter_results=results)
 
