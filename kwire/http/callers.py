@@ -3,7 +3,7 @@
 A caller's user and password (basic authentication) log in at a listener of the broker that has
 SASL; nothing here knows passwords, and nobody is impersonated. The clients of callers are kept for
 a while, so that each request does not log in anew: a password that was changed is good for so long,
-and connections that are open then go on.
+and connections that are open then go on. Rights are asked for each time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KEPT_S = 300.0
 RETIRED_S = 60.0
 CREDENTIALS_MAX = 4096
 RETRY_TIMEOUT_S = 5.0
-WRONG = "the broker does not take this user and password"
+NOT_TAKEN = "the broker does not take this user and password"
 CHALLENGE = 'Basic realm="kwire", charset="UTF-8"'
 
 
@@ -47,18 +47,20 @@ class Refused(Exception):
 
 
 class Caller:
-    """Somebody who has logged in."""
+    """Somebody who has logged in, and does so anew after `until_s`."""
 
     def __init__(self, cluster: Cluster, until_s: float) -> None:
         self.cluster = cluster
         self.until_s = until_s
+        self.logging_in = asyncio.Lock()
 
     async def may_describe(self) -> bool:
-        """Whether they have DESCRIBE on the cluster now: rights change. Refused."""
+        """Whether they have DESCRIBE on the cluster; Refused where the broker does not say."""
         try:
             return await _may_describe(self.cluster)
-        except LoginFailed:  # a new connection, after the password was changed
-            raise Refused(401, WRONG) from None
+        except LoginFailed:  # a connection that was lost, and the password is another
+            self.until_s = 0.0
+            raise Refused(401, NOT_TAKEN) from None
         except ClientError as error:
             raise Refused(503, str(error)) from None
 
@@ -72,24 +74,29 @@ class Callers:
         self._random = random
         self._key = random.random_bytes(32)
         self._known: dict[bytes, Caller] = {}
+        self._retired: dict[Cluster, None] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._logging_in = asyncio.Lock()
-        """One at a time: who tries passwords waits for the broker's delays, one after the other."""
+        """One at a time: who tries passwords waits for the broker's delays, one after the other.
+        Who has logged in before does not wait for those."""
 
     async def of(self, authorization: str) -> Caller:
         """Whoever has sent this header; Refused."""
         user, password = _credentials(authorization)
         digest = hashlib.sha256(self._key + f"{user}\0{password}".encode()).digest()
         known = self._known.get(digest)
-        if known is not None:
-            if known.cluster.loop.time() < known.until_s:
-                return known
+        if known is not None and known.cluster.loop.time() < known.until_s:
+            return known
+        async with self._logging_in if known is None else known.logging_in:
+            newer = self._known.get(digest)
+            if newer is not None and newer is not known:
+                return newer  # another request of the same caller was in front
+            try:
+                caller = await self._logged_in(user, password)
+            except Refused:
+                self._retire(digest)
+                raise
             self._retire(digest)
-        async with self._logging_in:
-            known = self._known.get(digest)
-            if known is not None:  # another request of the same caller was in front
-                return known
-            caller = await self._logged_in(user, password)
             while len(self._known) >= CALLERS_MAX:
                 self._retire(next(iter(self._known)))
             self._known[digest] = caller
@@ -99,18 +106,23 @@ class Callers:
         """Forget a caller; what it has asked already is still answered."""
         caller = self._known.pop(digest, None)
         if caller is not None:
+            self._retired[caller.cluster] = None
             caller.cluster.loop.call_later(RETIRED_S, self._close, caller.cluster)
 
     def _close(self, cluster: Cluster) -> None:
+        if self._retired.pop(cluster, self) is self:
+            return  # closed with all others
         closing = cluster.loop.create_task(cluster.close())
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
 
     async def close(self) -> None:
         """Forget everybody."""
-        known, self._known = self._known, {}
-        for caller in known.values():
-            await caller.cluster.close()
+        clusters = [*self._retired, *(caller.cluster for caller in self._known.values())]
+        self._known.clear()
+        self._retired.clear()
+        for cluster in clusters:
+            await cluster.close()
 
     async def _logged_in(self, user: str, password: str) -> Caller:
         """The mechanisms are tried in turn: which one knows the user is not to be seen."""
@@ -131,7 +143,7 @@ class Callers:
                 await cluster.close()
                 raise Refused(503, str(error)) from None
             return Caller(cluster, cluster.loop.time() + KEPT_S)
-        raise Refused(401, WRONG)
+        raise Refused(401, NOT_TAKEN)
 
     def _login(self, mechanism: str, user: str, password: str) -> MakeLogin:
         def make() -> SaslClient:  # the text of a `partial` would show the password

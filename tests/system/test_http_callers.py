@@ -120,6 +120,55 @@ def test_clients_that_are_kept_are_bounded(broker: Secure) -> None:
     run(broker, test)
 
 
+def test_a_right_that_is_taken_away_is_gone_at_once(broker: Secure) -> None:
+    """A caller kept the right for as long as its login."""
+
+    async def test(callers: Callers) -> None:
+        admin = await callers.of(ADMIN)
+        alice = await callers.of(ALICE)
+        app = Protected(hello, callers, needs_describe=True)
+        may = m.CreateAclsRequest.AclCreation(
+            resource_type=4,
+            resource_name="kafka-cluster",
+            resource_pattern_type=3,
+            principal="User:alice",
+            host="*",
+            operation=8,
+            permission_type=3,
+        )
+        shape = m.DeleteAclsRequest
+        everything = shape.DeleteAclsFilter(
+            resource_type_filter=4,
+            resource_name_filter=None,
+            pattern_type_filter=1,
+            principal_filter="User:alice",
+            host_filter=None,
+            operation=1,
+            permission_type=1,
+        )
+        for request, status in (
+            (m.CreateAclsRequest(creations=[may]), 200),
+            (shape(filters=[everything]), 403),
+        ):
+            await admin.cluster.call(request)
+            while (await asked(app, ALICE))[0] != status:  # published in a moment
+                await asyncio.sleep(0.01)
+        assert await callers.of(ALICE) is alice
+
+    run(broker, test)
+
+
+def test_who_has_logged_in_before_does_not_wait_for_who_tries_passwords(broker: Secure) -> None:
+    async def test(callers: Callers) -> None:
+        alice = await callers.of(ALICE)
+        alice.until_s = 0.0
+        async with callers._logging_in:  # somebody tries one after the other
+            both = await asyncio.gather(callers.of(ALICE), callers.of(ALICE))
+        assert both[0] is both[1] is not alice
+
+    run(broker, test)
+
+
 async def asked(app: Protected, *headers: str) -> tuple[int, bool]:
     """(status, whether the answer asks for a login)."""
     sent: list[Message] = []
