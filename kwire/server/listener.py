@@ -123,8 +123,7 @@ class Listener:
             self._reserve = DescriptorReserve.of_process()
         for server in self._servers:
             await server.start_serving()
-        if self._idle_timer is None:  # a controller's may serve before the others
-            self._arm_idle_check()
+        self._arm_idle_check()
 
     def new_connection(self) -> asyncio.BaseProtocol:
         """The protocol of a connection that is being accepted."""
