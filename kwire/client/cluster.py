@@ -48,6 +48,8 @@ class _Node:
         self.opening: asyncio.Task[Connection] | None = None
         self.backoff = backoff
         self.retry_at_s = 0.0
+        self.failure = ""
+        """Why the last attempt failed: who asks before the next one is told."""
 
 
 class Cluster:
@@ -136,7 +138,7 @@ class Cluster:
         if node.connection is not None and not node.connection.is_closed:
             return node.connection
         if self.loop.time() < node.retry_at_s:
-            raise Unreachable(f"{shown(*address)}: no connection; tried a moment ago")
+            raise Unreachable(node.failure or f"{shown(*address)}: tried a moment ago")
         if node.opening is None:
             node.opening = self.loop.create_task(
                 open_connection(self.loop, self._pool, self.settings, *address)
@@ -146,7 +148,9 @@ class Cluster:
 
     def _opened(self, node: _Node, done: asyncio.Task[Connection]) -> None:
         node.opening = None
-        if not done.cancelled() and done.exception() is None:
+        error = None if done.cancelled() else done.exception()
+        node.failure = "" if error is None else str(error)
+        if not done.cancelled() and error is None:
             node.backoff.reset()
             node.connection = done.result()
             if self._is_closed:

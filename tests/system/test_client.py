@@ -263,6 +263,24 @@ def test_nobody_listens() -> None:
         asyncio.run(test())
 
 
+def test_the_reason_is_told_to_who_asks_before_the_next_attempt() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = "{}:{}".format(*free.getsockname())
+        settings = ConnectionSettings(address, backoff_min_s=100.0, backoff_max_s=100.0)
+
+        async def test() -> None:
+            async with Cluster(settings) as cluster:
+                told = []
+                for _ in range(2):
+                    with pytest.raises(Unreachable) as caught:
+                        await cluster.connection()
+                    told.append(str(caught.value))
+            assert told[0] == told[1]
+
+        asyncio.run(test())
+
+
 class Mute:
     """A server that says `answer` to whatever comes, and then nothing."""
 
