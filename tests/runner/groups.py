@@ -348,7 +348,7 @@ TEST: tuple[Group, ...] = (
     ),
     Group("golden", pytest_group("tests/golden", workers=2), 600, cores=2),
     Group("hostile", pytest_group("tests/hostile", workers=2), 480, cores=2),
-    Group("sim", pytest_group("tests/sim", workers=2), 900, cores=2),
+    Group("sim", pytest_group("tests/sim", workers=2), 1200, cores=2),
     Group(
         "system",
         pytest_group("tests/system", extra=("--ignore=tests/system/cluster",)),
