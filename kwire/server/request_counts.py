@@ -90,8 +90,12 @@ class RequestCounts:
     def late(
         self, version: int, request_bytes: int, answer: Answer, local_ns: int, remote_ns: int
     ) -> None:
-        """A request is answered after its handler had returned, or behind others."""
-        self.by_version[version] += 1
+        """A request is answered after its handler had returned, or behind others.
+
+        A request that is refused before its handler may be of any version.
+        """
+        if 0 <= version < VERSIONS_MAX:
+            self.by_version[version] += 1
         self.recent.append((local_ns, remote_ns, request_bytes))
         if answer is not NO_REPLY and answer is not DISCONNECT:
             self._count_errors(answer)

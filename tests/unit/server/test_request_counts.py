@@ -42,6 +42,13 @@ def test_a_late_answer_has_two_times() -> None:
     assert codes(counts) == {27: 1}
 
 
+@pytest.mark.parametrize("version", [-100, -1, 64, 32767])
+def test_a_refused_request_of_an_unknown_version_is_of_none(version: int) -> None:
+    counts = RequestCounts(ApiKey.API_VERSIONS)
+    counts.late(version, 70, DISCONNECT, 1000, 0)
+    assert counts.total == 0
+
+
 def test_an_error_without_a_number_of_kafka_s_is_the_last() -> None:
     counts = RequestCounts(ApiKey.HEARTBEAT)
     counts.prompt(0, 30, m.HeartbeatResponse(error_code=-1), 0)
