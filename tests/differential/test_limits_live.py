@@ -1,28 +1,25 @@
 """Limits beside a live Apache Kafka: the recorded conversation, replication quotas at random, and
-how many partitions a client gets in half a minute."""
+Kafka's tool that throttles a move."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import pathlib
 import subprocess
-import time
 
 import pytest
 
-from kwire.testing.cluster import Broker, Cluster, wait_for
+from kwire.testing.cluster import Cluster, wait_for
 from tests.golden.quota import test_limit_answers as answers
 from tests.golden.quota import test_replication_answers as replication
 from tests.support.effort import seeds
 from tests.support.kafka import kafka_libs, running_kafka
-from tests.support.limit_dialogue import PROPERTIES, create, dialogue, set_quota
-from tests.support.wire import WireClient, produce_values
+from tests.support.limit_dialogue import PROPERTIES, dialogue
+from tests.support.wire import produce_values
 from tests.system.cluster import test_moves as moves
 
-PARTITIONS_A_SECOND, SECONDS = 4.0, 30
 SCRIPTS = 500
-MOVED_BYTES, VALUE_BYTES, BYTES_A_SECOND = 20_000_000, 100_000, 1_000_000
+VALUE_BYTES = 100_000
 
 
 def test_kafka_still_says_what_was_recorded(tmp_path: pathlib.Path) -> None:
@@ -40,55 +37,6 @@ def test_a_replication_quota_is_exceeded_when_kafkas_is(seed: int) -> None:
         if ours != kafkas
     ]
     assert wrong == [], f"{len(wrong)} answers differ, seed {seed}"
-
-
-def test_a_client_gets_as_many_partitions_as_from_kafka(tmp_path: pathlib.Path) -> None:
-    with running_kafka(tmp_path, PROPERTIES) as bootstrap:
-        kafkas = partitions_made(bootstrap)
-    with Broker(options=PROPERTIES) as broker:
-        ours = partitions_made(broker.bootstrap)
-    print(f"partitions in {SECONDS} s: {ours}, from Apache Kafka {kafkas}")
-    assert 0.9 <= ours / kafkas <= 1.1
-
-
-def partitions_made(bootstrap: str) -> int:
-    """By a client that asks all the time, once the bucket is empty."""
-    names = (f"t{number}" for number in itertools.count())
-
-    def is_served() -> bool:
-        (topic,), _ = create(bootstrap, 7, **{next(names): 2})
-        return bool(topic[1] == 0)
-
-    with WireClient(bootstrap) as admin:
-        set_quota(admin, "client-id", "test", "controller_mutation_rate", PARTITIONS_A_SECOND)
-        while is_served():
-            pass
-        end_s = time.monotonic() + SECONDS
-        made = 0
-        while time.monotonic() < end_s:
-            made += 2 * is_served()
-    return made
-
-
-def test_a_move_goes_at_the_rate_that_is_set(tmp_path: pathlib.Path) -> None:
-    """Of a real log between real brokers, which are held back when Kafka's would be (above)."""
-    with Cluster(tmp_path, settings={"min.insync.replicas": 1}) as cluster:
-        cluster.start()
-        moves.create(cluster, "big", {0: [1]})
-        with moves.client(cluster) as client:
-            for _ in range(MOVED_BYTES // VALUE_BYTES):
-                produce_values(client, "big", 0, [b"v" * VALUE_BYTES])
-        moves.throttle(cluster, BYTES_A_SECOND)
-        replicas = {
-            f"{side}.replication.throttled.replicas": "*" for side in ("leader", "follower")
-        }
-        moves.configure(cluster, moves.TOPIC, "big", replicas)
-        begin_s = time.monotonic()
-        assert moves.reassign(cluster, "big", {0: [2]}) == [0]
-        wait_for(lambda: not moves.under_way(cluster), "the move is done", 120)
-        rate = MOVED_BYTES / (time.monotonic() - begin_s)
-    print(f"{rate / 1e6:.2f} MB/s of {BYTES_A_SECOND / 1e6:.2f}")
-    assert 0.9 <= rate / BYTES_A_SECOND <= 1.1
 
 
 def reassign_by_tool(cluster: Cluster, file: pathlib.Path, *arguments: str) -> str:

@@ -422,7 +422,8 @@ TEST: tuple[Group, ...] = (
 GATE: tuple[Group, ...] = (
     Group(
         "differential",
-        pytest_group("tests/differential"),
+        # Rates are compared where nothing else runs (`make stress`).
+        pytest_group("tests/differential", extra=("--ignore=tests/differential/rates",)),
         2700,
         tools=("java", "mvn"),
         real=True,
