@@ -92,12 +92,6 @@ def _check_listeners(config: NodeSettings) -> None:
                 f"early.start.listeners contains listener {name}, but this is not contained in "
                 "listeners or controller.listener.names"
             )
-    for listener in listeners:
-        if listener.protocol not in listeners_module.BUILT_PROTOCOLS:
-            raise ConfigError(
-                f"Invalid value {listener} for configuration listeners: {listener.protocol} is not "
-                f"built yet; accepted: {' and '.join(listeners_module.BUILT_PROTOCOLS)}"
-            )
     if config.is_controller and not config.developer:
         unheard = [name for name in controller if name not in names]
         if unheard:

@@ -15,7 +15,6 @@ from kwire.config.errors import ConfigError
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-BUILT_PROTOCOLS = PROTOCOLS
 
 
 class Listener(NamedTuple):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kwire.clock import Random
 from kwire.config.errors import ConfigError
-from kwire.config.listeners import BUILT_PROTOCOLS
+from kwire.config.listeners import PROTOCOLS
 
 if TYPE_CHECKING:
     import ssl
@@ -30,10 +30,8 @@ def client_security(
 ) -> ClientSecurity:
     """See the module; ConfigError, one line, for what cannot be used."""
     protocol = properties.get(PROTOCOL, "PLAINTEXT").strip().upper()
-    if protocol not in BUILT_PROTOCOLS:
-        raise ConfigError(
-            f"{PROTOCOL}={protocol} is refused; accepted: {', '.join(BUILT_PROTOCOLS)}"
-        )
+    if protocol not in PROTOCOLS:
+        raise ConfigError(f"{PROTOCOL}={protocol} is refused; accepted: {', '.join(PROTOCOLS)}")
     if protocol == "PLAINTEXT":
         return ClientSecurity()
     from kwire.security.sasl.client_settings import client_login
