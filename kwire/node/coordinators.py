@@ -19,10 +19,12 @@ from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.log.scheduling import Scheduler
 from kwire.network.peer import PeerNetwork
 from kwire.node.published import PublishedMetadata
+from kwire.node.shares import Shares
 from kwire.pending import Pending
 from kwire.protocol.structs import Message, Request
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.partition import Partition
+from kwire.server.deadlines import DeadlineHeap
 
 if TYPE_CHECKING:
     from kwire.api.shared.local_transactions import LocalTransactions
@@ -58,6 +60,7 @@ class Coordinators:
         metadata: PublishedMetadata,
         replicas: ReplicaManager,
         peers: PeerNetwork,
+        deadlines: DeadlineHeap,
         allocate_producer_id: Callable[[], Pending[int]],
         new_scheduler: Callable[[str], Scheduler],
     ) -> None:
@@ -78,6 +81,7 @@ class Coordinators:
         self._local_transactions: LocalTransactions | None = None
         self._loader: Scheduler | None = None
         replicas.add_listener(self._leadership)
+        self.shares = Shares(loop, clock, config, dynamic_config, deadlines, replicas)
 
     # -- made so far
 
@@ -230,6 +234,7 @@ class Coordinators:
 
     def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Committed metadata: deleted topics take their offsets with them."""
+        self.shares.published(delta)
         groups = self._groups
         if groups is None or self._group_configs is None:
             return
@@ -243,6 +248,7 @@ class Coordinators:
             )
 
     def close(self) -> None:
+        self.shares.close()
         if self._groups is not None:
             self._groups.runtime.close()
         if self._transactions is not None:

@@ -298,6 +298,7 @@ class Node:
             metadata=self.published,
             replicas=self.replicas,
             peers=self.peers,
+            deadlines=self.deadlines,
             allocate_producer_id=self.producer_ids.take,
             new_scheduler=self.workers.scheduler,
         )
@@ -467,6 +468,7 @@ class Node:
             authorizer=audited(self.acls.authorizer, self.audit),
             replicas=self.replicas,
             coordinators=self.coordinators,
+            shares=self.coordinators.shares,
             auto_topics=AutoTopicCreation(config, self.controller_channel),
             producer_ids=self.producer_ids,
             lost_brokers=self.lost_brokers,

@@ -23,7 +23,6 @@ from kwire.share.states import (
 )
 
 NOT_FOUND = "Batch record not found. "
-ONGOING = "The record state is invalid. The acknowledgement of delivery could not be completed."
 
 
 def acknowledge(
@@ -119,8 +118,6 @@ class _Acknowledgement:
             raise invalid_record_state("Member is not the owner of batch record")
 
     def _check_record(self, status: RecordStatus) -> None:
-        if status.before is not None:
-            raise invalid_record_state(ONGOING)
         if status.state is not ACQUIRED:
             raise invalid_record_state(
                 "The offset cannot be acknowledged. The offset is not acquired."
@@ -146,11 +143,12 @@ class _Acknowledgement:
 def check(batches: Sequence[AcknowledgedBatch], may_renew: bool = True) -> str | None:
     """What is wrong with the batches of a request for one partition, None for nothing.
 
-    They ascend and do not overlap, and each has one type or one for every offset.
+    They ascend, and each has one type or one for every offset. One may begin where the one before
+    it ends: the state of the record refuses it then, as in Apache Kafka 4.4.
     """
     last_offset = -1
     for batch in batches:
-        if batch.first_offset > batch.last_offset or batch.first_offset <= last_offset:
+        if batch.first_offset > batch.last_offset or batch.first_offset < last_offset:
             return "offsets"
         last_offset = batch.last_offset
         count = len(batch.types)

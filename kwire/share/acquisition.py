@@ -143,7 +143,7 @@ class _Acquisition:
                 break
             status.acquire(self._ask.member_id)
             self._partition.lock(offset, offset, status, self._now_ms)
-            self._got(offset, offset, status)
+            self._got(offset, offset, status, is_part=offset > batch.first_offset)
         self._partition.has_free = True
 
     def _ranges(self, first: int, last: int) -> list[tuple[int, int]]:
@@ -228,7 +228,6 @@ class _Acquisition:
         ask, settings, partition = self._ask, self._settings, self._partition
         limit = settings.delivery_count_limit
         counts_last = limit > LIMIT_WITHOUT_LAST_ATTEMPT
-        assert batch.offsets is not None
         count, count_max = 0, None
         for offset, status in batch.within(first, last):
             if not status.is_free:
@@ -237,11 +236,11 @@ class _Acquisition:
             if counts_last and delivered == limit - 1 and count > 0:
                 break
             if count_max is None and delivered >= settings.throttled_from:
-                part = len(batch.offsets) >> (delivered - settings.throttled_from + 1)
+                part = batch.width >> (delivered - settings.throttled_from + 1)
                 count_max = max(1, part)
             status.acquire(ask.member_id)
             partition.lock(offset, offset, status, self._now_ms)
-            self._got(offset, offset, status)
+            self._got(offset, offset, status, is_part=count > 0)
             count += 1
             if counts_last and status.delivery_count == limit:
                 break
@@ -251,10 +250,11 @@ class _Acquisition:
                 break
         return count > 0
 
-    def _got(self, first: int, last: int, status: RecordStatus) -> None:
+    def _got(self, first: int, last: int, status: RecordStatus, is_part: bool = False) -> None:
+        """Note what was acquired; of a part of a batch, neighbours are one range."""
         self._left -= last - first + 1
         acquired, count = self.acquired, status.delivery_count
-        if first == last and acquired:
+        if is_part and acquired:
             before = acquired[-1]
             if before.last_offset == first - 1 and before.delivery_count == count:
                 acquired[-1] = Acquired(before.first_offset, last, count)

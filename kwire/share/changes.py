@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from kwire.protocol.records.header import CONTROL_BIT, TRANSACTIONAL_BIT
 from kwire.share.in_flight import RecordStatus
 from kwire.share.states import RecordState
 
@@ -18,14 +19,21 @@ class AcquireMode(IntEnum):
 
 
 class FetchedBatch(NamedTuple):
-    """The header of a record batch that was read."""
+    """The header of a record batch that was read (`records.outlines`)."""
 
     base_offset: int
     last_offset: int
     size_bytes: int
+    attributes: int = 0
     producer_id: int = -1
-    is_transactional: bool = False
-    is_control: bool = False
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.attributes & TRANSACTIONAL_BIT != 0
+
+    @property
+    def is_control(self) -> bool:
+        return self.attributes & CONTROL_BIT != 0
 
 
 class Acquired(NamedTuple):

@@ -229,6 +229,7 @@ class SharePartition:
         assert status.is_free, f"{batch} is not free"
         behind = InFlightBatch(offset, batch.last_offset, status.copy())
         batch.last_offset = offset - 1
+        batch.width = batch.size
         self.batches.insert(self.batch_at(offset) + 1, behind)
         return behind
 
@@ -276,6 +277,15 @@ class SharePartition:
         if transitions:
             self.move_start()
         return StateChange(tuple(transitions), can_fail=False)
+
+    def give_back(self, first: int, last: int) -> None:
+        """What was just acquired was not delivered."""
+        for batch in self.between(first, last):
+            for begin, end, status in batch.statuses():
+                if begin >= first and end <= last and status.state is ACQUIRED:
+                    status.settle(AVAILABLE)
+                    status.delivery_count -= 1
+                    self.has_free = True
 
     # -- changes that are written
 
