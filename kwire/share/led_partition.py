@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Protocol
 
+from kwire.kept_errors import anew, kept
 from kwire.log.scheduling import Timer
 from kwire.log.types import READ_COMMITTED
 from kwire.pending import Pending
@@ -182,7 +183,7 @@ class LedPartition:
         """It is led elsewhere, fenced, deleted, or cannot be opened."""
         if self.failure is not None:
             return
-        self.failure = error
+        self.failure = kept(error)
         self.state.is_active = False
         if self._timer is not None:
             self._timer.cancel()
@@ -266,7 +267,7 @@ class LedPartition:
     def acknowledge(self, member_id: str, batches: Iterable[AcknowledgedBatch]) -> Pending[None]:
         """Done when it is written. Raises what `acknowledge` does, and why this has ended."""
         if self.failure is not None:
-            raise self.failure
+            raise anew(self.failure)
         if not self.state.is_active:
             # Nobody can have acquired anything yet.
             raise KafkaError(ErrorCode.INVALID_RECORD_STATE)
