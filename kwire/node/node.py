@@ -300,6 +300,7 @@ class Node:
             peers=self.peers,
             deadlines=self.deadlines,
             allocate_producer_id=self.producer_ids.take,
+            checkpoint_log_starts=self.log_manager.checkpoint_log_starts,
             new_scheduler=self.workers.scheduler,
         )
 
