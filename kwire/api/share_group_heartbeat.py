@@ -30,12 +30,12 @@ def handle(
     """See the module."""
     check_share_groups(context)
     if not context.allows(READ_GROUP, request.group_id):
-        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed.")
+        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not 0 < len(request.member_id) <= MEMBER_ID_LENGTH_MAX:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
     for name in request.subscribed_topic_names or ():
         if not context.allows(DESCRIBE_TOPIC, name):
-            return error_response(context, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     caller = Caller(context.api_version, context.client_id or "", context.client_host)
     return context.parts.coordinators.groups.share.heartbeat(request, caller)
 

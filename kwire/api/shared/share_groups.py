@@ -6,10 +6,9 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server.context import RequestContext
 
 FEATURE = "share.version"
-TEXT = "The version of API is not supported."
 
 
 def check_share_groups(context: RequestContext) -> None:
     """Raise UNSUPPORTED_VERSION where the feature is at level 0."""
     if context.parts.metadata.finalized_features().get(FEATURE, 0) < 1:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, TEXT)
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)

@@ -476,7 +476,7 @@ def _described(summary: PartitionSummary, end: int | KafkaError | None) -> Descr
         return DescribedOffset(-1, 0, -1, end.code, end.message)
     lag = -1
     if end is not None and _has_lag(summary):
-        lag = max(end - summary.start_offset - summary.delivery_complete_count, 0)
+        lag = end - summary.start_offset - summary.delivery_complete_count
     return DescribedOffset(summary.start_offset, summary.leader_epoch, lag)
 
 
