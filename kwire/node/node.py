@@ -299,6 +299,7 @@ class Node:
             replicas=self.replicas,
             peers=self.peers,
             allocate_producer_id=self.producer_ids.take,
+            checkpoint_log_starts=self.log_manager.checkpoint_log_starts,
             new_scheduler=self.workers.scheduler,
         )
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kwire.config.dynamic import DynamicConfig
     from kwire.coordinator.group.coordinator import GroupCoordinator
     from kwire.coordinator.shard_interface import Loop
+    from kwire.coordinator.share.service import ShareCoordinator
     from kwire.coordinator.transaction.service import TransactionCoordinator
     from kwire.coordinator.transaction.verifier import TransactionVerifier
     from kwire.kraft.images.metadata_image import MetadataImage
@@ -146,6 +147,11 @@ class Coordinators(Protocol):
 
     @property
     def transactions(self) -> TransactionCoordinator: ...
+
+    @property
+    def share(self) -> ShareCoordinator:
+        """The state of share partitions."""
+        ...
 
     @property
     def verifier(self) -> TransactionVerifier: ...

@@ -27,8 +27,8 @@ DEFAULT_STATE_EPOCH = 0
 class StateBatch(NamedTuple):
     """Records from `first_offset` to `last_offset` (both included) that are in one state.
 
-    `delivery_state` is Kafka's number of it (0 available, 2 acknowledged, 4 archived, and the
-    archiving state of KIP-1191); `delivery_count` is how often they were delivered.
+    `delivery_state` is Kafka's number of it: 0 available, 2 acknowledged, 3 archiving (KIP-1191),
+    4 archived. `delivery_count` is how often they were delivered.
     """
 
     first_offset: int
@@ -47,8 +47,9 @@ class InitializePartition(NamedTuple):
 
 
 class WritePartition(NamedTuple):
-    """What changed: the batches are laid over those that are known. A `start_offset` of -1 keeps
-    the known one. `delivery_complete_count` counts the records from the start offset on that are
+    """What changed: the batches are laid over those that are known, where the higher delivery count
+    holds, and of the same count the higher delivery state. The start offset never goes back.
+    `delivery_complete_count` counts the records from the start offset on that are
     acknowledged or archived, -1 when unknown."""
 
     topic_id: bytes
@@ -125,13 +126,15 @@ class Persister(Protocol):
     def read(
         self, group_id: str, partitions: Sequence[PartitionEpoch]
     ) -> Pending[list[PartitionState]]:
-        """All that is known; a lower leader epoch than this one is fenced from now on."""
+        """All that is known; a lower leader epoch than this one is fenced from now on.
+        INVALID_REQUEST for one that was not initialized."""
         ...
 
     def write(
         self, group_id: str, partitions: Sequence[WritePartition]
     ) -> Pending[list[PartitionResult]]:
-        """Keep a change; without an error it is kept, and later reads see it."""
+        """Keep a change; without an error it is kept, and later reads see it. INVALID_REQUEST for
+        one that was not initialized."""
         ...
 
     def delete(
@@ -143,5 +146,6 @@ class Persister(Protocol):
     def read_summary(
         self, group_id: str, partitions: Sequence[PartitionEpoch]
     ) -> Pending[list[PartitionSummary]]:
-        """Offsets and epochs. A leader epoch of -1 asks without being a leader."""
+        """Offsets and epochs. The leader epoch is not looked at (-1 where nobody leads); what
+        was not initialized has no start offset, which is no error."""
         ...

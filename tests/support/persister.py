@@ -1,5 +1,6 @@
 """A persister in memory: what a share coordinator would say, at once or when the test lets it.
 
+A share partition has to be initialized before it is read or written, as with Kafka's coordinator.
 State is kept by offset, one entry for each record: slow, and plainly right.
 """
 
@@ -28,12 +29,14 @@ Key = tuple[str, bytes, int]
 
 @dataclass
 class KeptState:
-    """One share partition; `records` is offset -> (delivery state, delivery count)."""
+    """One share partition; `records` is offset -> (delivery state, delivery count). `fence` is the
+    highest leader epoch that has read, `leader_epoch` the one that a summary tells."""
 
     state_epoch: int
     leader_epoch: int
     start_offset: int
     delivery_complete_count: int = -1
+    fence: int = 0
     records: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def batches(self) -> list[StateBatch]:
@@ -124,18 +127,23 @@ class MemoryPersister:
         if not error and state is not None and asked.state_epoch < state.state_epoch:
             error = ErrorCode.FENCED_STATE_EPOCH
         if not error:
-            self.states[key] = KeptState(asked.state_epoch, 0, asked.start_offset)
+            count = 0 if asked.start_offset != -1 else -1
+            fence = 0 if state is None else state.fence
+            self.states[key] = KeptState(asked.state_epoch, 0, asked.start_offset, count, fence)
         return PartitionResult(asked.topic_id, asked.partition, error)
 
     def _read(self, group_id: str, asked: PartitionEpoch) -> PartitionState:
         key = (group_id, asked.topic_id, asked.partition)
         state = self.states.get(key)
         error = self._forced(key)
-        if not error and state is not None and asked.leader_epoch < state.leader_epoch:
+        if not error and state is not None and asked.leader_epoch < state.fence:
             error = ErrorCode.FENCED_LEADER_EPOCH
+        if not error and state is None:
+            error = ErrorCode.INVALID_REQUEST
         if error or state is None:
             return PartitionState(asked.topic_id, asked.partition, error)
-        state.leader_epoch = asked.leader_epoch
+        if asked.leader_epoch != state.fence:
+            state.leader_epoch = state.fence = asked.leader_epoch
         return PartitionState(
             asked.topic_id,
             asked.partition,
@@ -149,22 +157,26 @@ class MemoryPersister:
         error = self._forced(key)
         state = self.states.get(key)
         if not error and state is not None:
-            if asked.leader_epoch < state.leader_epoch:
+            if asked.leader_epoch < state.fence:
                 error = ErrorCode.FENCED_LEADER_EPOCH
             elif asked.state_epoch < state.state_epoch:
                 error = ErrorCode.FENCED_STATE_EPOCH
-        if error:
+        if not error and state is None:
+            error = ErrorCode.INVALID_REQUEST
+        if error or state is None:
             return PartitionResult(asked.topic_id, asked.partition, error)
-        if state is None:
-            state = KeptState(asked.state_epoch, asked.leader_epoch, asked.start_offset)
-            self.states[key] = state
-        state.leader_epoch = asked.leader_epoch
-        state.delivery_complete_count = asked.delivery_complete_count
-        if asked.start_offset != -1:
-            state.start_offset = asked.start_offset
+        if asked.start_offset > state.start_offset:
+            state.delivery_complete_count = asked.delivery_complete_count
+        elif asked.start_offset == state.start_offset:
+            state.delivery_complete_count = max(
+                state.delivery_complete_count, asked.delivery_complete_count
+            )
+        state.start_offset = max(state.start_offset, asked.start_offset)
         for batch in asked.state_batches:
             for offset in range(batch.first_offset, batch.last_offset + 1):
-                state.records[offset] = batch.delivery_state, batch.delivery_count
+                before = state.records.get(offset, (-1, -1))
+                after = batch.delivery_state, batch.delivery_count
+                state.records[offset] = max(before, after, key=lambda x: (x[1], x[0]))
         for offset in [offset for offset in state.records if offset < state.start_offset]:
             del state.records[offset]
         return PartitionResult(asked.topic_id, asked.partition)

@@ -37,10 +37,6 @@ for _definition in GROUP.values():
 GROUPS_WITHOUT_EFFECT = ("group.share.", "group.streams.", "share.", "streams.", "errors.")
 # Read already, without the effect that Kafka's has.
 READ_WITHOUT_EFFECT = {
-    "share.coordinator.state.topic.min.isr": "for creating the topic, without groups",
-    "share.coordinator.state.topic.num.partitions": "for creating the topic, without groups",
-    "share.coordinator.state.topic.replication.factor": "for creating the topic, without groups",
-    "share.coordinator.state.topic.segment.bytes": "for creating the topic, without groups",
 }
 
 
