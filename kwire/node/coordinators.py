@@ -152,7 +152,9 @@ class Coordinators:
         from kwire.coordinator.group.consumer.settings import ConsumerGroupSettings
         from kwire.coordinator.group.coordinator import GroupCoordinator
         from kwire.coordinator.group.settings import GroupSettings
+        from kwire.coordinator.group.share.settings import ShareGroupSettings
         from kwire.node.group_metadata import GroupConfigs, PublishedTopics
+        from kwire.node.latest_offsets import LatestOffsets
 
         config = self._config
         configs = self._group_configs = GroupConfigs(self._dynamic_config)
@@ -173,6 +175,16 @@ class Coordinators:
             topics=PublishedTopics(lambda: self._metadata.image),
             worker=self._worker(),
             group_config=configs.value,
+            share_settings=ShareGroupSettings(
+                max_size=config["group.share.max.size"],
+                initialize_retry_interval_ms=config["group.share.initialize.retry.interval.ms"],
+            ),
+            latest_offsets=LatestOffsets(
+                config.node_id,
+                lambda: self._metadata.image,
+                self._replicas.partition,
+                self._send,
+            ).of,
         )
 
     def _make_transactions(self) -> TransactionCoordinator:
