@@ -300,6 +300,7 @@ class Node:
             peers=self.peers,
             allocate_producer_id=self.producer_ids.take,
             checkpoint_log_starts=self.log_manager.checkpoint_log_starts,
+            create_topic=lambda name: self.parts.auto_topics.create([name], None),
             new_scheduler=self.workers.scheduler,
         )
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kwire.security.authorizer import Authorizer
     from kwire.server.deadlines import DeadlineHeap
     from kwire.server.fetch_sessions import FetchSessionCache
+    from kwire.share.persister import Persister
 
 ResponseT = TypeVar("ResponseT", bound="Message")
 
@@ -151,6 +152,11 @@ class Coordinators(Protocol):
     @property
     def share(self) -> ShareCoordinator:
         """The state of share partitions."""
+        ...
+
+    @property
+    def persister(self) -> Persister:
+        """Keeps the state of share partitions, wherever it is coordinated."""
         ...
 
     @property
