@@ -118,8 +118,14 @@ class Walk:
         is_renewal = any(4 in types for _, _, types in batches)
         member = self.members[at]
         if self.random.random() < 0.4:
-            limits = {"records_max": 0, "bytes_max": 0} if is_renewal else {"records_max": 3}
-            answer = member.fetch([], {key: batches}, mode=1, is_renewal=is_renewal, **limits)
+            answer = member.fetch(
+                [],
+                {key: batches},
+                mode=1,
+                records_max=0 if is_renewal else 3,
+                bytes_max=0 if is_renewal else 1 << 20,
+                is_renewal=is_renewal,
+            )
             self._keep(at, answer)
             return _without_empty(said(answer))
         return said(member.acknowledge({key: batches}, is_renewal=is_renewal))
