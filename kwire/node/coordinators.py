@@ -19,11 +19,13 @@ from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.log.scheduling import Scheduler
 from kwire.network.peer import PeerNetwork
 from kwire.node.published import PublishedMetadata
+from kwire.node.shares import Shares
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.structs import Message, Request
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.partition import Partition
+from kwire.server.deadlines import DeadlineHeap
 
 if TYPE_CHECKING:
     from kwire.api.shared.local_transactions import LocalTransactions
@@ -60,6 +62,7 @@ class Coordinators:
         metadata: PublishedMetadata,
         replicas: ReplicaManager,
         peers: PeerNetwork,
+        deadlines: DeadlineHeap,
         allocate_producer_id: Callable[[], Pending[int]],
         checkpoint_log_starts: Callable[[list[tuple[str, int]]], Pending[None]],
         new_scheduler: Callable[[str], Scheduler],
@@ -83,6 +86,7 @@ class Coordinators:
         self._local_transactions: LocalTransactions | None = None
         self._loader: Scheduler | None = None
         replicas.add_listener(self._leadership)
+        self.shares = Shares(loop, clock, config, dynamic_config, deadlines, replicas)
 
     # -- made so far
 
@@ -307,6 +311,7 @@ class Coordinators:
 
     def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Committed metadata: deleted topics take with them what groups had of them."""
+        self.shares.published(delta)
         if self._share is not None and delta.topics_deleted:
             self._share.topics_deleted(delta.topics_deleted)
         groups = self._groups
@@ -322,6 +327,7 @@ class Coordinators:
             )
 
     def close(self) -> None:
+        self.shares.close()
         if self._groups is not None:
             self._groups.runtime.close()
         if self._transactions is not None:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kwire.security.authorizer import Authorizer
     from kwire.server.deadlines import DeadlineHeap
     from kwire.server.fetch_sessions import FetchSessionCache
+    from kwire.share.manager import SharePartitionManager
 
 ResponseT = TypeVar("ResponseT", bound="Message")
 
@@ -157,6 +158,13 @@ class Coordinators(Protocol):
     def verifier(self) -> TransactionVerifier: ...
 
 
+class Shares(Protocol):
+    """The share partitions that this broker leads; made when they are first asked for."""
+
+    @property
+    def partitions(self) -> SharePartitionManager: ...
+
+
 class TopicCreation(Protocol):
     """Creates topics because somebody named them."""
 
@@ -229,6 +237,7 @@ class Parts:
         "random",
         "read_context",
         "replicas",
+        "shares",
     )
 
     def __init__(
@@ -249,6 +258,7 @@ class Parts:
         authorizer: Authorizer | None,
         replicas: Replicas,
         coordinators: Coordinators,
+        shares: Shares,
         auto_topics: TopicCreation,
         producer_ids: ProducerIds,
         lost_brokers: LostBrokers,
@@ -275,6 +285,7 @@ class Parts:
         self.authorizer = authorizer
         self.replicas = replicas
         self.coordinators = coordinators
+        self.shares = shares
         self.auto_topics = auto_topics
         self.producer_ids = producer_ids
         self.lost_brokers = lost_brokers
