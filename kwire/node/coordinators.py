@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kwire.coordinator.transaction.service import TransactionCoordinator
     from kwire.coordinator.transaction.verifier import TransactionVerifier
     from kwire.node.group_metadata import GroupConfigs
+    from kwire.share.coordinator_persister import CoordinatorPersister
 
 Response = TypeVar("Response", bound=Message)
 
@@ -65,6 +66,7 @@ class Coordinators:
         deadlines: DeadlineHeap,
         allocate_producer_id: Callable[[], Pending[int]],
         checkpoint_log_starts: Callable[[list[tuple[str, int]]], Pending[None]],
+        create_topic: Callable[[str], object],
         new_scheduler: Callable[[str], Scheduler],
     ) -> None:
         self._loop = loop
@@ -77,16 +79,19 @@ class Coordinators:
         self._peers = peers
         self._allocate_producer_id = allocate_producer_id
         self._checkpoint_log_starts = checkpoint_log_starts
+        self._create_topic = create_topic
         self._new_scheduler = new_scheduler
         self._groups: GroupCoordinator | None = None
         self._group_configs: GroupConfigs | None = None
         self._transactions: TransactionCoordinator | None = None
         self._share: ShareCoordinator | None = None
+        self._persister: CoordinatorPersister | None = None
         self._verifier: TransactionVerifier | None = None
         self._local_transactions: LocalTransactions | None = None
         self._loader: Scheduler | None = None
         replicas.add_listener(self._leadership)
         self.shares = Shares(loop, clock, config, dynamic_config, deadlines, replicas)
+        self.shares.make_persister = lambda: self.persister
 
     # -- made so far
 
@@ -124,6 +129,23 @@ class Coordinators:
         if self._share is None:
             self._share = self._make_share()
         return self._share
+
+    @property
+    def persister(self) -> CoordinatorPersister:
+        """Asks share coordinators, this broker's and others'."""
+        if self._persister is None:
+            from kwire.node.share_coordinators import PublishedShareCoordinators
+            from kwire.share.coordinator_persister import CoordinatorPersister
+
+            self._persister = CoordinatorPersister(
+                loop=self._loop,
+                coordinators=PublishedShareCoordinators(
+                    self._config.node_id, self._metadata, lambda: self.share, self._create_topic
+                ),
+                send=self._send,
+                draw=lambda: self._random.below(1001) / 1000,
+            )
+        return self._persister
 
     @property
     def verifier(self) -> TransactionVerifier:
@@ -179,6 +201,7 @@ class Coordinators:
                 max_size=config["group.share.max.size"],
                 initialize_retry_interval_ms=config["group.share.initialize.retry.interval.ms"],
             ),
+            persister=lambda: self.persister,
             latest_offsets=LatestOffsets(
                 config.node_id,
                 lambda: self._metadata.image,
@@ -314,6 +337,8 @@ class Coordinators:
         self.shares.published(delta)
         if self._share is not None and delta.topics_deleted:
             self._share.topics_deleted(delta.topics_deleted)
+        if self._persister is not None and delta.partitions:
+            self._persister.coordinators_changed()
         groups = self._groups
         if groups is None or self._group_configs is None:
             return
@@ -332,6 +357,8 @@ class Coordinators:
             self._groups.runtime.close()
         if self._transactions is not None:
             self._transactions.close()
+        if self._persister is not None:
+            self._persister.close()
         if self._share is not None:
             self._share.close()
 

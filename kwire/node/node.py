@@ -301,6 +301,7 @@ class Node:
             deadlines=self.deadlines,
             allocate_producer_id=self.producer_ids.take,
             checkpoint_log_starts=self.log_manager.checkpoint_log_starts,
+            create_topic=lambda name: self.parts.auto_topics.create([name], None),
             new_scheduler=self.workers.scheduler,
         )
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kwire.server.deadlines import DeadlineHeap
     from kwire.server.fetch_sessions import FetchSessionCache
     from kwire.share.manager import SharePartitionManager
+    from kwire.share.persister import Persister
 
 ResponseT = TypeVar("ResponseT", bound="Message")
 
@@ -152,6 +153,11 @@ class Coordinators(Protocol):
     @property
     def share(self) -> ShareCoordinator:
         """The state of share partitions."""
+        ...
+
+    @property
+    def persister(self) -> Persister:
+        """Keeps the state of share partitions, wherever it is coordinated."""
         ...
 
     @property

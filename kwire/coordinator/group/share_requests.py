@@ -26,6 +26,8 @@ from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.share.persister import (
+    UNKNOWN_DELIVERY_COMPLETE_COUNT,
+    UNKNOWN_START_OFFSET,
     PartitionEpoch,
     PartitionId,
     PartitionResult,
@@ -464,8 +466,8 @@ def _with_errors(
 def _has_lag(summary: PartitionSummary) -> bool:
     return (
         not summary.error_code
-        and summary.start_offset >= 0
-        and summary.delivery_complete_count >= 0
+        and summary.start_offset != UNKNOWN_START_OFFSET
+        and summary.delivery_complete_count != UNKNOWN_DELIVERY_COMPLETE_COUNT
     )
 
 

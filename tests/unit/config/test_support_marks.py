@@ -36,8 +36,7 @@ for _definition in GROUP.values():
 # Kinds of groups that are not built: their settings bound what a group config may be, no more.
 GROUPS_WITHOUT_EFFECT = ("group.share.", "group.streams.", "share.", "streams.", "errors.")
 # Read already, without the effect that Kafka's has.
-READ_WITHOUT_EFFECT = {
-}
+READ_WITHOUT_EFFECT = {}
 
 
 @functools.cache
