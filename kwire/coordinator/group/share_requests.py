@@ -472,6 +472,9 @@ def _has_lag(summary: PartitionSummary) -> bool:
 
 
 def _described(summary: PartitionSummary, end: int | KafkaError | None) -> DescribedOffset:
+    """Kafka tells no error of a summary; one that passes is told here."""
+    if summary.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return DescribedOffset(-1, 0, -1)
     if summary.error_code:
         return DescribedOffset(-1, 0, -1, summary.error_code, summary.error_message)
     if isinstance(end, KafkaError):

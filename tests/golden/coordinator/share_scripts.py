@@ -212,7 +212,7 @@ script(
     beat("m2", 4, wanted={"member_epoch": 5}),
     beat("m1", 3),
     beat("m1", 5),
-    beat("m1", 5, subscribed_topic_names=["@u"]),
+    beat("m1", 5, subscribed_topic_names=["@t", "@u"]),
     beat("m2", 5),
     beat("m2", 6),
     describe(),
