@@ -202,6 +202,7 @@ class Coordinators:
                 max_size=config["group.share.max.size"],
                 initialize_retry_interval_ms=config["group.share.initialize.retry.interval.ms"],
             ),
+            persister=lambda: self.persister,
             latest_offsets=LatestOffsets(
                 config.node_id,
                 lambda: self._metadata.image,

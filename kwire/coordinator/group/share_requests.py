@@ -26,6 +26,8 @@ from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.share.persister import (
+    UNKNOWN_DELIVERY_COMPLETE_COUNT,
+    UNKNOWN_START_OFFSET,
     PartitionEpoch,
     PartitionId,
     PartitionResult,
@@ -464,12 +466,15 @@ def _with_errors(
 def _has_lag(summary: PartitionSummary) -> bool:
     return (
         not summary.error_code
-        and summary.start_offset >= 0
-        and summary.delivery_complete_count >= 0
+        and summary.start_offset != UNKNOWN_START_OFFSET
+        and summary.delivery_complete_count != UNKNOWN_DELIVERY_COMPLETE_COUNT
     )
 
 
 def _described(summary: PartitionSummary, end: int | KafkaError | None) -> DescribedOffset:
+    """Kafka tells no error of a summary; one that passes is told here."""
+    if summary.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return DescribedOffset(-1, 0, -1)
     if summary.error_code:
         return DescribedOffset(-1, 0, -1, summary.error_code, summary.error_message)
     if isinstance(end, KafkaError):

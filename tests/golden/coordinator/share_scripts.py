@@ -179,7 +179,9 @@ script(
 )
 script(
     "share-members-share",
-    *JOINED,
+    ["topic", "@t", 1],
+    join("m1"),
+    beat("m1", 2, wanted=EPOCH_3),
     join("m2"),
     beat("m1", 3),
     beat("m1", 4),
@@ -203,25 +205,14 @@ script(
     describe(),
 )
 script(
-    "share-members-of-one-partition",
-    ["topic", "@t", 1],
-    join("m1"),
-    beat("m1", 2, wanted=EPOCH_3),
-    join("m2"),
-    join("m3"),
-    beat("m1", 3),
-    beat("m2", 4),
-    describe(),
-)
-script(
     "share-different-topics",
     *JOINED,
     OTHER,
     join("m2", subscribed_topic_names=["@u"]),
-    beat("m1", 3),
     beat("m2", 4, wanted={"member_epoch": 5}),
-    beat("m1", 4),
-    beat("m1", 5, subscribed_topic_names=["@u"]),
+    beat("m1", 3),
+    beat("m1", 5),
+    beat("m1", 5, subscribed_topic_names=["@t", "@u"]),
     beat("m2", 5),
     beat("m2", 6),
     describe(),
