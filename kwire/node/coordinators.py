@@ -90,8 +90,9 @@ class Coordinators:
         self._local_transactions: LocalTransactions | None = None
         self._loader: Scheduler | None = None
         replicas.add_listener(self._leadership)
-        self.shares = Shares(loop, clock, config, dynamic_config, deadlines, replicas)
-        self.shares.make_persister = lambda: self.persister
+        self.shares = Shares(
+            loop, clock, config, dynamic_config, deadlines, replicas, lambda: self.persister
+        )
 
     # -- made so far
 

@@ -36,13 +36,14 @@ class Shares:
         dynamic_config: DynamicConfig,
         deadlines: DeadlineHeap,
         replicas: ReplicaManager,
+        persister: Callable[[], Persister],
     ) -> None:
         self._loop = loop
         self._clock = clock
         self._config = config
         self._configs = GroupConfigs(dynamic_config)
         self._deadlines = deadlines
-        self.make_persister: Callable[[], Persister] | None = None
+        self._persister = persister
         self._partitions: SharePartitionManager | None = None
         replicas.add_listener(self._leadership)
 
@@ -60,10 +61,9 @@ class Shares:
     def _make_partitions(self) -> SharePartitionManager:
         from kwire.share.manager import SharePartitionManager
 
-        assert self.make_persister is not None
         return SharePartitionManager(
             sessions_max=self._config["group.share.max.share.sessions"],
-            persister=self.make_persister(),
+            persister=self._persister(),
             deadlines=self._deadlines,
             now_ms=lambda: int(self._loop.time() * 1000),
             settings=self._settings,
