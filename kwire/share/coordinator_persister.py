@@ -18,6 +18,7 @@ from kwire.pending import Pending, after, gather
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.structs import Request
 from kwire.share import messages
+from kwire.share.backoff import ATTEMPTS_MAX, pause_ms
 from kwire.share.keys import KeyParts
 from kwire.share.persister import (
     InitializePartition,
@@ -30,10 +31,6 @@ from kwire.share.persister import (
     WritePartition,
 )
 
-ATTEMPTS_MAX = 5
-BACKOFF_MS = 1_000
-BACKOFF_MAX_MS = 30_000
-BACKOFF_JITTER = 0.2
 # Partitions of one request.
 PARTITIONS_MAX = 1_000
 
@@ -365,11 +362,10 @@ class CoordinatorPersister:
         if attempts >= ATTEMPTS_MAX:
             question.refuse(code, message)
             return
-        delay_ms: float = min(BACKOFF_MS << attempts, BACKOFF_MAX_MS)
-        delay_ms *= 1 - BACKOFF_JITTER + 2 * BACKOFF_JITTER * self._draw()
         self._pausing[question] = None
         question.timer = self._loop.call_at(
-            self._loop.time() + delay_ms / 1000, partial(self._paused, question)
+            self._loop.time() + pause_ms(attempts, self._draw()) / 1000,
+            partial(self._paused, question),
         )
 
     def _paused(self, question: _AnyQuestion) -> None:

@@ -10,7 +10,8 @@ import pytest
 from kwire.pending import Pending, after
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.share import messages
-from kwire.share.coordinator_persister import ATTEMPTS_MAX, CoordinatorPersister
+from kwire.share.backoff import ATTEMPTS_MAX
+from kwire.share.coordinator_persister import CoordinatorPersister
 from kwire.share.keys import KeyParts
 from kwire.share.persister import (
     InitializePartition,
