@@ -21,6 +21,7 @@ from kwire.network.peer import PeerNetwork
 from kwire.node.published import PublishedMetadata
 from kwire.node.shares import Shares
 from kwire.pending import Pending
+from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.structs import Message, Request
 from kwire.replica.manager import ReplicaManager
@@ -67,6 +68,7 @@ class Coordinators:
         allocate_producer_id: Callable[[], Pending[int]],
         checkpoint_log_starts: Callable[[list[tuple[str, int]]], Pending[None]],
         create_topic: Callable[[str], object],
+        create_topics: Callable[[m.CreateTopicsRequest], Pending[m.CreateTopicsResponse]],
         new_scheduler: Callable[[str], Scheduler],
     ) -> None:
         self._loop = loop
@@ -91,7 +93,17 @@ class Coordinators:
         self._loader: Scheduler | None = None
         replicas.add_listener(self._leadership)
         self.shares = Shares(
-            loop, clock, config, dynamic_config, deadlines, replicas, lambda: self.persister
+            loop,
+            clock,
+            config,
+            dynamic_config,
+            deadlines,
+            replicas,
+            lambda: self.persister,
+            metadata,
+            random,
+            self._send,
+            create_topics,
         )
 
     # -- made so far

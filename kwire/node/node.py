@@ -302,6 +302,7 @@ class Node:
             allocate_producer_id=self.producer_ids.take,
             checkpoint_log_starts=self.log_manager.checkpoint_log_starts,
             create_topic=lambda name: self.parts.auto_topics.create([name], None),
+            create_topics=lambda request: self.controller_channel.forward(request, None, version=7),
             new_scheduler=self.workers.scheduler,
         )
 

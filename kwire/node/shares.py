@@ -6,23 +6,30 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kwire.clock import Clock
+from kwire.clock import Clock, Random
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.checks import duration_ms
 from kwire.config.dynamic import DynamicConfig
-from kwire.kraft.images.metadata_image import MetadataDelta
+from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.log.types import READ_COMMITTED, READ_UNCOMMITTED
 from kwire.node.group_metadata import GroupConfigs
+from kwire.node.published import PublishedMetadata
+from kwire.pending import Pending
+from kwire.protocol import messages as m
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.partition import Partition
 from kwire.server.deadlines import DeadlineHeap
 
 if TYPE_CHECKING:
+    from kwire.node.dead_letters import DeadLetterSettings, Graveyard
     from kwire.share.manager import SharePartitionManager
     from kwire.share.persister import Persister
     from kwire.share.settings import ShareSettings
 
 LATEST, EARLIEST = "latest", "earliest"
+
+Send = Callable[[int, m.ProduceRequest], Pending[m.ProduceResponse]]
+CreateTopics = Callable[[m.CreateTopicsRequest], Pending[m.CreateTopicsResponse]]
 
 
 class Shares:
@@ -37,6 +44,10 @@ class Shares:
         deadlines: DeadlineHeap,
         replicas: ReplicaManager,
         persister: Callable[[], Persister],
+        metadata: PublishedMetadata,
+        random: Random,
+        send: Send,
+        create_topics: CreateTopics,
     ) -> None:
         self._loop = loop
         self._clock = clock
@@ -44,6 +55,14 @@ class Shares:
         self._configs = GroupConfigs(dynamic_config)
         self._deadlines = deadlines
         self._persister = persister
+        self._dynamic_config = dynamic_config
+        self._replicas = replicas
+        self._metadata = metadata
+        self._random = random
+        self._send = send
+        self._create_topics = create_topics
+        self._dead_letter_settings: DeadLetterSettings | None = None
+        self._graveyard: Graveyard | None = None
         self._partitions: SharePartitionManager | None = None
         replicas.add_listener(self._leadership)
 
@@ -61,6 +80,7 @@ class Shares:
     def _make_partitions(self) -> SharePartitionManager:
         from kwire.share.manager import SharePartitionManager
 
+        self._graveyard = self._make_graveyard()
         return SharePartitionManager(
             sessions_max=self._config["group.share.max.share.sessions"],
             persister=self._persister(),
@@ -68,6 +88,32 @@ class Shares:
             now_ms=lambda: int(self._loop.time() * 1000),
             settings=self._settings,
             reset_offset=self._reset_offset,
+            dead_letters=self._graveyard,
+        )
+
+    def _make_graveyard(self) -> Graveyard:
+        from kwire.node.dead_letters import DeadLetterEffects, DeadLetterSettings, made_graveyard
+
+        def image() -> MetadataImage:
+            return self._metadata.image
+
+        settings = DeadLetterSettings(self._configs, self._dynamic_config, image)
+        self._dead_letter_settings = settings
+        effects = DeadLetterEffects(
+            self._loop,
+            self._dynamic_config,
+            image,
+            self._replicas,
+            self._send,
+            self._create_topics,
+            self._config["request.timeout.ms"],
+        )
+        return made_graveyard(
+            self._loop,
+            self._clock,
+            settings,
+            effects,
+            lambda: self._random.below(1001) / 1000,
         )
 
     def _settings(self, group_id: str) -> ShareSettings:
@@ -82,6 +128,10 @@ class Shares:
             isolation_level=READ_COMMITTED if is_committed else READ_UNCOMMITTED,
             reset=value(group_id, "share.auto.offset.reset"),
             may_renew=value(group_id, "share.renew.acknowledge.enable"),
+            has_dead_letters=(
+                self._dead_letter_settings is not None
+                and self._dead_letter_settings.has_dead_letters(group_id)
+            ),
         )
 
     def _reset_offset(self, partition: Partition, reset: str) -> int:
@@ -107,5 +157,7 @@ class Shares:
 
     def close(self) -> None:
         """The node stops."""
+        if self._graveyard is not None:
+            self._graveyard.close()
         if self._partitions is not None:
             self._partitions.close()

@@ -1,7 +1,7 @@
 """The state of share partitions between kwire and Apache Kafka, over the ordinary protocol.
 
-kwire coordinates it and Kafka leads: a share group of Kafka's reads, acknowledges and describes its
-offsets. The other way round kwire's persister asks a coordinator of Kafka's.
+One coordinates it and the other leads: a share group of the leader's reads, acknowledges and
+describes its offsets. And each request of kwire's persister to a coordinator of Kafka's.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import pathlib
 from typing import Any
+
+import pytest
 
 from kwire.clock import SeededRandom
 from kwire.network.buffers import BufferPool
@@ -30,9 +32,10 @@ from kwire.share.persister import (
 from kwire.testing.cluster import Cluster, wait_for
 from tests.support.kafka import kafka_libs, running_kafka
 from tests.support.kafka_node import KafkaNode
+from tests.support.share.member import ACCEPT, Member, set_group_config
 from tests.support.wire import WireClient, produce_values
 
-TOPIC, GROUP, MEMBER = "read", "workers", "AAAAAAAAAAAAAAAAAAAAAQ"
+TOPIC, GROUP = "read", "workers"
 OFFSETS, STATE = "__consumer_offsets", "__share_group_state"
 KWIRE, KAFKA = 1, 2
 RECORDS = 10
@@ -53,54 +56,10 @@ def create(client: WireClient, name: str, node_id: int, configs: dict[str, str])
     client.topic(name)
 
 
-class Member:
-    """A share consumer of Kafka's group, by its requests."""
-
-    def __init__(self, client: WireClient) -> None:
-        self.client = client
-        self.epoch = 0
-        self.session = 0
-
-    def is_assigned(self) -> bool:
-        shape = m.ShareGroupHeartbeatRequest
-        request = shape(
-            group_id=GROUP,
-            member_id=MEMBER,
-            member_epoch=self.epoch,
-            subscribed_topic_names=[TOPIC] if self.epoch == 0 else None,
-        )
-        answer = self.client.call(request, 1)
-        if answer.error_code:
-            assert answer.error_code in (14, 15, 16), answer
-            return False
-        self.epoch = answer.member_epoch
-        assignment = answer.assignment
-        return assignment is not None and bool(assignment.topic_partitions)
-
-    def fetch(self, topic_id: bytes, acknowledged: list[Any]) -> list[tuple[int, int]]:
-        """(first, last) of what was acquired; acknowledges meanwhile."""
-        shape = m.ShareFetchRequest
-        partition = shape.FetchPartition(partition_index=0, acknowledgement_batches=acknowledged)
-        request = shape(
-            group_id=GROUP,
-            member_id=MEMBER,
-            share_session_epoch=self.session,
-            max_wait_ms=100,
-            min_bytes=1,
-            max_bytes=1 << 20,
-            max_records=100,
-            batch_size=100,
-            topics=[shape.FetchTopic(topic_id=topic_id, partitions=[partition])],
-        )
-        answer = self.client.call(request, 1)
-        assert answer.error_code == 0, answer
-        self.session += 1
-        found = [part for topic in answer.responses for part in topic.partitions]
-        assert not any(part.acknowledge_error_code for part in found), answer
-        return [(x.first_offset, x.last_offset) for part in found for x in part.acquired_records]
-
-
-def test_kafka_leads_and_kwire_coordinates(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(("leader", "coordinator"), [(KAFKA, KWIRE), (KWIRE, KAFKA)])
+def test_one_leads_and_the_other_coordinates(
+    tmp_path: pathlib.Path, leader: int, coordinator: int
+) -> None:
     kafka_libs()
     kinds = {KAFKA: KafkaNode}
     settings = {
@@ -114,44 +73,35 @@ def test_kafka_leads_and_kwire_coordinates(tmp_path: pathlib.Path) -> None:
         tmp_path, combined=(KWIRE,), brokers=(KAFKA,), kinds=kinds, settings=settings
     ) as cluster:
         cluster.start()
-        ours = WireClient(f"127.0.0.1:{cluster[KWIRE].port}")
-        theirs = WireClient(f"127.0.0.1:{cluster[KAFKA].port}")
-        create(ours, STATE, KWIRE, {"cleanup.policy": "delete", "min.insync.replicas": "1"})
-        create(ours, OFFSETS, KAFKA, {"cleanup.policy": "compact"})
-        create(ours, TOPIC, KAFKA, {})
-        topic_id = ours.topic_id(TOPIC)
-        configure_earliest(theirs)
-        member = Member(theirs)
-        wait_for(member.is_assigned, "an assignment by Kafka's group coordinator")
-        produce_values(theirs, TOPIC, 0, [b"%d" % number for number in range(RECORDS)])
-        acquired = wait_for(lambda: member.fetch(topic_id, []), "records")
-        assert acquired == [(0, RECORDS - 1)]
-        accept = m.ShareFetchRequest.AcknowledgementBatch
-        member.fetch(topic_id, [accept(first_offset=0, last_offset=3, acknowledge_types=[1])])
+        addresses = {node: f"127.0.0.1:{cluster[node].port}" for node in (KWIRE, KAFKA)}
+        coordinates, leads = WireClient(addresses[coordinator]), WireClient(addresses[leader])
+        create(leads, STATE, coordinator, {"cleanup.policy": "delete", "min.insync.replicas": "1"})
+        create(leads, OFFSETS, leader, {"cleanup.policy": "compact"})
+        create(leads, TOPIC, leader, {})
+        topic_id = leads.topic_id(TOPIC)
+        set_group_config(leads, GROUP, share_auto_offset_reset="earliest")
+        member = Member(addresses[leader], GROUP, [TOPIC])
+        member.join(1)
+        produce_values(leads, TOPIC, 0, [b"%d" % number for number in range(RECORDS)])
+        key = (topic_id, 0)
+        acquired = member.acquire([key]).responses[0].partitions[0].acquired_records
+        assert [(x.first_offset, x.last_offset) for x in acquired] == [(0, RECORDS - 1)]
+        said = member.acknowledge({key: [(0, 3, [ACCEPT])]})
+        assert said.responses[0].partitions[0].error_code == 0, said
         summary = summary_request(GROUP, [PartitionEpoch(topic_id, 0, -1)])
 
         def acknowledged() -> int:
-            """How many records are done with, by what kwire keeps."""
-            kept = summary_results(ours.call(summary, 1))[0]
+            """How many records are done with, by what the coordinator keeps."""
+            kept = summary_results(coordinates.call(summary, 1))[0]
             assert kept.error_code == 0, kept
             return kept.start_offset + kept.delivery_complete_count
 
         wait_for(lambda: acknowledged() == 4, "acknowledgements that are kept")
-        refused = summary_results(theirs.call(summary, 1))[0]
+        refused = summary_results(leads.call(summary, 1))[0]
         assert refused.error_code == ErrorCode.NOT_COORDINATOR
-        assert described(theirs) in (0, 4)
-        ours.close()
-        theirs.close()
-
-
-def configure_earliest(client: WireClient) -> None:
-    """The group begins with the oldest records."""
-    shape = m.IncrementalAlterConfigsRequest
-    change = shape.AlterableConfig(
-        name="share.auto.offset.reset", config_operation=0, value="earliest"
-    )
-    resource = shape.AlterConfigsResource(resource_type=32, resource_name=GROUP, configs=[change])
-    assert not client.call(shape(resources=[resource]), 1).responses[0].error_code
+        assert described(leads) in (0, 4)
+        for client in (member, coordinates, leads):
+            client.close()
 
 
 def described(client: WireClient) -> int:
