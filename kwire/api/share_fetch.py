@@ -15,9 +15,7 @@ from __future__ import annotations
 
 from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints
 from kwire.api.shared.share_acknowledging import (
-    AUTHORIZATION as AUTHORIZATION,
-)
-from kwire.api.shared.share_acknowledging import (
+    READ_GROUP,
     READ_TOPIC,
     Acknowledged,
     Asked,
@@ -35,6 +33,7 @@ from kwire.share.delayed_fetch import DelayedShareFetch, Limits, ShareTarget
 from kwire.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, PartitionKey, ShareSession
 
 VERSIONS = (1, 2)
+AUTHORIZATION = (READ_GROUP, READ_TOPIC)
 ANSWER_BYTES, PARTITION_BYTES = 32, 64
 """About what an answer and a partition take without records, for quotas."""
 

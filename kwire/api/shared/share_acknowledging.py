@@ -25,7 +25,6 @@ READ_GROUP = Requires(Operation.READ, ResourceType.GROUP, "group_id")
 READ_TOPIC = Requires(
     Operation.READ, ResourceType.TOPIC, denied=Denied.ENTRY, note="topics are named by id"
 )
-AUTHORIZATION = (READ_GROUP, READ_TOPIC)
 MEMBER_ID_MAX = 36
 SHARE_VERSION = "share.version"
 
