@@ -8,7 +8,7 @@ single batch stays as it is. Source: KIP-932; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 
 from kwire.share.persister import UNKNOWN_START_OFFSET, StateBatch
@@ -27,18 +27,31 @@ def combine(
 ) -> list[StateBatch]:
     """`new` over `known` from `start_offset` on (-1: everywhere), in the order of offsets.
 
-    Raises ValueError for batches that `is_backward` says are none, if there is anything to combine
-    them with.
+    `known` is what this function has made, or one batch. Raises ValueError for batches that
+    `is_backward` says are none, if there is anything to combine them with.
     """
-    batches = _from(start_offset, known)
-    batches += _from(start_offset, new)
-    if len(batches) < 2:
-        return batches
+    kept = _known_from(start_offset, known)
+    laid = _from(start_offset, new)
+    if len(kept) + len(laid) < 2 or not laid:
+        _check(kept[:1] if len(kept) > 1 else ())
+        return kept or laid
+    _check(laid)
+    _check(kept[:1])
+    # What the new ones touch, their neighbours included, is worked out; the rest stays.
+    first = min(batch.first_offset for batch in laid)
+    last = max(batch.last_offset for batch in laid)
+    begin = bisect_left(kept, first - 1, key=_last_offset)
+    end = bisect_right(kept, last + 1, lo=begin, key=_first_offset)
+    touched = kept[begin:end] + laid
+    touched.sort(key=_first_offset)
+    kept[begin:end] = _swept(touched)
+    return kept
+
+
+def _check(batches: Sequence[StateBatch]) -> None:
     for batch in batches:
         if is_backward(batch):
             raise ValueError(f"a state batch from {batch.first_offset} to {batch.last_offset}")
-    batches.sort(key=_first_offset)
-    return _swept(batches)
 
 
 def combine_valid(
@@ -56,6 +69,10 @@ def _first_offset(batch: StateBatch) -> int:
     return batch.first_offset
 
 
+def _last_offset(batch: StateBatch) -> int:
+    return batch.last_offset
+
+
 def _priority(batch: StateBatch) -> tuple[int, int]:
     return batch.delivery_count, batch.delivery_state
 
@@ -69,6 +86,17 @@ def _from(start_offset: int, batches: Sequence[StateBatch]) -> list[StateBatch]:
         for batch in batches
         if batch.last_offset >= start_offset
     ]
+
+
+def _known_from(start_offset: int, batches: Sequence[StateBatch]) -> list[StateBatch]:
+    """`_from` for batches in the order of offsets that do not overlap."""
+    begin = 0
+    if start_offset != UNKNOWN_START_OFFSET:
+        begin = bisect_left(batches, start_offset, key=_last_offset)
+    kept = list(batches[begin:])
+    if start_offset != UNKNOWN_START_OFFSET and kept and kept[0].first_offset < start_offset:
+        kept[0] = kept[0]._replace(first_offset=start_offset)
+    return kept
 
 
 def _swept(batches: list[StateBatch]) -> list[StateBatch]:

@@ -114,14 +114,16 @@ def _snapshot_key(key: SharePartitionKey) -> m.ShareSnapshotKey:
 
 
 def from_snapshot(value: m.ShareSnapshotValue) -> SharePartitionState:
-    """The state that a snapshot has."""
+    """The state that a snapshot has; its batches are made ones that do not overlap, whoever wrote
+    them."""
+    batches = _batches(value)
     return SharePartitionState(
         value.snapshot_epoch,
         value.state_epoch,
         value.leader_epoch,
         value.start_offset,
         value.delivery_complete_count,
-        _batches(value),
+        batches if len(batches) < 2 else combine_valid((), batches, UNKNOWN_START_OFFSET),
         value.create_timestamp,
         value.write_timestamp,
     )

@@ -51,6 +51,22 @@ def test_every_offset_has_the_state_of_the_highest_count(seed: int) -> None:
         known = combined if rng.random() < 0.9 else []
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_long_lists_are_combined_as_short_ones(seed: int) -> None:
+    """Only what a new batch touches is worked out anew; the outcome is that of all of them."""
+    rng = random.Random(seed)
+    known: list[StateBatch] = []
+    for step in range(300):
+        first = rng.randrange(1500)
+        new = [StateBatch(first, first + rng.randrange(3), rng.choice((0, 2)), rng.randrange(3))]
+        start_offset = step if rng.random() < 0.1 else -1
+        combined = combine(known, new, start_offset)
+        swept = combine((), [*known, *new], start_offset)
+        assert combined == swept
+        known = combined
+    assert len(known) > 100
+
+
 def test_a_batch_that_ends_before_it_begins_is_kept_alone_and_combined_with_none() -> None:
     backward = StateBatch(9, 5, 0, 1)
     assert is_backward(backward)

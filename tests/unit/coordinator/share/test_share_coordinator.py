@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kwire.coordinator import loading
 from kwire.coordinator.share.service import ShareCoordinator
 from kwire.coordinator.share.shard import ShareCoordinatorSettings
 from kwire.pending import Pending
@@ -305,3 +306,18 @@ def test_what_the_log_refuses_is_not_said_to_be_kept(
     world.loop.advance(10_000)
     summary = [PartitionEpoch(b"a" * 16, 0, -1)]
     assert world.answer(world.coordinator.read_summary("g", summary))[0].start_offset == 0
+
+
+def test_a_long_log_is_replayed_record_by_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An update has what changed alone: the last record of a key is not all that counts."""
+    monkeypatch.setattr(loading, "REPLAYED_MAX", 0)
+    world = World(partitions=1)
+    initialized(world)
+    for offset in range(0, 60, 2):
+        batch = StateBatch(offset, offset, 2, 1)
+        asked = [WritePartition(b"a" * 16, 0, 0, 0, 0, 0, [batch])]
+        assert world.answer(world.coordinator.write("g", asked))[0].error_code == 0
+    loaded = hard_state(world.reloaded())
+    assert loaded == hard_state(world.coordinator)
+    [state] = loaded[0][0].values()
+    assert len(state.state_batches) == 30
