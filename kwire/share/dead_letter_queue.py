@@ -19,6 +19,7 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import Record, build_batch
 from kwire.share.backoff import ATTEMPTS_MAX, pause_ms
+from kwire.share.codes import known_code
 from kwire.share.dead_letters import (
     DeadLetters,
     DeadLetterTopic,
@@ -85,8 +86,8 @@ class _Job:
     """One `DeadLetters` on its way."""
 
     __slots__ = (
-        "creations", "done", "letters", "next_offset", "originals", "productions", "resolved_to",
-        "sent", "timer", "topic",
+        "creations", "done", "letters", "name", "next_offset", "originals", "productions",
+        "resolved_to", "sent", "timer", "topic",
     )  # fmt: skip
 
     def __init__(self, letters: DeadLetters, done: Pending[None]) -> None:
@@ -96,6 +97,7 @@ class _Job:
         self.originals: Mapping[int, Original] = {}
         self.resolved_to = letters.last_offset
         self.sent = 0
+        self.name = ""  # that of `topic`
         self.topic: DeadLetterTopic | None = None
         self.creations = 0
         self.productions = 0
@@ -213,7 +215,7 @@ class DeadLetterQueue:
         if topic is None:
             self._effects.create(name).add_done_callback(partial(self._created, job))
             return
-        job.topic = topic
+        job.name, job.topic = name, topic
         leader = topic.leaders[job.partition()]
         if leader is None:
             job.creations += 1
@@ -227,7 +229,7 @@ class DeadLetterQueue:
         if self._closed:
             return
         error = done.error()
-        code = done.result() if error is None else _code_of(error)
+        code = known_code(done.result()) if error is None else _code_of(error)
         job.creations += 1
         if code in _CREATED_BY_OTHERS or code in _PASSING_FAILURES:
             self._pause(job, job.creations, KafkaError(ErrorCode(code)))
@@ -275,7 +277,7 @@ class DeadLetterQueue:
                 continue
             batches.setdefault(place, []).extend(records)
             sizes[place] = sizes.get(place, 0) + size
-            names[topic.topic_id] = self._settings.topic_of(job.letters.group_id)
+            names[topic.topic_id] = job.name
             job.sent = len(records)
             sent.append(job)
         topics: dict[bytes, list[m.ProduceRequest.PartitionProduceData]] = {}
@@ -311,11 +313,10 @@ class DeadLetterQueue:
             if error is not None:
                 code = _code_of(error)
             else:
-                name = self._settings.topic_of(job.letters.group_id)
                 index = job.partition()
                 unknown = int(ErrorCode.UNKNOWN_SERVER_ERROR)
-                code = codes.get((job.topic.topic_id, index), codes.get((name, index), unknown))
-            self._settle(job, code)
+                code = codes.get((job.topic.topic_id, index), codes.get((job.name, index), unknown))
+            self._settle(job, known_code(code))
         self._send_next(node_id)
 
     def _settle(self, job: _Job, code: int) -> None:

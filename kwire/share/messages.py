@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from kwire.protocol import messages as m
+from kwire.share.codes import known_code
 from kwire.share.persister import (
     InitializePartition,
     PartitionEpoch,
@@ -114,7 +115,9 @@ def initialize_response(
 def initialize_results(response: m.InitializeShareGroupStateResponse) -> list[PartitionResult]:
     """The results of such a response."""
     return [
-        PartitionResult(topic.topic_id, found.partition, found.error_code, found.error_message)
+        PartitionResult(
+            topic.topic_id, found.partition, known_code(found.error_code), found.error_message
+        )
         for topic in response.results
         for found in topic.partitions
     ]
@@ -176,7 +179,7 @@ def read_results(response: m.ReadShareGroupStateResponse) -> list[PartitionState
         PartitionState(
             topic.topic_id,
             found.partition,
-            found.error_code,
+            known_code(found.error_code),
             found.error_message,
             found.state_epoch,
             found.start_offset,
@@ -256,7 +259,9 @@ def write_response(results: Iterable[PartitionResult]) -> m.WriteShareGroupState
 def write_results(response: m.WriteShareGroupStateResponse) -> list[PartitionResult]:
     """The results of such a response."""
     return [
-        PartitionResult(topic.topic_id, found.partition, found.error_code, found.error_message)
+        PartitionResult(
+            topic.topic_id, found.partition, known_code(found.error_code), found.error_message
+        )
         for topic in response.results
         for found in topic.partitions
     ]
@@ -305,7 +310,9 @@ def delete_response(results: Iterable[PartitionResult]) -> m.DeleteShareGroupSta
 def delete_results(response: m.DeleteShareGroupStateResponse) -> list[PartitionResult]:
     """The results of such a response."""
     return [
-        PartitionResult(topic.topic_id, found.partition, found.error_code, found.error_message)
+        PartitionResult(
+            topic.topic_id, found.partition, known_code(found.error_code), found.error_message
+        )
         for topic in response.results
         for found in topic.partitions
     ]
@@ -365,7 +372,7 @@ def summary_results(response: m.ReadShareGroupStateSummaryResponse) -> list[Part
         PartitionSummary(
             topic.topic_id,
             found.partition,
-            found.error_code,
+            known_code(found.error_code),
             found.error_message,
             found.state_epoch,
             found.leader_epoch,

@@ -205,6 +205,14 @@ def test_an_answer_without_the_partition_is_an_error() -> None:
     assert pending.result()[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
+def test_a_code_of_a_later_kafka_is_an_error_as_any() -> None:
+    world = World()
+    strange = PartitionResult(TOPIC, 0, 999, "new")
+    world.nodes[2].write = lambda group_id, partitions: Pending.completed([strange])  # type: ignore[method-assign]
+    result = world.persister.write("g", [change(0)]).result()[0]
+    assert result.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 def test_closing_answers_all_that_is_open() -> None:
     world = World()
     world.leaders = {1: None, 3: 1}

@@ -207,10 +207,29 @@ def test_what_passes_is_tried_again() -> None:
 
 def test_what_the_topic_refuses_is_given_up() -> None:
     world = World()
-    world.codes = [int(ErrorCode.MESSAGE_TOO_LARGE)]
-    error = world.queue.write(letters()).error()
-    assert isinstance(error, KafkaError)
-    assert error.code == ErrorCode.MESSAGE_TOO_LARGE
+    for code, said in (
+        (int(ErrorCode.MESSAGE_TOO_LARGE), ErrorCode.MESSAGE_TOO_LARGE),
+        (999, ErrorCode.UNKNOWN_SERVER_ERROR),
+    ):
+        world.codes = [code]
+        error = world.queue.write(letters()).error()
+        assert isinstance(error, KafkaError)
+        assert error.code == said
+
+
+def test_a_topic_that_changes_meanwhile_counts_from_the_next_attempt_on() -> None:
+    world = World()
+    world.held = []
+    first, second = world.queue.write(letters(0, 0)), world.queue.write(letters(1, 1))
+    world.names[GROUP] = "dlq.other"
+    held, world.held = world.held, None
+    held[0].complete(_taken(1))
+    assert first.result() is None
+    assert second.result() is None
+    third = world.queue.write(letters(2, 2))
+    world.names.clear()
+    assert third.result() is None
+    assert world.offsets() == [0, 1, 2]
 
 
 def test_a_partition_without_a_leader_is_waited_for() -> None:

@@ -24,9 +24,13 @@ from kwire.coordinator.group.assignors.hash_order import (
 from kwire.coordinator.group.assignors.spec import (
     STEPS_PER_SLICE,
     Assigning,
+    Assignment,
     TopicPartitions,
 )
 from kwire.coordinator.partitioner import java_hash
+
+#: Members whose targets one slice takes up, or writes out.
+MEMBERS_PER_SLICE = 250
 
 TopicPartition = tuple[bytes, int]
 Owned = dict[bytes, HashTable[int, None]]
@@ -52,7 +56,11 @@ def assign_simple(spec: ShareGroupSpec) -> Assigning:
     """See the module."""
     member_ids = in_hash_order(spec.members, lambda x: java_hash(x) & 0xFFFFFFFF)
     members = [spec.members[member_id] for member_id in member_ids]
-    owned = [_owned(member.target) for member in members]
+    owned: list[Owned] = []
+    for member in members:
+        owned.append(_owned(member.target))
+        if len(owned) % MEMBERS_PER_SLICE == 0:
+            yield
     if spec.is_homogeneous and members:
         topics = members[0].topics
         if topics:
@@ -68,7 +76,12 @@ def assign_simple(spec: ShareGroupSpec) -> Assigning:
             owned = [{} for _ in members]
         for topic, indexes in subscribers.items():
             yield from _of_topic(spec, topic, indexes, owned)
-    return {member_id: _plain(owned[index]) for index, member_id in enumerate(member_ids)}
+    result: Assignment = {}
+    for member_id, mine in zip(member_ids, owned):
+        result[member_id] = _plain(mine)
+        if len(result) % MEMBERS_PER_SLICE == 0:
+            yield
+    return result
 
 
 def _owned(target: Mapping[bytes, tuple[int, ...]]) -> Owned:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kwire.coordinator.group.assignment_jobs import INLINE_SIZE_MAX, finish
+from kwire.coordinator.group.assignment_jobs import finish
 from kwire.coordinator.group.assignors.simple import ShareGroupSpec, ShareMemberSpec, assign_simple
 from kwire.coordinator.group.caller import Caller
 from kwire.coordinator.group.share import records, state_partitions
@@ -29,6 +29,8 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 JOIN_EPOCH = 0
+#: Members plus partitions up to which an assignment is computed within one heartbeat.
+INLINE_SIZE_MAX = 400
 
 
 class Heartbeat(NamedTuple):

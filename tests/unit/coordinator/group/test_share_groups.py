@@ -192,6 +192,16 @@ def test_more_members_than_partitions_share_them() -> None:
     assert sorted(p for partitions in owned.values() for p in partitions) == [0, 0, 0, 1, 1, 1]
 
 
+def test_a_large_assignment_is_computed_between_heartbeats() -> None:
+    sharers = Sharers(t=500)
+    joined = sharers.join("m1")
+    sharers.world.loop.advance(BEAT_MS)
+    beat = sharers.beat("m1", joined.member_epoch)
+    assert beat.assignment is None, "the assignment is on its way"
+    sharers.world.loop.advance(BEAT_MS)
+    assert told(sharers.beat("m1", beat.member_epoch)) == list(range(500))
+
+
 def test_a_full_group_takes_nobody_more() -> None:
     sharers = Sharers(size_max=1)
     sharers.join("m1")
