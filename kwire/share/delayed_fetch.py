@@ -164,7 +164,10 @@ class DelayedShareFetch:
             return
         bytes_max = self._limits.bytes_max
         for reading in self._reading:
-            reading.request.partition_bytes_max = bytes_max // len(self._reading)
+            target = reading.request
+            target.partition_bytes_max = min(
+                bytes_max // len(self._reading), target.led.bytes_for(self._ask.records_max)
+            )
         isolation_level = self._reading[0].request.led.state.settings.isolation_level
         limits = ReadLimits(
             bytes_min=0,
@@ -236,6 +239,9 @@ class DelayedShareFetch:
         led = target.led
         buffers = [_in_memory(buffer) for buffer in result.buffers or ()]
         fetched = [FetchedBatch(*found) for buffer in buffers for found in outlines(buffer)]
+        if fetched:
+            offsets = fetched[-1].last_offset - fetched[0].base_offset + 1
+            led.was_read(result.size_bytes, offsets)
         acquired = acquire(
             led.state,
             self._ask._replace(records_max=records_max),

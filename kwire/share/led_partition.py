@@ -33,6 +33,7 @@ from kwire.share.persister import (
 from kwire.share.settings import ShareSettings
 
 NO_OFFSET = -1
+READ_BYTES_MIN = 1 << 20
 
 FENCED = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -117,6 +118,7 @@ class LedPartition:
         "_is_opening",
         "_is_wanted",
         "_is_writing",
+        "_record_bytes",
         "_timer",
         "_timer_ms",
         "failure",
@@ -141,6 +143,7 @@ class LedPartition:
         self._is_wanted = False
         self._changes: list[tuple[StateChange, Pending[None]]] = []
         self._is_writing = False
+        self._record_bytes = 0.0
         self._timer: Timer | None = None
         self._timer_ms = 0
 
@@ -231,6 +234,14 @@ class LedPartition:
         if self._is_wanted:
             self._is_wanted = False
             self.wake()
+
+    def bytes_for(self, records: int) -> int:
+        """How much to read for so many records: what is read and not acquired was read in vain."""
+        return max(READ_BYTES_MIN, int(self._record_bytes * records * 1.5))
+
+    def was_read(self, size_bytes: int, offsets: int) -> None:
+        """How large its records are."""
+        self._record_bytes = size_bytes / max(1, offsets)
 
     def wake(self) -> None:
         """Let those who wait have what there is, the longest waiting first."""

@@ -2,8 +2,8 @@
 simulated broker that is killed under them, and a checker of what they get.
 
 What is checked, of every record that the log keeps: it is delivered until it is acknowledged; never
-again once its acknowledgement was answered; its delivery count goes up, and not beyond the limit;
-what ends without an acknowledgement was delivered as often as the limit says.
+again once its acknowledgement was answered; its delivery count goes up (but over a kill), and not
+beyond the limit; what ends without an acknowledgement was delivered as often as the limit says.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ class Checker:
     def __init__(self) -> None:
         self.sent: set[Place] = set()
         self.counts: dict[Place, int] = {}
+        self.leads: dict[Place, int] = {}
+        self.kills = 0
         self.ended: dict[Place, str] = {}
         self.unsure: set[Place] = set()
 
@@ -59,7 +61,11 @@ class Checker:
             raise Violation(f"{place} comes again although it was {self.ended[place]}")
         if not 1 <= one.delivery_count <= LIMIT:
             raise Violation(f"{place} is delivered for the {one.delivery_count}th time")
-        self.counts[place] = max(one.delivery_count, self.counts.get(place, 0))
+        before = self.counts.get(place, 0)
+        if self.leads.get(place) == self.kills and one.delivery_count <= before:
+            raise Violation(f"{place} is delivered for the {one.delivery_count}th time again")
+        self.leads[place] = self.kills
+        self.counts[place] = max(one.delivery_count, before)
 
     def answered(self, places: dict[Place, str], failed: set[Place]) -> None:
         """Acknowledgements were answered, but for those that failed."""
@@ -91,6 +97,15 @@ class ShareHistory:
         self.last_s = 0.0
 
     def run(self) -> None:
+        tasks: list[asyncio.Task[None]] = []
+        try:
+            self._run(tasks)
+        finally:
+            for task in tasks:
+                task.get_loop().call_soon(task.cancel)
+            self.simulation.run_for(10)
+
+    def _run(self, tasks: list[asyncio.Task[None]]) -> None:
         simulation = self.simulation
         start(self.broker, BROKER)
         producing = self.clients[0].loop.create_task(self._produce(self.clients[0]))
@@ -98,9 +113,11 @@ class ShareHistory:
             client.loop.create_task(self._work(client, at))
             for at, client in enumerate(self.clients[1:])
         ]
+        tasks += [producing, *workers]
         for _ in range(KILLS):
             simulation.run_for(10 + simulation.random.below(10))
             self.broker.crash(power_loss=False)
+            self.checker.kills += 1
             simulation.run_for(1)
             self.broker.restart()
             node = start(self.broker, BROKER)
@@ -163,6 +180,8 @@ class ShareHistory:
                     self.checker.delivered(one)
                 if delivered and random.below(8) == 0:
                     await asyncio.sleep(LOCK_S + 1)  # too long
+                if random.below(12) == 0:
+                    return  # and come again
                 places: dict[Place, str] = {}
                 for one in delivered:
                     drawn = random.below(10)
@@ -181,5 +200,3 @@ class ShareHistory:
                     for offset in each.offsets
                 }
                 self.checker.answered(places, failed)
-                if random.below(20) == 0:
-                    return  # and come again
