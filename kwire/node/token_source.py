@@ -11,6 +11,9 @@ from kwire.security.sasl.oauthbearer import InvalidTokenError
 from kwire.security.sasl.token_request import RETRY_S
 from kwire.security.token_login import TokenLogin
 
+SHORTEST_MS = 1000
+"""Between two tokens, however short they last."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -25,6 +28,7 @@ class TokenSource:
         self._timer: asyncio.TimerHandle | None = None
         self._getting: asyncio.Task[None] | None = None
         self._is_closed = False
+        self._failures = 0
 
     async def open(self) -> None:
         """Ask once."""
@@ -46,12 +50,24 @@ class TokenSource:
     async def _get(self) -> None:
         login = self._login
         try:
-            login.take(await self._loop.run_in_executor(None, login.fetch()))
-            delay_ms = login.due_ms - self._clock.wall_ms()
-        except (OSError, InvalidTokenError) as error:
-            login.failure = str(error)
-            logger.warning("no token from %s: %s", login.settings.url, error)
+            login.take(await self._loop.run_in_executor(None, login.fetch(is_once=True)))
+            delay_ms = max(SHORTEST_MS, login.due_ms - self._clock.wall_ms())
+            self._failures = 0
+        except OSError as error:
+            self._tell(str(error))
+            settings = login.settings
+            backoff_ms = settings.retry_ms * 2 ** min(self._failures, 20)
+            delay_ms = max(1, min(backoff_ms, settings.retry_max_ms))
+            self._failures += 1
+        except InvalidTokenError as error:  # another attempt would be answered alike
+            self._tell(str(error))
             delay_ms = RETRY_S * 1000
         self._getting = None
         if not self._is_closed:
-            self._timer = self._loop.call_later(max(1000, delay_ms) / 1000, self._begin)
+            self._timer = self._loop.call_later(delay_ms / 1000, self._begin)
+
+    def _tell(self, failure: str) -> None:
+        """A failure that goes on is told once."""
+        if failure != self._login.failure:
+            logger.warning("no token from %s: %s", self._login.settings.url, failure)
+        self._login.failure = failure

@@ -93,10 +93,12 @@ class TokenLogin:
         """When the next token is to be got, by the wall clock."""
         return self._due_ms
 
-    def fetch(self) -> FetchToken:
-        """The job that gets the next token: it touches nothing but what it was given."""
+    def fetch(self, *, is_once: bool = False) -> FetchToken:
+        """The job that gets the next token: it touches nothing but what it was given. `is_once`:
+        by one attempt, so that nobody waits in it for the next one."""
+        settings = self.settings._replace(retry_max_ms=0) if is_once else self.settings
         id_bytes = self._random.random_bytes(ID_BYTES)
-        return partial(fetch_token, self.settings, self._tls, self._wall_ms(), id_bytes)
+        return partial(fetch_token, settings, self._tls, self._wall_ms(), id_bytes)
 
     def take(self, token: Token) -> None:
         """A token was got."""

@@ -138,12 +138,15 @@ def _time_ms(value: object) -> int | None:
 def refresh_at_ms(token: Token, wall_ms: int, settings: RefreshSettings, chance: float) -> int:
     """When the token is replaced, as Kafka's logins do it; `chance` is between 0 and 1."""
     part = settings.window_factor + settings.window_jitter * chance
+    if not 0 < part < 1:  # no setting of a node is held to that, and one may be no number
+        part = RefreshSettings().window_factor
+    min_period_s, buffer_s = max(0, settings.min_period_s), max(0, settings.buffer_s)
     if wall_ms >= token.expires_ms:
         return wall_ms + RETRY_S * 1000
     left_ms = token.expires_ms - wall_ms
-    if (settings.min_period_s + settings.buffer_s) * 1000 > left_ms:
+    if (min_period_s + buffer_s) * 1000 > left_ms:
         return wall_ms + int(left_ms * part)  # too short-lived for both rules
     starts_ms = wall_ms if token.starts_ms is None else token.starts_ms
     at_ms = starts_ms + int((token.expires_ms - starts_ms) * part)
-    at_ms = min(at_ms, token.expires_ms - settings.buffer_s * 1000)
-    return max(at_ms, wall_ms + settings.min_period_s * 1000)
+    at_ms = min(at_ms, token.expires_ms - buffer_s * 1000)
+    return max(at_ms, wall_ms + min_period_s * 1000)

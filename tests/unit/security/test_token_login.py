@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import ssl
 from pathlib import Path
 
@@ -51,6 +52,21 @@ def test_when_a_token_is_replaced(
     starts_ms: int | None, expires_ms: int, chance: float, at_ms: int
 ) -> None:
     assert refresh_at_ms(Token("", starts_ms, expires_ms), 0, PLAIN, chance) == at_ms
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        RefreshSettings(window_factor=math.nan),
+        RefreshSettings(window_factor=math.inf),
+        RefreshSettings(window_factor=-1.0),
+        RefreshSettings(window_jitter=50.0),
+        RefreshSettings(min_period_s=-5, buffer_s=-5),
+    ],
+)
+def test_no_setting_keeps_a_token_beyond_its_end(settings: RefreshSettings) -> None:
+    at_ms = refresh_at_ms(Token("", 0, HOUR_MS), 0, settings, 1.0)
+    assert 0 < at_ms < HOUR_MS
 
 
 def test_attempts_end_when_their_time_is_over() -> None:
