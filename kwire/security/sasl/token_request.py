@@ -111,6 +111,8 @@ def checked_token(text: str, settings: TokenSettings) -> Token:
 
     Its signature is the broker's business.
     """
+    if not text.isascii() or not text.isprintable() or " " in text:
+        raise InvalidTokenError("a token with other than printable letters")
     parts = text.split(".")
     if len(parts) != 3 or not all(part.strip() for part in parts):
         raise InvalidTokenError("not a token of three parts")

@@ -20,6 +20,7 @@ from kwire.security.sasl.token_request import (
     ANSWER_BYTES_MAX,
     RETRY_S,
     Token,
+    checked_token,
     refresh_at_ms,
     token_of_answer,
 )
@@ -78,6 +79,13 @@ def test_attempts_end_when_their_time_is_over() -> None:
             fetch_token(settings, None, 0, b"", waited.append, lambda: sum(waited))
     assert [round(each, 3) for each in waited] == [0.1, 0.2, 0.4, 0.3]
     assert len(issuer.asked) == 5
+
+
+@pytest.mark.parametrize("sign", ["\x01", "\n", " ", "é", "\x01auth=Bearer x"])
+def test_a_token_says_nothing_but_itself_to_the_broker(sign: str) -> None:
+    """What stands behind a token in the message would be taken for an extension."""
+    with pytest.raises(InvalidTokenError):
+        checked_token(f"{GOOD}{sign}x", TokenSettings(""))
 
 
 def test_a_redirect_is_not_followed() -> None:
