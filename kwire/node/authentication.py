@@ -8,6 +8,7 @@ import base64
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from kwire.clock import Clock, Random
@@ -34,11 +35,13 @@ from kwire.security.sasl.plain import Passwords, PlainServer
 from kwire.security.sasl.scram import (
     ITERATIONS_MIN,
     TYPES,
+    Cost,
     Derived,
     Known,
     ScramParts,
     ScramServer,
     derived,
+    made_up,
     salt_of,
 )
 from kwire.security.sasl.server import AuthenticationCounts, MakeSasl, SaslSettings
@@ -141,7 +144,8 @@ class Authentication:
         users = partial(_scram_user, self._image, name)
         token_secret = self._config["delegation.token.secret.key"]
         tokens = DelegationTokens(name, token_secret, self._image, secret)
-        return ScramParts(name, users, tokens, self._random, secret)
+        unknown = partial(_like_users, self._image, name, secret)
+        return ScramParts(name, users, tokens, self._random, secret, unknown)
 
     def _validator(self, config: BrokerConfig, listener: str) -> Validate:
         """What decides about the tokens of a listener."""
@@ -180,6 +184,19 @@ def _logged(validate: Validate, listener: str) -> Validate:
             raise
 
     return logged
+
+
+def _like_users(
+    image: Callable[[], MetadataImage], mechanism: str, secret: bytes, name: str
+) -> Cost:
+    """What is told of an unknown user: as of one of the users there are, always the same one for a
+    name. Else the number of iterations would tell who is a user."""
+    users = image().security.scram
+    if not users:
+        return Cost()
+    number = int.from_bytes(made_up(mechanism, secret, b"like", name), "big") % len(users)
+    credential = next(islice(users.values(), number, None))
+    return Cost(max(ITERATIONS_MIN, credential.iterations), len(credential.salt))
 
 
 def _scram_user(
