@@ -18,12 +18,20 @@ from kwire.testing.brokers.thread_runner import ThreadRunner
 from kwire.testing.groups import Group
 from kwire.testing.topics import Topic
 
+SMALL_INTERNAL_TOPICS = {
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+}
+"""What Kafka has by default are 50 partitions of each: most of the work of a short test."""
+
 
 class Broker:
     """One broker, a context manager of both kinds (`with`, `async with`).
 
     It runs in a thread of this process, or with `process=True` as a process. `config` are Kafka's
-    configs, beside those that `kwire serve` has by default for developers. Without `directory` its
+    configs, beside those that `kwire serve` has by default for developers; internal topics have
+    one partition. Without `directory` its
     data is temporary: it outlives `stop` and `kill`, and ends with the context. `port=0` picks a
     port, which it keeps.
     """
@@ -56,6 +64,7 @@ class Broker:
         return {
             "log.dirs": str(self.directory),
             "listeners": f"PLAINTEXT://{host}:{port}",
+            **SMALL_INTERNAL_TOPICS,
             **self._config,
         }
 
