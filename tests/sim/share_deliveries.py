@@ -180,11 +180,13 @@ class ShareHistory:
                     self.checker.delivered(one)
                 if delivered and random.below(8) == 0:
                     await asyncio.sleep(LOCK_S + 1)  # too long
-                if random.below(12) == 0:
+                if delivered and random.below(12) == 0:
                     return  # and come again
                 places: dict[Place, str] = {}
                 for one in delivered:
-                    drawn = random.below(10)
+                    drawn = random.below(12)
+                    if drawn > 9:
+                        continue  # nothing is said: its lock runs out
                     if drawn < 6:
                         consumer.accept(one)
                         places[one.partition, one.record.offset] = "accepted"
