@@ -73,13 +73,6 @@ class Traffic:
         self.replication_bytes_in = 0
         self.replication_bytes_out = 0
 
-    def sent(self, size_bytes: int, to_follower: bool) -> None:
-        """What was read leaves in an answer."""
-        if to_follower:
-            self.replication_bytes_out += size_bytes
-        else:
-            self.bytes_out += size_bytes
-
     def produce_failed(self, code: ErrorCode, size_bytes: int) -> None:
         """Records of that size are refused."""
         if code in TOO_LARGE:
