@@ -10,6 +10,7 @@ from kwire.coordinator.group.coordinator import GroupCoordinator
 from kwire.coordinator.group.shard import GroupShard
 from kwire.coordinator.partition import ShardState
 from kwire.metrics.blocks import END, Row, encoded, in_blocks, single
+from kwire.metrics.cluster import average_and_max_ms
 from kwire.replica.partition import Partition
 
 METADATA = "kafka_coordinator_group_groupmetadatamanager_"
@@ -47,6 +48,19 @@ def read_groups(groups: GroupCoordinator, replicas: Replicas) -> Iterator[bytes]
             offsets += row_count
             yield block
     yield from _read_counts(found, offsets)
+    counts, times_s = groups.counts, runtime.reloads.times_s
+    average, longest = average_and_max_ms(times_s)
+    yield single(
+        {
+            f"{COORDINATOR}offset_commit_count": counts.offset_commits,
+            f"{COORDINATOR}offset_expiration_count": counts.offset_expirations,
+            f"{COORDINATOR}offset_deletion_count": counts.offset_deletions,
+            f"{COORDINATOR}group_completed_rebalance_count": counts.completed_rebalances,
+            f"{COORDINATOR}consumer_group_rebalance_count": counts.consumer_rebalances,
+            f"{COORDINATOR}partition_load_time_avg": average,
+            f"{COORDINATOR}partition_load_time_max": longest,
+        }
+    )
     yield encoded(
         ("state",),
         (f"{COORDINATOR}num_partitions",),

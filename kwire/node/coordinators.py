@@ -91,6 +91,11 @@ class Coordinators:
         """None as long as nobody has asked for transactions."""
         return self._transactions
 
+    @property
+    def made_verifier(self) -> TransactionVerifier | None:
+        """None as long as no transactional write was to be verified."""
+        return self._verifier
+
     # -- made when needed
 
     @property

@@ -67,6 +67,7 @@ class BrokerConnection(FrameConnection):
         self.is_authenticated = True
         self.is_follower = False
         """Whether the last Fetch was one of a follower: those are counted apart."""
+        self.bytes_stored = 0  # of record batches that its client has written
         self.plain_allowed = plain_allowed(setup.steps.inputs, True)
         """Whether requests may go past the arrival and the response step."""
         self._watched = WatchedRequests(setup.steps, setup.loop)

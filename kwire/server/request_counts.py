@@ -10,6 +10,7 @@ through attributes and a walk over the fields of a response would cost more than
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from functools import cache
 from typing import Protocol, TypeAlias
@@ -90,6 +91,7 @@ class RequestCounts:
         "_api_key",
         "_followers",
         "_recent",
+        "_throttles",
         "by_version",
         "errors",
         "late",
@@ -103,6 +105,7 @@ class RequestCounts:
         self.by_version = [0] * VERSIONS_MAX
         self.errors = [0] * CODES
         self.throttled_ms = (0, 0)
+        self._throttles: deque[tuple[int, int]] = deque(maxlen=RECENT_MAX)
         self.late, self.prompt, self._recent = _maker(api_key)(self.by_version, self.errors)
 
     @property
@@ -131,6 +134,12 @@ class RequestCounts:
         """The client of a request is made to wait."""
         times, all_ms = self.throttled_ms
         self.throttled_ms = times + 1, all_ms + wait_ms
+        self._throttles.append((self.total, wait_ms))
+
+    def recent_throttles_ms(self) -> list[int]:
+        """How long those of the last `RECENT_MAX` requests were made to wait that were."""
+        first = self.total - RECENT_MAX
+        return [wait_ms for number, wait_ms in self._throttles if number >= first]
 
 
 Times: TypeAlias = tuple[int, int] | int | None

@@ -19,6 +19,7 @@ from kwire.coordinator.group.consumer.settings import (
     default_group_config,
 )
 from kwire.coordinator.group.consumer.subscriptions import Topics
+from kwire.coordinator.group.counts import GroupCounts
 from kwire.coordinator.group.refusals import (
     consumer_heartbeat_error,
     deletable_group_error,
@@ -70,10 +71,16 @@ class GroupCoordinator:
         self._consumer_settings = consumer_settings or ConsumerGroupSettings()
         self._random = random
         self._partition_count = partition_count or (lambda: settings.offsets_topic_partitions)
+        self.counts = counts = GroupCounts()
         self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             module=MODULE,
             new_shard=lambda partition: GroupShard(
-                settings, random, self._consumer_settings, topics or NoTopics(), group_config
+                settings,
+                random,
+                self._consumer_settings,
+                topics or NoTopics(),
+                group_config,
+                counts,
             ),
             partition_log=partition_log,
             loop=loop,

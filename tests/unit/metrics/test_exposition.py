@@ -111,11 +111,14 @@ def test_blocks_come_back_as_they_were() -> None:
     assert decoded(encoded((), ("x",), [(1.5,)])).names == ["x"]
 
 
+KINDS = (catalogue.GAUGE, catalogue.COUNTER, catalogue.QUANTILES, catalogue.RATE)
+
+
 def test_every_family_has_a_kind_a_help_and_a_name_of_its_kind() -> None:
     found = catalogue.families()
     assert found
     for family in found.values():
-        assert family.kind in (catalogue.GAUGE, catalogue.COUNTER, catalogue.QUANTILES)
+        assert family.kind in KINDS
         assert family.help.endswith(".")
         assert family.name.startswith(("kafka_", "kwire_"))
         assert family.name.endswith("_total") == (family.kind == catalogue.COUNTER), family.name
