@@ -16,6 +16,8 @@ from kwire.replica.partition import Partition
 METADATA = "kafka_coordinator_group_groupmetadatamanager_"
 COORDINATOR = "kafka_server_group_coordinator_metrics_"
 GROUPS_A_TURN = 100
+OFFSETS_SHOWN_MAX = 200_000
+"""Whoever may commit offsets makes rows: those beyond are only counted."""
 CLASSIC_STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
 CONSUMER_STATES = ("Empty", "Assigning", "Reconciling", "Stable", "Dead")
 SHARD_STATES = {
@@ -44,7 +46,7 @@ def read_groups(groups: GroupCoordinator, replicas: Replicas) -> Iterator[bytes]
         if shard is None:
             continue
         yield from _count_groups(shard, found)
-        for row_count, block in _read_offsets(shard, replicas):
+        for row_count, block in _read_offsets(shard, replicas, OFFSETS_SHOWN_MAX - offsets):
             offsets += row_count
             yield block
     yield from _read_counts(found, offsets)
@@ -76,11 +78,16 @@ def _count_groups(shard: GroupShard, found: Counter[tuple[str, str]]) -> Iterato
                 yield b""
 
 
-def _read_offsets(shard: GroupShard, replicas: Replicas) -> Iterator[tuple[int, bytes]]:
+def _read_offsets(shard: GroupShard, replicas: Replicas, room: int) -> Iterator[tuple[int, bytes]]:
+    """(how many offsets, a block) of a shard; beyond `room` they are counted, not shown."""
     names = ("kafka_consumergroup_committed_offset", "kafka_consumergroup_lag", END)
     rows: list[Row] = []
     for group in list(shard.storage.offsets.by_group):
         for topic, partitions in list(shard.storage.offsets.by_group.get(group, {}).items()):
+            if room <= 0:
+                yield len(partitions), b""
+                continue
+            room -= len(partitions)
             for index, stored in list(partitions.items()):
                 partition = replicas.partition(topic, index)
                 end = None
