@@ -48,11 +48,11 @@ def read_requests(listeners: Iterable[Listener]) -> Iterator[bytes]:
     by_name: dict[str, list[RequestCounts]] = {}
     for dispatcher in dispatchers:
         for name, counts in dispatcher.counts():
-            followers = counts.of_followers
+            followers = [] if counts.followers is None else [counts.followers]
             if name == "Fetch":
                 by_name.setdefault("FetchConsumer", []).append(counts)
-                by_name.setdefault("FetchFollower", []).append(followers)
-            by_name.setdefault(name, []).extend((counts, followers))
+                by_name.setdefault("FetchFollower", []).extend(followers)
+            by_name.setdefault(name, []).extend((counts, *followers))
     for name, several in by_name.items():
         if any(counts.total for counts in several):
             yield from _read_api(name, several)

@@ -124,6 +124,11 @@ class RequestCounts:
         ]
 
     @property
+    def followers(self) -> RequestCounts | None:
+        """`of_followers`, if there were any."""
+        return self._followers
+
+    @property
     def of_followers(self) -> RequestCounts:
         """The same of requests by followers, which Apache Kafka has apart for Fetch."""
         if self._followers is None:
