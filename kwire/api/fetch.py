@@ -124,12 +124,21 @@ class _Fetch:
     def _finish(self) -> None:
         throttled = self._throttled() if self._is_charged else None
         self._response = response = throttled or self._answer()
-        for target in self._targets:
-            if target.result.size_bytes and throttled is None:
-                to_follower = self._replica_id >= 0
-                target.partition.traffic.sent(target.result.size_bytes, to_follower)
+        if throttled is None:
+            self._count_sent()
         if self._pending is not None:
             self._pending.complete(response)
+
+    def _count_sent(self) -> None:
+        is_client = self._replica_id < 0
+        for target in self._targets:
+            size_bytes = target.result.size_bytes
+            if size_bytes:
+                traffic = target.partition.traffic
+                if is_client:
+                    traffic.bytes_out += size_bytes
+                else:
+                    traffic.replication_bytes_out += size_bytes
 
     # -- what is asked
 
@@ -188,6 +197,8 @@ class _Fetch:
         has_state = self._context.api_version >= REPLICA_STATE_FROM
         bytes_max = min(request.max_bytes, parts.fetch_bytes_max)
         replica_id = self._replica_id
+        if connection is not None:
+            connection.is_follower = replica_id >= 0
         if connection is not None and not connection.plain_allowed and replica_id < 0:
             rates = connection.consumer_rates()
             self._is_charged = rates is not None
@@ -195,8 +206,6 @@ class _Fetch:
                 bytes_max = min(bytes_max, rates.consumer.window_bytes_max)
         if replica_id >= 0:
             isolation = LOG_END
-            if connection is not None:
-                connection.is_follower = True
         elif request.isolation_level == READ_COMMITTED:
             isolation = COMMITTED
         else:

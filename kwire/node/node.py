@@ -226,6 +226,10 @@ class Node:
                 logs=self.log_manager,
                 replicas=self.replicas,
                 isr_changes=self.replication.isr_changes,
+                fetchers=self.replication.fetchers,
+                directories=self.replica_directories,
+                publisher=self.metadata.publisher,
+                transaction_timeout_ms_max=self.config["transaction.max.timeout.ms"],
                 coordinators=self.coordinators,
                 quotas=lambda: self.client_quotas.quotas,
             )

@@ -66,7 +66,8 @@ class BrokerConnection(FrameConnection):
         self.security_protocol = setup.security_protocol
         self.is_authenticated = True
         self.is_follower = False
-        """Whether another broker fetches here: its requests are counted apart."""
+        """Whether the last Fetch was one of a follower: those are counted apart."""
+        self.bytes_stored = 0  # of record batches that its client has written
         self.plain_allowed = plain_allowed(setup.steps.inputs, True)
         """Whether requests may go past the arrival and the response step."""
         self._watched = WatchedRequests(setup.steps, setup.loop)
@@ -450,17 +451,18 @@ class BrokerConnection(FrameConnection):
     # -- answering
 
     def _answer(self, slot: Slot, outcome: Response) -> None:
-        context = slot.context
+        context, counts = slot.context, slot.counts
         assert context is not None
+        assert counts is not None
         slot.done = True
         if self._watched.open and (outcome is NO_REPLY or outcome is DISCONNECT):
             self._charge(context, outcome)
             self._watched.responds(context, outcome, None)
         if outcome is NO_REPLY:
-            slot.count(context.api_version, outcome)
+            counts.late(slot, context.api_version, outcome)
         else:
             parts = None if outcome is DISCONNECT else self._encoded(context, outcome)
-            slot.count(context.api_version, DISCONNECT if parts is None else outcome)
+            counts.late(slot, context.api_version, DISCONNECT if parts is None else outcome)
             if parts is not None and len(self._slots) == 1:
                 self._slots.clear()
                 self._emit(parts)

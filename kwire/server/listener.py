@@ -16,10 +16,11 @@ from kwire.server.connection_setup import ConnectionSetup
 from kwire.server.descriptors import DescriptorReserve, descriptor_of
 from kwire.server.dispatch import Dispatcher
 from kwire.server.parts import Parts
+from kwire.server.principal_traffic import PrincipalTraffic
 from kwire.server.request_steps import RequestSteps
 
 if TYPE_CHECKING:
-    from kwire.security.sasl.server import MakeSasl
+    from kwire.security.sasl.server import AuthenticationCounts, MakeSasl
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +69,8 @@ class Listener:
         self.connections: dict[BrokerConnection, None] = {}
         self.port = 0
         self.opened_total = self.closed_total = self.idle_closed_total = 0
+        self.traffic = PrincipalTraffic()
+        self.authentications = _authentication_counts(sasl)
         self._loop = loop
         self._setup = ConnectionSetup(
             loop=loop,
@@ -81,6 +84,7 @@ class Listener:
             closed=self.closed,
             security_protocol=security_protocol,
             sasl=sasl,
+            authentications=self.authentications,
         )
         self._make_connection = _connection_class(sasl)
         self._wrap = wrap
@@ -169,6 +173,7 @@ class Listener:
         if self.connections.pop(connection, self) is self:
             return
         self.closed_total += 1
+        self.traffic.closed(connection)
         self._connection_gone()  # a file may have been wanting its descriptor
         if self._admission is not None:
             self._admission.closed(connection)
@@ -212,6 +217,15 @@ def _connection_class(sasl: MakeSasl | None) -> type[BrokerConnection]:
     from kwire.server.sasl_connection import SaslConnection
 
     return SaslConnection
+
+
+def _authentication_counts(sasl: MakeSasl | None) -> AuthenticationCounts | None:
+    """What comes of the authentications of a listener; None where there are none."""
+    if sasl is None:
+        return None
+    from kwire.security.sasl.server import AuthenticationCounts
+
+    return AuthenticationCounts()
 
 
 def _addresses(host: str, one_family: bool) -> tuple[str, ...]:
