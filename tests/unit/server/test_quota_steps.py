@@ -327,3 +327,18 @@ def test_what_is_executed_after_the_end_is_not_kept(waiting: Waiting) -> None:
     one.unmute()
     assert one.under_test.started == [200, 1]
     assert not one.under_test.connection._watched.open
+
+
+def test_a_sample_alone_makes_nobody_wait(waiting: Waiting) -> None:
+    """One request that took long is measured and stands for 31: no more than half is counted."""
+    one = Quotas(waiting, request_percentage=10.0)  # a second in all windows but one
+    one.spent_ns = 100_000_000
+    one.receive(metadata_request(100))  # of a rate that is new nothing is known: by itself
+    (_, sensor), *_ = one.quotas.sensors()
+    assert sensor.measure(0) == pytest.approx(1.0)
+    one.receive(metadata_request(101))
+    assert sensor.measure(0) == pytest.approx(5.0)
+    one.spent_ns = 0
+    one.receive(metadata_request(102))
+    assert one.is_reading
+    assert one.throttle_times(ApiKey.METADATA) == [0, 0, 0]
