@@ -123,7 +123,8 @@ class Listener:
             self._reserve = DescriptorReserve.of_process()
         for server in self._servers:
             await server.start_serving()
-        self._arm_idle_check()
+        if self._idle_timer is None:  # a controller's may serve before the others
+            self._arm_idle_check()
 
     def new_connection(self) -> asyncio.BaseProtocol:
         """The protocol of a connection that is being accepted."""
