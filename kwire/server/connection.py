@@ -99,6 +99,7 @@ class BrokerConnection(FrameConnection):
         self._refusal: str | None = None
         self._closed = False
         self._ended = False  # the client sends nothing any more
+        self._is_gone = False  # nor does it hear anything
         self._on_close: list[Callable[[], None]] = []
 
     # -- the connection's life
@@ -142,14 +143,11 @@ class BrokerConnection(FrameConnection):
         self._closed = True
         slots, self._slots = self._slots, deque()
         promised = self._blocking if self._is_promised() else None
-        is_muted = self._blocking is MUTED and bool(self._queue)
-        if promised is None and not is_muted:
+        if promised is None:
             self._queue.clear()
             self._blocking = None  # it refers to this connection
         self._output.clear()
         self._watched.open.clear()
-        if self._throttle_timer is not None and not is_muted:
-            self._throttle_timer.cancel()
         for slot in slots:
             if slot.pending is not None and slot is not promised:
                 slot.pending.cancel()
@@ -173,17 +171,19 @@ class BrokerConnection(FrameConnection):
     def _run_received_produces(self) -> None:
         """The other side is gone: execute the Produce requests it had sent, drop the others.
 
-        Those behind one whose batches are still being checked follow when it has been appended,
-        those of a client over its quota when its throttle time is over.
+        Those behind one whose batches are still being checked follow when it has been appended.
+        Those of a client over its quota run at once and count as ever: nobody is left who could
+        wait, and what is kept for later would be no client's connection any more.
         """
+        self._is_gone = True
+        if self._throttle_timer is not None:
+            self._throttle_timer.cancel()
+            self._throttle_timer = None
         if self._closed or not self._queue or self._is_promised() or self._blocking is HELD:
             return
         blocking, self._blocking = self._blocking, None
         if blocking is not None and blocking.pending is not None:
             blocking.pending.cancel()
-        if self._throttle_timer is not None:
-            self._blocking = MUTED
-            return
         self._turn_s = self._loop.time()
         while self._queue and self._blocking not in BETWEEN and not self._is_promised():
             body = self._queue.popleft()
@@ -539,6 +539,8 @@ class BrokerConnection(FrameConnection):
 
     def _throttle(self, wait_ms: int) -> None:
         """Run nothing more and read nothing for so long, also of what has been received."""
+        if self._is_gone:
+            return
         until_s = max(self._throttled_until_s, self._loop.time() + wait_ms / 1000)
         if self._throttle_timer is not None:
             self._throttle_timer.cancel()
@@ -552,10 +554,7 @@ class BrokerConnection(FrameConnection):
         self._throttle_timer = None
         if self._blocking is MUTED:
             self._blocking = None
-            if self._closed:
-                self._run_late_produces()
-            else:
-                self._run_queue()
+            self._run_queue()
         self._adjust_reading()
 
     def memory_awaited(self, waits: bool) -> None:
