@@ -43,7 +43,7 @@ class Listener:
     `connections_max_idle_ms` closes connections on which nothing arrived for that long and
     nothing is pending; -1 never does. `connection_gone()` is called when one has ended. `wrap`
     makes what stands between a connection and its socket (TLS). With `sasl` clients have to
-    authenticate before anything else.
+    authenticate before anything else. One of the controller does not keep open files for logs.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class Listener:
         security_protocol: str = "PLAINTEXT",
         sasl: MakeSasl | None = None,
         wrap: WrapAccepted | None = None,
+        is_of_controller: bool = False,
     ) -> None:
         self.name = name
         self.dispatcher = dispatcher
@@ -85,6 +86,7 @@ class Listener:
         self._make_connection = _connection_class(sasl)
         self._wrap = wrap
         self._admission = admission
+        self._is_of_controller = is_of_controller
         self._idle_ms = connections_max_idle_ms
         self._connection_gone = connection_gone
         self._servers: list[asyncio.Server] = []
@@ -119,7 +121,7 @@ class Listener:
 
     async def start(self) -> None:
         """Accept connections."""
-        if self._admission is not None:  # other nodes are not kept out
+        if not self._is_of_controller:  # other nodes are not kept out
             self._reserve = DescriptorReserve.of_process()
         for server in self._servers:
             await server.start_serving()
