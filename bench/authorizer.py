@@ -5,9 +5,9 @@
 `warm` is a decision that was taken before; `first` the first one of a client about a topic behind a
 change of an ACL; `change` the change itself; `any topic` the first question whether a principal may
 write to any topic. `longest hold`, in ms, is the longest time that the loop is held while all ACLs
-change at once, which goes slice by slice, the garbage collector (as `kwire serve` sets it) included,
-whose longest pause `longest collection` is. Processor time; the least of the rounds is told, of the
-two the longest piece of the best round.
+change at once, which goes slice by slice; `longest collection` the longest pause of the garbage
+collector in it, as `kwire serve` sets it. Processor time; the least of the rounds is told, of the
+last two the longest piece of the best round.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The recorded conversation about limits with a live Apache Kafka, replication quotas at random beside
-its, and its tool that throttles a move."""
+"""The recorded conversation about limits with a live Apache Kafka, replication quotas at random
+beside its own, and its tool that throttles a move."""
 
 from __future__ import annotations
 
