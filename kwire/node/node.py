@@ -519,6 +519,7 @@ class Node:
             security_protocol=listener.protocol,
             wrap=self.security.accepted(listener),
             sasl=self.logins.of(listener.name),
+            is_of_controller=listener.name in self.config.controller_listener_names(),
         )
 
     def _controller_dispatcher(self) -> Dispatcher:

@@ -44,7 +44,7 @@ class Listener:
     `connections_max_idle_ms` closes connections on which nothing arrived for that long and
     nothing is pending; -1 never does. `connection_gone()` is called when one has ended. `wrap`
     makes what stands between a connection and its socket (TLS). With `sasl` clients have to
-    authenticate before anything else.
+    authenticate before anything else. One of the controller does not keep open files for logs.
     """
 
     def __init__(
@@ -63,6 +63,7 @@ class Listener:
         security_protocol: str = "PLAINTEXT",
         sasl: MakeSasl | None = None,
         wrap: WrapAccepted | None = None,
+        is_of_controller: bool = False,
     ) -> None:
         self.name = name
         self.dispatcher = dispatcher
@@ -89,6 +90,7 @@ class Listener:
         self._make_connection = _connection_class(sasl)
         self._wrap = wrap
         self._admission = admission
+        self._is_of_controller = is_of_controller
         self._idle_ms = connections_max_idle_ms
         self._connection_gone = connection_gone
         self._servers: list[asyncio.Server] = []
@@ -123,11 +125,12 @@ class Listener:
 
     async def start(self) -> None:
         """Accept connections."""
-        if self._admission is not None:  # other nodes are not kept out
+        if not self._is_of_controller:  # other nodes are not kept out
             self._reserve = DescriptorReserve.of_process()
         for server in self._servers:
             await server.start_serving()
-        self._arm_idle_check()
+        if self._idle_timer is None:  # a controller's may serve before the others
+            self._arm_idle_check()
 
     def new_connection(self) -> asyncio.BaseProtocol:
         """The protocol of a connection that is being accepted."""
