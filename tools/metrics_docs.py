@@ -31,8 +31,9 @@ beside a `_count`. [ADR 30](adr/0030-metrics.md) says how is counted, and what i
 is made by `make docs`.
 
 ## Kafka's
-Of the {count} attributes of Apache Kafka 4.4's MBeans {same} are shown the same, {differs} with a
-difference, {without} are not.
+Of the {count} attributes of Apache Kafka 4.4's MBeans {same} are shown the same and {differs}
+with a difference; {left_out} the usual rules leave out, {unbuilt} are of share and streams groups,
+which are not built yet, and {without} have no counterpart here.
 
 {table}
 
@@ -124,12 +125,16 @@ def page(markdown: Callable[[tuple[str, ...], list[tuple[object, ...]]], str]) -
         if family.name not in taken
     ]
     counts = {kind: sum(x.outcome == kind for x in shown) for kind in ("same", "differs", "not")}
+    left_out = sum(x.outcome == "not" and "usual rules" in x.text for x in shown)
+    unbuilt = sum(x.outcome == "not" and "groups are not built" in x.text for x in shown)
     columns = ("MBean", "attributes", "shown", "as", "difference, or why not")
     return HEAD.format(
         count=f"{len(shown):,}",
         same=counts["same"],
         differs=counts["differs"],
-        without=counts["not"],
+        left_out=left_out,
+        unbuilt=unbuilt,
+        without=counts["not"] - left_out - unbuilt,
         table=markdown(columns, _rows(shown)),
         own=markdown(("name", "type", "what it says"), own),
     )

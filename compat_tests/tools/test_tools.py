@@ -42,6 +42,9 @@ RECORDED = transcript.read_transcript(HERE / "kafka-4.4.txt")
 ACL_STEPS = transcript.read_script(HERE / "script-acls.txt")
 ACLS_RECORDED = transcript.read_transcript(HERE / "kafka-4.4-acls.txt")
 
+QUOTA_STEPS = transcript.read_script(HERE / "script-quotas.txt")
+QUOTAS_RECORDED = transcript.read_transcript(HERE / "kafka-4.4-quotas.txt")
+
 SASL_STEPS = transcript.read_script(HERE / "script-sasl.txt")
 SASL_RECORDED = transcript.read_transcript(HERE / "kafka-4.4-sasl.txt")
 
@@ -75,6 +78,18 @@ def acl_outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     data = tmp_path_factory.mktemp("acls") / "data"
     with Broker(data_dir=data, options=options, pass_listen=False) as broker:
         ran = transcript.run(broker.bootstrap, libs, ACL_STEPS, controller)
+        return {step.name: outcome for step, outcome in ran}
+
+
+@pytest.fixture(scope="module")
+def quota_outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """The steps of quotas and throttles against a fresh broker."""
+    libs = kafka_libs()
+    if shutil.which("javac") is None:
+        pytest.skip("needs a JDK")
+    data = tmp_path_factory.mktemp("quotas") / "data"
+    with Broker(data_dir=data) as broker:
+        ran = transcript.run(broker.bootstrap, libs, QUOTA_STEPS)
         return {step.name: outcome for step, outcome in ran}
 
 
@@ -115,6 +130,15 @@ def test_kafka_acls_writes_what_it_writes_against_kafka(
     assert found.status == wanted.status  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("name", [step.name for step in QUOTA_STEPS])
+def test_quotas_and_throttles_are_written_of_as_against_kafka(
+    name: str, quota_outcomes: dict[str, object]
+) -> None:
+    found, wanted = quota_outcomes[name], QUOTAS_RECORDED[name]
+    assert sorted(found.lines) == sorted(wanted.lines)  # type: ignore[attr-defined]
+    assert found.status == wanted.status  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("name", [step.name for step in SASL_STEPS])
 def test_users_and_tokens_are_written_of_as_against_kafka(
     name: str, sasl_outcomes: dict[str, object]
@@ -128,6 +152,7 @@ def test_every_step_is_recorded() -> None:
     for steps, recorded in (
         (STEPS, RECORDED),
         (ACL_STEPS, ACLS_RECORDED),
+        (QUOTA_STEPS, QUOTAS_RECORDED),
         (SASL_STEPS, SASL_RECORDED),
     ):
         assert list(recorded) == [step.name for step in steps]

@@ -81,6 +81,7 @@ class _Fetch:
     __slots__ = (
         "_context",
         "_is_charged",
+        "_is_counted",
         "_pending",
         "_refused",
         "_replica_id",
@@ -102,6 +103,7 @@ class _Fetch:
         self._response: m.FetchResponse | None = None
         self._pending: Pending[m.FetchResponse] | None = None
         self._is_charged = False
+        self._is_counted = False
 
     def start(self) -> Answer[m.FetchResponse]:
         asked = self._asked_partitions()
@@ -124,12 +126,21 @@ class _Fetch:
     def _finish(self) -> None:
         throttled = self._throttled() if self._is_charged else None
         self._response = response = throttled or self._answer()
-        for target in self._targets:
-            if target.result.size_bytes and throttled is None:
-                to_follower = self._replica_id >= 0
-                target.partition.traffic.sent(target.result.size_bytes, to_follower)
+        if throttled is None:
+            self._count_sent()
         if self._pending is not None:
             self._pending.complete(response)
+
+    def _count_sent(self) -> None:
+        is_client = self._replica_id < 0
+        for target in self._targets:
+            size_bytes = target.result.size_bytes
+            if size_bytes:
+                traffic = target.partition.traffic
+                if is_client:
+                    traffic.bytes_out += size_bytes
+                else:
+                    traffic.replication_bytes_out += size_bytes
 
     # -- what is asked
 
@@ -188,15 +199,17 @@ class _Fetch:
         has_state = self._context.api_version >= REPLICA_STATE_FROM
         bytes_max = min(request.max_bytes, parts.fetch_bytes_max)
         replica_id = self._replica_id
+        if connection is not None:
+            connection.is_follower = replica_id >= 0
         if connection is not None and not connection.plain_allowed and replica_id < 0:
             rates = connection.consumer_rates()
-            self._is_charged = rates is not None
-            if rates is not None and rates.consumer is not None:
-                bytes_max = min(bytes_max, rates.consumer.window_bytes_max)
+            if rates is not None:
+                self._is_charged = rates.consumer is not None or rates.request is not None
+                if rates.consumer is not None:
+                    self._is_counted = True
+                    bytes_max = min(bytes_max, rates.consumer.window_bytes_max)
         if replica_id >= 0:
             isolation = LOG_END
-            if connection is not None:
-                connection.is_follower = True
         elif request.isolation_level == READ_COMMITTED:
             isolation = COMMITTED
         else:
@@ -279,7 +292,8 @@ class _Fetch:
         connection = self._context.connection
         if not self._is_charged or connection is None:
             return None
-        wait_ms = connection.charge_read(self._context, self._response_bytes())
+        response_bytes = self._response_bytes() if self._is_counted else 0
+        wait_ms = connection.charge_read(self._context, response_bytes)
         if wait_ms <= 0:
             return None
         response = m.FetchResponse(throttle_time_ms=wait_ms)

@@ -296,6 +296,9 @@ class _Append:
             may_wait=True,
             checked=checked,
         )
+        connection = self._context.connection
+        if connection is not None:
+            connection.bytes_stored += info.size_bytes
         result.base_offset = info.base_offset
         result.log_append_time_ms = info.log_append_time_ms
         result.log_start_offset = info.log_start_offset
@@ -306,8 +309,8 @@ class _Append:
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         elif acks == 1:
             self._waiting.wait_for_write(result, info.written)
-        elif self._context.connection is not None:
-            self._context.connection.unreplied_writes.append(info.written)
+        elif connection is not None:
+            connection.unreplied_writes.append(info.written)
 
     def _fail(
         self,
@@ -317,10 +320,14 @@ class _Append:
         records: Records | None,
     ) -> None:
         self._waiting.has_failed = True
-        if partition is not None:
+        verdicts = () if self._verification is None else self._verification.verdicts
+        is_verdict = partition is not None and (partition.topic, partition.index) in verdicts
+        if partition is not None and not is_verdict:
             partition.traffic.produce_failed(error.code, 0 if records is None else len(records))
         result.error_code = int(error.code)
         if isinstance(error, InvalidRecordsError) and error.record_errors:
+            if partition is not None:
+                partition.traffic.records_refused(item.message for item in error.record_errors)
             result.record_errors = [
                 m.ProduceResponse.BatchIndexAndErrorMessage(
                     batch_index=item.batch_index, batch_index_error_message=item.message
@@ -332,8 +339,7 @@ class _Append:
             result.error_message = error.message
         if partition is None or partition.log is None or error.code in BARE_ERRORS:
             return
-        verdicts = () if self._verification is None else self._verification.verdicts
-        if (partition.topic, partition.index) in verdicts:
+        if is_verdict:
             result.error_message = error.message  # and its log was not looked at
         else:
             result.log_start_offset = partition.log.log_start_offset

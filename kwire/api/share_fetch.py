@@ -260,7 +260,7 @@ class _ShareFetch:
                 session.owed.add(_key_of(target))
             elif target.acquired:
                 session.owed.discard(_key_of(target))
-                target.led.partition.traffic.sent(target.size_bytes, False)
+                target.led.partition.traffic.bytes_out += target.size_bytes
                 answers[_key_of(target)] = _of_records(target)
             elif _key_of(target) in session.owed and target.led.state.can_acquire():
                 session.owed.discard(_key_of(target))

@@ -8,6 +8,7 @@ are compiled, going through the log twice, else once and in slices, too.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -53,7 +54,7 @@ class Worker(NamedTuple):
 
 class Loading:
     """One attempt to load one partition. `finished(end_offset)` or `failed(error)` is called,
-    neither after `cancel`."""
+    neither after `cancel`. How long it took is added to `times_s`."""
 
     def __init__(
         self,
@@ -67,7 +68,10 @@ class Loading:
         finished: Callable[[int], None],
         failed: Callable[[Exception], None],
         worker: Worker | None = None,
+        times_s: deque[float] | None = None,
     ) -> None:
+        self._times_s = times_s
+        self._begun_s = loop.time()
         self._worker = worker if COMPILED else None
         self._is_indexing = False
         self._shard = shard
@@ -182,6 +186,8 @@ class Loading:
 
     def _finish(self, end_offset: int) -> None:
         self._cancelled = True
+        if self._times_s is not None:
+            self._times_s.append(self._loop.time() - self._begun_s)
         self._finished(end_offset)
 
     def _in_slices(self, steps: Iterator[int], reached: int, then: Callable[[int], None]) -> None:

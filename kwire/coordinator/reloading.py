@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 from kwire.log.files import passes
@@ -9,12 +10,15 @@ from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 PAUSE_MS, PAUSE_MS_MAX = 20, 1000
+LOADS_KEPT = 50
 
 
 class Reloads:
-    """Failures in a row, by partition: the first one costs no pause."""
+    """Failures in a row, by partition: the first one costs no pause. `times_s` is how long the
+    last loads took; only metrics read it."""
 
     def __init__(self) -> None:
+        self.times_s: deque[float] = deque(maxlen=LOADS_KEPT)
         self._failures: dict[int, int] = {}
 
     def pause_ms(self, partition: int) -> int:

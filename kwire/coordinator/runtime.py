@@ -60,8 +60,7 @@ class CoordinatorRuntime(Generic[S]):
     `module` names Kafka's record definitions ("group-coordinator"). `write_timeout_ms` bounds how
     long a reply waits for its records to be committed, `append_linger_ms` is how long records
     wait for others: 0 not at all, -1 until the end of the turn; `on_appended` is called when the
-    batches of a turn are appended and their replies, as far as committed, have left. `worker` is
-    a thread for loading.
+    batches of a turn are appended and their replies, as far as committed, left. `worker` loads.
     """
 
     def __init__(
@@ -94,7 +93,7 @@ class CoordinatorRuntime(Generic[S]):
         self._lingering: dict[int, PartitionShard[S]] = {}
         self._partitions: dict[int, PartitionShard[S]] = {}
         self._generation = 0
-        self._reloads = Reloads()
+        self.reloads = Reloads()
 
     # ------------------------------------------------------------------ leadership
 
@@ -423,7 +422,7 @@ class CoordinatorRuntime(Generic[S]):
         )
         current.last_written = info.last_offset + 1
         generation = current.generation
-        self._reloads.watch(
+        self.reloads.watch(
             current.partition,
             info.written,
             lambda: self._restart(current) if current.generation == generation else None,
@@ -538,6 +537,7 @@ class CoordinatorRuntime(Generic[S]):
             finished=lambda end_offset: self._finish_loading(current, end_offset),
             failed=lambda error: self._loading_failed(current, error),
             worker=self._worker,
+            times_s=self.reloads.times_s,
         )
 
     def _finish_loading(self, current: PartitionShard[S], end_offset: int) -> None:
@@ -559,7 +559,7 @@ class CoordinatorRuntime(Generic[S]):
     def _loading_failed(self, current: PartitionShard[S], error: Exception) -> None:
         current.loading_failed()
         if may_pass(error):
-            pause_ms = max(self._reloads.pause_ms(current.partition), PAUSE_MS)
+            pause_ms = max(self.reloads.pause_ms(current.partition), PAUSE_MS)
             self._later(pause_ms, lambda: self._restart(current))
 
     # ------------------------------------------------------------------ giving up
@@ -592,7 +592,7 @@ class CoordinatorRuntime(Generic[S]):
         if self._partitions.get(partition) is not current:
             return
         self._discard(current)
-        self._start_loading(partition, current.leader_epoch, self._reloads.pause_ms(partition))
+        self._start_loading(partition, current.leader_epoch, self.reloads.pause_ms(partition))
 
     def _discard(self, current: PartitionShard[S]) -> None:
         del self._partitions[current.partition]

@@ -22,6 +22,7 @@ from kwire.kept_errors import kept
 from kwire.kraft.commit_feed import CommitFeed, LeaderListener, Listener
 from kwire.kraft.controller_runner import ControllerRunner, MetadataController
 from kwire.kraft.metadata_log import MetadataBatch, MetadataLog
+from kwire.kraft.quorum_counts import QuorumCounts
 from kwire.kraft.quorum_replies import reply_records, reply_snapshot
 from kwire.kraft.raft import RaftConfig, RaftState, machine
 from kwire.kraft.raft import effects as fx
@@ -133,6 +134,7 @@ class RaftDriver:
         election = metadata_log.read_election()
         self._first_snapshot = state.latest_snapshot
         self.raft = RaftState(config, random, state, history, election)
+        self.counts = QuorumCounts()
         self.feed = CommitFeed(metadata_log, state.start_offset)
         self.runner = None if controller is None else ControllerRunner(self, controller)
         if self.runner is not None:
@@ -393,6 +395,7 @@ class RaftDriver:
 
     def _append_control(self, effect: fx.AppendControl) -> None:
         wall_ms = self.clock.wall_ms()
+        self.counts.appended(effect.base_offset, len(effect.records), self._loop.time())
         size_bytes = self.metadata_log.append_control(
             effect.base_offset, effect.epoch, effect.records, wall_ms
         )
@@ -405,11 +408,14 @@ class RaftDriver:
         self.metadata_log.append_batch(
             effect.base_offset, effect.epoch, effect.batch, self.clock.wall_ms()
         )
+        record_count = self.metadata_log.log.log_end_offset - effect.base_offset
+        self.counts.appended(effect.base_offset, record_count, self._loop.time())
         if self.runner is not None:
             self.feed.appended(self.runner.appended(effect))
 
     def _append_fetched(self, effect: fx.AppendFetched) -> None:
         self.metadata_log.append_fetched(effect.base_offset, effect.batches)
+        self.counts.fetched_records += self.metadata_log.log.log_end_offset - effect.base_offset
         self.feed.appended_raw(effect.batches)
 
     def _truncate_to(self, effect: fx.TruncateTo) -> None:
@@ -494,6 +500,7 @@ class RaftDriver:
 
     def _commit(self, effect: fx.Commit) -> None:
         self.metadata_log.log.update_high_watermark(effect.offset)
+        self.counts.committed(effect.offset, self._loop.time())
         before = self.feed.delivered_bytes
         self.feed.commit(effect.offset)
         if self.runner is not None:
@@ -502,11 +509,13 @@ class RaftDriver:
 
     def _load_snapshot(self, effect: fx.LoadSnapshot) -> None:
         self.metadata_log.log.update_high_watermark(effect.snapshot.offset)
+        self.counts.snapshots_loaded += 1
         self.feed.load_snapshot(effect.snapshot)
         self.snapshotter.loaded(self.now_ms)
 
     def _leader_changed(self, effect: fx.LeaderChanged) -> None:
         self.leader_id = effect.leader_id
+        self.counts.leader_changed(effect.leader_id, self._loop.time())
         for listener in self._leader_listeners:
             listener(effect.leader_id, effect.epoch)
         if self.runner is None:

@@ -9,9 +9,11 @@ report an error to one of two syncs of a file only. The log directory goes offli
 
 from __future__ import annotations
 
+from collections import deque
 from functools import partial
 from typing import Protocol
 
+from kwire.clock import ticks_ns
 from kwire.kept_errors import anew
 from kwire.log.files import DESCRIPTORS, Files, NotBegunError, passes
 from kwire.log.scheduling import Scheduler
@@ -19,6 +21,7 @@ from kwire.pending import Pending, gather
 
 PARALLEL_SYNCS_MIN = 64
 SYNC_THREADS = 16
+RECENT_MAX = 1024
 ROUNDS_MAX = 2  # under way, where syncs need no thread
 AGAIN_MS, AGAIN_MS_MAX = 20, 1000  # until what could not be begun is tried again
 
@@ -76,6 +79,9 @@ class Flusher:
         self._is_scheduled = False
         self._is_ending = False
         self.error: Exception | None = None
+        self.flushes = 0
+        self.recent_ns: deque[int] = deque(maxlen=RECENT_MAX)
+        """How long the last rounds took; only metrics read it."""
 
     def end(self) -> Pending[None]:
         """Done when all that is asked for has ended; what cannot be begun now has failed then."""
@@ -116,7 +122,15 @@ class Flusher:
             job = self._sync(round_.request)
         else:
             job = Pending.failed(self.error)
-        job.add_done_callback(lambda done: self._finished(round_, done.error()))
+        begun_ns = ticks_ns()
+
+        def finished(done: Pending[None]) -> None:
+            if done.error() is None:
+                self.flushes += 1
+                self.recent_ns.append(ticks_ns() - begun_ns)
+            self._finished(round_, done.error())
+
+        job.add_done_callback(finished)
 
     def _sync(self, request: SyncRequest) -> Pending[None]:
         files, syncs = self._files, self._syncs

@@ -147,6 +147,11 @@ class ReplicaDirectories:
         self._timer = None
         self._send()
 
+    @property
+    def waiting(self) -> int:
+        """Replicas whose directory the controller is not told yet."""
+        return len(self._waiting)
+
     def close(self) -> None:
         """Send nothing more."""
         self._is_closed = True

@@ -13,6 +13,7 @@ from typing import TypeAlias, cast
 from kwire.metrics.blocks import END, Block, Row
 from kwire.metrics.families import COUNTER, QUANTILES, Family, families
 from kwire.metrics.lag import LagHistory
+from kwire.metrics.rates import Rates
 
 QUANTILES_SHOWN = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
 TOTAL, COUNT = "_total", "_count"
@@ -33,6 +34,7 @@ class Exposition:
 
     def __init__(self) -> None:
         self._history = LagHistory()
+        self._rates = Rates()
 
     def text(self, blocks: Iterable[Block], now_s: float, *, as_openmetrics: bool) -> str:
         """All samples with what they are, in the order of `data/families.tsv`; without the line
@@ -42,6 +44,8 @@ class Exposition:
             if block.names[-1] == END:
                 block = self._with_seconds(block, now_s)
             _add(lines, block)
+            for rates in self._rates.of(block, now_s):
+                _add(lines, rates)
             if DIRECTORY_OFFLINE in block.names:
                 _add(lines, _disks(block))
         return "".join(_written(lines, as_openmetrics))

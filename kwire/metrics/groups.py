@@ -10,11 +10,14 @@ from kwire.coordinator.group.coordinator import GroupCoordinator
 from kwire.coordinator.group.shard import GroupShard
 from kwire.coordinator.partition import ShardState
 from kwire.metrics.blocks import END, Row, encoded, in_blocks, single
+from kwire.metrics.cluster import average_and_max_ms
 from kwire.replica.partition import Partition
 
 METADATA = "kafka_coordinator_group_groupmetadatamanager_"
 COORDINATOR = "kafka_server_group_coordinator_metrics_"
 GROUPS_A_TURN = 100
+OFFSETS_SHOWN_MAX = 200_000
+"""Whoever may commit offsets makes rows: those beyond are only counted."""
 CLASSIC_STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
 CONSUMER_STATES = ("Empty", "Assigning", "Reconciling", "Stable", "Dead")
 SHARD_STATES = {
@@ -43,10 +46,23 @@ def read_groups(groups: GroupCoordinator, replicas: Replicas) -> Iterator[bytes]
         if shard is None:
             continue
         yield from _count_groups(shard, found)
-        for row_count, block in _read_offsets(shard, replicas):
+        for row_count, block in _read_offsets(shard, replicas, OFFSETS_SHOWN_MAX - offsets):
             offsets += row_count
             yield block
     yield from _read_counts(found, offsets)
+    counts, times_s = groups.counts, runtime.reloads.times_s
+    average, longest = average_and_max_ms(times_s)
+    yield single(
+        {
+            f"{COORDINATOR}offset_commit_count": counts.offset_commits,
+            f"{COORDINATOR}offset_expiration_count": counts.offset_expirations,
+            f"{COORDINATOR}offset_deletion_count": counts.offset_deletions,
+            f"{COORDINATOR}group_completed_rebalance_count": counts.completed_rebalances,
+            f"{COORDINATOR}consumer_group_rebalance_count": counts.consumer_rebalances,
+            f"{COORDINATOR}partition_load_time_avg": average,
+            f"{COORDINATOR}partition_load_time_max": longest,
+        }
+    )
     yield encoded(
         ("state",),
         (f"{COORDINATOR}num_partitions",),
@@ -62,11 +78,16 @@ def _count_groups(shard: GroupShard, found: Counter[tuple[str, str]]) -> Iterato
                 yield b""
 
 
-def _read_offsets(shard: GroupShard, replicas: Replicas) -> Iterator[tuple[int, bytes]]:
+def _read_offsets(shard: GroupShard, replicas: Replicas, room: int) -> Iterator[tuple[int, bytes]]:
+    """(how many offsets, a block) of a shard; beyond `room` they are counted, not shown."""
     names = ("kafka_consumergroup_committed_offset", "kafka_consumergroup_lag", END)
     rows: list[Row] = []
     for group in list(shard.storage.offsets.by_group):
         for topic, partitions in list(shard.storage.offsets.by_group.get(group, {}).items()):
+            if room <= 0:
+                yield len(partitions), b""
+                continue
+            room -= len(partitions)
             for index, stored in list(partitions.items()):
                 partition = replicas.partition(topic, index)
                 end = None

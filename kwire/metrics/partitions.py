@@ -31,6 +31,7 @@ TRAFFIC = {
 TRAFFIC_OF_NODE = {
     **TRAFFIC,
     "invalid_crc_records": "invalidmessagecrcrecords",
+    "no_key_records": "nokeycompactedtopicrecords",
     "replication_bytes_in": "replicationbytesin",
     "replication_bytes_out": "replicationbytesout",
 }
@@ -43,6 +44,7 @@ def read_traffic(replicas: ReplicaManager) -> Iterator[bytes]:
         ("topic",), names, ((topic, *_counts(traffic)) for topic, traffic in replicas.traffic)
     )
     total = replicas.traffic.total()
+    yield single({"kafka_server_delayedproducemetrics_expires_total": total.expired_produces})
     yield single(
         {
             f"{TOPICS}{name}_total": getattr(total, attribute)

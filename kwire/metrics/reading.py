@@ -6,17 +6,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from kwire.clock import Clock, busy_ns, ticks_ns
+from kwire.kraft.images.image_publisher import ImagePublisher
 from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.kraft.raft_driver import RaftDriver
 from kwire.log.directories.manager import LogManager
 from kwire.membership.lifecycle import BrokerLifecycle
+from kwire.membership.replica_directories import ReplicaDirectories
 from kwire.metrics.blocks import encoded, single
 from kwire.metrics.cluster import read_broker, read_controller, read_quorum
 from kwire.metrics.held_back import read_held_back
 from kwire.metrics.partitions import read_logs, read_partitions, read_traffic
+from kwire.metrics.replication import read_replication
 from kwire.metrics.requests import read_connections, read_requests
 from kwire.metrics.storage import read_storage
 from kwire.replica.delayed_read import ReadContext
+from kwire.replica.fetchers import Fetchers
 from kwire.replica.isr_changes import IsrChangeSender
 from kwire.replica.manager import ReplicaManager
 from kwire.server.deadlines import DeadlineHeap
@@ -26,8 +30,12 @@ from kwire.server.listener import Listener
 if TYPE_CHECKING:
     from kwire.coordinator.group.coordinator import GroupCoordinator
     from kwire.coordinator.transaction.service import TransactionCoordinator
+    from kwire.coordinator.transaction.verifier import TransactionVerifier
     from kwire.quota.client_quotas import ClientQuotas
 
+HANDLERS = "kafka_server_kafkarequesthandlerpool_"
+LATE_TRANSACTION_MS = 5 * 60 * 1000
+"""A transaction is late so long after `transaction.max.timeout.ms`, as in Apache Kafka."""
 PURGATORY = "kafka_server_delayedoperationpurgatory_"
 SESSIONS = "kafka_server_fetchsessioncache_"
 
@@ -40,6 +48,9 @@ class Coordinators(Protocol):
 
     @property
     def made_transactions(self) -> TransactionCoordinator | None: ...
+
+    @property
+    def made_verifier(self) -> TransactionVerifier | None: ...
 
 
 class Parts(Protocol):
@@ -66,6 +77,10 @@ class NodeMetrics:
         logs: LogManager,
         replicas: ReplicaManager,
         isr_changes: IsrChangeSender,
+        fetchers: Fetchers,
+        directories: ReplicaDirectories,
+        publisher: ImagePublisher,
+        transaction_timeout_ms_max: int,
         coordinators: Coordinators,
         quotas: Callable[[], ClientQuotas | None],
     ) -> None:
@@ -78,6 +93,11 @@ class NodeMetrics:
         self._logs = logs
         self._replicas = replicas
         self._isr_changes = isr_changes
+        self._fetchers = fetchers
+        self._directories = directories
+        self._publisher = publisher
+        self._late_ms = transaction_timeout_ms_max + LATE_TRANSACTION_MS
+        self._role = "broker" if is_broker else "controller"
         self._coordinators = coordinators
         self._deadlines = parts.deadlines
         self._reads = parts.read_context
@@ -92,8 +112,9 @@ class NodeMetrics:
         yield from self._read_loop()
         yield from read_requests(self._listeners())
         yield from read_connections(self._listeners())
-        yield from read_quorum(driver, image)
-        yield from read_controller(driver, image)
+        published_ms = self._publisher.last_timestamp_ms
+        yield from read_quorum(driver, image, published_ms, self._clock.wall_ms())
+        yield from read_controller(driver, image, self._publisher.elections, published_ms)
         if driver is not None:
             yield from read_logs([driver.metadata_log.log])
         if self._is_broker:
@@ -105,6 +126,9 @@ class NodeMetrics:
         yield from read_traffic(replicas)
         yield from read_partitions(replicas, self._logs, self._isr_changes)
         yield from read_storage(self._logs)
+        yield from read_replication(
+            self._fetchers, replicas, self._image().topics, self._directories.waiting
+        )
         yield from self._read_waiting()
         quotas, driver = self._quotas(), self._driver()
         if quotas is not None and driver is not None:
@@ -116,10 +140,11 @@ class NodeMetrics:
 
             yield from read_groups(coordinators.made_groups, replicas)
         if coordinators.made_transactions is not None:
-            from kwire.metrics.transactions import read_transactions
+            from kwire.metrics.transactions import read_transactions, read_verifications
 
             yield from read_transactions(coordinators.made_transactions, self._clock.wall_ms())
-        yield from read_held_back(replicas, self._clock.wall_ms())
+            yield from read_verifications(coordinators.made_verifier)
+        yield from read_held_back(replicas, self._clock.wall_ms(), self._late_ms)
 
     def _read_waiting(self) -> Iterator[bytes]:
         """Requests that wait, and sessions of fetches."""
@@ -153,5 +178,9 @@ class NodeMetrics:
             {
                 "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent": self._idle,
                 "kafka_network_socketserver_networkprocessoravgidlepercent": self._idle,
+                f"{HANDLERS}{self._role}requesthandleravgidle_percent": self._idle,
             }
+        )
+        yield encoded(
+            ("networkProcessor",), ("kafka_network_processor_idlepercent",), [("0", self._idle)]
         )

@@ -7,6 +7,7 @@ from itertools import islice
 
 from kwire.log.directories.manager import LogManager
 from kwire.metrics.blocks import Value, encoded, in_blocks, single
+from kwire.metrics.requests import NS_PER_MS, quantiles
 
 MANAGER = "kafka_log_logmanager_"
 CLEANER = "kafka_log_logcleaner"
@@ -29,6 +30,7 @@ def read_storage(logs: LogManager) -> Iterator[bytes]:
     names = (f"{MANAGER}logdirectoryoffline", f"{MANAGER}logdirectorycordoned")
     yield encoded(("logDirectory",), names, rows)
     yield from _read_cleaner(logs)
+    yield from _read_flushes(logs)
     refused = logs.shortages.refused
     yield from in_blocks(
         ("topic", "partition", "reason"),
@@ -45,16 +47,40 @@ def _read_cleaner(logs: LogManager) -> Iterator[bytes]:
     cleaner = logs.cleaner
     if cleaner is None:
         return
+    last = cleaner.last
     values: dict[str, Value] = {
         f"{CLEANER}_deadthreadcount": 0,
+        f"{CLEANER}_max_clean_time_secs": round(last.took_ms / 1000, 3),
+        f"{CLEANER}_cleaner_recopy_percent": 100 * last.bytes_after // max(1, last.bytes_before),
+        f"{CLEANER}manager_max_dirty_percent": int(100 * cleaner.ratio_max),
+        f"{CLEANER}manager_time_since_last_run_ms": max(
+            0, logs.clock.wall_ms() - cleaner.looked_at_ms
+        )
+        if cleaner.looked_at_ms
+        else 0,
         "kwire_log_cleanings_total": cleaner.cleanings,
     }
     yield single(values)
     counts = {directory.path: 0 for directory in logs.directories}
+    sizes = dict(counts)
     for topic, index in list(cleaner.uncleanable):
         directory = logs.directory_of(topic, index)
         if directory is not None:
             counts[directory.path] += 1
+            log = logs.get(topic, index)
+            if log is not None:
+                sizes[directory.path] += log.size_bytes - log.segments.active.size_bytes
+    names = ("uncleanable_partitions_count", "uncleanable_bytes")
     yield encoded(
-        ("logDirectory",), (f"{CLEANER}manager_uncleanable_partitions_count",), list(counts.items())
+        ("logDirectory",),
+        [f"{CLEANER}manager_{name}" for name in names],
+        [(path, count, sizes[path]) for path, count in counts.items()],
     )
+
+
+def _read_flushes(logs: LogManager) -> Iterator[bytes]:
+    """Rounds of syncs: each is for all partitions of a directory that asked meanwhile."""
+    flushes = sum(directory.flusher.flushes for directory in logs.directories)
+    recent = [x for directory in logs.directories for x in directory.flusher.recent_ns]
+    name = "kafka_log_logflushstats_logflushrateandtimems"
+    yield single({name: quantiles(flushes, recent, NS_PER_MS)})

@@ -6,6 +6,7 @@ committed metadata decides.
 
 from __future__ import annotations
 
+import gc
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
@@ -83,7 +84,7 @@ class PublishedAcls:
         authorizer, work = self.authorizer, self._work
         if authorizer is None or work is None:
             return
-        for _ in work:
+        if goes_on(work):
             self._call_soon(self._work_on)
             return
         self._work = None
@@ -102,3 +103,15 @@ class PublishedAcls:
     def start_early(self, listener_name: str) -> bool:
         """Whether a controller's listener serves before the ACLs are known; by default it does."""
         return self._early is None or listener_name in self._early
+
+
+def goes_on(work: Iterator[None]) -> bool:
+    """Do the next slice of an index that is built; whether there are more.
+
+    What it has made stays, tens of thousands of objects in all: the garbage collector is told not
+    to look through them, which would hold the loop longer than any slice.
+    """
+    for _ in work:
+        gc.freeze()
+        return True
+    return False

@@ -16,7 +16,7 @@ from kwire.kraft.raft.types import Endpoint
 from kwire.node.start_error import StartError
 from kwire.protocol.api_keys import API_KEYS, UNBUILT
 from kwire.server.connection_admission import ConnectionAdmission
-from kwire.server.connection_limits import ConnectionLimits
+from kwire.server.connection_limits import AddressRates, ConnectionLimits
 from kwire.server.dispatch import Dispatcher
 from kwire.server.listener import Listener, make_room
 
@@ -50,15 +50,10 @@ class Listeners:
         host_name: Callable[[], str],
     ) -> None:
         self._config = config
-        self._limits = self._admission = None
-        if config.is_broker:
-            self._limits = ConnectionLimits(
-                dynamic_config,
-                [listener.name for listener in config.broker_listeners()],
-                config.inter_broker_listener_name(),
-            )
-            dynamic_config.add_listener(self._limits.changed)
-            self._admission = ConnectionAdmission(loop, self._limits)
+        self._loop = loop
+        self._dynamic_config = dynamic_config
+        self._admissions: list[ConnectionAdmission] = []
+        self._address_rates: AddressRates = {}
         self._make = make
         self._host_name = host_name
         self.bound: dict[str, Listener] = {}
@@ -69,9 +64,10 @@ class Listeners:
     async def bind_controller(self, dispatcher: Dispatcher) -> None:
         """Take the addresses of the controller's listeners; their ports go into the metadata."""
         names = self._config.controller_listener_names()
-        for listener in self._config.listeners():
-            if listener.name in names:
-                await self._bind(listener, dispatcher, None)
+        listeners = [one for one in self._config.listeners() if one.name in names]
+        admission = self._admission(listeners, "") if listeners else None
+        for listener in listeners:
+            await self._bind(listener, dispatcher, admission)
 
     async def bind_broker(self) -> None:
         """Take the addresses of the listeners for clients and other brokers."""
@@ -79,12 +75,26 @@ class Listeners:
         for key in UNBUILT:
             names.pop(key, None)
         dispatcher = Dispatcher(names)
-        for listener in self._config.broker_listeners():
-            await self._bind(listener, dispatcher, self._admission)
+        listeners = self._config.broker_listeners()
+        admission = self._admission(listeners, self._config.inter_broker_listener_name())
+        for listener in listeners:
+            await self._bind(listener, dispatcher, admission)
         self.advertised = [
             listener._replace(port=listener.port or self.bound[listener.name].port)
             for listener in self._config.advertised_listeners(self._host_name)
         ]
+
+    def _admission(
+        self, listeners: Sequence[settings.Listener], between_brokers: str
+    ) -> ConnectionAdmission:
+        """Which connections the broker's listeners serve, or the controller's. The same limits hold
+        for either by itself, but that new connections of an address are counted together (measured
+        on Apache Kafka 4.4)."""
+        names = [listener.name for listener in listeners]
+        limits = ConnectionLimits(self._dynamic_config, names, between_brokers, self._address_rates)
+        self._dynamic_config.add_listener(limits.changed)
+        self._admissions.append(ConnectionAdmission(self._loop, limits))
+        return self._admissions[-1]
 
     async def _bind(
         self,
@@ -158,8 +168,10 @@ class Listeners:
 
     def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Take over how fast addresses may open connections, where that has changed."""
-        if self._limits is not None and any(_is_of_address(one) for one in delta.client_quotas):
-            self._limits.set_address_rates(address_rates(image.client_quotas))
+        if any(_is_of_address(one) for one in delta.client_quotas):
+            rates = address_rates(image.client_quotas)
+            for admission in self._admissions:
+                admission.limits.set_address_rates(rates)
 
     # -- shortages and end
 
@@ -177,8 +189,8 @@ class Listeners:
 
     def close(self) -> None:
         """Close what is left."""
-        if self._admission is not None:
-            self._admission.close()
+        for admission in self._admissions:
+            admission.close()
         for listener in self.bound.values():
             listener.stop_accepting()
             listener.close_connections()

@@ -226,6 +226,10 @@ class Node:
                 logs=self.log_manager,
                 replicas=self.replicas,
                 isr_changes=self.replication.isr_changes,
+                fetchers=self.replication.fetchers,
+                directories=self.replica_directories,
+                publisher=self.metadata.publisher,
+                transaction_timeout_ms_max=self.config["transaction.max.timeout.ms"],
                 coordinators=self.coordinators,
                 quotas=lambda: self.client_quotas.quotas,
             )
@@ -515,6 +519,7 @@ class Node:
             security_protocol=listener.protocol,
             wrap=self.security.accepted(listener),
             sasl=self.logins.of(listener.name),
+            is_of_controller=listener.name in self.config.controller_listener_names(),
         )
 
     def _controller_dispatcher(self) -> Dispatcher:

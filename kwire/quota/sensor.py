@@ -22,10 +22,10 @@ class Sensor:
 
     __slots__ = (
         "_allowance",
-        "_counted_s",
         "_rate",
         "_wait_ms_max",
         "bound",
+        "counted_s",
         "last_ms",
         "pending",
         "quiet_room",
@@ -34,6 +34,7 @@ class Sensor:
         "tags",
         "throttled_count",
         "throttled_ms",
+        "window_bytes_max",
     )
 
     def __init__(self, tags: Tags, bound: float, rate: Rate, wait_ms_max: int) -> None:
@@ -42,14 +43,14 @@ class Sensor:
         self.throttled_count = 0
         self.throttled_ms = 0
         self.pending = 0.0
-        """What was counted since the windows were looked at, at `_counted_s` last (-1: nothing)."""
+        """What was counted since the windows were looked at, at `counted_s` last (-1: nothing)."""
         self.room = -1.0
         """How much of that is within the bound for certain."""
         self.quiet_room = -1.0
         """How much of it leaves half of what may be used."""
         self.quiet_until_s = 0.0
         """Until when: the window ends then, or an old one does not count any more."""
-        self._counted_s = -1.0
+        self.counted_s = -1.0
         self._rate = rate
         self._wait_ms_max = min(wait_ms_max, THROTTLE_MS_MAX)
         self.set_bound(bound)
@@ -61,11 +62,8 @@ class Sensor:
         rate = self._rate
         # A rate is never measured over less: what is within this is within the bound.
         self._allowance = bound * (rate.sample_count - 1) * rate.window_ms / 1000.0
-
-    @property
-    def window_bytes_max(self) -> int:
+        self.window_bytes_max = int(min(self._allowance, INT32_MAX))
         """How much a response may have: what is allowed in all windows but one, as an int32."""
-        return int(min(self._allowance, INT32_MAX))
 
     def count(self, value: float, now_s: float) -> bool:
         """Count what is within the bound for certain; False, and nothing is counted, otherwise."""
@@ -73,7 +71,7 @@ class Sensor:
         if pending > self.room or now_s >= self.quiet_until_s:
             return False
         self.pending = pending
-        self._counted_s = now_s
+        self.counted_s = now_s
         return True
 
     def record(self, value: float, now_ms: int) -> None:
@@ -104,14 +102,14 @@ class Sensor:
 
     def idle_ms(self, now_ms: int) -> int:
         """For how long nothing was counted."""
-        return now_ms - max(self.last_ms, int(self._counted_s * 1000))
+        return now_ms - max(self.last_ms, int(self.counted_s * 1000))
 
     def _settle(self) -> None:
-        if self._counted_s >= 0:
-            self.last_ms = int(self._counted_s * 1000)
+        if self.counted_s >= 0:
+            self.last_ms = int(self.counted_s * 1000)
             self._rate.record(self.pending, self.last_ms)
             self.pending = 0.0
-            self._counted_s = -1.0
+            self.counted_s = -1.0
 
     def _look_ahead(self) -> None:
         rate = self._rate

@@ -85,15 +85,16 @@ class FetchState(enum.Enum):
     FAILED = "failed"
 
 
-class _Followed:
+class Followed:
     """One partition as its fetcher sees it."""
 
-    __slots__ = ("delayed_until_ms", "lags", "leader_epoch", "partition", "state")
+    __slots__ = ("delayed_until_ms", "lag", "lags", "leader_epoch", "partition", "state")
 
     def __init__(self, partition: Partition, leader_epoch: int) -> None:
         self.partition = partition
         self.leader_epoch = leader_epoch
         self.delayed_until_ms = 0
+        self.lag = 0  # how far the last answer was ahead of us, in records
         self.lags = True  # until an answer brings us to the leader's high watermark
         self.state = FetchState.FETCHING
 
@@ -104,9 +105,9 @@ class LeaderFetcher:
     def __init__(self, host: FetcherHost, leader_id: int) -> None:
         self._host = host
         self.leader_id = leader_id
-        self.followed: dict[TopicIdPartition, _Followed] = {}
+        self.followed: dict[TopicIdPartition, Followed] = {}
         self._session = FollowerSession()
-        self._asked: dict[TopicIdPartition, tuple[_Followed, Asked]] = {}
+        self._asked: dict[TopicIdPartition, tuple[Followed, Asked]] = {}
         self._pending: Pending[m.FetchResponse] | None = None
         self._sent_ms = 0
         self._is_appending = False
@@ -117,7 +118,7 @@ class LeaderFetcher:
 
     def add(self, partition: Partition, leader_epoch: int) -> None:
         """Fetch this partition from now on, at this epoch."""
-        followed = _Followed(partition, leader_epoch)
+        followed = Followed(partition, leader_epoch)
         log = partition.log
         assert log is not None
         if log.leader_epochs.latest < 0 and partition.state.high_watermark < log.log_end_offset:
@@ -138,7 +139,7 @@ class LeaderFetcher:
             self._is_interrupted = True
             self._host.call_later(INTERRUPT_AFTER_MS, self._interrupt)
 
-    def _add_again(self, followed: _Followed) -> None:
+    def _add_again(self, followed: Followed) -> None:
         partition = followed.partition
         if self.followed.get((partition.topic_id, partition.index)) is followed:
             self.add(partition, followed.leader_epoch)
@@ -187,7 +188,7 @@ class LeaderFetcher:
         if self._closed or self._pending is not None or self._is_appending:
             return
         now_ms = self._host.now_ms()
-        asked: dict[TopicIdPartition, tuple[_Followed, Asked]] = {}
+        asked: dict[TopicIdPartition, tuple[Followed, Asked]] = {}
         next_ms: int | None = None
         for key, followed in self.followed.items():
             if followed.state is not FetchState.FETCHING:
@@ -230,7 +231,7 @@ class LeaderFetcher:
 
     def _send(
         self,
-        asked: dict[TopicIdPartition, tuple[_Followed, Asked]],
+        asked: dict[TopicIdPartition, tuple[Followed, Asked]],
         now_ms: int,
         next_ms: int | None,
     ) -> None:
@@ -324,7 +325,7 @@ class LeaderFetcher:
             logger.error("replica %s of broker %d: %s", partition, self.leader_id, error)
             self._failed(followed)
 
-    def _failed(self, followed: _Followed) -> None:
+    def _failed(self, followed: Followed) -> None:
         """Our log does not take it: not now, or not any more."""
         log = followed.partition.log
         if log is None or (log.error is not None and not log.is_short):
@@ -334,7 +335,7 @@ class LeaderFetcher:
 
     def _append(
         self,
-        followed: _Followed,
+        followed: Followed,
         log: PartitionLog,
         answer: m.FetchResponse.PartitionData,
         written: list[Pending[None]],
@@ -342,7 +343,8 @@ class LeaderFetcher:
         partition = followed.partition
         records = answer.records
         if not records:
-            followed.lags = log.log_end_offset < answer.high_watermark
+            followed.lag = max(0, answer.high_watermark - log.log_end_offset)
+            followed.lags = followed.lag > 0
             partition.leader_answered(answer.high_watermark, answer.log_start_offset)
             return
         assert not isinstance(records, list), "what was decoded is one buffer"
@@ -352,7 +354,8 @@ class LeaderFetcher:
             return
         info = partition.append_as_follower(bytes(records[:size_bytes]))
         self._host.fetched(partition, size_bytes)
-        followed.lags = info.last_offset + 1 < answer.high_watermark
+        followed.lag = max(0, answer.high_watermark - info.last_offset - 1)
+        followed.lags = followed.lag > 0
 
         def done(pending: Pending[None]) -> None:
             error = pending.error()
@@ -381,10 +384,10 @@ class LeaderFetcher:
             )
         partition.truncate_to(offset)
 
-    def _delay(self, followed: _Followed) -> None:
+    def _delay(self, followed: Followed) -> None:
         followed.delayed_until_ms = self._host.now_ms() + self._host.settings.backoff_ms
 
-    def _refused(self, followed: _Followed, asked: Asked, code: int) -> None:
+    def _refused(self, followed: Followed, asked: Asked, code: int) -> None:
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._resolve(followed, asked)
         elif code == ErrorCode.FENCED_LEADER_EPOCH:
@@ -404,7 +407,7 @@ class LeaderFetcher:
 
     # -- out of range
 
-    def _resolve(self, followed: _Followed, asked: Asked) -> None:
+    def _resolve(self, followed: Followed, asked: Asked) -> None:
         """Ask where the leader's log ends; where it ends before ours does, cut ours."""
         followed.state = FetchState.RESOLVING
 
@@ -430,7 +433,7 @@ class LeaderFetcher:
 
         self._leader_offset(followed, LATEST, end_known)
 
-    def _change(self, followed: _Followed, change: Callable[[], None]) -> None:
+    def _change(self, followed: Followed, change: Callable[[], None]) -> None:
         """Cut our log as what was found out says; later again where it does not let itself."""
         try:
             change()
@@ -441,14 +444,14 @@ class LeaderFetcher:
         else:
             self._resolved(followed)
 
-    def _resolved(self, followed: _Followed, *, delayed: bool = False) -> None:
+    def _resolved(self, followed: Followed, *, delayed: bool = False) -> None:
         followed.state = FetchState.FETCHING
         if delayed:
             self._delay(followed)
         self._turn()
 
     def _leader_offset(
-        self, followed: _Followed, timestamp: int, use: Callable[[int | None], None]
+        self, followed: Followed, timestamp: int, use: Callable[[int | None], None]
     ) -> None:
         """One of the special offsets of the leader's log, None when it cannot be had."""
         partition = followed.partition

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kwire.replica.fetcher import FetcherHost, LeaderFetcher
+from collections.abc import Iterator
+
+from kwire.replica.fetcher import FetcherHost, FetchState, Followed, LeaderFetcher
 from kwire.replica.partition import Partition
 
 NO_LEADER = -1
@@ -36,6 +38,19 @@ class Fetchers:
         leader_id = self._leaders.pop(key, None)
         if leader_id is not None:
             self._by_leader[leader_id].remove(key)
+
+    def lag_max(self) -> int:
+        """How far the furthest partition is behind its leader, in records, as the last answers
+        have told; metrics read it, and `failed`."""
+        return max((each.lag for each in self._followed()), default=0)
+
+    def failed(self) -> int:
+        """Partitions that are not fetched until their metadata change."""
+        return sum(each.state is FetchState.FAILED for each in self._followed())
+
+    def _followed(self) -> Iterator[Followed]:
+        for fetcher in self._by_leader.values():
+            yield from fetcher.followed.values()
 
     def settle(self) -> None:
         """Let go of the fetchers that have nothing left (after a change of the metadata)."""

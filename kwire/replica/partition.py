@@ -214,7 +214,8 @@ class Partition:
         `may_wait` and `checked` as in PartitionLog.append_as_leader.
         """
         traffic = self.traffic
-        traffic.produce_requests += checked is None  # else it was here before
+        if checked is None:  # else it was here before
+            traffic.produce_requests += 1
         log = self.check_append(acks, leader_epoch)
         state = self.state
         info = log.append_as_leader(
@@ -227,9 +228,11 @@ class Partition:
             may_wait=may_wait,
             checked=checked,
         )
-        traffic.messages_in += info.last_offset - info.base_offset + 1
-        traffic.bytes_in += info.size_bytes  # of a repeated batch 0
-        if not info.duplicate:
+        if info.duplicate:
+            traffic.messages_in += info.last_offset - info.base_offset + 1
+        else:
+            traffic.messages_in += info.record_count
+            traffic.bytes_in += info.size_bytes
             written = info.written
             if not written.done:
                 self._await(written, info.last_offset + 1, info.size_bytes)

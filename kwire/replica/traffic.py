@@ -6,7 +6,7 @@ Apache Kafka's BrokerTopicMetrics, by topic; sums over all topics keep those tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kwire.protocol.errors import ErrorCode
 
@@ -33,23 +33,24 @@ EXPECTED_FETCH_ERRORS = frozenset(
     }
 )
 """Errors that do not make a request a failed one, as Apache Kafka counts."""
+NO_KEY = "Compacted topic cannot accept message without key"
 TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 
 
 class Traffic:
     """The counts of one topic. What clients wrote is `bytes_in`, what followers got of us
-    `replication_bytes_out`, what we got as a follower `replication_bytes_in`."""
+    `replication_bytes_out`, what we got as a follower `replication_bytes_in`; `expired_produces`
+    were acknowledged too late."""
 
     __slots__ = (
         "bytes_in",
         "bytes_out",
         "bytes_rejected",
+        "expired_produces",
         "failed_fetch_requests",
         "failed_produce_requests",
         "fetch_requests",
         "invalid_crc_records",
-        "invalid_magic_records",
-        "invalid_offset_records",
         "messages_in",
         "no_key_records",
         "produce_requests",
@@ -64,21 +65,13 @@ class Traffic:
         self.fetch_requests = 0
         self.bytes_out = 0
         self.bytes_rejected = 0
+        self.expired_produces = 0
         self.failed_produce_requests = 0
         self.failed_fetch_requests = 0
         self.invalid_crc_records = 0
-        self.invalid_magic_records = 0
-        self.invalid_offset_records = 0
         self.no_key_records = 0
         self.replication_bytes_in = 0
         self.replication_bytes_out = 0
-
-    def sent(self, size_bytes: int, to_follower: bool) -> None:
-        """What was read leaves in an answer."""
-        if to_follower:
-            self.replication_bytes_out += size_bytes
-        else:
-            self.bytes_out += size_bytes
 
     def produce_failed(self, code: ErrorCode, size_bytes: int) -> None:
         """Records of that size are refused."""
@@ -88,6 +81,12 @@ class Traffic:
             self.invalid_crc_records += 1
         if code not in EXPECTED_PRODUCE_ERRORS:
             self.failed_produce_requests += 1
+
+    def records_refused(self, messages: Iterable[str | None]) -> None:
+        """Records are refused, each for a reason."""
+        self.no_key_records += sum(
+            message is not None and message.startswith(NO_KEY) for message in messages
+        )
 
     def fetch_failed(self, code: ErrorCode) -> None:
         """A read gives an error."""

@@ -33,7 +33,7 @@ from kwire.server.slots import BETWEEN, HELD, MUTED, WRITES, Buffers, Slot
 from kwire.server.watched_requests import WatchedRequests
 
 if TYPE_CHECKING:
-    from kwire.quota.client_quotas import ClientRates
+    from kwire.quota.client_quotas import ClientQuotas
 
 logger = logging.getLogger(__name__)
 
@@ -66,10 +66,16 @@ class BrokerConnection(FrameConnection):
         self.security_protocol = setup.security_protocol
         self.is_authenticated = True
         self.is_follower = False
-        """Whether another broker fetches here: its requests are counted apart."""
+        """Whether the last Fetch was one of a follower: those are counted apart."""
+        self.bytes_stored = 0  # of record batches that its client has written
         self.plain_allowed = plain_allowed(setup.steps.inputs, True)
         """Whether requests may go past the arrival and the response step."""
+        self._quotas: ClientQuotas | None = None
+        """Those of clients, where nothing else is attached to the arrival step."""
+        self._passes_arrival = True
+        """Whether nothing is attached to the arrival step but quotas."""
         self._watched = WatchedRequests(setup.steps, setup.loop)
+        self.consumer_rates = self._watched.consumer_rates
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
         self.last_active_s = self.opened_s = 0.0
@@ -85,6 +91,7 @@ class BrokerConnection(FrameConnection):
         self.sends_files = False
         self._in_batch = False
         self._started_ns = 0  # when the request that is executed was begun
+        self._turn_s = 0.0  # the loop's time when this began to execute requests
         self._writing_paused = False
         self._reading_paused = False
         self._memory_awaited = False
@@ -93,6 +100,7 @@ class BrokerConnection(FrameConnection):
         self._refusal: str | None = None
         self._closed = False
         self._ended = False  # the client sends nothing any more
+        self._is_gone = False  # nor does it hear anything
         self._on_close: list[Callable[[], None]] = []
 
     # -- the connection's life
@@ -136,14 +144,11 @@ class BrokerConnection(FrameConnection):
         self._closed = True
         slots, self._slots = self._slots, deque()
         promised = self._blocking if self._is_promised() else None
-        is_muted = self._blocking is MUTED and bool(self._queue)
-        if promised is None and not is_muted:
+        if promised is None:
             self._queue.clear()
             self._blocking = None  # it refers to this connection
         self._output.clear()
         self._watched.open.clear()
-        if self._throttle_timer is not None and not is_muted:
-            self._throttle_timer.cancel()
         for slot in slots:
             if slot.pending is not None and slot is not promised:
                 slot.pending.cancel()
@@ -167,17 +172,20 @@ class BrokerConnection(FrameConnection):
     def _run_received_produces(self) -> None:
         """The other side is gone: execute the Produce requests it had sent, drop the others.
 
-        Those behind one whose batches are still being checked follow when it has been appended,
-        those of a client over its quota when its throttle time is over.
+        Those behind one whose batches are still being checked follow when it has been appended.
+        Those of a client over its quota run at once and count as ever: nobody is left who could
+        wait, and what is kept for later would be no client's connection any more.
         """
+        self._is_gone = True
+        if self._throttle_timer is not None:
+            self._throttle_timer.cancel()
+            self._throttle_timer = None
         if self._closed or not self._queue or self._is_promised() or self._blocking is HELD:
             return
         blocking, self._blocking = self._blocking, None
         if blocking is not None and blocking.pending is not None:
             blocking.pending.cancel()
-        if self._throttle_timer is not None:
-            self._blocking = MUTED
-            return
+        self._turn_s = self._loop.time()
         while self._queue and self._blocking not in BETWEEN and not self._is_promised():
             body = self._queue.popleft()
             if int.from_bytes(body[:2], "big", signed=True) == PRODUCE_KEY:
@@ -191,6 +199,7 @@ class BrokerConnection(FrameConnection):
 
     def _run_late_produces(self) -> None:
         """The connection is gone, and the request that was checked meanwhile is appended."""
+        self._turn_s = self._loop.time()
         while self._queue and self._blocking is None:
             body = self._queue.popleft()
             if int.from_bytes(body[:2], "big", signed=True) == PRODUCE_KEY:
@@ -209,13 +218,13 @@ class BrokerConnection(FrameConnection):
         self.is_authenticated = is_authenticated
         self.recompute_plain()
 
-    def consumer_rates(self) -> ClientRates | None:
-        return self._watched.consumer_rates()
-
     def recompute_plain(self) -> None:
         """An input of `plain_allowed` has changed, or who the client is."""
         self._watched.forget_rates()
-        self.plain_allowed = plain_allowed(self._setup.steps.inputs, self.is_authenticated)
+        steps = self._setup.steps
+        self._passes_arrival = self.is_authenticated and not steps.has_hooks
+        self._quotas = steps.quotas if self._passes_arrival else None
+        self.plain_allowed = plain_allowed(steps.inputs, self.is_authenticated)
 
     # -- receiving
 
@@ -223,6 +232,7 @@ class BrokerConnection(FrameConnection):
         if not self._in_batch:
             self._in_batch = True
             self._started_ns = ticks_ns()
+            self._turn_s = self.last_active_s = self._loop.time()
         if self._blocking is None and not self._queue and not self._writing_paused:
             self._execute(frame)
             return
@@ -231,12 +241,14 @@ class BrokerConnection(FrameConnection):
         self._adjust_reading()
 
     def batch_received(self) -> None:
-        self._in_batch = False
-        self.last_active_s = self._loop.time()
+        if self._in_batch:
+            self._in_batch = False
+        else:
+            self.last_active_s = self._loop.time()  # it was a part of a request
         if self._output:
             self._send_output()
         if self._watched.begun_ns:
-            self._watched.lap()
+            self._watched.lap(self._turn_s)
         if len(self.unreplied_writes) > UNREPLIED_WRITES_KEPT:
             self.unreplied_writes = [w for w in self.unreplied_writes if not w.done]
 
@@ -268,8 +280,12 @@ class BrokerConnection(FrameConnection):
         if route.waits_for_writes and self._is_held_back(body):
             return
         context = RequestContext(self._parts, self, api_key, version, correlation_id, client_id)
-        if not self.plain_allowed and not self._arrives(route, context, body, offset):
-            return
+        if not self.plain_allowed:
+            quotas = self._quotas
+            if quotas is not None:
+                self._watched.counts(quotas, context, len(body), self._turn_s)
+            elif not self._passes_arrival and not self._arrives(route, context, body, offset):
+                return
         try:
             decode = route.decoders.get(version)
             if decode is not None:
@@ -305,11 +321,6 @@ class BrokerConnection(FrameConnection):
         self, route: Route, context: RequestContext, body: memoryview, offset: int
     ) -> bool:
         """The arrival step: whether the request is to be executed; the others are answered."""
-        steps, quotas = self._setup.steps, self._setup.steps.quotas
-        if self.is_authenticated and not steps.has_hooks:
-            if quotas is not None:
-                self._watched.counts(quotas, context, len(body))
-            return True
         refusal = self._watched.arrives(context, len(body), self.is_authenticated)
         if refusal is None:
             return True
@@ -335,7 +346,8 @@ class BrokerConnection(FrameConnection):
             self._make_wait(context, wait_ms)
 
     def charge_read(self, context: RequestContext, response_bytes: int) -> int:
-        wait_ms = self._watched.charge_read(context, response_bytes)
+        now_s = self._turn_s if self._in_batch else self._loop.time()
+        wait_ms = self._watched.charge_read(context, response_bytes, now_s)
         if wait_ms > 0 and context not in self._watched.open:  # those wait from their response on
             self._make_wait(context, wait_ms)
         return wait_ms
@@ -432,6 +444,7 @@ class BrokerConnection(FrameConnection):
     def _run_queue(self) -> None:
         queue = self._queue
         self._started_ns = ticks_ns()
+        self._turn_s = self._loop.time()
         if self._throttle_timer is not None and self._blocking is None:
             self._blocking = MUTED
         while queue and self._blocking is None and not self._writing_paused and not self._closed:
@@ -439,7 +452,7 @@ class BrokerConnection(FrameConnection):
             self._queued_bytes -= len(body)
             self._execute(memoryview(body))
         if self._watched.begun_ns and not self._in_batch:
-            self._watched.lap()
+            self._watched.lap(self._turn_s)
         if not queue and self._blocking is None and self._refusal is not None:
             reason, self._refusal = self._refusal, None
             self._refuse(reason)
@@ -450,17 +463,18 @@ class BrokerConnection(FrameConnection):
     # -- answering
 
     def _answer(self, slot: Slot, outcome: Response) -> None:
-        context = slot.context
+        context, counts = slot.context, slot.counts
         assert context is not None
+        assert counts is not None
         slot.done = True
         if self._watched.open and (outcome is NO_REPLY or outcome is DISCONNECT):
             self._charge(context, outcome)
             self._watched.responds(context, outcome, None)
         if outcome is NO_REPLY:
-            slot.count(context.api_version, outcome)
+            counts.late(slot, context.api_version, outcome)
         else:
             parts = None if outcome is DISCONNECT else self._encoded(context, outcome)
-            slot.count(context.api_version, DISCONNECT if parts is None else outcome)
+            counts.late(slot, context.api_version, DISCONNECT if parts is None else outcome)
             if parts is not None and len(self._slots) == 1:
                 self._slots.clear()
                 self._emit(parts)
@@ -527,6 +541,8 @@ class BrokerConnection(FrameConnection):
 
     def _throttle(self, wait_ms: int) -> None:
         """Run nothing more and read nothing for so long, also of what has been received."""
+        if self._is_gone:
+            return
         until_s = max(self._throttled_until_s, self._loop.time() + wait_ms / 1000)
         if self._throttle_timer is not None:
             self._throttle_timer.cancel()
@@ -540,10 +556,7 @@ class BrokerConnection(FrameConnection):
         self._throttle_timer = None
         if self._blocking is MUTED:
             self._blocking = None
-            if self._closed:
-                self._run_late_produces()
-            else:
-                self._run_queue()
+            self._run_queue()
         self._adjust_reading()
 
     def memory_awaited(self, waits: bool) -> None:

@@ -17,6 +17,7 @@ time comes as an argument; `connection_admission.py` makes connections wait.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from kwire.config.checks import address_limits
 from kwire.config.listener_settings import ListenerSettings, Settings
@@ -72,12 +73,17 @@ class CreationRate:
             self._rate.record(-1, now_ms)
 
 
+AddressRates: TypeAlias = dict[str, CreationRate]
+"""By address, the one that came last at the end."""
+
+
 class ConnectionLimits:
     """The limits of a broker's listeners, and the connections that count.
 
     `listeners` are the names of all, `between_brokers` is that by which brokers reach each other.
-    `changed` is a listener of `DynamicConfig`; whoever makes connections wait is told by
-    `on_change` that limits are other ones now.
+    `address_rates` are those of a node, whose broker and controller count new connections of an
+    address together, and nothing else. `changed` is a listener of `DynamicConfig`; whoever makes
+    connections wait is told by `on_change` that limits are other ones now.
     """
 
     def __init__(
@@ -85,6 +91,7 @@ class ConnectionLimits:
         settings: Settings,
         listeners: Sequence[str],
         between_brokers: str,
+        address_rates: AddressRates | None = None,
     ) -> None:
         self._settings = settings
         self._windows = (
@@ -101,7 +108,7 @@ class ConnectionLimits:
         self._per_address: dict[str, int] = {}
         self._address_max: int = UNLIMITED
         self._overrides: dict[str, int] = {}
-        self._address_rates: dict[str, CreationRate] = {}
+        self._address_rates: AddressRates = {} if address_rates is None else address_rates
         self._address_rate_max: Mapping[str | None, int] = {}
         self._on_change: list[Callable[[], None]] = []
         self._take_over()

@@ -12,7 +12,7 @@ from kwire.server.parts import Parts
 from kwire.server.request_steps import RequestSteps
 
 if TYPE_CHECKING:
-    from kwire.security.sasl.server import MakeSasl
+    from kwire.security.sasl.server import AuthenticationCounts, MakeSasl
 
 ConnectionT = TypeVar("ConnectionT")
 
@@ -21,10 +21,12 @@ class ConnectionSetup(Generic[ConnectionT]):
     """What the connections of one listener have in common.
 
     `parts` is what handlers may use of the node; `opened` and `closed` hear of every connection.
-    `sasl()` is how the client of a new connection has to authenticate, None where it has not.
+    `sasl()` is how the client of a new connection has to authenticate, None where it has not;
+    `authentications` counts what comes of it.
     """
 
     __slots__ = (
+        "authentications",
         "closed",
         "dispatcher",
         "listener_name",
@@ -52,6 +54,7 @@ class ConnectionSetup(Generic[ConnectionT]):
         closed: Callable[[ConnectionT], None],
         security_protocol: str = "PLAINTEXT",
         sasl: MakeSasl | None = None,
+        authentications: AuthenticationCounts | None = None,
     ) -> None:
         self.loop = loop
         self.pool = pool
@@ -64,6 +67,7 @@ class ConnectionSetup(Generic[ConnectionT]):
         self.closed = closed
         self.security_protocol = security_protocol
         self.sasl = sasl
+        self.authentications = authentications
 
 
 def hands_to_kernel(transport: asyncio.BaseTransport) -> bool:

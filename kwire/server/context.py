@@ -45,13 +45,15 @@ Outcome: TypeAlias = Answer[Message | NoReply | Disconnect]
 class Connection(Protocol):
     """What a handler sees of the connection that a request came by.
 
-    `is_follower` says that another broker fetches by it, `unreplied_writes` are those of requests
-    that are never answered, `sends_files` says whether parts of files may be sent as they are. A
-    connection that is not `plain_allowed` may be bound by quotas.
+    `bytes_stored` counts what was written by it, `is_follower` says that its last Fetch was one of
+    a follower, `unreplied_writes` are those of
+    requests that are never answered, `sends_files` says whether parts of files may be sent as they
+    are. A connection that is not `plain_allowed` may be bound by quotas.
     """
 
     client_software_name: str
     client_software_version: str
+    bytes_stored: int
     is_follower: bool
     unreplied_writes: list[Pending[None]]
 

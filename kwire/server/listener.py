@@ -16,10 +16,11 @@ from kwire.server.connection_setup import ConnectionSetup
 from kwire.server.descriptors import DescriptorReserve, descriptor_of
 from kwire.server.dispatch import Dispatcher
 from kwire.server.parts import Parts
+from kwire.server.principal_traffic import PrincipalTraffic
 from kwire.server.request_steps import RequestSteps
 
 if TYPE_CHECKING:
-    from kwire.security.sasl.server import MakeSasl
+    from kwire.security.sasl.server import AuthenticationCounts, MakeSasl
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ class Listener:
     `connections_max_idle_ms` closes connections on which nothing arrived for that long and
     nothing is pending; -1 never does. `connection_gone()` is called when one has ended. `wrap`
     makes what stands between a connection and its socket (TLS). With `sasl` clients have to
-    authenticate before anything else.
+    authenticate before anything else. One of the controller does not keep open files for logs.
     """
 
     def __init__(
@@ -62,12 +63,15 @@ class Listener:
         security_protocol: str = "PLAINTEXT",
         sasl: MakeSasl | None = None,
         wrap: WrapAccepted | None = None,
+        is_of_controller: bool = False,
     ) -> None:
         self.name = name
         self.dispatcher = dispatcher
         self.connections: dict[BrokerConnection, None] = {}
         self.port = 0
         self.opened_total = self.closed_total = self.idle_closed_total = 0
+        self.traffic = PrincipalTraffic()
+        self.authentications = _authentication_counts(sasl)
         self._loop = loop
         self._setup = ConnectionSetup(
             loop=loop,
@@ -81,10 +85,12 @@ class Listener:
             closed=self.closed,
             security_protocol=security_protocol,
             sasl=sasl,
+            authentications=self.authentications,
         )
         self._make_connection = _connection_class(sasl)
         self._wrap = wrap
         self._admission = admission
+        self._is_of_controller = is_of_controller
         self._idle_ms = connections_max_idle_ms
         self._connection_gone = connection_gone
         self._servers: list[asyncio.Server] = []
@@ -119,11 +125,12 @@ class Listener:
 
     async def start(self) -> None:
         """Accept connections."""
-        if self._admission is not None:  # other nodes are not kept out
+        if not self._is_of_controller:  # other nodes are not kept out
             self._reserve = DescriptorReserve.of_process()
         for server in self._servers:
             await server.start_serving()
-        self._arm_idle_check()
+        if self._idle_timer is None:  # a controller's may serve before the others
+            self._arm_idle_check()
 
     def new_connection(self) -> asyncio.BaseProtocol:
         """The protocol of a connection that is being accepted."""
@@ -169,6 +176,7 @@ class Listener:
         if self.connections.pop(connection, self) is self:
             return
         self.closed_total += 1
+        self.traffic.closed(connection)
         self._connection_gone()  # a file may have been wanting its descriptor
         if self._admission is not None:
             self._admission.closed(connection)
@@ -212,6 +220,15 @@ def _connection_class(sasl: MakeSasl | None) -> type[BrokerConnection]:
     from kwire.server.sasl_connection import SaslConnection
 
     return SaslConnection
+
+
+def _authentication_counts(sasl: MakeSasl | None) -> AuthenticationCounts | None:
+    """What comes of the authentications of a listener; None where there are none."""
+    if sasl is None:
+        return None
+    from kwire.security.sasl.server import AuthenticationCounts
+
+    return AuthenticationCounts()
 
 
 def _addresses(host: str, one_family: bool) -> tuple[str, ...]:

@@ -3,9 +3,9 @@
 A request is counted when it is answered, as Apache Kafka does: by version, by the error codes in
 its response, and with its times and its size among the last `RECENT_MAX`, of which quantiles are
 taken. What is answered within the call of its handler (nearly everything) costs one call of
-`prompt`; that function is written for each API, because the way through attributes and a walk over
-the fields of a response would cost more than all the rest. Only `kwire/metrics` reads these numbers
-(ADR 30).
+`prompt`, what waits one of `late`; these functions are written for each API, because the way
+through attributes and a walk over the fields of a response would cost more than all the rest. Only
+`kwire/metrics` reads these numbers (ADR 30).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import cache
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from kwire.clock import ticks_ns
 from kwire.protocol import messages as m
@@ -22,7 +22,7 @@ from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.structs import Message
 from kwire.server.context import DISCONNECT, NO_REPLY, Disconnect, NoReply
 
-RECENT_MAX = 1024
+RECENT_MAX = 1024  # a power of two
 VERSIONS_MAX = 64
 CODES = 256  # by error code; -1 is the last
 
@@ -30,37 +30,72 @@ Answer: TypeAlias = Message | NoReply | Disconnect
 Prompt: TypeAlias = Callable[[int, int, Answer, int], int]
 """(version, size of the request, answer, when it was begun in ns) -> now: a request is answered,
 and has not waited."""
+Late: TypeAlias = Callable[["Waited", int, Answer], None]
+"""(when it waited, version, answer): a request is answered after its handler had returned, or
+behind others. One that is refused before its handler may be of any version."""
+
+
+class Waited(Protocol):
+    """A request that is not answered at once: when it was begun, and when its handler returned."""
+
+    started_ns: int
+    executed_ns: int
+    request_bytes: int
+
 
 _SOURCE = """\
-def make(by_version, errors, remember, ticks_ns, NO_REPLY):
-    def count(response):
-        {errors}
+def make(by_version, errors):
+    times, sizes, at = [None] * RECENT_MAX, [0] * RECENT_MAX, 0
+    def recent():
+        return times[at:] + times[:at], sizes[at:] + sizes[:at]
+    def late(waited, version, response):
+        nonlocal at
+        executed_ns = waited.executed_ns
+        times[at] = executed_ns - waited.started_ns, ticks_ns() - executed_ns
+        sizes[at] = waited.request_bytes
+        at = (at + 1) & LAST
+        if 0 <= version < VERSIONS_MAX:
+            by_version[version] += 1
+        if response is not NO_REPLY and response is not DISCONNECT:
+            {errors}
     def prompt(version, request_bytes, response, started_ns):
+        nonlocal at
         now_ns = ticks_ns()
         by_version[version] += 1
-        remember((now_ns - started_ns, 0, request_bytes))
+        times[at] = now_ns - started_ns
+        sizes[at] = request_bytes
+        at = (at + 1) & LAST
         if response is not NO_REPLY:
             {errors}
         return now_ns
-    return count, prompt
+    return late, prompt, recent
 """
+"""Lists of numbers that are written round about: tuples in a deque touch three times the memory."""
+_NAMES = {
+    "DISCONNECT": DISCONNECT,
+    "LAST": RECENT_MAX - 1,
+    "NO_REPLY": NO_REPLY,
+    "RECENT_MAX": RECENT_MAX,
+    "VERSIONS_MAX": VERSIONS_MAX,
+    "ticks_ns": ticks_ns,
+}
 
 
 class RequestCounts:
     """The counts of one API.
 
-    `recent` are (ns in the handler, ns from then until the answer, bytes of the request);
     `throttled_ms` is (how often, for how long) its clients were made to wait by quotas.
     """
 
     __slots__ = (
         "_api_key",
-        "_count_errors",
         "_followers",
+        "_recent",
+        "_throttles",
         "by_version",
         "errors",
+        "late",
         "prompt",
-        "recent",
         "throttled_ms",
     )
 
@@ -69,16 +104,29 @@ class RequestCounts:
         self._followers: RequestCounts | None = None
         self.by_version = [0] * VERSIONS_MAX
         self.errors = [0] * CODES
-        self.recent: deque[tuple[int, int, int]] = deque(maxlen=RECENT_MAX)
         self.throttled_ms = (0, 0)
-        self._count_errors, self.prompt = _maker(api_key)(
-            self.by_version, self.errors, self.recent.append, ticks_ns, NO_REPLY
-        )
+        self._throttles: deque[tuple[int, int]] = deque(maxlen=RECENT_MAX)
+        self.late, self.prompt, self._recent = _maker(api_key)(self.by_version, self.errors)
 
     @property
     def total(self) -> int:
         """How many requests were answered."""
         return sum(self.by_version)
+
+    @property
+    def recent(self) -> list[tuple[int, int, int]]:
+        """Of the last requests, the oldest first: (ns in the handler, ns from then until the
+        answer, bytes of the request)."""
+        return [
+            (*times, size) if isinstance(times, tuple) else (times, 0, size)
+            for times, size in zip(*self._recent(), strict=True)
+            if times is not None
+        ]
+
+    @property
+    def followers(self) -> RequestCounts | None:
+        """`of_followers`, if there were any."""
+        return self._followers
 
     @property
     def of_followers(self) -> RequestCounts:
@@ -87,26 +135,21 @@ class RequestCounts:
             self._followers = RequestCounts(self._api_key)
         return self._followers
 
-    def late(
-        self, version: int, request_bytes: int, answer: Answer, local_ns: int, remote_ns: int
-    ) -> None:
-        """A request is answered after its handler had returned, or behind others.
-
-        A request that is refused before its handler may be of any version.
-        """
-        if 0 <= version < VERSIONS_MAX:
-            self.by_version[version] += 1
-        self.recent.append((local_ns, remote_ns, request_bytes))
-        if answer is not NO_REPLY and answer is not DISCONNECT:
-            self._count_errors(answer)
-
     def throttled(self, wait_ms: int) -> None:
         """The client of a request is made to wait."""
         times, all_ms = self.throttled_ms
         self.throttled_ms = times + 1, all_ms + wait_ms
+        self._throttles.append((self.total, wait_ms))
+
+    def recent_throttles_ms(self) -> list[int]:
+        """How long those of the last `RECENT_MAX` requests were made to wait that were."""
+        first = self.total - RECENT_MAX
+        return [wait_ms for number, wait_ms in self._throttles if number >= first]
 
 
-Maker: TypeAlias = Callable[..., tuple[Callable[[Answer], None], Prompt]]
+Times: TypeAlias = tuple[int, int] | int | None
+Recent: TypeAlias = Callable[[], tuple[list[Times], list[int]]]
+Maker: TypeAlias = Callable[[list[int], list[int]], tuple[Late, Prompt, Recent]]
 
 
 @cache
@@ -121,7 +164,7 @@ def _maker(api_key: int) -> Maker:
         else:
             lines.append(line)
     names: dict[str, Maker] = {}
-    exec(compile("\n".join(lines), f"<counts of {response_class.NAME}>", "exec"), {}, names)
+    exec(compile("\n".join(lines), f"<counts of {response_class.NAME}>", "exec"), _NAMES, names)
     return names["make"]
 
 

@@ -48,6 +48,8 @@ class SaslConnection(BrokerConnection):
                     super()._execute(body)
                 else:
                     self._settings.counts.expired += 1
+                    if self._setup.authentications is not None:
+                        self._setup.authentications.expired += 1
                     self._refuse("the client has not authenticated anew in time")
                 return
             # A password that was changed or removed meanwhile is good for nothing any more.
@@ -57,15 +59,21 @@ class SaslConnection(BrokerConnection):
         was_authenticated = self.is_authenticated
         step = sasl.receive(body, self._clock.wall_ms())
         if step.failure is not None:
-            self._settings.counts.count(was_authenticated, False)
+            self._count(was_authenticated, False)
             self._fail(step.failure, step.reply, step.is_delayed)
         elif step.executes:
             super()._execute(body)
         else:
             if step.identity is not None:
-                self._settings.counts.count(was_authenticated, True)
+                self._count(was_authenticated, True)
                 self._authenticated(step.identity, was_authenticated)
             self._emit(step.reply)
+
+    def _count(self, is_again: bool, is_successful: bool) -> None:
+        """Of the node and of this listener."""
+        self._settings.counts.count(is_again, is_successful)
+        if self._setup.authentications is not None:
+            self._setup.authentications.count(is_again, is_successful)
 
     def _authenticated(self, identity: Identity, again: bool) -> None:
         self.frame_bytes_max = self._setup.request_bytes_max

@@ -17,7 +17,8 @@ Buffers: TypeAlias = Sequence[Any]
 
 
 class Slot:
-    """The place of one request in the order of replies, and when its handler returned."""
+    """The place of one request in the order of replies; when it was begun and its handler
+    returned, and where it is counted: nowhere for one that stands for no request."""
 
     __slots__ = (
         "context",
@@ -25,10 +26,10 @@ class Slot:
         "disconnect",
         "done",
         "executed_ns",
-        "local_ns",
         "parts",
         "pending",
         "request_bytes",
+        "started_ns",
     )
 
     def __init__(
@@ -41,18 +42,12 @@ class Slot:
         self.context = context
         self.counts = counts
         self.request_bytes = request_bytes
-        self.executed_ns = executed_ns = ticks_ns()
-        self.local_ns = executed_ns - started_ns
+        self.started_ns = started_ns
+        self.executed_ns = ticks_ns()
         self.pending: Pending[Response] | None = None
         self.parts: Buffers | None = None
         self.done = False
         self.disconnect: str | None = None
-
-    def count(self, version: int, answer: Response) -> None:
-        """The request is answered."""
-        if self.counts is not None:
-            remote_ns = ticks_ns() - self.executed_ns
-            self.counts.late(version, self.request_bytes, answer, self.local_ns, remote_ns)
 
     def hold(self, parts: Buffers | None) -> OSError | None:
         """Keep a reply that others are in front of; the error if its file cannot be read."""

@@ -53,13 +53,15 @@ EXEMPT = frozenset(
 }
 """What nodes ask of each other, some of it among others, and what tells who somebody is. A
 consumer's Fetch says that it is one."""
-MUTATIONS = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS})
+MUTATIONS = frozenset(
+    map(int, (ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS))
+)
 """What the controller's quota of mutations may make a client wait for."""
 VERIFICATION_FROM = 4
 """From this version on brokers alone ask AddPartitionsToTxn."""
-SAMPLE = 7
+SAMPLE = 31
 """Of a client that uses less than half of its time one in so many requests is measured, and counts
-for all of them: reading the clock is most of what a quota costs."""
+for all of them, but for no more than would make it half: nobody waits for what was not measured."""
 PERCENT_PER_NS = 100 / 1e9
 NO_ARRIVAL = Arrival(-1, -1, "", None, "", "", 0, 0.0)
 
@@ -89,6 +91,8 @@ class WatchedRequests:
         "_client_id",
         "_generation",
         "_is_exempt",
+        "_producer",
+        "_request",
         "_skipped",
         "_steps",
         "_ticks_ns",
@@ -105,6 +109,9 @@ class WatchedRequests:
         self._ticks_ns = steps.ticks_ns
         self.open: dict[RequestContext, Watched] = {}
         self.rates: ClientRates | None = None
+        self._producer: Sensor | None = None
+        self._request: Sensor | None = None
+        """Those of `rates`."""
         self.begun_ns = 0
         self._is_exempt = False
         self._skipped = 0
@@ -114,7 +121,7 @@ class WatchedRequests:
 
     def forget_rates(self) -> None:
         """Who the client is has changed, or what there is of quotas."""
-        self.rates = None
+        self.rates = self._producer = self._request = None
         self.begun_ns = 0
         self._generation = -1
 
@@ -136,7 +143,7 @@ class WatchedRequests:
         )
         quotas = self._steps.quotas
         if quotas is not None and is_authenticated:
-            self.counts(quotas, context, request_bytes)
+            self.counts(quotas, context, request_bytes, arrival.arrived_s)
         watched = self.open.get(context)
         if watched is None:
             self.open[context] = Watched(arrival, None, request_bytes)
@@ -144,45 +151,55 @@ class WatchedRequests:
             watched.arrival = arrival
         return arrive(arrival, is_authenticated, self._steps.arrival_hooks)
 
-    def counts(self, quotas: ClientQuotas, context: RequestContext, request_bytes: int) -> None:
+    def counts(
+        self, quotas: ClientQuotas, context: RequestContext, request_bytes: int, now_s: float
+    ) -> None:
         """Count what a request uses, where that is within all quotas for certain; it becomes one
-        of `open` where they are to be asked for."""
-        if context.client_id != self._client_id or quotas.generation != self._generation:
-            self._find_rates(quotas, context)
-        rates, api_key = self.rates, context.api_key
-        if rates is not None:
-            request, is_quiet = rates.request, True
-            if request is not None:
-                if self._skipped and not self.begun_ns and request.pending <= request.quiet_room:
-                    self._skipped -= 1
+        of `open` where they are to be asked for. `now_s` is the time of its turn of the loop."""
+        if quotas.generation != self._generation or context.client_id != self._client_id:
+            self._find_rates(quotas, context, now_s)
+        api_key, is_open = context.api_key, False
+        request = self._request
+        if request is not None:
+            if self._skipped and request.pending <= request.quiet_room:
+                self._skipped -= 1
+            else:
+                is_open = not self._begin(request, context, now_s)
+        if api_key == PRODUCE:
+            producer = self._producer
+            if producer is not None and not is_open:
+                # As `Sensor.count`, which a call would make dearer than all the rest.
+                pending = producer.pending + request_bytes
+                if pending > producer.room or now_s >= producer.quiet_until_s:
+                    is_open = True
                 else:
-                    is_quiet = self._begin(request, context)
-            if is_quiet and (
-                api_key != PRODUCE
-                or rates.producer is None
-                or rates.producer.count(request_bytes, self._time())
-            ):
-                rates = None
-        if rates is not None or api_key in MUTATIONS:
-            self.open[context] = Watched(NO_ARRIVAL, rates, request_bytes)
+                    producer.pending = pending
+                    producer.counted_s = now_s
+        elif api_key in MUTATIONS:
+            self.open[context] = Watched(NO_ARRIVAL, self.rates if is_open else None, request_bytes)
+            return
+        if is_open:
+            self.open[context] = Watched(NO_ARRIVAL, self.rates, request_bytes)
 
-    def _begin(self, request: Sensor, context: RequestContext) -> bool:
+    def _begin(self, request: Sensor, context: RequestContext, now_s: float) -> bool:
         """Begin to count the time of a request; whether nobody has to ask for it at its end."""
         if self.begun_ns:
-            self._lap(request)
+            self._lap(request, now_s)
         is_quiet = request.pending <= request.quiet_room
         self._weight = SAMPLE if is_quiet else 1
-        self._skipped = self._weight - 1
+        self._skipped = 0
+        api_key = context.api_key
+        self._is_exempt = api_key in EXEMPT and is_exempt(context)
         self.begun_ns = self._ticks_ns()
-        self._is_exempt = context.api_key in EXEMPT and is_exempt(context)
         return is_quiet
 
-    def _find_rates(self, quotas: ClientQuotas, context: RequestContext) -> None:
+    def _find_rates(self, quotas: ClientQuotas, context: RequestContext, now_s: float) -> None:
         if self.begun_ns:
-            self.lap()
+            self.lap(now_s)
         self._client_id = context.client_id
-        now_ms = int(self._time() * 1000)
-        self.rates = quotas.client(context.principal, context.client_id, now_ms)
+        self.rates = rates = quotas.client(context.principal, context.client_id, int(now_s * 1000))
+        self._producer = None if rates is None else rates.producer
+        self._request = None if rates is None else rates.request
         self._generation = quotas.generation
 
     def executed(self, context: RequestContext) -> None:
@@ -198,23 +215,29 @@ class WatchedRequests:
 
     # -- what is used of the loop's time
 
-    def lap(self) -> None:
+    def lap(self, now_s: float) -> None:
         """The requests of this turn are executed, and answered where that is possible."""
-        request = None if self.rates is None else self.rates.request
+        request = self._request
         if request is not None:
-            self._lap(request)
+            self._lap(request, now_s)
         self.begun_ns = 0
+        self._skipped = self._weight - 1
 
-    def _lap(self, request: Sensor) -> None:
+    def _lap(self, request: Sensor, now_s: float) -> None:
         """Count the time until now, and ask for nothing."""
-        if not self._is_exempt:
-            spent, now_s = self._spent(), self._time()
-            if not request.count(spent, now_s):
-                request.record(spent, int(now_s * 1000))
+        if self._is_exempt:
+            return
+        spent = self._spent(request)
+        if not request.count(spent, now_s):
+            request.record(spent, int(now_s * 1000))
 
-    def _spent(self) -> float:
+    def _spent(self, request: Sensor) -> float:
         """The time until now, in percent of a second."""
-        return (self._ticks_ns() - self.begun_ns) * (PERCENT_PER_NS * self._weight)
+        spent = (self._ticks_ns() - self.begun_ns) * PERCENT_PER_NS
+        weight = self._weight
+        if weight == 1:
+            return spent
+        return max(spent, min(spent * weight, request.quiet_room - request.pending))
 
     def _charge_time(self, request: Sensor | None, now_ms: int) -> int:
         """Count the time until now: for how many ms the client has to wait."""
@@ -222,23 +245,29 @@ class WatchedRequests:
             return 0
         spent = 0.0
         if self.begun_ns:
-            spent = self._spent()
+            spent = self._spent(request)
             self.begun_ns = self._ticks_ns()
         return request.record_and_wait_ms(spent, now_ms)
 
     # -- the response step
 
-    def charge_read(self, context: RequestContext, response_bytes: int) -> int:
+    def charge_read(self, context: RequestContext, response_bytes: int, now_s: float) -> int:
         """A consumer's Fetch is about to be answered: for how many ms its client has to wait.
 
         Above 0 nothing that was read may be sent, and nothing is counted of it.
         """
-        watched, rates = self.open.get(context), self.rates
+        watched, rates = self.open.get(context) if self.open else None, self.rates
         if rates is None:
             return 0
-        now_s, consumer = self._time(), rates.consumer
-        if watched is None and (consumer is None or consumer.count(response_bytes, now_s)):
-            return 0
+        consumer = rates.consumer
+        if watched is None:
+            if consumer is None:
+                return 0
+            pending = consumer.pending + response_bytes  # as `Sensor.count`
+            if pending <= consumer.room and now_s < consumer.quiet_until_s:
+                consumer.pending = pending
+                consumer.counted_s = now_s
+                return 0
         now_ms, time_ms, bytes_ms = int(now_s * 1000), 0, 0
         if watched is not None:
             time_ms = self._charge_time(rates.request, now_ms)

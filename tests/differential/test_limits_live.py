@@ -1,4 +1,5 @@
-"""Replication quotas at random beside Apache Kafka's, and its tool that throttles a move."""
+"""The recorded conversation about limits with a live Apache Kafka, replication quotas at random
+beside its own, and its tool that throttles a move."""
 
 from __future__ import annotations
 
@@ -9,14 +10,21 @@ import subprocess
 import pytest
 
 from kwire.testing.cluster import Cluster, wait_for
+from tests.golden.quota import test_limit_answers as answers
 from tests.golden.quota import test_replication_answers as replication
 from tests.support.effort import seeds
-from tests.support.kafka import kafka_libs
+from tests.support.kafka import kafka_libs, running_kafka
+from tests.support.limit_dialogue import PROPERTIES, dialogue
 from tests.support.wire import produce_values
 from tests.system.cluster import test_moves as moves
 
 SCRIPTS = 500
 VALUE_BYTES = 100_000
+
+
+def test_kafka_still_says_what_was_recorded(tmp_path: pathlib.Path) -> None:
+    with running_kafka(tmp_path, PROPERTIES) as bootstrap:
+        assert dialogue(bootstrap) == answers.recorded()
 
 
 @pytest.mark.parametrize("seed", seeds(1))

@@ -30,6 +30,7 @@ from contextlib import contextmanager
 from typing import Any
 from zlib import crc32
 
+from kwire.coordinator.runtime import CoordinatorRuntime, ShardState
 from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.kraft.images.topics import NO_LEADER_CHANGE
 from kwire.kraft.metadata_log import MetadataBatch
@@ -40,10 +41,12 @@ from kwire.node.node import Node
 from kwire.protocol.records import iterate_headers
 from kwire.replica.partition import Partition
 from tests.sim.model import CommittedLog, Keyed, Violation, batch_of, keyed_records
+from tests.sim.offsets import Coordinators
 
 READ_BYTES = 1 << 20
 MIN_ISR = 2
 INTERNAL = ("__",)
+GROUPS = "group-coordinator"
 UNCLEAN = "unclean"
 """Topics whose names begin so have unclean elections: nobody promises that anything stays."""
 
@@ -70,6 +73,9 @@ class Checkers:
         self._batches: dict[int, MetadataBatch] = {}  # all that is committed, by first offset
         self._isrs: dict[Key, tuple[int, tuple[int, ...]]] = {}  # committed: leader epoch, ISR
         self._incarnations: dict[int, bytes] = {}  # the newest registration that is committed
+        self._node_ids: dict[int, int] = {}  # by the loop, which a host keeps
+        self.coordinators = Coordinators()  # of groups
+        self.now: Callable[[], float] = lambda: 0.0
         self.life_of: Callable[[int], int] = lambda node_id: 0
         self.honest_node: Callable[[int], Node | None] = lambda node_id: None
         self.running_node: Callable[[int], Node | None] = lambda node_id: None
@@ -91,6 +97,7 @@ class Checkers:
         node.replicas.add_listener(
             lambda partition, epoch: self._guarded(self._leadership, node, partition, epoch)
         )
+        self._node_ids[id(node.loop)] = node.config["node.id"]
 
     @contextmanager
     def watch(self) -> Iterator[None]:
@@ -110,6 +117,15 @@ class Checkers:
         write_snapshot = SnapshotFiles.write
         broker_refused = Controller.broker_refused
         leader_refused = epochs.handle_refused
+        load, finish_loading = CoordinatorRuntime.load, CoordinatorRuntime._finish_loading
+
+        def coordinates(runtime: Any, partition: int, epoch: int) -> None:
+            load(runtime, partition, epoch)
+            checkers._coordinates(runtime, partition)
+
+        def coordinates_anew(runtime: Any, current: Any, end_offset: int) -> None:
+            finish_loading(runtime, current, end_offset)
+            checkers._coordinates(runtime, current.partition)
 
         def broker_gone(controller: Any, broker_id: int, epoch: int, *times: int) -> Any:
             records = broker_refused(controller, broker_id, epoch, *times)
@@ -168,6 +184,8 @@ class Checkers:
         SnapshotFiles.write = snapshot_written  # type: ignore[method-assign]
         Controller.broker_refused = broker_gone  # type: ignore[method-assign]
         epochs.handle_refused = leader_gone
+        CoordinatorRuntime.load = coordinates  # type: ignore[method-assign]
+        CoordinatorRuntime._finish_loading = coordinates_anew  # type: ignore[method-assign]
         try:
             yield
         finally:
@@ -180,6 +198,15 @@ class Checkers:
             SnapshotFiles.write = write_snapshot  # type: ignore[method-assign]
             Controller.broker_refused = broker_refused  # type: ignore[method-assign]
             epochs.handle_refused = leader_refused
+            CoordinatorRuntime.load = load  # type: ignore[method-assign]
+            CoordinatorRuntime._finish_loading = finish_loading  # type: ignore[method-assign]
+
+    def _coordinates(self, runtime: Any, partition: int) -> None:
+        current = runtime._partitions.get(partition)
+        if runtime._module != GROUPS or current is None or current.state is not ShardState.ACTIVE:
+            return
+        node_id = self._node_ids[id(runtime._loop)]
+        self.coordinators.loaded(partition, current.leader_epoch, node_id, self.now())
 
     def _guarded(self, check: Callable[..., None], *arguments: Any) -> None:
         self.checks += 1

@@ -36,7 +36,7 @@ class RoutingClient:
         self._brokers: dict[int, tuple[str, int]] = {}
         self._leaders: dict[tuple[str, int], tuple[int, int]] = {}
         self._epochs: dict[tuple[str, int], int] = {}  # the newest seen, also of what is forgotten
-        self._coordinators: dict[tuple[int, str], tuple[str, int]] = {}
+        self.coordinators: dict[tuple[int, str], tuple[str, int]] = {}
 
     def note(self, what: str) -> None:
         self.host.simulation.record(self.name, what)
@@ -117,7 +117,7 @@ class RoutingClient:
 
     async def coordinator(self, kind: int, key: str) -> tuple[str, int]:
         """Where a group's (0) or a transactional id's (1) coordinator is; Retry."""
-        known = self._coordinators.get((kind, key))
+        known = self.coordinators.get((kind, key))
         if known is not None:
             return known
         response = await self.ask(
@@ -126,7 +126,7 @@ class RoutingClient:
         found = response.coordinators[0]
         if found.error_code:
             raise Retry(ErrorCode(found.error_code).name)
-        address = self._coordinators[kind, key] = (found.host, found.port)
+        address = self.coordinators[kind, key] = (found.host, found.port)
         return address
 
     async def ask_coordinator(
@@ -141,4 +141,4 @@ class RoutingClient:
             raise
 
     def forget_coordinator(self, kind: int, key: str) -> None:
-        self._coordinators.pop((kind, key), None)
+        self.coordinators.pop((kind, key), None)

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from kwire.coordinator.partitioner import partition_for
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.testing.simulation import SimulatedHost
 from tests.sim.checkers import Checkers
 from tests.sim.client import Retry
+from tests.sim.cluster import SETTINGS
 from tests.sim.model import Violation
 from tests.sim.offsets import OffsetLedger, Owners
 from tests.sim.workload import TOPICS, Actor
 
 GROUP_KIND = 0
+OFFSETS_PARTITIONS = int(SETTINGS["offsets.topic.num.partitions"])
 HEARTBEAT_S = 0.7
 CLASSIC_SESSION_S = 6.0
 SESSIONS_S = {"classic": CLASSIC_SESSION_S, "consumer": 4.0}
@@ -135,9 +138,17 @@ class Member(Actor):
                 continue
             if code == 0:
                 if not isinstance(request, m.OffsetFetchRequest):  # which keeps no session alive
-                    self.group.owners.heard(self.owner, sent)
+                    self.group.owners.heard(self.owner, self._heard_s(sent))
                 self.operations += 1
             return answer
+
+    def _heard_s(self, sent_s: float) -> float:
+        """What was sent at that time has been answered: when the group's coordinator heard of it
+        for certain. The last that was asked has answered."""
+        group = self.group.name
+        host, _ = self.client.coordinators[GROUP_KIND, group]
+        partition = partition_for(group, OFFSETS_PARTITIONS)
+        return self.checkers.coordinators.heard_s(partition, int(host[1:]), sent_s)
 
     @property
     def owner(self) -> str:

@@ -81,6 +81,7 @@ class History:
         self.cluster = Cluster(self.simulation, self.plan.settings, self._attach)
         self.checkers.compacts = "log.roll.ms" in self.plan.settings
         self.checkers.life_of = lambda node_id: self.cluster.lives[node_id]
+        self.checkers.now = lambda: self.simulation.now
         self.checkers.honest_node = self._honest_node
         self.checkers.running_node = lambda node_id: self.cluster.nodes.get(node_id)
         self.checkers.serving_node = self._serving_node

@@ -9,6 +9,10 @@ acknowledged has replaced for certain.
 `Owners` watches that a partition has one owner at a time: it goes to another member only when the
 last one gave it up, has not been heard of for a session, or may have been told to give it up a
 rebalance time-out ago, in an answer that was lost.
+
+`Coordinators` knows which node coordinates a group. One that was frozen and has been replaced may
+still answer what came before it hears of that: the new one has not heard of the member then, whose
+session there began when it had loaded the group.
 """
 
 from __future__ import annotations
@@ -157,3 +161,22 @@ class Owners:
         for owner in self.owners.values():
             if owner.member == member:
                 owner.heard_s = max(owner.heard_s, sent_s)
+
+
+@dataclass
+class Coordinators:
+    """Who coordinates the groups of each partition of __consumer_offsets, at the newest epoch."""
+
+    newest: dict[int, tuple[int, int, float]] = field(default_factory=dict)
+    """Partition -> (leader epoch, node id, since when: simulated seconds)."""
+
+    def loaded(self, partition: int, epoch: int, node_id: int, now_s: float) -> None:
+        """A node has loaded the groups of a partition, or leads it on at another epoch."""
+        if epoch > self.newest.get(partition, (-1, -1, 0.0))[0]:
+            self.newest[partition] = epoch, node_id, now_s
+
+    def heard_s(self, partition: int, node_id: int, sent_s: float) -> float:
+        """From when on the session of a member counts whose request, sent at that time, a node has
+        answered."""
+        _, newest_id, since_s = self.newest.get(partition, (-1, node_id, 0.0))
+        return sent_s if newest_id == node_id else min(sent_s, since_s)

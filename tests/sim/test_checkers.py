@@ -18,7 +18,7 @@ from tests.sim.checkers import Checkers
 from tests.sim.faults import Plan
 from tests.sim.history import History
 from tests.sim.model import CommittedLog, Violation
-from tests.sim.offsets import NOTHING, OffsetLedger, Owners
+from tests.sim.offsets import NOTHING, Coordinators, OffsetLedger, Owners
 from tests.sim.readers import COMMITTED, UNCOMMITTED, Reader
 from tests.sim.workload import Actor, TransactionalProducer
 from tests.sim.zombies import Zombie
@@ -532,6 +532,22 @@ def test_two_owners_of_one_partition() -> None:
     owners.unanswered("a", 26.5)
     owners.heard("a", 31.0)
     owners.acquire(("plain", 0), "b", 31.5, 31.5)  # may have been told to give it up at 26.5
+
+
+def test_a_replaced_coordinator_keeps_no_session_alive() -> None:
+    """A node that is frozen does not know yet that another one coordinates in its place."""
+    coordinators = Coordinators()
+    assert coordinators.heard_s(0, 1, 1.0) == 1.0
+    coordinators.loaded(0, 3, 1, 2.0)
+    assert coordinators.heard_s(0, 1, 5.0) == 5.0
+    coordinators.loaded(0, 5, 2, 10.0)
+    coordinators.loaded(0, 4, 3, 11.0)  # it was replaced while it loaded
+    assert coordinators.heard_s(0, 1, 9.0) == 9.0, "the new one began later"
+    assert coordinators.heard_s(0, 1, 12.0) == 10.0
+    assert coordinators.heard_s(0, 2, 12.0) == 12.0
+    assert coordinators.heard_s(1, 1, 12.0) == 12.0, "of another partition"
+    coordinators.loaded(0, 6, 1, 15.0)
+    assert coordinators.heard_s(0, 1, 14.0) == 14.0, "whoever it was, the newest began later"
 
 
 # -- liveness

@@ -84,7 +84,7 @@ def produces_not_counted(patch: Any) -> None:
     """What is within the quota for certain is forgotten."""
 
     def settle(self: Any) -> None:
-        self.pending, self._counted_s = 0.0, -1.0
+        self.pending, self.counted_s = 0.0, -1.0
 
     patch(Sensor, "_settle", settle)
 

@@ -6,11 +6,13 @@ are told are rounded, so that they are the same whoever answers.
 
 from __future__ import annotations
 
+import itertools
 import select
 from collections.abc import Iterator
 from typing import Any
 
 from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode
 from kwire.testing.cluster import wait_for
 from tests.support.frames import Closed
 from tests.support.wire import WireClient
@@ -33,9 +35,9 @@ def dialogue(bootstrap: str) -> list[Said]:
 # -- asking
 
 
-def ask(bootstrap: str, request: Any, version: int) -> Any:
+def ask(bootstrap: str, request: Any, version: int, client_id: str = "test") -> Any:
     """By a connection of its own: one that has to wait is not read any further."""
-    with WireClient(bootstrap) as client:
+    with WireClient(bootstrap, client_id=client_id) as client:
         return client.call(request, version)
 
 
@@ -60,18 +62,27 @@ def set_config(client: WireClient, kind: int, name: str, key: str, value: str | 
     return [answer.responses[0].error_code, answer.responses[0].error_message]
 
 
+def in_force(client: WireClient, kind: str, name: str) -> None:
+    """Wait until a quota that was set stands in the metadata of the broker: Apache Kafka answers
+    before."""
+    shape = m.DescribeClientQuotasRequest
+    asked = shape(components=[shape.ComponentData(entity_type=kind, match_type=0, match=name)])
+    wait_for(lambda: bool(client.call(asked, 1).entries), f"{kind} {name} has a quota", 30)
+
+
 def rounded(throttle_ms: int) -> int:
     return round(throttle_ms / ROUND_MS) * ROUND_MS
 
 
-def create(bootstrap: str, version: int, **partitions: int) -> Said:
+def create(bootstrap: str, version: int, client_id: str = "test", /, **partitions: int) -> Said:
     """(code and message of each topic, throttle time)."""
     shape = m.CreateTopicsRequest.CreatableTopic
     topics = [
         shape(name=name, num_partitions=count, replication_factor=1)
         for name, count in partitions.items()
     ]
-    answer = ask(bootstrap, m.CreateTopicsRequest(topics=topics, timeout_ms=TIMEOUT_MS), version)
+    request = m.CreateTopicsRequest(topics=topics, timeout_ms=TIMEOUT_MS)
+    answer = ask(bootstrap, request, version, client_id)
     told = sorted([one.name, one.error_code, one.error_message] for one in answer.topics)
     return [told, rounded(answer.throttle_time_ms)]
 
@@ -137,6 +148,17 @@ def _mutations(bootstrap: str) -> Iterator[Said]:
     create(bootstrap, 7, c=1)
     with WireClient(bootstrap) as admin:
         yield ["set", set_quota(admin, "client-id", "test", "controller_mutation_rate", 0.01)]
+        # What is published later is in force later: once another client feels its quota, so does
+        # this one.
+        set_quota(admin, "client-id", "probe", "controller_mutation_rate", 0.01)
+        in_force(admin, "client-id", "probe")
+        probes = itertools.count()
+
+        def is_refused() -> bool:
+            ((_, code, _),), _ = create(bootstrap, 7, "probe", **{f"probe-{next(probes)}": 1})
+            return bool(code == ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+
+        wait_for(is_refused, "the quota is in force", 30)
         yield ["create 7", create(bootstrap, 7, a=2)]
         yield ["create 7", create(bootstrap, 7, b=1)]
         yield ["create 6", create(bootstrap, 6, b=1)]
@@ -188,6 +210,7 @@ def _connections(bootstrap: str) -> Iterator[Said]:
         wait_for(lambda: not _refused(bootstrap), "one more is served", 30)
         key = "connection_creation_rate"
         yield ["rate of the address", set_quota(new, "ip", "127.0.0.1", key, 1.0)]
+        in_force(new, "ip", "127.0.0.1")
         served = 0
         while not _refused(bootstrap) and served < 100:
             served += 1

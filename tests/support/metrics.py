@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
 from kwire.protocol import messages as m
+from kwire.protocol.records import Record, build_batch
 from tests.support.wire import (
     WireClient,
     batch_of,
@@ -19,6 +20,7 @@ from tests.support.wire import (
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 TIMEOUT_S = 60
 TOPIC, GROUP = "measured", "measuring"
+TRANSACTIONAL_ID = "measuring-once"
 NO_TOPIC = "never-made"
 Sample: TypeAlias = tuple[str, frozenset[tuple[str, str]]]
 """Name and labels."""
@@ -82,6 +84,7 @@ def settle(client: WireClient) -> None:
         pass
     while client.call(_init("settling"), 4).error_code:
         pass
+    _ask_transaction(client, "settling")
 
 
 def ask_all(client: WireClient) -> None:
@@ -104,6 +107,8 @@ def ask_all(client: WireClient) -> None:
     client.call(fetch_request(TOPIC, {0: 0}), 4)
     client.call(fetch_request(NO_TOPIC, {0: 0}), 12)
     _ask_group(client)
+    _ask_consumer_group(client)
+    _ask_transaction(client, TRANSACTIONAL_ID)
     client.call(_init(None), 4)
     client.call(_list_offsets(), 7)
     client.call(m.ListGroupsRequest(), 4)
@@ -137,6 +142,66 @@ def _ask_group(client: WireClient) -> None:
     client.call(m.LeaveGroupRequest(group_id=GROUP, member_id=member), 2)
 
 
+def _ask_consumer_group(client: WireClient) -> None:
+    """A member comes, reads what it has, and goes; then what the classic group has committed."""
+    beat = m.ConsumerGroupHeartbeatRequest(
+        group_id="consuming",
+        member_id="first-member",
+        member_epoch=0,
+        rebalance_timeout_ms=30_000,
+        subscribed_topic_names=[TOPIC],
+        topic_partitions=[],
+    )
+    joined = client.call(beat, 1)
+    again = m.ConsumerGroupHeartbeatRequest(
+        group_id="consuming", member_id="first-member", member_epoch=joined.member_epoch
+    )
+    client.call(again, 1)
+    again.member_epoch = -1
+    client.call(again, 1)
+    shape = m.OffsetDeleteRequest
+    topic = shape.OffsetDeleteRequestTopic(
+        name=TOPIC, partitions=[shape.OffsetDeleteRequestPartition(partition_index=1)]
+    )
+    client.call(shape(group_id=GROUP, topics=[topic]), 0)
+    client.call(_commit(3, group_id="forgotten"), 8)
+    client.call(m.DeleteGroupsRequest(groups_names=["forgotten"]), 2)
+
+
+def _ask_transaction(client: WireClient, transactional_id: str) -> None:
+    """One that is committed, in two partitions, after one that its producer has not begun."""
+    producer = client.call(_init(transactional_id), 4)
+    batch = build_batch(
+        [Record(0, 1_700_000_000_000, None, b"t", [])],
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        base_sequence=0,
+        transactional=True,
+    )
+    request = produce_request(TOPIC, {0: bytes(batch)})
+    request.transactional_id = transactional_id
+    client.call(request, 9)
+    shape = m.AddPartitionsToTxnRequest
+    topic = shape.AddPartitionsToTxnTopic(name=TOPIC, partitions=[0, 1])
+    client.call(
+        shape(
+            v3_and_below_transactional_id=transactional_id,
+            v3_and_below_producer_id=producer.producer_id,
+            v3_and_below_producer_epoch=producer.producer_epoch,
+            v3_and_below_topics=[topic],
+        ),
+        3,
+    )
+    client.call(request, 9)
+    end = m.EndTxnRequest(
+        transactional_id=transactional_id,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        committed=True,
+    )
+    client.call(end, 3)
+
+
 def _damaged(batch: bytes) -> bytes:
     return batch[:-1] + bytes([batch[-1] ^ 1])
 
@@ -145,14 +210,16 @@ def _init(transactional_id: str | None) -> m.InitProducerIdRequest:
     return m.InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000)
 
 
-def _commit(offset: int, generation: int = -1, member: str = "") -> m.OffsetCommitRequest:
+def _commit(
+    offset: int, generation: int = -1, member: str = "", group_id: str = GROUP
+) -> m.OffsetCommitRequest:
     shape = m.OffsetCommitRequest
     partitions = [
         shape.OffsetCommitRequestPartition(partition_index=at, committed_offset=offset)
         for at in (0, 1)
     ]
     return shape(
-        group_id=GROUP,
+        group_id=group_id,
         generation_id_or_member_epoch=generation,
         member_id=member,
         topics=[shape.OffsetCommitRequestTopic(name=TOPIC, partitions=partitions)],
@@ -165,7 +232,18 @@ def _list_offsets() -> m.ListOffsetsRequest:
     return shape(replica_id=-1, topics=[shape.ListOffsetsTopic(name=TOPIC, partitions=partitions)])
 
 
-COUNTED = ("kafka_network_requestmetrics_", "kafka_server_brokertopicmetrics_")
+COUNTED = (
+    "kafka_network_requestmetrics_",
+    "kafka_server_brokertopicmetrics_",
+    "kafka_server_addpartitionstotxnmanager_",
+    "kafka_server_delayedproducemetrics_",
+    "kafka_controller_controllerstats_",
+    "kafka_server_group_coordinator_metrics_consumer_group_rebalance_",
+    "kafka_server_group_coordinator_metrics_group_completed_",
+    "kafka_server_group_coordinator_metrics_offset_commit_",
+    "kafka_server_group_coordinator_metrics_offset_deletion_",
+    "kafka_server_group_coordinator_metrics_offset_expiration_",
+)
 
 
 class Comparable(NamedTuple):
@@ -218,7 +296,8 @@ def quiet(url: str) -> Scrape:
 ASKED = (
     "ApiVersions", "Metadata", "Produce", "Fetch", "FetchConsumer", "FindCoordinator", "JoinGroup",
     "SyncGroup", "Heartbeat", "OffsetCommit", "OffsetFetch", "LeaveGroup", "InitProducerId",
-    "ListOffsets", "ListGroups", "DescribeGroups", "DescribeCluster",
+    "ListOffsets", "ListGroups", "DescribeGroups", "DescribeCluster", "ConsumerGroupHeartbeat",
+    "OffsetDelete", "DeleteGroups", "EndTxn",
 )  # fmt: skip
 """The APIs that `ask_all` asks."""
 

@@ -28,7 +28,10 @@ TRANSIENT = (
 class WireClient:
     """`call(request, version)` sends and receives; `send`/`receive` for pipelining."""
 
-    def __init__(self, bootstrap: str, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self, bootstrap: str, timeout_s: float = TIMEOUT_S, client_id: str = "test"
+    ) -> None:
+        self._client_id = client_id
         self._frames = FrameSocket(bootstrap, timeout_s)
         self.socket = self._frames.sock
         self._correlation_id = 0
@@ -61,7 +64,9 @@ class WireClient:
         self._correlation_id += 1
         key = type(request).API_KEY
         self._sent.append((self._correlation_id, key, version))
-        return b"".join(frame.encode_request(key, version, self._correlation_id, "test", request))
+        return b"".join(
+            frame.encode_request(key, version, self._correlation_id, self._client_id, request)
+        )
 
     def receive(self) -> Any:
         """The next response, which must answer the oldest request that was sent."""

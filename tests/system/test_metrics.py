@@ -12,13 +12,14 @@ import pytest
 from kwire.metrics.families import QUANTILES, families
 from kwire.testing.cluster import Broker
 from tests.support.metrics import GROUP, TOPIC, Scrape, ask_all, changes, scrape, settle
-from tests.support.wire import WireClient
+from tests.support.wire import WireClient, fetch_request
 from tests.system.test_http import port_of
 
 pytest.importorskip("uvicorn")
 pytest.importorskip("prometheus_client")
 
 NOT_UNDER_THIS_LOAD = {
+    "kafka_server_kafkarequesthandlerpool_controllerrequesthandleravgidle_percent",
     "kafka_server_quota_byte_rate",
     "kafka_server_quota_request_time",
     "kwire_quota_throttled_total",
@@ -32,15 +33,25 @@ ERRORS = "kafka_network_requestmetrics_errors_total"
 
 
 @pytest.fixture(scope="module")
-def scraped() -> Iterator[tuple[str, Scrape, Scrape]]:
-    """(URL, before, after `ask_all`)."""
+def broker() -> Iterator[Broker]:
     with Broker(options={"http.listeners": "http://127.0.0.1:0"}) as broker:
-        url = f"http://127.0.0.1:{port_of(broker)}/metrics"
-        with WireClient(broker.bootstrap) as client:
-            settle(client)
-            before = scrape(url)
-            ask_all(client)
-            yield url, before, scrape(url)
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def client(broker: Broker) -> Iterator[WireClient]:
+    with WireClient(broker.bootstrap) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def scraped(broker: Broker, client: WireClient) -> tuple[str, Scrape, Scrape]:
+    """(URL, before, after `ask_all`)."""
+    url = f"http://127.0.0.1:{port_of(broker)}/metrics"
+    settle(client)
+    before = scrape(url)
+    ask_all(client)
+    return url, before, scrape(url)
 
 
 def test_every_metric_is_shown_and_no_other(scraped: tuple[str, Scrape, Scrape]) -> None:
@@ -54,10 +65,10 @@ def test_what_was_asked_is_counted_once(scraped: tuple[str, Scrape, Scrape]) -> 
     _, before, after = scraped
     name = "kafka_network_requestmetrics_requests_total"
     requests = changes(before, after, [name])
-    assert requests[name, frozenset({("request", "Produce"), ("version", "9")})] == 6
+    assert requests[name, frozenset({("request", "Produce"), ("version", "9")})] == 8
     count = "kafka_network_requestmetrics_totaltimems_count"
     counts = changes(before, after, [count])
-    assert counts[count, frozenset({("request", "Produce")})] == 6
+    assert counts[count, frozenset({("request", "Produce")})] == 8
     errors = changes(before, after, [ERRORS])
     assert errors[ERRORS, frozenset({("request", "Produce"), ("error", "CORRUPT_MESSAGE")})] == 1
     assert errors[ERRORS, frozenset({("request", "Heartbeat"), ("error", "NONE")})] == 1
@@ -108,15 +119,32 @@ def test_traffic_is_counted_by_topic(scraped: tuple[str, Scrape, Scrape]) -> Non
     _, before, after = scraped
     messages = "kafka_server_brokertopicmetrics_messagesin_total"
     changed = changes(before, after, [messages])
-    assert changed[messages, frozenset({("topic", TOPIC)})] == 8
-    assert after.value("kafka_log_log_logendoffset", topic=TOPIC, partition="0") == 5
+    assert changed[messages, frozenset({("topic", TOPIC)})] == 11  # two of them markers
+    assert after.value("kafka_log_log_logendoffset", topic=TOPIC, partition="0") == 9
     assert after.value("kafka_server_replicamanager_underreplicatedpartitions") == 0
 
 
 def test_lag_is_that_of_the_offsets(scraped: tuple[str, Scrape, Scrape]) -> None:
     labels = {"group": GROUP, "topic": TOPIC, "partition": "0"}
     assert scraped[2].value("kafka_consumergroup_committed_offset", **labels) == 2
-    assert scraped[2].value("kafka_consumergroup_lag", **labels) == 3
+    assert scraped[2].value("kafka_consumergroup_lag", **labels) == 7
+
+
+def test_a_client_that_has_fetched_as_a_follower_is_one_again(
+    scraped: tuple[str, Scrape, Scrape], client: WireClient
+) -> None:
+    """As Apache Kafka counts, each Fetch goes by the replica id in it alone."""
+    url = scraped[0]
+    before = scrape(url)
+    as_follower = fetch_request(TOPIC, {0: 0})
+    as_follower.replica_id = 7
+    client.call(as_follower, 12)
+    for _ in range(2):
+        client.call(fetch_request(TOPIC, {0: 0}), 12)
+    count = "kafka_network_requestmetrics_totaltimems_count"
+    found = changes(before, scrape(url), [count])
+    by_request = {dict(labels)["request"]: value for (_, labels), value in found.items()}
+    assert by_request == {"FetchFollower": 1, "FetchConsumer": 2, "Fetch": 3}
 
 
 def test_the_process_is_told_of_too(scraped: tuple[str, Scrape, Scrape]) -> None:

@@ -14,6 +14,7 @@ from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.replica.partition import CommitCallback, Partition
+from kwire.replica.traffic import Traffic
 from kwire.server.context import Disconnect, NoReply, RequestContext
 from kwire.server.deadlines import Deadline
 
@@ -34,7 +35,8 @@ class Acknowledgements(Pending[Outcome]):
         super().__init__()
         self._context = context
         self._response = response
-        self._open: dict[int, tuple[Result, CommitCallback | None]] = {}  # what still waits
+        # What still waits, with where it counts when its time is over.
+        self._open: dict[int, tuple[Result, CommitCallback | None, Traffic | None]] = {}
         self._count = 0
         self._waits = False
         self._deadline: Deadline | None = None
@@ -46,13 +48,13 @@ class Acknowledgements(Pending[Outcome]):
         key = self._count
         waiter = partition.wait_for_commit(end, lambda code: self._committed(key, partition, code))
         if waiter is not None:
-            self._open[key] = result, waiter
+            self._open[key] = result, waiter, partition.traffic
 
     def wait_for_write(self, result: Result, written: Pending[None]) -> None:
         """The bytes have to be in the file."""
         self._count += 1
         key = self._count
-        self._open[key] = result, None
+        self._open[key] = result, None, None
         written.add_done_callback(lambda done: self._written(key, done))
 
     def outcome(self, acks: int, timeout_ms: int) -> Answer[Outcome]:
@@ -94,14 +96,16 @@ class Acknowledgements(Pending[Outcome]):
 
     def _timed_out(self) -> None:
         self._deadline = None
-        for result, _ in self._open.values():
+        for result, _, traffic in self._open.values():
             result.error_code = int(ErrorCode.REQUEST_TIMED_OUT)
+            if traffic is not None:
+                traffic.expired_produces += 1
         self._forget()
         self._answer()
 
     def _forget(self) -> None:
         """Nobody waits for the acknowledgements any more."""
-        for _, waiter in self._open.values():
+        for _, waiter, _ in self._open.values():
             if waiter is not None:
                 waiter.cancel()
         self._open.clear()

@@ -14,6 +14,7 @@ from kwire.coordinator.errors import refusal
 from kwire.coordinator.group.caller import Caller
 from kwire.coordinator.group.consumer.heartbeat import check_request
 from kwire.coordinator.group.consumer.settings import ConsumerGroupSettings
+from kwire.coordinator.group.counts import GroupCounts
 from kwire.coordinator.group.group_configs import GroupConfig, default_group_config
 from kwire.coordinator.group.refusals import (
     consumer_heartbeat_error,
@@ -73,6 +74,7 @@ class GroupCoordinator:
         self._consumer_settings = consumer_settings or ConsumerGroupSettings()
         self._random = random
         self._partition_count = partition_count or (lambda: settings.offsets_topic_partitions)
+        self.counts = counts = GroupCounts()
         self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             module=MODULE,
             new_shard=lambda partition: GroupShard(
@@ -82,6 +84,7 @@ class GroupCoordinator:
                 topics or NoTopics(),
                 group_config,
                 share_settings or ShareGroupSettings(),
+                counts,
             ),
             partition_log=partition_log,
             loop=loop,

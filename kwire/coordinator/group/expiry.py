@@ -85,6 +85,7 @@ class Expiry:
                     group_id, topic, partition
                 ):
                     made.append(offset_tombstone(group_id, topic, partition))
+                    self._storage.counts.offset_expirations += 1
                 else:
                     kept = True
         if kept or group_id in self._storage.open_transactions:

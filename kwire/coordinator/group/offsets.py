@@ -130,6 +130,7 @@ class OffsetOperations:
                 partition.error_code = code
                 partitions.append(partition)
             topics.append(new_topic(name, topic_id, partitions))
+        self._storage.counts.offset_commits += len(made)
         return made, topics
 
     def _metadata_too_large(self, metadata: str) -> bool:
@@ -225,6 +226,7 @@ class OffsetOperations:
                     name=topic.name, partitions=partitions
                 )
             )
+        self._storage.counts.offset_deletions += len(made)
         return Result(made, m.OffsetDeleteResponse(topics=topics))
 
     def _has_offset(self, group_id: str, topic: str, partition: int) -> bool:

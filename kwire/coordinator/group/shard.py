@@ -11,6 +11,7 @@ from kwire.coordinator.group.classic.rebalance import ClassicGroups
 from kwire.coordinator.group.consumer.groups import ConsumerGroups
 from kwire.coordinator.group.consumer.kind import ConsumerKind
 from kwire.coordinator.group.consumer.settings import ConsumerGroupSettings
+from kwire.coordinator.group.counts import GroupCounts
 from kwire.coordinator.group.expiry import Expiry
 from kwire.coordinator.group.group_configs import GroupConfig
 from kwire.coordinator.group.kinds import GroupDeadlines, GroupKinds
@@ -38,11 +39,14 @@ class GroupShard:
         topics: Topics,
         group_config: GroupConfig,
         share_settings: ShareGroupSettings,
+        counts: GroupCounts | None = None,
     ) -> None:
-        self.storage = storage = GroupStorage()
+        self.storage = storage = GroupStorage(counts)
         self.deadlines = GroupDeadlines()
         self._replies: list[tuple[AnyReply, AnyResponse]] = []
-        classic_groups = ClassicGroups(storage.classic, settings, self.deadlines, self._replies)
+        classic_groups = ClassicGroups(
+            storage.classic, settings, self.deadlines, self._replies, storage.counts
+        )
         consumer_groups = ConsumerGroups(
             storage, consumer_settings, self.deadlines, topics, group_config, classic_groups
         )

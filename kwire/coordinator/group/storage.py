@@ -22,6 +22,7 @@ from typing import Any, Protocol, TypeAlias
 from kwire.coordinator.group.carried.stored import STREAMS, StoredCarriedGroups
 from kwire.coordinator.group.classic.stored import StoredClassicGroups
 from kwire.coordinator.group.consumer.state import StoredConsumerGroups
+from kwire.coordinator.group.counts import GroupCounts
 from kwire.coordinator.group.share.state import StoredShareGroups
 from kwire.coordinator.group.stored_offsets import Offsets, StoredOffset
 from kwire.protocol import messages as m
@@ -58,9 +59,10 @@ class StoredGroups(Protocol):
 class GroupStorage:
     """The hard state of one shard: the groups of every kind, and the offsets of all of them.
     Dictionaries are ordered by their records, so everything that goes over them is
-    deterministic."""
+    deterministic. `counts` is no state: it is shared by the shards of a coordinator."""
 
-    def __init__(self) -> None:
+    def __init__(self, counts: GroupCounts | None = None) -> None:
+        self.counts = counts or GroupCounts()
         self.classic = StoredClassicGroups()
         self.consumer = StoredConsumerGroups(self.classic.drop_simple)
         self.share = StoredShareGroups(self.classic.drop_simple)

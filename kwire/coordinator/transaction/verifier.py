@@ -9,6 +9,7 @@ coordinator of this broker is asked without one.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
@@ -20,6 +21,8 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 Partition = tuple[str, int]
+
+RECENT_MAX = 1024
 
 
 class Support(Enum):
@@ -101,6 +104,9 @@ class TransactionVerifier:
         self._send = send
         self._questions: dict[int, list[_Question]] = {}
         self._flush_due = False
+        self.verifications = self.failures = 0
+        self.recent_s: deque[float] = deque(maxlen=RECENT_MAX)
+        """How long the last verifications took; only metrics read it, and the two counts."""
 
     def ask(
         self,
@@ -120,11 +126,16 @@ class TransactionVerifier:
             support is Support.ADDS_PARTITIONS,
         )
         answer: Pending[dict[Partition, ErrorCode]] = Pending()
-        question.answer.add_done_callback(
-            lambda done: answer.complete(
-                {part: for_client(code, support) for part, code in done.result().items()}
-            )
-        )
+        begun_s = self._loop.time()
+
+        def verified(done: Pending[dict[Partition, ErrorCode]]) -> None:
+            codes = done.result()
+            self.verifications += 1
+            self.failures += sum(code != ErrorCode.NONE for code in codes.values())
+            self.recent_s.append(self._loop.time() - begun_s)
+            answer.complete({part: for_client(code, support) for part, code in codes.items()})
+
+        question.answer.add_done_callback(verified)
         self._ask(question)
         return answer
 

@@ -59,6 +59,10 @@ class Controller:
 
     # --- replicated state ------------------------------------------------------------------
 
+    def silences_ms(self, now_ms: int) -> list[tuple[int, int]]:
+        """(broker id, how long ago it was heard of), for metrics."""
+        return self.state.heartbeats.silences_ms(now_ms)
+
     def replay(self, record: MetadataRecord, offset: int, epoch: int | None = None) -> None:
         """Apply one record of the log. Raises ImageError when it cannot follow."""
         state = self.state

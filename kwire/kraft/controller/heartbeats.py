@@ -104,6 +104,10 @@ class Heartbeats:
         self._contacts[broker_id] = (epoch, now_ms)
         self._silent_since_ms = None
 
+    def silences_ms(self, now_ms: int) -> list[tuple[int, int]]:
+        """(broker id, how long ago it was heard of) of every broker that has a session."""
+        return [(broker, max(0, now_ms - heard)) for broker, (_, heard) in self._contacts.items()]
+
     def end_session(self, broker_id: int) -> None:
         """Nothing more will be heard of this incarnation."""
         self._contacts.pop(broker_id, None)

@@ -13,6 +13,28 @@ from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.kraft.metadata_log import MetadataBatch
 from kwire.protocol.metadata_records import MetadataRecord
 
+
+class ElectionCounts:
+    """Leaders that were elected though they were not in sync, seen in committed changes: those of
+    the eligible leader replicas, and the unclean ones, which may lack records."""
+
+    __slots__ = ("of_eligible", "unclean")
+
+    def __init__(self) -> None:
+        self.of_eligible = self.unclean = 0
+
+    def count(self, delta: MetadataDelta) -> None:
+        """Elections among the changes of partitions."""
+        for change in delta.partitions.values():
+            old, new = change.old, change.new
+            if old is None or new is None or new.leader < 0 or new.leader in old.isr:
+                continue
+            if new.leader in old.elr:
+                self.of_eligible += 1
+            elif new.leader != old.leader:
+                self.unclean += 1
+
+
 Publisher = Callable[[MetadataDelta, MetadataImage], None]
 
 
@@ -22,6 +44,7 @@ class ImagePublisher:
     def __init__(self) -> None:
         self.image = MetadataImage()
         self.last_timestamp_ms = -1
+        self.elections = ElectionCounts()
         self._delta: MetadataDelta | None = None
         self._publishers: list[Publisher] = []
 
@@ -42,6 +65,7 @@ class ImagePublisher:
         image.offset, image.epoch = batch.last_offset, batch.epoch
         self.last_timestamp_ms = batch.timestamp_ms
         if batch.records:
+            self.elections.count(delta)
             self._publish(delta)
 
     def on_snapshot(

@@ -74,6 +74,8 @@ class Snapshotter:
         self._is_busy = False
         self._stopped = False
         self.source: ImageSource | None = None
+        self.written_bytes, self.written_at_ms = 0, quorum.now_ms
+        """The newest snapshot that this process has written, 0 bytes before the first."""
         self._next_clean()
 
     def loaded(self, now_ms: int) -> None:
@@ -127,14 +129,16 @@ class Snapshotter:
     def _write(self, snapshot: OffsetAndEpoch, batches: list[bytes]) -> None:
         files = self._quorum.metadata_log.snapshots
         written = self._scheduler.run(lambda: files.write(snapshot, batches))
-        written.add_done_callback(lambda end: self._written(snapshot, end))
+        size_bytes = sum(map(len, batches))
+        written.add_done_callback(lambda end: self._written(snapshot, size_bytes, end))
 
-    def _written(self, snapshot: OffsetAndEpoch, written: Pending[None]) -> None:
+    def _written(self, snapshot: OffsetAndEpoch, size_bytes: int, written: Pending[None]) -> None:
         self._is_busy = False
         error = written.error()
         if error is not None:
             logger.error("cannot write the metadata snapshot %s: %s", snapshot, error)
             return
+        self.written_bytes, self.written_at_ms = size_bytes, self._quorum.now_ms
         logger.info("wrote the metadata snapshot up to offset %d", snapshot.offset)
         self._quorum.step(msg.SnapshotCreated(snapshot))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from kwire.clock import Clock, Random
 from kwire.kept_errors import kept
@@ -55,6 +55,14 @@ class CleanableLogs(Protocol):
     def checkpoint_failed(self, directory: LogDirectory, error: OSError) -> None: ...
 
 
+class Cleaned(NamedTuple):
+    """What a cleaning has done: for how long, and how many bytes it read and left."""
+
+    took_ms: float
+    bytes_before: int
+    bytes_after: int
+
+
 class LogCleaner:
     """Cleans the logs of a node. `start`, then it works by itself until `stop`.
 
@@ -84,6 +92,11 @@ class LogCleaner:
         self._is_searching = False
         self.is_stopped = False
         self.cleanings = 0
+        self.last = Cleaned(0.0, 0, 0)
+        self.ratio_max = 0.0
+        """The dirtiest share of those that were looked at last."""
+        self.looked_at_ms = 0
+        self._ratio_seen = 0.0
 
     def start(self) -> None:
         """Begin to search for work."""
@@ -149,6 +162,7 @@ class LogCleaner:
         if len(self._busy) >= max(self.settings.threads, 1):
             return
         self._is_searching = True
+        self._ratio_seen = 0.0
         self._scan(self._logs.logs(), None)
 
     def _scan(self, logs: list[PartitionLog], best: Candidate | None) -> None:
@@ -163,6 +177,7 @@ class LogCleaner:
             self._scheduler.call_soon(lambda: self._scan(others, best))
             return
         self._is_searching = False
+        self.ratio_max, self.looked_at_ms = self._ratio_seen, now_ms
         if best is not None and not self.is_stopped:
             self._begin(best)
         else:
@@ -182,7 +197,10 @@ class LogCleaner:
         except (OSError, KafkaError) as error:
             self._give_up(key, error)
             return None
-        return found if found is not None and found.is_due else None
+        if found is None:
+            return None
+        self._ratio_seen = max(self._ratio_seen, found.ratio)
+        return found if found.is_due else None
 
     def _may_try(self, key: Key, now_ms: int) -> bool:
         if key not in self.uncleanable:
@@ -208,7 +226,7 @@ class LogCleaner:
     def _begin(self, found: Candidate) -> None:
         key = (found.log.topic, found.log.partition)
         scheduler = self._idle.pop() if self._idle else self._new_scheduler()
-        cleaning = _Cleaning(self, found, scheduler)
+        cleaning = _Cleaning(self, found, scheduler, self._logs.clock.wall_ms())
         self._busy[key] = cleaning
         cleaning.begin().add_done_callback(lambda done: self._finished(key, found, done))
         if len(self._busy) < self.settings.threads:
@@ -220,6 +238,8 @@ class LogCleaner:
         error = done.error()
         if error is None:
             self.cleanings += 1
+            took_ms = self._logs.clock.wall_ms() - cleaning.begun_ms
+            self.last = Cleaned(max(0, took_ms), cleaning.bytes_before, cleaning.bytes_after)
             self._set_cleaned_to(key, done.result())
         elif not isinstance(error, CleaningStopped) and not cleaning.is_stopped:
             self._give_up(key, error)
@@ -331,16 +351,19 @@ def _advance(
 class _Cleaning:
     """One cleaning under way: index, then for each group copy, sync and exchange."""
 
-    def __init__(self, cleaner: LogCleaner, found: Candidate, scheduler: Scheduler) -> None:
+    def __init__(
+        self, cleaner: LogCleaner, found: Candidate, scheduler: Scheduler, begun_ms: int
+    ) -> None:
         self._cleaner = cleaner
+        self.begun_ms = begun_ms
         self.scheduler = scheduler
         self._found = found
         self._log = found.log
         self._job: CleaningJob | None = None
         self._segments: dict[int, Segment] = {}
         self._result: Pending[int] = Pending()
-        self._bytes_before = 0
-        self._bytes_after = 0
+        self.bytes_before = 0
+        self.bytes_after = 0
         self.is_stopped = False
 
     def stop(self) -> None:
@@ -405,8 +428,8 @@ class _Cleaning:
         sources = groups[0]
         old = [self._segments[source.base_offset] for source in sources]
         sizes = [source.size_bytes for source in sources]
-        self._bytes_before += sum(sizes)
-        self._bytes_after += segment.size_bytes
+        self.bytes_before += sum(sizes)
+        self.bytes_after += segment.size_bytes
         self._then(
             replacement.replace(self._log, old, sizes, segment),
             lambda replaced: self._exchanged(replaced, groups[1:]),
@@ -422,7 +445,7 @@ class _Cleaning:
             "%s: compacted up to offset %d, %d bytes to %d",
             self._log.directory,
             end_offset,
-            self._bytes_before,
-            self._bytes_after,
+            self.bytes_before,
+            self.bytes_after,
         )
         self._result.complete(end_offset)

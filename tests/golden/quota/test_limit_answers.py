@@ -2,7 +2,8 @@
 for, connections that wait or are closed.
 
 `tests/golden/data/limit_answers.json.gz` holds what Kafka said; made by
-`python -m tests.golden.quota.test_limit_answers`. `tests/differential/rates` asks anew.
+`python -m tests.golden.quota.test_limit_answers`. `tests/differential/test_limits_live.py` asks
+anew.
 """
 
 from __future__ import annotations

@@ -111,11 +111,42 @@ def test_blocks_come_back_as_they_were() -> None:
     assert decoded(encoded((), ("x",), [(1.5,)])).names == ["x"]
 
 
+KINDS = (catalogue.GAUGE, catalogue.COUNTER, catalogue.QUANTILES, catalogue.RATE)
+
+
 def test_every_family_has_a_kind_a_help_and_a_name_of_its_kind() -> None:
     found = catalogue.families()
     assert found
     for family in found.values():
-        assert family.kind in (catalogue.GAUGE, catalogue.COUNTER, catalogue.QUANTILES)
+        assert family.kind in KINDS
         assert family.help.endswith(".")
         assert family.name.startswith(("kafka_", "kwire_"))
         assert family.name.endswith("_total") == (family.kind == catalogue.COUNTER), family.name
+
+
+HOSTILE = [
+    'a"} 1\nkafka_server_replicamanager_leadercount 99',
+    "back\\slash\\",
+    "\\n",
+    "new\nline",
+    "carriage\rreturn",
+    "# EOF",
+    "\x00\x01\x7f",
+    "\u2028\u2029\x85",
+    '"',
+    "",
+    "},=",
+    "ü" * 249,
+]
+
+
+def test_10_000_hostile_names_come_back_and_add_no_sample() -> None:
+    """Groups and clients call themselves what they like."""
+    name = "kafka_consumergroup_committed_offset"
+    groups = [f"{HOSTILE[at % len(HOSTILE)]}{at}" for at in range(10_000)]
+    lines = list(in_blocks(("group",), (name,), ((group, at) for at, group in enumerate(groups))))
+    found = parsed([decoded(each) for line in lines for each in line.splitlines()])
+    assert set(found) == {name}
+    assert {x.labels["group"]: x.value for x in found[name].samples} == {
+        group: at for at, group in enumerate(groups)
+    }

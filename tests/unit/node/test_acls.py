@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -107,3 +108,21 @@ def test_listeners_that_start_early(loop: Loop) -> None:
     acls, _ = published(loop, **{"early.start.listeners": "PLAINTEXT"})
     assert acls.start_early("PLAINTEXT")
     assert not acls.start_early("CONTROLLER")
+
+
+def test_the_garbage_collector_does_not_look_through_an_index_that_is_built(loop: Loop) -> None:
+    """It held the loop for longer than a slice."""
+    acls, _ = published(loop)
+    acls.caught_up()
+    acls.changed(made(AT_ONCE * 4))
+    frozen = gc.get_freeze_count()
+    try:
+        loop.turn()  # the ids
+        loop.turn()
+        grown = [gc.get_freeze_count()]
+        while loop.soon:
+            loop.turn()
+            grown.append(gc.get_freeze_count())
+        assert max(grown) - frozen > AT_ONCE * 4
+    finally:
+        gc.unfreeze()

@@ -7,7 +7,13 @@ import pytest
 
 from kwire.config import BrokerConfig, ConfigError
 from kwire.config.dynamic import RESOURCE_BROKER, DynamicConfig
-from kwire.server.connection_limits import ADDRESSES_MAX, UNLIMITED, ConnectionLimits, address_of
+from kwire.server.connection_limits import (
+    ADDRESSES_MAX,
+    UNLIMITED,
+    ConnectionLimits,
+    CreationRate,
+    address_of,
+)
 
 OVERRIDES = "max.connections.per.ip.overrides"
 
@@ -132,3 +138,19 @@ def test_addresses_that_are_known_are_bounded() -> None:
     for number in range(ADDRESSES_MAX + 10):
         limits.address_wait_ms("ONE", str(number), 0)
     assert len(limits._address_rates) == ADDRESSES_MAX
+
+
+def test_a_broker_and_its_controller_count_connections_of_an_address_together() -> None:
+    rates: dict[str, CreationRate] = {}
+    dynamic = DynamicConfig(BrokerConfig.load())
+    broker, controller = (
+        ConnectionLimits(dynamic, [name], "", rates) for name in ("PLAINTEXT", "CONTROLLER")
+    )
+    for limits in (broker, controller):
+        limits.set_address_rates({"10.0.0.1": 1})
+    served = 0
+    while not broker.address_wait_ms("PLAINTEXT", "10.0.0.1", 0):
+        served += 1
+    assert served == 10
+    assert controller.address_wait_ms("CONTROLLER", "10.0.0.1", 0) > 0
+    assert controller.address_wait_ms("CONTROLLER", "10.0.0.2", 0) == 0

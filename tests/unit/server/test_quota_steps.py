@@ -262,18 +262,20 @@ def test_what_the_controller_makes_a_client_wait_for_mutes_it(waiting: Waiting) 
     assert one.timer().when == 0.07
 
 
-def test_produces_of_a_muted_connection_that_goes_are_run_when_its_time_is_over(
+def test_produces_of_a_muted_connection_that_goes_are_run_at_once_and_count(
     waiting: Waiting,
 ) -> None:
+    """Who comes and goes all the time would leave a megabyte each time for as long as it waits."""
     one = Quotas(waiting, producer_byte_rate=1.0)
     one.receive(produce_request(200))
     one.receive(produce_request(201) + metadata_request(102) + produce_request(203))
+    (_, sensor), *_ = one.quotas.sensors()
+    before = sensor.measure(0)
     one.under_test.connection.connection_lost(None)
-    assert one.under_test.started == [200]
-    one.unmute()
-    assert one.under_test.started == [200, 201]
-    one.unmute()
     assert one.under_test.started == [200, 201, 203]
+    assert sensor.measure(0) == pytest.approx(3 * before)
+    assert all(timer.cancelled for timer in one.under_test.listener.loop.timers)
+    assert not one.under_test.connection._queue
 
 
 def test_a_muted_connection_that_goes_keeps_nothing(waiting: Waiting) -> None:
@@ -324,6 +326,20 @@ def test_what_is_executed_after_the_end_is_not_kept(waiting: Waiting) -> None:
     one = Quotas(waiting, producer_byte_rate=1.0)
     one.receive(produce_request(200) + produce_request(1))
     one.under_test.connection.connection_lost(None)
-    one.unmute()
     assert one.under_test.started == [200, 1]
     assert not one.under_test.connection._watched.open
+
+
+def test_a_sample_alone_makes_nobody_wait(waiting: Waiting) -> None:
+    """One request that took long is measured and stands for 31: no more than half is counted."""
+    one = Quotas(waiting, request_percentage=10.0)  # a second in all windows but one
+    one.spent_ns = 100_000_000
+    one.receive(metadata_request(100))  # of a rate that is new nothing is known: by itself
+    (_, sensor), *_ = one.quotas.sensors()
+    assert sensor.measure(0) == pytest.approx(1.0)
+    one.receive(metadata_request(101))
+    assert sensor.measure(0) == pytest.approx(5.0)
+    one.spent_ns = 0
+    one.receive(metadata_request(102))
+    assert one.is_reading
+    assert one.throttle_times(ApiKey.METADATA) == [0, 0, 0]

@@ -10,6 +10,7 @@ from kwire.protocol.api_keys import API_KEYS, ApiKey
 from kwire.server.context import DISCONNECT, NO_REPLY
 from kwire.server.request_counts import RECENT_MAX, RequestCounts, error_lines
 from kwire.server.response import error_counts
+from kwire.server.slots import Slot
 from tests.support.connections import ConnectionUnderTest, metadata_request, metadata_response
 
 
@@ -36,16 +37,20 @@ def test_a_prompt_answer_is_counted_with_its_codes_size_and_time() -> None:
 
 def test_a_late_answer_has_two_times() -> None:
     counts = RequestCounts(ApiKey.HEARTBEAT)
-    counts.late(4, 70, m.HeartbeatResponse(error_code=27), 2000, 5000)
-    counts.late(4, 70, DISCONNECT, 1000, 0)
-    assert list(counts.recent) == [(2000, 5000, 70), (1000, 0, 70)]
+    slot = Slot(None, counts, 70, 0)
+    slot.started_ns = slot.executed_ns - 2000
+    counts.late(slot, 4, m.HeartbeatResponse(error_code=27))
+    counts.late(slot, 4, DISCONNECT)
+    (local_ns, remote_ns, size_bytes), (_, later_ns, _) = counts.recent
+    assert (local_ns, size_bytes) == (2000, 70)
+    assert 0 < remote_ns < later_ns
     assert codes(counts) == {27: 1}
 
 
 @pytest.mark.parametrize("version", [-100, -1, 64, 32767])
 def test_a_refused_request_of_an_unknown_version_is_of_none(version: int) -> None:
     counts = RequestCounts(ApiKey.API_VERSIONS)
-    counts.late(version, 70, DISCONNECT, 1000, 0)
+    counts.late(Slot(None, counts, 70, 0), version, DISCONNECT)
     assert counts.total == 0
 
 

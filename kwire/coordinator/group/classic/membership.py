@@ -79,6 +79,7 @@ class Membership:
         given = {x.member_id: bytes(x.assignment) for x in request.assignments}
         assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
         record = records.group_metadata(group.group_id, group.to_stored(assignments))
+        self._groups.counts.completed_rebalances += 1
 
         def appended() -> None:
             for member in group.members.values():

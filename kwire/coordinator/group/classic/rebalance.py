@@ -15,6 +15,7 @@ from kwire.coordinator.group.classic import records
 from kwire.coordinator.group.classic.group import ClassicGroup, ClassicMember
 from kwire.coordinator.group.classic.states import ClassicState
 from kwire.coordinator.group.classic.stored import StoredClassicGroups
+from kwire.coordinator.group.counts import GroupCounts
 from kwire.coordinator.group.kinds import GroupDeadlines, TimerKey
 from kwire.coordinator.group.settings import GroupSettings
 from kwire.coordinator.shard_interface import AnyReply, AnyResponse, CoordinatorRecord, Moment
@@ -38,7 +39,9 @@ class ClassicGroups:
         settings: GroupSettings,
         deadlines: GroupDeadlines,
         replies: list[tuple[AnyReply, AnyResponse]],
+        counts: GroupCounts,
     ) -> None:
+        self.counts = counts
         self.stored = stored.groups
         self.settings = settings
         self.deadlines = deadlines

@@ -53,6 +53,7 @@ class ConsumerGroups:
     ) -> None:
         self.stored = storage.consumer.groups
         self._storage = storage
+        self.counts = storage.counts
         self.classic = classic
         self.settings = settings
         self.deadlines = deadlines

@@ -61,6 +61,7 @@ def resolve(groups: ConsumerGroups, group_id: str, moment: Moment) -> Result[Non
     hashed = metadata_hash(sorted(names), groups.topics)
     if made or hashed != group.metadata_hash:
         made.append(records.group_epoch(group_id, group.epoch + 1, hashed))
+        groups.counts.consumer_rebalances += 1
     groups.deadlines.schedule(
         (REGEX_TIMER, group_id), moment.now_ms + groups.settings.regex_refresh_interval_ms
     )

@@ -138,6 +138,7 @@ class Progress:
         if not changed and metadata_hash == group.metadata_hash:
             return group.epoch
         self.records.append(records.group_epoch(self.group_id, group.epoch + 1, metadata_hash))
+        self._groups.counts.consumer_rebalances += 1
         return group.epoch + 1
 
     def _target(

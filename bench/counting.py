@@ -1,0 +1,283 @@
+"""What counting for `/metrics` costs a request, in us of CPU.
+
+    bench/counting.py [produce|fetch|heartbeats|commits ...] [--rounds N] [--connections N]
+
+A node runs in this process, without sockets. Rounds with and without counting alternate: the code
+of the functions of `COUNTING` is exchanged for the same without its lines that count (a line that
+is not found ends the run). Told is what the quickest fiftieth of
+the requests took more than without counting (the other requests shared the processor), the median
+over all pairs of rounds, and what a reading of the clock takes on this machine: two of them no way
+of counting can avoid.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import inspect
+import pathlib
+import statistics
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple, cast
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from bench import one_request
+from bench.frames import one_record_request
+from bench.one_record import _answer
+from bench.one_request import TOPIC, Bench, encoded
+from kwire.api import fetch
+from kwire.clock import ticks_ns
+from kwire.config.broker_config import BrokerConfig
+from kwire.network.loop import new_event_loop, tune_malloc
+from kwire.node.node import Node
+from kwire.protocol import messages as m
+from kwire.replica import partition
+from kwire.server import connection, slots
+
+PARTS, WARM_UP_PARTS = 300, 50  # of a round: each connection asks once
+SIZE_BYTES = 100
+
+CONNECTION = connection.BrokerConnection
+COUNTING: list[tuple[Any, list[tuple[str, str]]]] = [
+    (CONNECTION.frame_received, [("            self._started_ns = ticks_ns()\n", "")]),
+    (CONNECTION._run_queue, [("        self._started_ns = ticks_ns()\n", "")]),
+    (CONNECTION._wait_for, [("        self._started_ns = slot.executed_ns\n", "")]),
+    (
+        CONNECTION._execute,
+        [
+            (
+                "        counts = route.counts.of_followers if self.is_follower "
+                "else route.counts\n",
+                "",
+            ),
+            (
+                "self._wait_for(Slot(context, counts, len(body), self._started_ns), context",
+                "self._wait_for(Slot(context), context",
+            ),
+            (
+                """\
+                    self._started_ns = counts.prompt(
+                        context.api_version, len(body), outcome, self._started_ns
+                    )
+""",
+                "",
+            ),
+            ("slot = Slot(context, counts, len(body), self._started_ns)", "slot = Slot(context)"),
+            (
+                "            self._started_ns = counts.prompt(version, len(body), outcome, "
+                "self._started_ns)\n",
+                "",
+            ),
+        ],
+    ),
+    (
+        CONNECTION._answer,
+        [
+            (
+                "        context, counts = slot.context, slot.counts\n",
+                "        context = slot.context\n",
+            ),
+            ("        assert counts is not None\n", ""),
+            ("            counts.late(slot, context.api_version, outcome)\n", "            pass\n"),
+            (
+                "            counts.late(slot, context.api_version, "
+                "DISCONNECT if parts is None else outcome)\n",
+                "",
+            ),
+        ],
+    ),
+    (
+        slots.Slot.__init__,
+        [
+            ("        self.counts = counts\n", ""),
+            ("        self.request_bytes = request_bytes\n", ""),
+            ("        self.executed_ns = ticks_ns()\n", ""),
+            ("        self.started_ns = started_ns\n", ""),
+        ],
+    ),
+    (
+        partition.Partition.append,
+        [
+            ("        traffic = self.traffic\n", ""),
+            (
+                "        if checked is None:  # else it was here before\n"
+                "            traffic.produce_requests += 1\n",
+                "",
+            ),
+            (
+                "        if info.duplicate:\n"
+                "            traffic.messages_in += info.last_offset - info.base_offset + 1\n"
+                "        else:\n"
+                "            traffic.messages_in += info.record_count\n"
+                "            traffic.bytes_in += info.size_bytes\n",
+                "        if not info.duplicate:\n",
+            ),
+        ],
+    ),
+    (partition.Partition.read, [("        self.traffic.fetch_requests += 1\n", "")]),
+    (
+        fetch._Fetch._finish,
+        [("        if throttled is None:\n            self._count_sent()\n", "")],
+    ),
+]
+
+
+class Exchange(NamedTuple):
+    """A function with its code, and with that which does not count."""
+
+    function: FunctionType
+    counting: CodeType
+    silent: CodeType
+
+
+def exchanges() -> list[Exchange]:
+    """The functions of `COUNTING`."""
+    found = []
+    for function, changes in COUNTING:
+        source = inspect.getsource(function)
+        for old, new in changes:
+            if source.count(old) != 1:
+                raise SystemExit(f"bench: {function.__qualname__} has no longer: {old.strip()}")
+            source = source.replace(old, new)
+        names: dict[str, Any] = {}
+        text = "from __future__ import annotations\n" + textwrap.dedent(source)
+        exec(compile(text, inspect.getfile(function), "exec"), function.__globals__ | {}, names)
+        silent = cast("FunctionType", names[function.__name__])
+        found.append(Exchange(function, function.__code__, silent.__code__))
+    return found
+
+
+def set_counting(all_exchanges: list[Exchange], counts: bool) -> None:
+    """From now on requests are counted, or not."""
+    for each in all_exchanges:
+        each.function.__code__ = each.counting if counts else each.silent
+
+
+# -- what is asked
+
+
+async def produces(bench: Bench) -> Callable[[], Any]:
+    """One record each, acks=1."""
+    with tempfile.TemporaryDirectory(prefix="bench-frame-") as directory:
+        path = pathlib.Path(directory) / "frame"
+        frame = one_record_request(path, TOPIC, 1, SIZE_BYTES).read_bytes()
+    return _again(bench, dict.fromkeys(range(len(bench.clients)), frame))
+
+
+async def fetches(bench: Bench) -> Callable[[], Any]:
+    """One partition, of which there is something to read."""
+    await (await produces(bench))()
+    shape = m.FetchRequest
+    asked = shape.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=200)
+    topic = shape.FetchTopic(topic=TOPIC, partitions=[asked])
+    request = shape(max_wait_ms=0, min_bytes=1, max_bytes=200, session_epoch=-1, topics=[topic])
+    return _again(bench, dict.fromkeys(range(len(bench.clients)), encoded(request, 12)))
+
+
+def _again(bench: Bench, frames: dict[int, bytes]) -> Callable[[], Any]:
+    async def one_round() -> int:
+        await bench.turn(frames)
+        for client in bench.clients:
+            client.received.clear()
+        return len(frames)
+
+    return one_round
+
+
+SCENARIOS = {
+    "produce": produces,
+    "fetch": fetches,
+    "heartbeats": one_request.heartbeats,
+    "commits": one_request.commits,
+}
+
+
+async def measure(options: argparse.Namespace, directory: str) -> None:
+    overrides = {
+        "log.dirs": directory,
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    config = BrokerConfig.load(properties={}, environment={}, overrides=overrides, developer=True)
+    node = Node(config, asyncio.get_running_loop())
+    await node.start()
+    topic = m.CreateTopicsRequest.CreatableTopic(
+        name=TOPIC, num_partitions=one_request.PARTITIONS, replication_factor=1
+    )
+    request = m.CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
+    await _answer(node.controller_channel.forward(request, None))  # type: ignore[arg-type]
+    all_exchanges = exchanges()
+    bench = Bench(node, options)
+    find = m.FindCoordinatorRequest(key_type=0, coordinator_keys=["bench"])
+    await bench.ask(lambda i: find, 4, lambda x: int(x.coordinators[0].error_code))
+    for name in options.scenarios or SCENARIOS:
+        one_round = await SCENARIOS[name](bench)
+        taken: dict[bool, list[float]] = {True: [], False: []}
+        medians: dict[bool, list[float]] = {True: [], False: []}
+        for at in range(options.rounds + 1):
+            # Which of the two comes first alternates too.
+            for counts in (True, False) if at % 2 else (False, True):
+                set_counting(all_exchanges, counts)
+                found = []
+                for each in range(PARTS):
+                    bench.cpu_s = 0.0
+                    done = await one_round()
+                    if each >= WARM_UP_PARTS:  # the interpreter knows its way again
+                        found.append(bench.cpu_s / done * 1e6)
+                if at:
+                    taken[counts] += found
+                    medians[counts].append(statistics.median(found))
+        set_counting(all_exchanges, True)
+        pairs = zip(medians[True], medians[False], strict=True)
+        more, least = statistics.median(a - b for a, b in pairs), few(taken[False])
+        print(
+            f"{name}: counting {few(taken[True]) - least:.2f} us of CPU a request (median of pairs "
+            f"{more:.2f}), without {least:.2f} us, a reading of the clock {clock_us():.3f} us",
+            flush=True,
+        )
+    for client in bench.clients:
+        client.connection.connection_lost(None)
+    await node.stop()
+
+
+def few(values: list[float]) -> float:
+    """What one in fifty is below: nothing else ran beside it."""
+    return sorted(values)[len(values) // 50]
+
+
+def clock_us() -> float:
+    """What a reading of the clock takes."""
+    readings = 10_000
+    least = float("inf")
+    for _ in range(20):
+        started = time.process_time()
+        for _ in range(readings):
+            ticks_ns()
+        least = min(least, time.process_time() - started)
+    return least / readings * 1e6
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("scenarios", choices=[*SCENARIOS, []], nargs="*", default=[])
+    parser.add_argument("--connections", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=20)
+    options = parser.parse_args()
+    options.pipeline = 1
+    tune_malloc()
+    loop = new_event_loop()
+    with tempfile.TemporaryDirectory(prefix="bench-counting-") as directory:
+        loop.run_until_complete(measure(options, directory))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
