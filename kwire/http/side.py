@@ -126,6 +126,11 @@ class HttpSide:
             found.append(f"{scheme}://{shown}:{one.getsockname()[1]}")
         return found
 
+    def is_told_to_serve(self, purpose: str) -> bool:
+        """Whether a listener that the configuration names serves this."""
+        is_served = any(purpose in listener.serves for listener, _ in self._sockets)
+        return is_served and not self._settings.is_default
+
     def serve(self) -> None:
         """From now on the first connection starts the process."""
         if self._sockets and self.state is State.CLOSED:

@@ -11,6 +11,7 @@ from kwire.kraft.raft_driver import RaftDriver
 from kwire.log.directories.manager import LogManager
 from kwire.membership.lifecycle import BrokerLifecycle
 from kwire.metrics.blocks import encoded, single
+from kwire.metrics.client_pushes import read_client_pushes
 from kwire.metrics.cluster import read_broker, read_controller, read_quorum
 from kwire.metrics.held_back import read_held_back
 from kwire.metrics.partitions import read_logs, read_partitions, read_traffic
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from kwire.coordinator.group.coordinator import GroupCoordinator
     from kwire.coordinator.transaction.service import TransactionCoordinator
     from kwire.quota.client_quotas import ClientQuotas
+    from kwire.telemetry.instances import ClientInstances
+    from kwire.telemetry.kept_pushes import KeptPushes
 
 PURGATORY = "kafka_server_delayedoperationpurgatory_"
 SESSIONS = "kafka_server_fetchsessioncache_"
@@ -40,6 +43,16 @@ class Coordinators(Protocol):
 
     @property
     def made_transactions(self) -> TransactionCoordinator | None: ...
+
+
+class Telemetry(Protocol):
+    """What clients push of themselves; None before the first has asked."""
+
+    @property
+    def made_instances(self) -> ClientInstances | None: ...
+
+    @property
+    def made_pushes(self) -> KeptPushes | None: ...
 
 
 class Parts(Protocol):
@@ -68,6 +81,7 @@ class NodeMetrics:
         isr_changes: IsrChangeSender,
         coordinators: Coordinators,
         quotas: Callable[[], ClientQuotas | None],
+        telemetry: Telemetry,
     ) -> None:
         self._is_broker = is_broker
         self._clock = parts.clock
@@ -83,6 +97,7 @@ class NodeMetrics:
         self._reads = parts.read_context
         self._fetch_sessions = parts.fetch_sessions
         self._quotas = quotas
+        self._telemetry = telemetry
         self._seen_ns = ticks_ns(), busy_ns()
         self._idle = 1.0
 
@@ -119,6 +134,9 @@ class NodeMetrics:
             from kwire.metrics.transactions import read_transactions
 
             yield from read_transactions(coordinators.made_transactions, self._clock.wall_ms())
+        telemetry = self._telemetry
+        now_ms = 0 if driver is None else driver.now_ms
+        yield from read_client_pushes(telemetry.made_instances, telemetry.made_pushes, now_ms)
         yield from read_held_back(replicas, self._clock.wall_ms())
 
     def _read_waiting(self) -> Iterator[bytes]:

@@ -58,6 +58,7 @@ from kwire.node.replication import Replication
 from kwire.node.start_error import StartError
 from kwire.node.starting import StartSequence
 from kwire.node.stopping import StopSequence
+from kwire.node.telemetry import NodeTelemetry
 from kwire.node.workers import NewExecutor, Workers, one_thread
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
@@ -136,6 +137,8 @@ class Node:
         self.directory_identities = self._make_directory_identities()
         self.directory_failures = self._make_directory_failures()
         self.health = self._make_health()
+        self.telemetry = NodeTelemetry(self.dynamic_config, self.random, lambda: self.http)
+        self.published.takes_telemetry = self.telemetry.is_read
         self.parts = self._make_parts()
         self.request_steps = RequestSteps(
             lambda: self.parts.authorizer is not None,
@@ -197,7 +200,8 @@ class Node:
             self.buffer_pool,
             by_default=by_default,
             bootstrap=self.listeners.local_address,
-            questions={"health": self.health.answer, "metrics": self._answer_metrics},
+            questions={"health": self.health.answer, "metrics": self._answer_metrics}
+            | self.telemetry.questions(self._now_ms),
         )
 
     def _make_health(self) -> Health:
@@ -228,6 +232,7 @@ class Node:
                 isr_changes=self.replication.isr_changes,
                 coordinators=self.coordinators,
                 quotas=lambda: self.client_quotas.quotas,
+                telemetry=self.telemetry,
             )
         return self._metrics.answer(arguments)
 
@@ -362,6 +367,7 @@ class Node:
         self.acls.changed(delta.acls)
         if delta.configs:
             self.dynamic_config.update(image.configs, delta.configs)
+            self.telemetry.published(delta, image)
             self.security.look_at_files()
 
     def _make_peers(self) -> PeerNetwork:
@@ -473,6 +479,7 @@ class Node:
             cordoning=self.cordoning,
             logs=self.log_manager,
             health=self.health,
+            telemetry=self.telemetry,
             check_later=lambda later: self.workers.checks.run(later),
             fetch_sessions=FetchSessionCache(
                 config["max.incremental.fetch.session.cache.slots"], self.random

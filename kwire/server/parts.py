@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kwire.security.authorizer import Authorizer
     from kwire.server.deadlines import DeadlineHeap
     from kwire.server.fetch_sessions import FetchSessionCache
+    from kwire.telemetry.instances import ClientInstances
 
 ResponseT = TypeVar("ResponseT", bound="Message")
 
@@ -189,6 +190,13 @@ class Health(Protocol):
         ...
 
 
+class Telemetry(Protocol):
+    """The metrics that clients send of themselves."""
+
+    @property
+    def instances(self) -> ClientInstances: ...
+
+
 CheckLater: TypeAlias = "Callable[[CheckLaterError], Pending[CheckedBatch]]"
 """Checks a batch beside the loop."""
 
@@ -223,6 +231,7 @@ class Parts:
         "random",
         "read_context",
         "replicas",
+        "telemetry",
     )
 
     def __init__(
@@ -249,6 +258,7 @@ class Parts:
         cordoning: Cordoning,
         logs: Logs,
         health: Health,
+        telemetry: Telemetry,
         check_later: CheckLater,
         fetch_sessions: FetchSessionCache,
         fetch_bytes_max: int,
@@ -275,6 +285,7 @@ class Parts:
         self.cordoning = cordoning
         self.logs = logs
         self.health = health
+        self.telemetry = telemetry
         self.check_later = check_later
         self.fetch_sessions = fetch_sessions
         self.fetch_bytes_max = fetch_bytes_max
