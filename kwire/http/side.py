@@ -192,10 +192,13 @@ class HttpSide:
         told = {
             "listeners": listeners,
             "bootstrap": self._bootstrap(None),
-            "login": self._settings.login
-            and {
-                "bootstrap": self._bootstrap(self._settings.login.listener),
-                "mechanisms": self._settings.login.mechanisms,
+            "logins": {
+                scheme: {
+                    "bootstrap": self._bootstrap(login.listener),
+                    "mechanisms": login.mechanisms,
+                    "tls_listener": login.listener if login.is_tls else "",
+                }
+                for scheme, login in self._settings.logins.items()
             },
             "limits": self._settings.limits,
         }

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
+from kwire.config.broker_config import BrokerConfig
 from kwire.log.directories.manager import LogManager
 from kwire.log.directories.refusals import refusals
 from kwire.membership.lifecycle import State
@@ -78,3 +79,27 @@ class Health:
         left_out = len(found) - REASONS_MAX
         shown = [*found[:REASONS_MAX], f"{left_out} more"] if left_out > 0 else found
         yield json.dumps({"reasons": shown}).encode()
+
+
+class KnownQuorum(Quorum, Protocol):
+    """The quorum with its leader; `driver` is None before the node takes part."""
+
+    @property
+    def driver(self) -> object | None: ...
+
+    @property
+    def leader_id(self) -> int | None: ...
+
+
+def health_of(
+    config: BrokerConfig, lifecycle: Lifecycle, quorum: KnownQuorum, logs: LogManager
+) -> Health:
+    """The health of a node that has these parts."""
+    return Health(
+        lifecycle,
+        quorum,
+        logs,
+        name=f"node {config.node_id}",
+        is_broker=config.is_broker,
+        has_controller=lambda: quorum.driver is not None and quorum.leader_id is not None,
+    )

@@ -40,7 +40,7 @@ from kwire.node.coordinators import Coordinators
 from kwire.node.directory_failures import DirectoryFailures
 from kwire.node.directory_identities import DirectoryIdentities
 from kwire.node.failure import Failure
-from kwire.node.health import Health
+from kwire.node.health import health_of
 from kwire.node.host_name import reachable_name
 from kwire.node.http_side import bind, make_http_side, serve
 from kwire.node.listener_security import ListenerSecurity
@@ -136,7 +136,7 @@ class Node:
         self.controller_registration = self._make_controller_registration()
         self.directory_identities = self._make_directory_identities()
         self.directory_failures = self._make_directory_failures()
-        self.health = self._make_health()
+        self.health = health_of(config, self.lifecycle, self.metadata, self.log_manager)
         self.telemetry = NodeTelemetry(self.dynamic_config, self.random, lambda: self.http)
         self.published.takes_telemetry = self.telemetry.is_read
         self.parts = self._make_parts()
@@ -201,18 +201,8 @@ class Node:
             by_default=by_default,
             bootstrap=self.listeners.local_address,
             questions={"health": self.health.answer, "metrics": self._answer_metrics}
-            | self.telemetry.questions(self._now_ms),
-        )
-
-    def _make_health(self) -> Health:
-        metadata = self.metadata
-        return Health(
-            self.lifecycle,
-            metadata,
-            self.log_manager,
-            name=f"node {self.broker_id}",
-            is_broker=self.config.is_broker,
-            has_controller=lambda: metadata.driver is not None and metadata.leader_id is not None,
+            | self.telemetry.questions(self._now_ms)
+            | self.security.questions(),
         )
 
     def _answer_metrics(self, arguments: Mapping[str, str]) -> Iterator[bytes]:
