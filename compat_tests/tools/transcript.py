@@ -3,6 +3,7 @@
     transcript.py HOST:PORT LIBS [SECTION]     prints the transcript; LIBS is the folder of Kafka's jars
     transcript.py HOST:PORT LIBS acls HOST:PORT     that of `script-acls.txt`; the second is the controller's address
     transcript.py HOST:PORT LIBS sasl FILE          that of `script-sasl.txt`; FILE are client properties
+    transcript.py HOST:PORT LIBS client-metrics     that of `script-client-metrics.txt`
 
 What differs from run to run (ids, ports, times, rates) is replaced by a name in angle brackets.
 """
@@ -207,6 +208,8 @@ def main(bootstrap: str, libs: str, section: str = "", controller: str = "") -> 
     if section == "sasl":
         login, controller = controller, ""
         steps = read_script(HERE / "script-sasl.txt")
+    elif section == "client-metrics":
+        steps = read_script(HERE / "script-client-metrics.txt")
     elif controller:
         steps = read_script(HERE / "script-acls.txt")
     else:
