@@ -23,6 +23,9 @@ class Lifecycle(Protocol):
     @property
     def is_caught_up(self) -> bool: ...
 
+    @property
+    def silence_ms(self) -> int: ...
+
 
 class Quorum(Protocol):
     """The metadata quorum as this node sees it."""
@@ -35,7 +38,8 @@ class Quorum(Protocol):
 
 class Health:
     """See the module. `name` is how people call the node. `is_broker`: a controller alone has no
-    registration to be fenced by."""
+    registration to be fenced by. One whose heartbeats nobody has accepted for `session_timeout_ms`
+    is fenced, though it cannot know."""
 
     def __init__(
         self,
@@ -45,6 +49,7 @@ class Health:
         *,
         name: str,
         is_broker: bool,
+        session_timeout_ms: int,
         has_controller: Callable[[], bool],
     ) -> None:
         self._lifecycle = lifecycle
@@ -52,6 +57,7 @@ class Health:
         self._logs = logs
         self._name = name
         self._is_broker = is_broker
+        self._session_timeout_ms = session_timeout_ms
         self._has_controller = has_controller
 
     def reasons(self) -> list[tuple[str, str]]:
@@ -63,6 +69,8 @@ class Health:
                 found.append((self._name, state.value))
             elif not self._lifecycle.is_caught_up:
                 found.append((self._name, "it has not caught up with the metadata"))
+            elif self._lifecycle.silence_ms > self._session_timeout_ms:
+                found.append((self._name, "no controller answers its heartbeats"))
         if not self._has_controller():
             found.append((self._name, "no active controller is known"))
         found += refusals(self._logs, self._quorum.waits_for)
@@ -101,5 +109,6 @@ def health_of(
         logs,
         name=f"node {config.node_id}",
         is_broker=config.is_broker,
+        session_timeout_ms=config["broker.session.timeout.ms"],
         has_controller=lambda: quorum.driver is not None and quorum.leader_id is not None,
     )
