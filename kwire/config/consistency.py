@@ -7,6 +7,7 @@ from kwire.config import listeners as listeners_module
 from kwire.config.errors import ConfigError
 from kwire.config.node_settings import NodeSettings
 from kwire.config.requirements import check_requirements, for_people
+from kwire.config.values import TypedValue
 
 REPLICA_SELECTORS = (
     "org.apache.kafka.common.replica.RackAwareReplicaSelector",
@@ -18,6 +19,20 @@ _OAUTHBEARER = "org.apache.kafka.common.security.oauthbearer."
 SIGNED_TOKENS = f"{_OAUTHBEARER}OAuthBearerValidatorCallbackHandler"
 UNSECURED_TOKENS = f"{_OAUTHBEARER}internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
 CALLBACK_HANDLERS = (SIGNED_TOKENS, UNSECURED_TOKENS)
+LOGIN_HANDLER = "sasl.login.callback.handler.class"
+ISSUED_TOKENS = f"{_OAUTHBEARER}OAuthBearerLoginCallbackHandler"
+UNSECURED_LOGIN = f"{_OAUTHBEARER}internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler"
+RETRIEVER = "sasl.oauthbearer.jwt.retriever.class"
+BY_URL = f"{_OAUTHBEARER}DefaultJwtRetriever"
+BY_CREDENTIALS = f"{_OAUTHBEARER}ClientCredentialsJwtRetriever"
+BY_GRANT = f"{_OAUTHBEARER}JwtBearerJwtRetriever"
+BY_FILE = f"{_OAUTHBEARER}FileJwtRetriever"
+JAVA_CLASSES = {
+    CALLBACK_HANDLER: CALLBACK_HANDLERS,
+    LOGIN_HANDLER: (ISSUED_TOKENS, UNSECURED_LOGIN),
+    RETRIEVER: (BY_URL, BY_CREDENTIALS, BY_GRANT, BY_FILE),
+}
+"""Kafka's own classes, which are known by name; no other can be loaded."""
 
 
 def check_consistency(config: NodeSettings) -> None:
@@ -41,7 +56,8 @@ def check_supported(config: NodeSettings) -> None:
     """Raise ConfigError for what Kafka may do and this version cannot."""
     _check_authorizer(config)
     _check_replica_selector(config)
-    _check_callback_handler(config)
+    for setting in JAVA_CLASSES:
+        check_class(setting, config[setting])
     _check_listeners(config)
 
 
@@ -62,12 +78,12 @@ def _check_replica_selector(config: NodeSettings) -> None:
         )
 
 
-def _check_callback_handler(config: NodeSettings) -> None:
-    name = config[CALLBACK_HANDLER]
-    if name is not None and name not in CALLBACK_HANDLERS:
+def check_class(setting: str, name: TypedValue) -> None:
+    """ConfigError for a Java class that is none of those that the setting may name."""
+    if name is not None and name not in JAVA_CLASSES[setting]:
         raise ConfigError(
-            f"{CALLBACK_HANDLER}={name} is refused: Java plug-ins cannot be loaded; accepted: "
-            + ", ".join(CALLBACK_HANDLERS)
+            f"{setting}={name} is refused: Java plug-ins cannot be loaded; accepted: "
+            + ", ".join(JAVA_CLASSES[setting])
         )
 
 
