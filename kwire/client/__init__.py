@@ -14,9 +14,9 @@ offsets.py       offsets of partitions and of groups, lag
 membership.py    a member of a consumer group (KIP-848): heartbeats, what it is assigned
 classic_membership.py, assignors.py   a member of a classic group, and how its leader assigns
 consumer.py      membership, fetching and commits together
+share_membership.py, share_session.py, share_consumer.py    the same for a share group: a queue
 topics.py, configs.py, acls.py, groups.py, transactions.py    administration; admin.py has all of it
 
 It uses the loop's own interface only, and runs on the simulated loop too. The command line uses it
-by `kwire/cli/client.py`, which waits for each answer. A consumer of a share group will
-stand beside `consumer.py`, on a membership of its own.
+by `kwire/cli/client.py`, which waits for each answer.
 """
