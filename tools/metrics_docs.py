@@ -40,6 +40,27 @@ which are not built yet, and {without} have no counterpart here.
 ## kwire's own
 
 {own}
+
+## What clients push
+Clients of KIP-714 (Java's from 3.7, librdkafka from 2.5) send metrics of their own where a
+subscription asks for them:
+
+```
+kafka-client-metrics.sh --bootstrap-server HOST:PORT --alter --name all \\
+  --metrics org.apache.kafka. --interval 10000
+```
+
+A broker tells its clients that it takes them where `http.listeners` names a listener that serves
+metrics. They are shown beside the broker's: `org.apache.kafka.producer.record.send.total` as
+`org_apache_kafka_producer_record_send_total`, with the labels `client_instance_id`, `client_id`,
+`client_software_name`, `client_software_version` and those of the client. Other names than
+`org.apache.kafka.` begin with `client_`.
+
+Counts are added up over pushes; they begin at 0 with the HTTP process. Gauges and sums are shown,
+histograms and summaries counted in `kwire_client_telemetry_left_out_total`. A client is shown until
+it has been silent for three of its intervals, five minutes at least. Bounds: 1,000 clients, 1,000
+series of each, 50,000 series and 1,000 names in all; 2,000 points of a push; 16 MB of pushes that
+no scrape has read.
 """
 
 

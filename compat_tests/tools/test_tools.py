@@ -48,6 +48,9 @@ QUOTAS_RECORDED = transcript.read_transcript(HERE / "kafka-4.4-quotas.txt")
 SASL_STEPS = transcript.read_script(HERE / "script-sasl.txt")
 SASL_RECORDED = transcript.read_transcript(HERE / "kafka-4.4-sasl.txt")
 
+METRICS_STEPS = transcript.read_script(HERE / "script-client-metrics.txt")
+METRICS_RECORDED = transcript.read_transcript(HERE / "kafka-4.4-client-metrics.txt")
+
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
@@ -105,6 +108,17 @@ def sasl_outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]
     options = {**sasl_dialogues.PROPERTIES, "delegation.token.secret.key": "secret"}
     with Broker(data_dir=directory / "data", options=options) as broker:
         ran = transcript.run(broker.bootstrap, libs, SASL_STEPS, login=str(login))
+        return {step.name: outcome for step, outcome in ran}
+
+
+@pytest.fixture(scope="module")
+def metrics_outcomes() -> dict[str, object]:
+    """The steps of kafka-client-metrics against a broker."""
+    libs = kafka_libs()
+    if shutil.which("javac") is None:
+        pytest.skip("needs a JDK")
+    with Broker() as broker:
+        ran = transcript.run(broker.bootstrap, libs, METRICS_STEPS)
         return {step.name: outcome for step, outcome in ran}
 
 
@@ -171,3 +185,12 @@ def test_every_step_is_recorded() -> None:
 )
 def test_ids_are_told_by_their_form(text: str, told: str) -> None:
     assert transcript.replaced(text) == told
+
+
+@pytest.mark.parametrize("name", [step.name for step in METRICS_STEPS])
+def test_kafka_client_metrics_writes_what_it_writes_against_kafka(
+    name: str, metrics_outcomes: dict[str, object]
+) -> None:
+    found, wanted = metrics_outcomes[name], METRICS_RECORDED[name]
+    assert sorted(found.lines) == sorted(wanted.lines)  # type: ignore[attr-defined]
+    assert found.status == wanted.status  # type: ignore[attr-defined]

@@ -4,6 +4,7 @@
     transcript.py HOST:PORT LIBS acls HOST:PORT     that of `script-acls.txt`; the second is the controller's address
     transcript.py HOST:PORT LIBS quotas             that of `script-quotas.txt`
     transcript.py HOST:PORT LIBS sasl FILE          that of `script-sasl.txt`; FILE are client properties
+    transcript.py HOST:PORT LIBS client-metrics     that of `script-client-metrics.txt`
 
 What differs from run to run (ids, ports, times, rates) is replaced by a name in angle brackets.
 """
@@ -210,6 +211,8 @@ def main(bootstrap: str, libs: str, section: str = "", controller: str = "") -> 
         steps = read_script(HERE / "script-sasl.txt")
     elif section == "quotas":
         steps = read_script(HERE / "script-quotas.txt")
+    elif section == "client-metrics":
+        steps = read_script(HERE / "script-client-metrics.txt")
     elif controller:
         steps = read_script(HERE / "script-acls.txt")
     else:

@@ -349,22 +349,14 @@ class Cluster:
 
 def _brokers_named_by(address: str) -> int:
     """How many brokers this one's metadata names; 0 when it does not answer."""
-    from kwire.cli.client import Connection
-    from kwire.client.address import parse_address
+    from kwire.cli.client import Client
     from kwire.client.errors import ClientError
-    from kwire.protocol import messages as m
 
     try:
-        connection = Connection(*parse_address(address))
+        with Client(address) as client:
+            return len(client.metadata([]).brokers)
     except ClientError:
         return 0
-    try:
-        connection.negotiate()
-        return len(connection.call(m.MetadataRequest(topics=[])).brokers)
-    except ClientError:
-        return 0
-    finally:
-        connection.close()
 
 
 async def _ended(tasks: list[asyncio.Task[bool]]) -> None:

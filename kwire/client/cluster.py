@@ -20,7 +20,7 @@ from kwire.client.settings import ConnectionSettings
 from kwire.clock import Clock, Random, SystemClock, SystemRandom
 from kwire.network.buffers import BufferPool
 from kwire.protocol import messages as m
-from kwire.protocol.errors import ErrorCode
+from kwire.protocol.errors import ErrorCode, is_retriable
 from kwire.protocol.structs import Message, Request
 
 Response = TypeVar("Response", bound=Message)
@@ -107,11 +107,9 @@ class Cluster:
         if self._is_closed:
             raise ClientError("the client is closed")
         if node_id != ANY:
-            if node_id not in self._addresses:
+            if not self.knows(node_id):
                 await self.metadata([])
-            if node_id not in self._addresses:
-                raise Unreachable(f"node {node_id} is not among the brokers")
-            return await self._connected(self._addresses[node_id])
+            return await self._connected(self.address_of(node_id))
         for address in self._known():
             node = self._nodes.get(address)
             if node is not None and node.connection is not None and not node.connection.is_closed:
@@ -125,6 +123,22 @@ class Cluster:
                     raise
                 errors.append(str(error))
         raise Unreachable("; ".join(errors))
+
+    async def connect(self, host: str, port: int) -> Connection:
+        """The open connection to an address; ClientError."""
+        if self._is_closed:
+            raise ClientError("the client is closed")
+        return await self._connected((host, port))
+
+    def knows(self, node_id: int) -> bool:
+        """Whether a node's address is known."""
+        return node_id in self._addresses
+
+    def address_of(self, node_id: int) -> tuple[str, int]:
+        """Where a node is reached, as it was last heard; Unreachable."""
+        if node_id not in self._addresses:
+            raise Unreachable(f"node {node_id} is not among the brokers")
+        return self._addresses[node_id]
 
     def _known(self) -> Iterable[tuple[str, int]]:
         return dict.fromkeys([*self._bootstrap, *self._addresses.values()])
@@ -191,13 +205,17 @@ class Cluster:
             else [m.MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
         )
         response = await self.retrying(lambda: self.call(request))
+        self.learn(response)
+        return response
+
+    def learn(self, response: m.MetadataResponse) -> None:
+        """Keep what an answer says of brokers and topics."""
         self._addresses = {node.node_id: (node.host, node.port) for node in response.brokers}
         now_s = self.loop.time()
         for topic in response.topics:
             if topic.name is not None and topic.error_code == ErrorCode.NONE:
                 self._topics[topic.name] = now_s, topic
                 self._names[topic.topic_id] = topic.name
-        return response
 
     async def topic(
         self,
@@ -229,7 +247,7 @@ class Cluster:
                 return topic
             self.forget_topic(name)
             raise _NotYet(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name}")
-        if code == ErrorCode.LEADER_NOT_AVAILABLE or is_awaited:
+        if code == ErrorCode.LEADER_NOT_AVAILABLE or (is_awaited and is_retriable(code)):
             raise _NotYet(code, f"topic {name}")
         raise _Final(code, f"topic {name}")
 

@@ -8,6 +8,7 @@ request, and the next one on the same connection would wait behind it.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,9 +25,11 @@ from kwire.client.errors import (
     check,
 )
 from kwire.client.settings import ConnectionSettings
+from kwire.client.strangers import other_protocol
 from kwire.network.buffers import BufferPool
 from kwire.network.frames import FrameConnection
 from kwire.network.login import AUTHENTICATE_VERSION, HANDSHAKE_VERSION, RENEWED_AT
+from kwire.network.tls_connection import reason_of
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import EncodeError, ErrorCode, KafkaError, MalformedError
@@ -76,6 +79,7 @@ class Connection(FrameConnection):
         self._settings = settings
         self._versions: dict[int, tuple[int, int]] = {}
         self._sent: dict[int, _Sent] = {}
+        self._lost_by = ""
         self._correlation_id = 0
         self._login_due_s: float | None = None
         self._logging_in: asyncio.Task[None] | None = None
@@ -233,8 +237,18 @@ class Connection(FrameConnection):
     def frame_refused(self, reason: str) -> None:
         self._end(lambda: ClientError(f"{self.address} is no Kafka broker: {reason}"))
 
+    def size_refused(self, size: int) -> None:
+        stranger = other_protocol(size.to_bytes(4, "big", signed=True))
+        self._end(lambda: ClientError(f"{self.address} {stranger}"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if isinstance(exc, ssl.SSLError):  # such as of a certificate that is asked for
+            self._lost_by = f"{self.address}: TLS: {reason_of(exc)}"
+        super().connection_lost(exc)
+
     def closed(self) -> None:
-        self._end(lambda: Closed(f"{self.address} closed the connection"))
+        lost_by = self._lost_by or f"{self.address} closed the connection"
+        self._end(lambda: Closed(lost_by))
 
     def close(self) -> None:
         """End it; what waits for an answer fails."""
@@ -278,6 +292,8 @@ async def open_connection(
                 )
     except TimeoutError:
         raise Unreachable(f"{address}: no connection within {timeout_s:g} s") from None
+    except ssl.SSLError as error:
+        raise Unreachable(f"{address}: TLS handshake: {reason_of(error)}") from None
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         raise Unreachable(f"{address}: {reason or error}") from None

@@ -7,10 +7,12 @@ Records that were given out and not committed come again, to this or another mem
 from __future__ import annotations
 
 import asyncio
+import enum
 from collections.abc import Sequence
 from types import TracebackType
 from typing import NamedTuple
 
+from kwire.client.classic_membership import ClassicMembership
 from kwire.client.cluster import Cluster
 from kwire.client.errors import ClientError, RequestFailed
 from kwire.client.fetching import WAIT_MS, Fetched, Fetcher, Partition
@@ -28,6 +30,15 @@ class Consumed(NamedTuple):
     record: Record
 
 
+class GroupProtocol(enum.Enum):
+    """By which protocol a consumer is a member."""
+
+    CONSUMER = "consumer"
+    """The coordinator assigns (KIP-848)."""
+    CLASSIC = "classic"
+    """A member assigns: beside members of older clients."""
+
+
 class Consumer:
     """See the module; an asynchronous context manager. `start` is where a partition is read from
     in which the group has committed nothing, or an offset that is gone: EARLIEST or LATEST."""
@@ -41,6 +52,7 @@ class Consumer:
         start: int = LATEST,
         committed_only: bool = False,
         wait_ms: int = WAIT_MS,
+        protocol: GroupProtocol = GroupProtocol.CONSUMER,
     ) -> None:
         assert start in (EARLIEST, LATEST), start
         self._group = group
@@ -48,7 +60,8 @@ class Consumer:
         self._wait_ms = wait_ms
         self._offsets = Offsets(cluster)
         self._fetcher = Fetcher(cluster, committed_only=committed_only, wait_ms=wait_ms)
-        self._membership = Membership(cluster, group, topics, revoked=self._revoked)
+        kind = Membership if protocol is GroupProtocol.CONSUMER else ClassicMembership
+        self._membership = kind(cluster, group, topics, revoked=self._revoked)
         self._positions: dict[Partition, int] = {}
 
     async def __aenter__(self) -> Consumer:

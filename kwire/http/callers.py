@@ -1,49 +1,33 @@
 """Who asks by HTTP: their credentials go to the broker by SASL, and what they ask is asked as them.
 
-A caller's user and password (basic authentication) log in at a listener of the broker that has
-SASL; nothing here knows passwords, and nobody is impersonated. The clients of callers are kept for
-a while, so that each request does not log in anew: a password that was changed is good for so long,
-and connections that are open then go on. Rights are asked for each time.
+What a caller brings (`logins.py`) is tried at a listener of the broker that has SASL; nothing here
+knows passwords, and nobody is impersonated. The clients of callers are kept for a while, so that
+each request does not log in anew: a password that was changed is good for so long, and connections
+that are open then go on. Rights are asked for each time.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import hashlib
-from collections.abc import Sequence
 
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kwire.client.cluster import Cluster
 from kwire.client.errors import ClientError, LoginFailed
-from kwire.client.settings import ConnectionSettings
 from kwire.clock import Random
 from kwire.http.app import refusal
+from kwire.http.logins import Credentials, Logins, Refused
 from kwire.protocol import messages as m
 from kwire.security.acl import Operation
-from kwire.security.sasl.client import PlainClient, SaslClient, ScramClient
-from kwire.security.sasl.client_settings import MakeLogin
-from kwire.security.sasl.mechanisms import PLAIN
 
-CLIENT_ID = "kwire-http"
+__all__ = ["CALLERS_MAX", "Caller", "Callers", "Protected", "Refused"]
+
 CALLERS_MAX = 64
 KEPT_S = 300.0
 RETIRED_S = 60.0
-CREDENTIALS_MAX = 4096
-RETRY_TIMEOUT_S = 5.0
-NOT_TAKEN = "the broker does not take this user and password"
-CHALLENGE = 'Basic realm="kwire", charset="UTF-8"'
-
-
-class Refused(Exception):
-    """No answer for this caller: an HTTP status, and one line why."""
-
-    def __init__(self, status: int, why: str) -> None:
-        super().__init__(why)
-        self.status = status
+NOT_TAKEN = "the broker does not take these credentials"
 
 
 class Caller:
@@ -61,16 +45,16 @@ class Caller:
         except LoginFailed:  # a connection that was lost, and the password is another
             self.until_s = 0.0
             raise Refused(401, NOT_TAKEN) from None
-        except ClientError as error:
+        except ClientError as error:  # it may have another certificate by now
+            self.until_s = 0.0
             raise Refused(503, str(error)) from None
 
 
 class Callers:
-    """See the module. `bootstrap` is the listener with SASL, `mechanisms` what it has enabled."""
+    """See the module. `logins` says what is taken, and where it is tried."""
 
-    def __init__(self, bootstrap: str, mechanisms: Sequence[str], random: Random) -> None:
-        self._bootstrap = bootstrap
-        self._mechanisms = list(mechanisms)
+    def __init__(self, logins: Logins, random: Random) -> None:
+        self.logins = logins
         self._random = random
         self._key = random.random_bytes(32)
         self._known: dict[bytes, Caller] = {}
@@ -82,8 +66,9 @@ class Callers:
 
     async def of(self, authorization: str) -> Caller:
         """Whoever has sent this header; Refused."""
-        user, password = _credentials(authorization)
-        digest = hashlib.sha256(self._key + f"{user}\0{password}".encode()).digest()
+        credentials = self.logins.read(authorization)
+        text = "\0".join(credentials).encode()
+        digest = hashlib.sha256(self._key + text).digest()
         known = self._known.get(digest)
         if known is not None and known.cluster.loop.time() < known.until_s:
             return known
@@ -92,7 +77,7 @@ class Callers:
             if newer is not None and newer is not known:
                 return newer  # another request of the same caller was in front
             try:
-                caller = await self._logged_in(user, password)
+                caller = await self._logged_in(credentials)
             except Refused:
                 self._retire(digest)
                 raise
@@ -124,15 +109,8 @@ class Callers:
         for cluster in clusters:
             await cluster.close()
 
-    async def _logged_in(self, user: str, password: str) -> Caller:
-        """The mechanisms are tried in turn: which one knows the user is not to be seen."""
-        for mechanism in self._mechanisms:
-            settings = ConnectionSettings(
-                self._bootstrap,
-                client_id=CLIENT_ID,
-                login=self._login(mechanism, user, password),
-                retry_timeout_s=RETRY_TIMEOUT_S,
-            )
+    async def _logged_in(self, credentials: Credentials) -> Caller:
+        for settings in await self.logins.settings(credentials):
             cluster = Cluster(settings, random=self._random)
             try:
                 await _may_describe(cluster)
@@ -145,34 +123,12 @@ class Callers:
             return Caller(cluster, cluster.loop.time() + KEPT_S)
         raise Refused(401, NOT_TAKEN)
 
-    def _login(self, mechanism: str, user: str, password: str) -> MakeLogin:
-        def make() -> SaslClient:  # the text of a `partial` would show the password
-            if mechanism == PLAIN:
-                return SaslClient(PlainClient(user, password))
-            return SaslClient(ScramClient(mechanism, user, password, self._random))
-
-        return make
-
 
 async def _may_describe(cluster: Cluster) -> bool:
     request = m.DescribeClusterRequest(include_cluster_authorized_operations=True)
     response = await cluster.retrying(lambda: cluster.call(request))
     operations = response.cluster_authorized_operations
     return operations >= 0 and bool(operations >> int(Operation.DESCRIBE) & 1)
-
-
-def _credentials(authorization: str) -> tuple[str, str]:
-    scheme, _, encoded = authorization.partition(" ")
-    if scheme.lower() != "basic" or len(encoded) > CREDENTIALS_MAX:
-        raise Refused(401, "expected basic authentication")
-    try:
-        text = base64.b64decode(encoded.strip(), validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
-        raise Refused(401, "the credentials are no base64 of UTF-8") from None
-    user, colon, password = text.partition(":")
-    if not colon or not user or "\0" in text:
-        raise Refused(401, "the credentials are no user:password")
-    return user, password
 
 
 class Protected:
@@ -188,14 +144,14 @@ class Protected:
         given = HTTPConnection(scope).headers.getlist("authorization")
         try:
             if len(given) != 1:
-                raise Refused(401, "expected basic authentication")
+                raise Refused(401, f"expected {self._callers.logins.expected} authentication")
             caller = await self._callers.of(given[0])
             if self._needs_describe and not await caller.may_describe():
                 raise Refused(403, "DESCRIBE on the cluster is needed")
         except Refused as refused:
             answer = refusal(refused.status, str(refused))
             if refused.status == 401:
-                answer.headers["www-authenticate"] = CHALLENGE
+                answer.headers["www-authenticate"] = self._callers.logins.challenges()
             await answer(scope, receive, send)
             return
         scope["state"]["caller"] = caller

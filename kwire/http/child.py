@@ -57,12 +57,13 @@ class _Limits(TypedDict):
 class _Login(TypedDict):
     bootstrap: str
     mechanisms: list[str]
+    tls_listener: str
 
 
 class _Hello(TypedDict):
     listeners: list[_Listener]
     bootstrap: str
-    login: _Login | None
+    logins: dict[str, _Login]
     limits: _Limits
 
 
@@ -131,11 +132,12 @@ async def _serve(loop: asyncio.AbstractEventLoop, fd: int) -> None:
     limits = ConnectionLimits(told["connections_max"], timeout_s)
     serving = Serving(broker, hello["bootstrap"])
     callers = None
-    if hello["login"] is not None:
+    if hello["logins"]:
         from kwire.http.callers import Callers
+        from kwire.http.logins import Logins, LoginWay
 
-        login = hello["login"]
-        callers = Callers(login["bootstrap"], login["mechanisms"], SystemRandom())
+        ways = {scheme: LoginWay(**login) for scheme, login in hello["logins"].items()}
+        callers = Callers(Logins(ways, SystemRandom(), broker), SystemRandom())
     for listener in hello["listeners"]:
         bounds = Bounds(
             [*told["allowed_hosts"], *filter(None, [listener["host"]])],
@@ -144,12 +146,14 @@ async def _serve(loop: asyncio.AbstractEventLoop, fd: int) -> None:
             timeout_s,
         )
         app = make_app(_routes(listener["serves"], serving, callers), bounds)
-        context = None
-        if listener["tls"] is not None:
-            from kwire.http.tls import server_tls
+        protocol = protocol_of(app, limits, loop)
+        if listener["tls"] is None:
+            await listen(loop, listener["fd"], protocol, None, timeout_s)
+        else:
+            from kwire.http.tls_listener import TlsListener
 
-            context = server_tls(listener["tls"])
-        await listen(loop, listener["fd"], protocol_of(app, limits, loop), context, timeout_s)
+            tls = TlsListener(loop, listener["fd"], listener["name"], protocol, timeout_s)
+            await tls.open(listener["tls"])
     broker.ready()
     gc.collect()
     gc.freeze()

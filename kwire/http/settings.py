@@ -26,9 +26,14 @@ PURPOSES = ("metrics", "health", "registry", "rest", "console")
 UNBUILT = ("registry", "rest", "console")
 """Known, and not there yet."""
 
+NO_AUTHENTICATION = "none"
 MECHANISMS = "sasl.enabled.mechanisms"
-PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-"""Those that basic authentication's user and password can log in by."""
+CLIENT_AUTH = "ssl.client.auth"
+SCHEMES_OF_LOGIN = {
+    "basic": ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+    "bearer": ("OAUTHBEARER",),
+}
+"""The mechanisms by which what a scheme of HTTP brings can log in."""
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8080
@@ -68,6 +73,7 @@ class Login(NamedTuple):
 
     listener: str
     mechanisms: list[str]
+    is_tls: bool
 
 
 class HttpSettings:
@@ -88,8 +94,9 @@ class HttpSettings:
             serves = _served("http", list(config[SERVES]), config.texts)
             self.listeners = [HttpListener("http", DEFAULT_HOST, ports, serves)]
         _check_names(self.listeners, entries, own)
-        self.login = _login(config) if config[AUTHENTICATION] == "basic" else None
-        if not config[BEYOND_LOOPBACK] and self.login is None:
+        self.logins = _logins(config)
+        """By scheme; empty where nobody has to log in."""
+        if not config[BEYOND_LOOPBACK] and not self.logins:
             _check_loopback(self.listeners)
         self.limits: Json = {
             "allowed_hosts": list(config["http.allowed.hosts"]),
@@ -100,18 +107,38 @@ class HttpSettings:
         }
 
 
-def _login(config: BrokerConfig) -> Login:
+def _logins(config: BrokerConfig) -> dict[str, Login]:
+    schemes = [str(scheme) for scheme in config[AUTHENTICATION]]
+    if schemes == [NO_AUTHENTICATION]:
+        return {}
+    if NO_AUTHENTICATION in schemes:
+        raise ConfigError(
+            f"Invalid value {','.join(schemes)} for configuration {AUTHENTICATION}: "
+            f"{NO_AUTHENTICATION} stands alone"
+        )
+    return {scheme: _login(config, scheme) for scheme in schemes}
+
+
+def _login(config: BrokerConfig, scheme: str) -> Login:
+    """The first listener where what this scheme brings can log in."""
     for listener in config.broker_listeners() if config.is_broker else []:
-        if listener.protocol == "SASL_PLAINTEXT":
-            own = config.texts.get(f"listener.name.{listener.name.lower()}.{MECHANISMS}")
-            wanted = config[MECHANISMS] if own is None else own.split(",")
-            enabled = [str(one).strip() for one in wanted]
-            mechanisms = [one for one in PASSWORD_MECHANISMS if one in enabled]
-            if mechanisms:
-                return Login(listener.name, mechanisms)
+        own = f"listener.name.{listener.name.lower()}."
+        is_tls = listener.protocol == "SASL_SSL"
+        if listener.protocol not in ("SASL_PLAINTEXT", "SASL_SSL") or (
+            is_tls and config.texts.get(own + CLIENT_AUTH) == "required"
+        ):
+            continue
+        text = config.texts.get(own + MECHANISMS)
+        enabled = [
+            str(one).strip() for one in (config[MECHANISMS] if text is None else text.split(","))
+        ]
+        mechanisms = [one for one in SCHEMES_OF_LOGIN[scheme] if one in enabled]
+        if mechanisms:
+            return Login(listener.name, mechanisms, is_tls)
     raise ConfigError(
-        f"Invalid value basic for configuration {AUTHENTICATION}: there is no listener of "
-        f"the protocol SASL_PLAINTEXT with one of {', '.join(PASSWORD_MECHANISMS)} to log in at"
+        f"Invalid value {scheme} for configuration {AUTHENTICATION}: there is no listener of the "
+        f"protocol SASL_PLAINTEXT or SASL_SSL (without {CLIENT_AUTH}=required) with "
+        f"{' or '.join(SCHEMES_OF_LOGIN[scheme])} to log in at"
     )
 
 
@@ -141,10 +168,10 @@ def _listener(entry: str, serves: list[str], texts: Mapping[str, str]) -> HttpLi
 
 def _check_tls(entry: str, settings: dict[str, str]) -> None:
     """Read the keys now: the process that uses them starts later."""
-    from kwire.http.tls import server_tls
+    from kwire.http.tls import check_tls
 
     try:
-        server_tls(settings)
+        check_tls(settings)
     except ConfigError as error:
         raise _wrong(entry, str(error)) from None
 

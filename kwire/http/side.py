@@ -126,6 +126,11 @@ class HttpSide:
             found.append(f"{scheme}://{shown}:{one.getsockname()[1]}")
         return found
 
+    def is_told_to_serve(self, purpose: str) -> bool:
+        """Whether a listener that the configuration names serves this."""
+        is_served = any(purpose in listener.serves for listener, _ in self._sockets)
+        return is_served and not self._settings.is_default
+
     def serve(self) -> None:
         """From now on the first connection starts the process."""
         if self._sockets and self.state is State.CLOSED:
@@ -187,10 +192,13 @@ class HttpSide:
         told = {
             "listeners": listeners,
             "bootstrap": self._bootstrap(None),
-            "login": self._settings.login
-            and {
-                "bootstrap": self._bootstrap(self._settings.login.listener),
-                "mechanisms": self._settings.login.mechanisms,
+            "logins": {
+                scheme: {
+                    "bootstrap": self._bootstrap(login.listener),
+                    "mechanisms": login.mechanisms,
+                    "tls_listener": login.listener if login.is_tls else "",
+                }
+                for scheme, login in self._settings.logins.items()
             },
             "limits": self._settings.limits,
         }

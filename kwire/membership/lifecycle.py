@@ -110,6 +110,11 @@ class BrokerLifecycle:
         """Whether the published metadata holds our own registration."""
         return self.epoch >= 0 and self._image_offset() >= self.epoch
 
+    @property
+    def silence_ms(self) -> int:
+        """How long no controller has accepted anything."""
+        return int((self._loop.time() - self._heard_s) * 1000)
+
     def start(self) -> None:
         """Register, and stay registered."""
         self._register()
@@ -304,8 +309,7 @@ class BrokerLifecycle:
 
     def _is_given_up(self) -> bool:
         """Whether no controller was heard for longer than an election takes."""
-        patience_ms = 2 * self._interval_ms + self._election_ms
-        return bool((self._loop.time() - self._heard_s) * 1000 > patience_ms)
+        return self.silence_ms > 2 * self._interval_ms + self._election_ms
 
     def _later(self, delay_ms: int, callback: Callable[[], None]) -> None:
         self._cancel_timer()

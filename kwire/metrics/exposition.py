@@ -6,6 +6,7 @@ partitions (ADR 30). Its parser reads what is written, in the tests.
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias, cast
@@ -14,6 +15,7 @@ from kwire.metrics.blocks import END, Block, Row
 from kwire.metrics.families import COUNTER, QUANTILES, Family, families
 from kwire.metrics.lag import LagHistory
 from kwire.metrics.rates import Rates
+from kwire.telemetry.series import SeriesFamily
 
 QUANTILES_SHOWN = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
 TOTAL, COUNT = "_total", "_count"
@@ -77,6 +79,32 @@ def _written(lines: Lines, as_openmetrics: bool) -> Iterator[str]:
             kind = "unknown" if as_openmetrics else "untyped"
             yield f"# HELP {name}{COUNT} How many: {family.help}\n# TYPE {name}{COUNT} {kind}\n"
             yield from lines[name + COUNT]
+
+
+def client_text(families: Iterable[SeriesFamily], *, as_openmetrics: bool) -> Iterator[str]:
+    """What clients have pushed. OpenMetrics has no counter that is called as a gauge is but for its
+    suffix: it is told as one of no known type there."""
+    gauges = set()
+    for family in families:
+        name, kind = family.name, COUNTER if family.is_counter else "gauge"
+        if not family.is_counter:
+            gauges.add(name)
+        shown = name
+        if as_openmetrics and family.is_counter:
+            shown = name.removesuffix(TOTAL)
+            if shown in gauges:  # it comes before this one in the order of names
+                shown, kind = name, "unknown"
+        yield f"# HELP {shown} Sent by clients.\n# TYPE {shown} {kind}\n"
+        for labels, value in family.samples:
+            yield f"{name}{_labels(dict(labels), tuple(dict(labels).values()))} {_number(value)}\n"
+
+
+def _number(value: int | float) -> str:
+    if value != value:
+        return "NaN"
+    if value in (math.inf, -math.inf):
+        return "+Inf" if value > 0 else "-Inf"
+    return repr(value)
 
 
 def _add(lines: Lines, block: Block) -> None:

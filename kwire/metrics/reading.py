@@ -13,6 +13,7 @@ from kwire.log.directories.manager import LogManager
 from kwire.membership.lifecycle import BrokerLifecycle
 from kwire.membership.replica_directories import ReplicaDirectories
 from kwire.metrics.blocks import encoded, single
+from kwire.metrics.client_pushes import read_client_pushes
 from kwire.metrics.cluster import read_broker, read_controller, read_quorum
 from kwire.metrics.held_back import read_held_back
 from kwire.metrics.partitions import read_logs, read_partitions, read_traffic
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from kwire.coordinator.transaction.service import TransactionCoordinator
     from kwire.coordinator.transaction.verifier import TransactionVerifier
     from kwire.quota.client_quotas import ClientQuotas
+    from kwire.telemetry.instances import ClientInstances
+    from kwire.telemetry.kept_pushes import KeptPushes
 
 HANDLERS = "kafka_server_kafkarequesthandlerpool_"
 LATE_TRANSACTION_MS = 5 * 60 * 1000
@@ -51,6 +54,16 @@ class Coordinators(Protocol):
 
     @property
     def made_verifier(self) -> TransactionVerifier | None: ...
+
+
+class Telemetry(Protocol):
+    """What clients push of themselves; None before the first has asked."""
+
+    @property
+    def made_instances(self) -> ClientInstances | None: ...
+
+    @property
+    def made_pushes(self) -> KeptPushes | None: ...
 
 
 class Parts(Protocol):
@@ -83,6 +96,7 @@ class NodeMetrics:
         transaction_timeout_ms_max: int,
         coordinators: Coordinators,
         quotas: Callable[[], ClientQuotas | None],
+        telemetry: Telemetry,
     ) -> None:
         self._is_broker = is_broker
         self._clock = parts.clock
@@ -103,6 +117,7 @@ class NodeMetrics:
         self._reads = parts.read_context
         self._fetch_sessions = parts.fetch_sessions
         self._quotas = quotas
+        self._telemetry = telemetry
         self._seen_ns = ticks_ns(), busy_ns()
         self._idle = 1.0
 
@@ -144,6 +159,9 @@ class NodeMetrics:
 
             yield from read_transactions(coordinators.made_transactions, self._clock.wall_ms())
             yield from read_verifications(coordinators.made_verifier)
+        telemetry = self._telemetry
+        now_ms = 0 if driver is None else driver.now_ms
+        yield from read_client_pushes(telemetry.made_instances, telemetry.made_pushes, now_ms)
         yield from read_held_back(replicas, self._clock.wall_ms(), self._late_ms)
 
     def _read_waiting(self) -> Iterator[bytes]:

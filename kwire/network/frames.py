@@ -112,6 +112,10 @@ class FrameConnection(asyncio.BufferedProtocol):
 
     def _refuse_size(self, size: int) -> None:
         self._refused = True
+        self.size_refused(size)
+
+    def size_refused(self, size: int) -> None:
+        """A frame's size is out of bounds."""
         self.frame_refused(f"frame of {size} bytes")
 
     def _begin_partial(self, target: int, start: memoryview, in_front: bool = False) -> None:

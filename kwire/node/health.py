@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
+from kwire.config.broker_config import BrokerConfig
 from kwire.log.directories.manager import LogManager
 from kwire.log.directories.refusals import refusals
 from kwire.membership.lifecycle import State
@@ -22,6 +23,9 @@ class Lifecycle(Protocol):
     @property
     def is_caught_up(self) -> bool: ...
 
+    @property
+    def silence_ms(self) -> int: ...
+
 
 class Quorum(Protocol):
     """The metadata quorum as this node sees it."""
@@ -34,7 +38,8 @@ class Quorum(Protocol):
 
 class Health:
     """See the module. `name` is how people call the node. `is_broker`: a controller alone has no
-    registration to be fenced by."""
+    registration to be fenced by. One whose heartbeats nobody has accepted for `session_timeout_ms`
+    is fenced, though it cannot know."""
 
     def __init__(
         self,
@@ -44,6 +49,7 @@ class Health:
         *,
         name: str,
         is_broker: bool,
+        session_timeout_ms: int,
         has_controller: Callable[[], bool],
     ) -> None:
         self._lifecycle = lifecycle
@@ -51,6 +57,7 @@ class Health:
         self._logs = logs
         self._name = name
         self._is_broker = is_broker
+        self._session_timeout_ms = session_timeout_ms
         self._has_controller = has_controller
 
     def reasons(self) -> list[tuple[str, str]]:
@@ -62,6 +69,8 @@ class Health:
                 found.append((self._name, state.value))
             elif not self._lifecycle.is_caught_up:
                 found.append((self._name, "it has not caught up with the metadata"))
+            elif self._lifecycle.silence_ms > self._session_timeout_ms:
+                found.append((self._name, "no controller answers its heartbeats"))
         if not self._has_controller():
             found.append((self._name, "no active controller is known"))
         found += refusals(self._logs, self._quorum.waits_for)
@@ -78,3 +87,28 @@ class Health:
         left_out = len(found) - REASONS_MAX
         shown = [*found[:REASONS_MAX], f"{left_out} more"] if left_out > 0 else found
         yield json.dumps({"reasons": shown}).encode()
+
+
+class KnownQuorum(Quorum, Protocol):
+    """The quorum with its leader; `driver` is None before the node takes part."""
+
+    @property
+    def driver(self) -> object | None: ...
+
+    @property
+    def leader_id(self) -> int | None: ...
+
+
+def health_of(
+    config: BrokerConfig, lifecycle: Lifecycle, quorum: KnownQuorum, logs: LogManager
+) -> Health:
+    """The health of a node that has these parts."""
+    return Health(
+        lifecycle,
+        quorum,
+        logs,
+        name=f"node {config.node_id}",
+        is_broker=config.is_broker,
+        session_timeout_ms=config["broker.session.timeout.ms"],
+        has_controller=lambda: quorum.driver is not None and quorum.leader_id is not None,
+    )

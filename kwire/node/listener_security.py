@@ -7,9 +7,11 @@ A node whose listeners are all PLAINTEXT has nothing of it, and imports nothing 
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 import logging
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -25,6 +27,7 @@ from kwire.server.connection import BrokerConnection
 from kwire.server.listener import WrapAccepted
 
 if TYPE_CHECKING:
+    from kwire.http.questions import Question
     from kwire.security.tls.endpoint import TlsEndpoint
     from kwire.security.tls.principal_mapping import PrincipalMapping
     from kwire.security.tls.settings import SettingOf
@@ -159,6 +162,18 @@ class ListenerSecurity:
         return TlsConnection(
             self._loop, connection, context, server_side=False, server_hostname=host
         )
+
+    def questions(self) -> dict[str, Question]:
+        """`certificates` of the HTTP process: those of a listener, as JSON."""
+
+        def certificates(arguments: Mapping[str, str]) -> Iterator[bytes]:
+            endpoint = self._endpoints.get(arguments.get("listener", ""))
+            if endpoint is None:
+                raise ValueError("the listener has no TLS")
+            shown = [base64.b64encode(one).decode() for one in endpoint.certificates()]
+            yield json.dumps(shown).encode()
+
+        return {"certificates": certificates}
 
     # -- other settings and files
 

@@ -40,7 +40,7 @@ from kwire.node.coordinators import Coordinators
 from kwire.node.directory_failures import DirectoryFailures
 from kwire.node.directory_identities import DirectoryIdentities
 from kwire.node.failure import Failure
-from kwire.node.health import Health
+from kwire.node.health import health_of
 from kwire.node.host_name import reachable_name
 from kwire.node.http_side import bind, make_http_side, serve
 from kwire.node.listener_security import ListenerSecurity
@@ -58,6 +58,7 @@ from kwire.node.replication import Replication
 from kwire.node.start_error import StartError
 from kwire.node.starting import StartSequence
 from kwire.node.stopping import StopSequence
+from kwire.node.telemetry import NodeTelemetry
 from kwire.node.workers import NewExecutor, Workers, one_thread
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
@@ -135,7 +136,9 @@ class Node:
         self.controller_registration = self._make_controller_registration()
         self.directory_identities = self._make_directory_identities()
         self.directory_failures = self._make_directory_failures()
-        self.health = self._make_health()
+        self.health = health_of(config, self.lifecycle, self.metadata, self.log_manager)
+        self.telemetry = NodeTelemetry(self.dynamic_config, self.random, lambda: self.http)
+        self.published.takes_telemetry = self.telemetry.is_read
         self.parts = self._make_parts()
         self.request_steps = RequestSteps(
             lambda: self.parts.authorizer is not None,
@@ -197,18 +200,9 @@ class Node:
             self.buffer_pool,
             by_default=by_default,
             bootstrap=self.listeners.local_address,
-            questions={"health": self.health.answer, "metrics": self._answer_metrics},
-        )
-
-    def _make_health(self) -> Health:
-        metadata = self.metadata
-        return Health(
-            self.lifecycle,
-            metadata,
-            self.log_manager,
-            name=f"node {self.broker_id}",
-            is_broker=self.config.is_broker,
-            has_controller=lambda: metadata.driver is not None and metadata.leader_id is not None,
+            questions={"health": self.health.answer, "metrics": self._answer_metrics}
+            | self.telemetry.questions(self._now_ms)
+            | self.security.questions(),
         )
 
     def _answer_metrics(self, arguments: Mapping[str, str]) -> Iterator[bytes]:
@@ -232,6 +226,7 @@ class Node:
                 transaction_timeout_ms_max=self.config["transaction.max.timeout.ms"],
                 coordinators=self.coordinators,
                 quotas=lambda: self.client_quotas.quotas,
+                telemetry=self.telemetry,
             )
         return self._metrics.answer(arguments)
 
@@ -370,6 +365,7 @@ class Node:
         self.acls.changed(delta.acls)
         if delta.configs:
             self.dynamic_config.update(image.configs, delta.configs)
+            self.telemetry.published(delta, image)
             self.security.look_at_files()
 
     def _make_peers(self) -> PeerNetwork:
@@ -482,6 +478,7 @@ class Node:
             cordoning=self.cordoning,
             logs=self.log_manager,
             health=self.health,
+            telemetry=self.telemetry,
             check_later=lambda later: self.workers.checks.run(later),
             fetch_sessions=FetchSessionCache(
                 config["max.incremental.fetch.session.cache.slots"], self.random

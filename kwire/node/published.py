@@ -21,6 +21,7 @@ class PublishedMetadata:
         "_kraft_version",
         "cluster_id",
         "image",
+        "takes_telemetry",
     )
 
     def __init__(
@@ -34,6 +35,8 @@ class PublishedMetadata:
         self._broker_listener = broker_listener
         self._controller_listeners = controller_listeners
         self._kraft_version = kraft_version
+        self.takes_telemetry: Callable[[], bool] = lambda: False
+        """Whether anybody reads what clients send of themselves, once the listeners serve."""
         self._apis: dict[str, list[tuple[int, int, int]]] = {}
 
     def has_other_brokers(self) -> bool:
@@ -58,5 +61,6 @@ class PublishedMetadata:
         """(API key, lowest, highest version) of what ApiVersions lists, ascending."""
         kind = self.listener_type(listener_name)
         if kind not in self._apis:
-            self._apis[kind] = api_versions.advertised(kind)
+            taken = self.takes_telemetry()
+            self._apis[kind] = api_versions.advertised(kind, telemetry=taken)
         return self._apis[kind]

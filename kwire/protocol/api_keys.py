@@ -235,8 +235,6 @@ API_KEYS: dict[int, ApiInfo] = {row[1]: ApiInfo(ApiKey(row[1]), row[0], *row[2:]
 
 UNBUILT: frozenset[int] = frozenset(
     {
-        ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
-        ApiKey.PUSH_TELEMETRY,
         ApiKey.STREAMS_GROUP_HEARTBEAT,
         ApiKey.STREAMS_GROUP_DESCRIBE,
         ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE,

@@ -152,7 +152,7 @@ def _of_tokens(node: _Node, listener: Listener) -> list[str]:
 
 def _of_http(node: _Node) -> list[Weakness]:
     found = []
-    has_login = node["http.authentication"] == "basic"
+    has_login = node["http.authentication"] != "none"
     for entry in filter(None, map(str.strip, node["http.listeners"].split(","))):
         scheme, _, address = entry.partition("://")
         host = address.removesuffix("/").rpartition(":")[0].strip("[]")

@@ -61,6 +61,9 @@ class Connection(Protocol):
     def client_host(self) -> str: ...
 
     @property
+    def client_port(self) -> int: ...
+
+    @property
     def listener_name(self) -> str: ...
 
     @property

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kwire.server.fetch_sessions import FetchSessionCache
     from kwire.share.manager import SharePartitionManager
     from kwire.share.persister import Persister
+    from kwire.telemetry.instances import ClientInstances
 
 ResponseT = TypeVar("ResponseT", bound="Message")
 
@@ -209,6 +210,13 @@ class Health(Protocol):
         ...
 
 
+class Telemetry(Protocol):
+    """The metrics that clients send of themselves."""
+
+    @property
+    def instances(self) -> ClientInstances: ...
+
+
 CheckLater: TypeAlias = "Callable[[CheckLaterError], Pending[CheckedBatch]]"
 """Checks a batch beside the loop."""
 
@@ -244,6 +252,7 @@ class Parts:
         "read_context",
         "replicas",
         "shares",
+        "telemetry",
     )
 
     def __init__(
@@ -271,6 +280,7 @@ class Parts:
         cordoning: Cordoning,
         logs: Logs,
         health: Health,
+        telemetry: Telemetry,
         check_later: CheckLater,
         fetch_sessions: FetchSessionCache,
         fetch_bytes_max: int,
@@ -298,6 +308,7 @@ class Parts:
         self.cordoning = cordoning
         self.logs = logs
         self.health = health
+        self.telemetry = telemetry
         self.check_later = check_later
         self.fetch_sessions = fetch_sessions
         self.fetch_bytes_max = fetch_bytes_max

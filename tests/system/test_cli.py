@@ -439,9 +439,12 @@ def test_a_server_that_never_answers_is_not_waited_for(monkeypatch: pytest.Monke
     with Silent() as server:
         told = Command(server.address).error("info", "--timeout", "0.2")
         assert told == (f"kwire: {server.address}: no answer within 0.2 s; is it a Kafka broker?\n")
-        monkeypatch.setattr(client, "DEFAULT_TIMEOUTS", client.Timeouts(first_s=0.1))
-        with pytest.raises(client.ClientError, match=r"within 0\.1 s"):
-            client.Client(server.address).metadata([])
+        monkeypatch.setattr(client, "FIRST_TIMEOUT_S", 0.1)
+        with (
+            pytest.raises(client.ClientError, match=r"within 0\.1 s"),
+            client.Client(server.address) as asked,
+        ):
+            asked.metadata([])
     assert app.INFO_TIMEOUT_S == 5
 
 

@@ -13,7 +13,7 @@ import pytest
 from kwire.client.admin import Admin
 from kwire.client.cluster import ANY, Cluster
 from kwire.client.configs import Resource
-from kwire.client.consumer import Consumed, Consumer
+from kwire.client.consumer import Consumed, Consumer, GroupProtocol
 from kwire.client.errors import ClientError, RequestFailed, Unanswered, Unreachable, Unsupported
 from kwire.client.fetching import Fetcher
 from kwire.client.offsets import EARLIEST
@@ -34,6 +34,7 @@ def broker() -> Iterator[Broker]:
     often = {  # members hear of a change with their next heartbeat
         "group.consumer.min.heartbeat.interval.ms": "200",
         "group.consumer.heartbeat.interval.ms": "200",
+        "group.initial.rebalance.delay.ms": "0",
     }
     with Broker(arguments=["--no-http"], options=often) as one:
         yield one
@@ -197,6 +198,58 @@ def test_a_group_reads_everything_once_over_its_members(broker: Broker) -> None:
     run(broker, test)
 
 
+def test_a_classic_group_with_a_member_of_librdkafka(broker: Broker) -> None:
+    """Whoever leads assigns to the other; what one had committed the other does not read again."""
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+
+    async def test(cluster: Cluster) -> None:
+        admin = Admin(cluster)
+        await admin.topics.create("classic", partitions=4)
+        producer = Producer(cluster)
+
+        async def send(begin: int, end: int) -> None:
+            for number in range(begin, end):
+                one = Outgoing(value=b"%d" % number, partition=number % 4)
+                await producer.send("classic", [one])
+
+        await send(0, 8)
+        classic = GroupProtocol.CLASSIC
+        settings = {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "old",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "heartbeat.interval.ms": 200,
+            "session.timeout.ms": 6000,
+        }
+        async with (
+            Cluster(ConnectionSettings(broker.bootstrap)) as own,
+            Consumer(own, "old", ["classic"], start=EARLIEST, protocol=classic) as ours,
+        ):
+            found = [int(each.record.value or b"") for each in await read(ours, 8)]
+            await ours.commit()
+            theirs = confluent_kafka.Consumer(settings)
+            theirs.subscribe(["classic"])
+            while not (len(ours.assigned) == len(theirs.assignment()) == 2):
+                assert await ours.poll() == []
+                assert await asyncio.to_thread(theirs.poll, 0.1) is None
+            described = await admin.groups.describe_classic("old")
+            assert (described.group_state, len(described.members)) == ("Stable", 2)
+            await send(8, 16)
+            found += [int(each.record.value or b"") for each in await read(ours, 4)]
+            for _ in range(4):
+                while (message := await asyncio.to_thread(theirs.poll, 0.1)) is None:
+                    pass
+                found.append(int(message.value()))
+            await asyncio.to_thread(theirs.close)
+            while len(ours.assigned) < 4:
+                found += [int(each.record.value or b"") for each in await ours.poll()]
+        assert set(found) == set(range(16))
+        assert (await admin.groups.describe_classic("old")).group_state == "Empty"
+
+    run(broker, test)
+
+
 def test_offsets_of_a_group_without_members(broker: Broker) -> None:
     async def test(cluster: Cluster) -> None:
         admin = Admin(cluster)
@@ -325,7 +378,7 @@ def test_a_server_that_says_nothing_is_not_waited_for() -> None:
 def test_a_server_of_another_protocol() -> None:
     async def test(address: str) -> None:
         async with Cluster(ConnectionSettings(address)) as cluster:
-            with pytest.raises(ClientError, match="is no Kafka broker"):
+            with pytest.raises(ClientError, match="no Kafka broker"):
                 await cluster.call(m.MetadataRequest(topics=[]), ANY)
 
     with Mute(b"HTTP/1.1 400 Bad Request\r\n\r\n") as server:

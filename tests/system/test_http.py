@@ -286,7 +286,7 @@ def test_half_a_body_is_not_waited_for(impatient: Http) -> None:
 
 def test_idle_connections_beyond_what_is_held_keep_nobody_out(shared: Http) -> None:
     shared.get("/health/live")
-    held = [shared.connect() for _ in range(600)]
+    held = [shared.connect() for _ in range(1000)]
     assert shared.get("/health/live")[0] == 200
     works(shared.broker)
     for connection in held:

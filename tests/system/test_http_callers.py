@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
+import ssl
+import time
 from collections.abc import Awaitable, Callable, Iterator
+from http.client import HTTPSConnection
+from pathlib import Path
 
 import pytest
 
@@ -15,14 +20,20 @@ from starlette.types import Message, Receive, Scope, Send
 from kwire.client.admin import Admin
 from kwire.clock import SystemRandom
 from kwire.http.callers import CALLERS_MAX, Callers, Protected, Refused
+from kwire.http.logins import Logins, LoginWay
 from kwire.protocol import messages as m
 from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
 from kwire.testing.cluster import Broker, free_ports
+from tests.support.certificates import Authority, secure_options
 from tests.support.sasl import USERS, sasl_settings
 from tests.support.wire import WireClient
-from tests.system.test_http import Http
+from tests.system.test_http import Http, port_of, wait_for
 
 WAIT_S = 60.0
+UNSECURED = (
+    "org.apache.kafka.common.security.oauthbearer.internals.unsecured."
+    "OAuthBearerUnsecuredValidatorCallbackHandler"
+)
 LITERAL, ALLOW = 3, 3
 
 
@@ -61,9 +72,14 @@ def broker() -> Iterator[Secure]:
         yield one
 
 
+def callers_at(bootstrap: str, mechanisms: list[str]) -> Callers:
+    ways = {"basic": LoginWay(bootstrap, mechanisms, "")}
+    return Callers(Logins(ways, SystemRandom(), None), SystemRandom())
+
+
 def run(broker: Secure, test: Callable[[Callers], Awaitable[None]]) -> None:
     async def inner() -> None:
-        callers = Callers(broker.sasl_bootstrap, ["PLAIN", "SCRAM-SHA-256"], SystemRandom())
+        callers = callers_at(broker.sasl_bootstrap, ["PLAIN", "SCRAM-SHA-256"])
         try:
             await asyncio.wait_for(test(callers), WAIT_S)
         finally:
@@ -204,7 +220,7 @@ def test_a_right_that_is_given_or_taken_counts_for_who_has_logged_in() -> None:
 
 def test_a_broker_that_is_gone_is_no_wrong_password() -> None:
     async def test() -> None:
-        callers = Callers(f"127.0.0.1:{free_ports(1)[0]}", ["PLAIN"], SystemRandom())
+        callers = callers_at(f"127.0.0.1:{free_ports(1)[0]}", ["PLAIN"])
         with pytest.raises(Refused) as caught:
             await callers.of(ADMIN)
         assert caught.value.status == 503
@@ -214,3 +230,85 @@ def test_a_broker_that_is_gone_is_no_wrong_password() -> None:
 
 def test_health_is_open(broker: Secure) -> None:
     assert Http(broker).get("/health/ready")[0] == 200
+
+
+class WithTls(Broker):
+    """A broker where callers log in by SASL_SSL, with a token as well; it signs its own tokens."""
+
+    def __init__(self, directory: Path) -> None:
+        authority = Authority()
+        port, sasl_port = free_ports(2)
+        listeners = f"PLAINTEXT://127.0.0.1:{port},SASL_SSL://127.0.0.1:{sasl_port}"
+        unsecured = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
+        super().__init__(
+            port=port,
+            options={
+                "listeners": listeners,
+                "advertised.listeners": listeners,
+                "http.listeners": "https://127.0.0.1:0",
+                "http.authentication": "basic,bearer",
+                "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+                "super.users": "User:admin;User:ANONYMOUS",
+                "connection.failed.authentication.delay.ms": "0",
+                **sasl_settings("SASL_SSL", mechanisms=("PLAIN",)),
+                "sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER",
+                "listener.name.sasl_ssl.oauthbearer.sasl.jaas.config": unsecured,
+                "listener.name.sasl_ssl.oauthbearer.sasl.server.callback.handler.class": UNSECURED,
+                **secure_options(directory, authority.sign(), authority),
+            },
+        )
+        self.authority = authority
+        self.directory = directory
+
+    def get(self, path: str, authorization: str = "") -> tuple[int, str, bytes]:
+        """(status, WWW-Authenticate, the certificate that was shown)."""
+        context = ssl.create_default_context(cadata=self.authority.pem)
+        connection = HTTPSConnection("127.0.0.1", port_of(self), timeout=WAIT_S, context=context)
+        try:
+            connection.connect()
+            shown = connection.sock.getpeercert(binary_form=True)
+            connection.request("GET", path, headers={"Authorization": authorization})
+            answer = connection.getresponse()
+            answer.read()
+            return answer.status, answer.getheader("WWW-Authenticate") or "", shown
+        finally:
+            connection.close()
+
+
+def token(subject: str) -> str:
+    """Of nobody's signature."""
+    now_s = int(time.time())
+    parts = ({"alg": "none"}, {"sub": subject, "iat": now_s, "exp": now_s + 3600})
+    texts = [base64.urlsafe_b64encode(json.dumps(one).encode()).rstrip(b"=") for one in parts]
+    return b".".join([*texts, b""]).decode()
+
+
+def test_callers_log_in_by_tls_with_passwords_and_tokens_and_new_keys_are_taken_over(
+    tmp_path: Path,
+) -> None:
+    with WithTls(tmp_path) as broker:
+        assert broker.get("/metrics")[:2] == (
+            401,
+            'Basic realm="kwire", charset="UTF-8", Bearer realm="kwire"',
+        )
+        for given, status in (
+            (ADMIN, 200),
+            (ALICE, 403),
+            (header("admin", "wrong"), 401),
+            (f"Bearer {token('admin')}", 200),
+            (f"Bearer {token('alice')}", 403),
+            ("Bearer no.token.", 401),
+            ("Bearer a b", 401),
+            ("Bearer " + "a" * 20_000, 401),
+        ):
+            assert broker.get("/metrics", given)[0] == status, given[:20]
+        _, _, before = broker.get("/health/live")
+        broker.authority.sign().write(tmp_path, "node")
+
+        def shown() -> bool:
+            return broker.get("/health/live")[2] != before
+
+        wait_for(shown)
+        assert broker.get("/metrics", ADMIN)[0] == 200
+        # The broker's listener has it as well: who has not logged in yet does so by the new one.
+        assert wait_for(lambda: broker.get("/metrics", f"Bearer {token('admin')}")[0] == 200)

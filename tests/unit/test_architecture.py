@@ -26,7 +26,7 @@ BASE = ("checksums", "clock", "kept_errors", "pending")
 FACTS = (*BASE, "config", "protocol")
 LOW = (*FACTS, "network", "log", "security", "quota")
 MIDDLE = (*LOW, "replica", "kraft", "share")
-HIGH = (*MIDDLE, "coordinator", "membership")
+HIGH = (*MIDDLE, "coordinator", "membership", "telemetry")
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "checksums": (),
     "clock": (),
@@ -45,10 +45,11 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "share": (*LOW, "replica"),
     "coordinator": MIDDLE,
     "membership": MIDDLE,
+    "telemetry": FACTS,
     "server": HIGH,
     "api": (*HIGH, "server"),
     "metrics": (*HIGH, "server"),
-    "http": (*FACTS, "network", "security", "client", "metrics"),
+    "http": (*FACTS, "network", "security", "client", "telemetry", "metrics"),
     "node": (*HIGH, "tiered", "server", "api", "metrics", "http"),
     "spark": (*FACTS, "log"),
     "cli": (*HIGH, "node", "server", "client", "http", "spark"),
@@ -64,7 +65,7 @@ IMPURE_MODULES = ("asyncio", "socket", "time", "random", "os")
 # Also what drives loops and files does so by what it was given.
 PURE = (
     *("protocol/", "security/acls/", "security/sasl/", "security/audit", "quota/", "kraft/"),
-    *("replica/", "share/", "coordinator/", "server/connection_limits.py"),
+    *("replica/", "share/", "coordinator/", "telemetry/", "server/connection_limits.py"),
 )
 TIME_AND_CHANCE = {
     ("time", "time"),

@@ -22,9 +22,14 @@ from starlette.routing import BaseRoute, Route
 from kwire.http.local import LocalBroker, Refused
 from kwire.http.serving import Serving
 from kwire.metrics.blocks import decoded
-from kwire.metrics.exposition import Exposition
+from kwire.metrics.client_pushes import block_of_series
+from kwire.metrics.exposition import Exposition, client_text
+from kwire.telemetry.kept_pushes import decoded as decoded_pushes
+from kwire.telemetry.series import AllSeries
 
 QUESTION = "metrics"
+PUSHES = "pushes"
+MS_PER_S = 1000
 ACCEPTED = "application/openmetrics-text"
 
 
@@ -37,6 +42,9 @@ class _Metrics:
     def __init__(self, broker: LocalBroker) -> None:
         self._broker = broker
         self._exposition = Exposition()
+        self._series = AllSeries()
+        self._pushes_read = 0
+        """The number of the last push that was read."""
         self._process = ProcessCollector(pid=os.getppid, registry=None)
         self._one_scrape = asyncio.Lock()
 
@@ -45,16 +53,24 @@ class _Metrics:
         async with self._one_scrape:
             try:
                 told = await self._broker.ask(QUESTION)
+                pushes = await self._broker.ask(PUSHES, {"after": str(self._pushes_read)})
             except Refused as refused:
                 return JSONResponse({"error_code": 503, "message": str(refused)}, 503)
             now_s = asyncio.get_running_loop().time()
             lines = told.splitlines()
-            body = await asyncio.to_thread(self._body, lines, now_s, as_openmetrics)
+            body = await asyncio.to_thread(self._body, lines, pushes, now_s, as_openmetrics)
         return Response(body, media_type=OPENMETRICS if as_openmetrics else TEXT)
 
-    def _body(self, lines: Sequence[bytes], now_s: float, as_openmetrics: bool) -> bytes:
-        blocks = map(decoded, lines)
+    def _body(
+        self, lines: Sequence[bytes], pushes: bytes, now_s: float, as_openmetrics: bool
+    ) -> bytes:
+        for number, push in decoded_pushes(pushes):
+            self._series.add(push)
+            self._pushes_read = number
+        self._series.expire(int(now_s * MS_PER_S))  # both processes go by the machine's clock
+        blocks = [*map(decoded, lines), block_of_series(self._series)]
         text = self._exposition.text(blocks, now_s, as_openmetrics=as_openmetrics)
+        text += "".join(client_text(self._series.families(), as_openmetrics=as_openmetrics))
         # What the library writes ends an answer in OpenMetrics.
         write = openmetrics_latest if as_openmetrics else text_latest
         # The path of a directory need not be UTF-8.

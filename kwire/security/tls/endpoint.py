@@ -51,6 +51,10 @@ class TlsEndpoint:
         assert self._made.client is not None, "of a listener that this node connects to"
         return self._made.client
 
+    def certificates(self) -> list[bytes]:
+        """Those that this node shows, and those that signed them, as far as it has them; DER."""
+        return [one for entry in self._made.material.keys for one in entry.chain]
+
     def check(self, setting: SettingOf) -> None:
         """Whether other settings could be taken over; TlsError.
 

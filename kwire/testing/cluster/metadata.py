@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kwire.cli.client import Connection
-from kwire.client.address import parse_address
+from kwire.cli.client import Client
 from kwire.client.errors import ClientError
 from kwire.protocol import messages as m
 
@@ -28,16 +27,10 @@ def partitions_seen_by(
         topics=[shape(name=name) for name in topics], allow_auto_topic_creation=False
     )
     try:
-        connection = Connection(*parse_address(address))
+        with Client(address) as client:
+            answer = client.call(request)
     except ClientError:
         return None
-    try:
-        connection.negotiate()
-        answer = connection.call(request)
-    except ClientError:
-        return None
-    finally:
-        connection.close()
     return {
         (topic.name or "", p.partition_index): PartitionView(
             p.leader_id, p.leader_epoch, len(p.isr_nodes)

@@ -98,9 +98,30 @@ def test_callers_log_in_where_there_is_sasl() -> None:
         "http.authentication": "basic",
         "sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN",
     }
-    login = HttpSettings(BrokerConfig.load(overrides=given)).login
-    assert login is not None
-    assert (login.listener, login.mechanisms) == ("SASL_PLAINTEXT", ["PLAIN", "SCRAM-SHA-512"])
+    logins = HttpSettings(BrokerConfig.load(overrides=given)).logins
+    assert logins == {"basic": ("SASL_PLAINTEXT", ["PLAIN", "SCRAM-SHA-512"], False)}
+
+
+def test_each_scheme_logs_in_at_the_first_listener_that_has_its_mechanism() -> None:
+    given = {
+        "listeners": "A://:9092,B://:9093,C://:9094",
+        "listener.security.protocol.map": "A:SASL_SSL,B:SASL_SSL,C:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "C",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "listener.name.a.ssl.client.auth": "required",
+        "listener.name.b.sasl.enabled.mechanisms": "OAUTHBEARER",
+        "http.listeners": "http://0.0.0.0:8080",
+        "http.authentication": "bearer,basic",
+        "sasl.enabled.mechanisms": "PLAIN",
+    }
+    logins = HttpSettings(BrokerConfig.load(overrides=given)).logins
+    assert logins == {"bearer": ("B", ["OAUTHBEARER"], True), "basic": ("C", ["PLAIN"], False)}
+
+
+@pytest.mark.parametrize("value", ["digest", "none,basic", "bearer"])
+def test_an_authentication_that_cannot_be_is_one_line(value: str) -> None:
+    text = refusal(http_listeners="http://127.0.0.1:8080", http_authentication=value)
+    assert "http.authentication" in text
 
 
 def test_callers_that_cannot_log_in_anywhere_are_one_line() -> None:

@@ -21,6 +21,7 @@ def health(
     waits_for: str = "",
     is_broker: bool = True,
     has_controller: bool = True,
+    silence_ms: int = 0,
 ) -> Health:
     shortages = SimpleNamespace(
         refused={name: SimpleNamespace(reason=why) for name, why in (refused or {}).items()}
@@ -29,11 +30,12 @@ def health(
     directories.append(SimpleNamespace(path="/fine", error=None))
     logs: Any = SimpleNamespace(shortages=shortages, directories=directories, logs=list)
     return Health(
-        SimpleNamespace(state=state, is_caught_up=is_caught_up),
+        SimpleNamespace(state=state, is_caught_up=is_caught_up, silence_ms=silence_ms),
         SimpleNamespace(waits_for=waits_for),
         logs,
         name="node 1",
         is_broker=is_broker,
+        session_timeout_ms=9000,
         has_controller=lambda: has_controller,
     )
 
@@ -52,6 +54,8 @@ def told(one: Health) -> list[str]:
         ({"state": State.REGISTERING}, ["node 1: registering"]),
         ({"state": State.STOPPING}, ["node 1: stopping"]),
         ({"is_caught_up": False}, ["node 1: it has not caught up with the metadata"]),
+        ({"silence_ms": 9001}, ["node 1: no controller answers its heartbeats"]),
+        ({"silence_ms": 9001, "is_broker": False}, []),
         ({"has_controller": False}, ["node 1: no active controller is known"]),
         ({"state": State.NEW, "is_broker": False}, []),
         ({"waits_for": "No space left"}, ["__cluster_metadata-0: No space left"]),

@@ -30,6 +30,8 @@ NOTHING_REQUIRED = {
     ApiKey.SASL_AUTHENTICATE: "a client authenticates",
     ApiKey.RENEW_DELEGATION_TOKEN: "the token names who may renew it",
     ApiKey.EXPIRE_DELEGATION_TOKEN: "the token names who may renew it",
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: "a client is told what is asked of it",
+    ApiKey.PUSH_TELEMETRY: "a client tells of itself",
 }
 
 

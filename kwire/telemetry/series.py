@@ -1,0 +1,174 @@
+"""What clients have pushed, as time series by client: added up, named and bounded.
+
+A count that a client sends as what was added since its last push is added up here; it begins at 0
+with the process that shows it, as Prometheus expects of counters. Names are those that
+OpenTelemetry gives to Prometheus: `org.apache.kafka.producer.record.send.total` of a count is
+`org_apache_kafka_producer_record_send_total`. One that does not begin with `org_apache_kafka_` gets
+`client_` in front: no client can show something as the broker's.
+
+A client is shown until it has been silent for three of its intervals, five minutes at least. Of
+more than `CLIENTS_MAX` those that have been silent for longest go; what is beyond the other bounds
+is counted and left out.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import NamedTuple, TypeAlias
+
+from kwire.protocol.errors import KafkaError
+from kwire.protocol.records.compression import decompress
+from kwire.protocol.records.header import Codec
+from kwire.telemetry.kept_pushes import Push
+from kwire.telemetry.otlp import Point, read_metrics
+
+CLIENTS_MAX = 1000
+SERIES_OF_CLIENT_MAX = 1000
+SERIES_MAX = 50_000
+NAMES_MAX = 1000
+UNPACKED_BYTES_MAX = 8 << 20
+OWN = "org_apache_kafka_"
+OTHER = "client_"
+TOTAL = "_total"
+CLIENT_LABELS = (
+    "client_instance_id",
+    "client_id",
+    "client_software_name",
+    "client_software_version",
+)
+Labels: TypeAlias = "tuple[tuple[str, str], ...]"
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]")
+
+
+class SeriesKey(NamedTuple):
+    """A time series of one client: name and labels beside the client's, in the order of names."""
+
+    name: str
+    labels: Labels
+
+
+class SeriesFamily(NamedTuple):
+    """All series of one name, with the labels of their clients."""
+
+    name: str
+    is_counter: bool
+    samples: list[tuple[Labels, int | float]]
+
+
+class ClientSeries:
+    """The series of one client."""
+
+    __slots__ = ("labels", "shown_ms", "values")
+
+    def __init__(self, push: Push) -> None:
+        self.labels = tuple(
+            zip(
+                CLIENT_LABELS,
+                (push.instance_id, push.client_id, push.software_name, push.software_version),
+                strict=True,
+            )
+        )
+        self.shown_ms = 0
+        self.values: dict[SeriesKey, int | float] = {}
+
+
+class AllSeries:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._clients: OrderedDict[str, ClientSeries] = OrderedDict()
+        self._only_grows: dict[str, bool] = {}
+        """By name: whether it is a counter. The first client that sends it decides."""
+        self._count = 0
+        self.unreadable = 0
+        """Pushes that are no metrics."""
+        self.left_out = 0
+        """Points of kinds that are not shown, or beyond the bounds."""
+
+    def __len__(self) -> int:
+        return len(self._clients)
+
+    def add(self, push: Push) -> None:
+        """Take over what was pushed."""
+        try:
+            data = decompress(Codec(push.codec), push.payload, UNPACKED_BYTES_MAX)
+            metrics = read_metrics(bytes(data))
+        except (KafkaError, ValueError):
+            self.unreadable += 1
+            return
+        self.left_out += metrics.left_out
+        client = self._clients.get(push.instance_id)
+        if client is None:
+            client = self._clients[push.instance_id] = ClientSeries(push)
+            if len(self._clients) > CLIENTS_MAX:
+                self._forget(next(iter(self._clients)))
+        self._clients.move_to_end(push.instance_id)
+        client.shown_ms = max(client.shown_ms, push.shown_ms)
+        for point in metrics.points:
+            if not self._add(client, point):
+                self.left_out += 1
+
+    def _add(self, client: ClientSeries, point: Point) -> bool:
+        """Whether there was room, and the point fits to what is known under its name."""
+        key = SeriesKey(_name(point), _labels(point))
+        if self._only_grows.get(key.name, point.only_grows) != point.only_grows:
+            return False
+        before, value = client.values.get(key), point.value
+        if point.only_grows and not 0 <= value < math.inf:
+            return False
+        if before is None:
+            if (
+                len(client.values) >= SERIES_OF_CLIENT_MAX
+                or self._count >= SERIES_MAX
+                or (key.name not in self._only_grows and len(self._only_grows) >= NAMES_MAX)
+            ):
+                return False
+            self._count += 1
+        elif point.is_delta:
+            value = before + value
+        self._only_grows[key.name] = point.only_grows
+        client.values[key] = value
+        return True
+
+    def expire(self, now_ms: int) -> None:
+        """Forget clients that have been silent for long."""
+        for instance_id, client in list(self._clients.items()):
+            if client.shown_ms <= now_ms:
+                self._forget(instance_id)
+
+    def _forget(self, instance_id: str) -> None:
+        client = self._clients.pop(instance_id)
+        self._count -= len(client.values)
+        if not self._clients:
+            self._only_grows.clear()
+
+    def families(self) -> Iterator[SeriesFamily]:
+        """What is shown, in the order of the names."""
+        found: dict[str, list[tuple[Labels, int | float]]] = {}
+        for client in self._clients.values():
+            for key, value in client.values.items():
+                found.setdefault(key.name, []).append((client.labels + key.labels, value))
+        for name in sorted(found):
+            yield SeriesFamily(name, self._only_grows[name], found[name])
+
+
+def _name(point: Point) -> str:
+    name = _NOT_IN_NAMES.sub("_", point.name)
+    if not name.startswith(OWN):
+        name = OTHER + name
+    return name if not point.only_grows or name.endswith(TOTAL) else name + TOTAL
+
+
+def _labels(point: Point) -> Labels:
+    """Without those that name the client; a name that comes twice has its last value."""
+    found = {}
+    for key, value in point.attributes:
+        name = _NOT_IN_NAMES.sub("_", key)
+        if name[0].isdigit() or name.startswith("__"):
+            name = f"attribute_{name}"
+        if name not in CLIENT_LABELS and name not in ("le", "quantile"):
+            found[name] = value
+    return tuple(sorted(found.items()))

@@ -1,0 +1,135 @@
+"""What clients pushed, as series: added up, named, bounded, and written so that it can be read."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from kwire.metrics.exposition import client_text
+from kwire.telemetry import series
+from kwire.telemetry.kept_pushes import SILENT_MS, Push
+from kwire.telemetry.series import AllSeries
+from tests.support.metrics import parse
+from tests.support.telemetry import otlp_writer as otlp
+
+pytest.importorskip("prometheus_client")
+SENT = "org.apache.kafka.producer.record.send.total"
+SENT_SHOWN = "org_apache_kafka_producer_record_send_total"
+
+
+def push(
+    *found: bytes, client: str = "c", at_ms: int = 0, codec: int = 0, payload: bytes | None = None
+) -> Push:
+    data = otlp.metrics(*found) if payload is None else payload
+    return Push(client, f"id of {client}", "software", "1.0", 1000, codec, at_ms, data)
+
+
+def values(found: AllSeries) -> dict[str, list[float]]:
+    return {x.name: [value for _, value in x.samples] for x in found.families()}
+
+
+def test_counts_are_added_up_where_they_are_sent_as_differences() -> None:
+    found = AllSeries()
+    for value in (5, 7):
+        found.add(
+            push(
+                otlp.total(SENT, otlp.point(value)),
+                otlp.total("org.apache.kafka.x", otlp.point(value), is_delta=False),
+                otlp.total("org.apache.kafka.y", otlp.point(-value), grows=False),
+                otlp.gauge("org.apache.kafka.z", otlp.point(value)),
+            )
+        )
+    assert values(found) == {
+        SENT_SHOWN: [12],
+        "org_apache_kafka_x_total": [7],
+        "org_apache_kafka_y": [-12],
+        "org_apache_kafka_z": [7],
+    }
+
+
+def test_a_client_cannot_show_something_as_the_brokers() -> None:
+    found = AllSeries()
+    found.add(
+        push(
+            otlp.gauge("kafka_server_x", otlp.point(1, {"client_id": "another", "le": "1"})),
+            otlp.gauge("process_cpu", otlp.point(1, {"__name__": "up", "9": "n"})),
+        )
+    )
+    assert list(values(found)) == ["client_kafka_server_x", "client_process_cpu"]
+    told = [dict(labels) for one in found.families() for labels, _ in one.samples]
+    assert [one["client_id"] for one in told] == ["id of c"] * 2
+    assert [sorted(one)[0] for one in told] == ["client_id", "attribute_9"]
+    assert "le" not in told[0]
+
+
+def test_what_is_under_one_name_is_of_one_kind() -> None:
+    found = AllSeries()
+    found.add(push(otlp.gauge("a", otlp.point(1)), client="first"))
+    found.add(push(otlp.gauge("client.a_total", otlp.point(1)), client="first"))
+    found.add(push(otlp.total("client_a_total", otlp.point(1)), client="second"))
+    found.add(push(otlp.total("b", otlp.point(-1), is_delta=False), client="second"))
+    found.add(push(otlp.total("b", otlp.point(float("inf"))), client="second"))
+    assert found.left_out == 3
+
+
+def test_it_is_written_as_prometheus_reads_it() -> None:
+    found = AllSeries()
+    found.add(
+        push(
+            otlp.gauge("org.apache.kafka.a", otlp.point(float("nan"), {"x": 'q"\\\n'})),
+            otlp.total("org.apache.kafka.a", otlp.point(2)),
+            otlp.gauge("org.apache.kafka.b.total", otlp.point(float("-inf"))),
+            otlp.total("org.apache.kafka.c.total", otlp.point(3), otlp.point(4, {"y": "1"})),
+        )
+    )
+    for as_openmetrics in (True, False):
+        text = "".join(client_text(found.families(), as_openmetrics=as_openmetrics))
+        read = parse(text + "# EOF\n" * as_openmetrics, as_openmetrics=as_openmetrics)
+        assert read.names() == {
+            "org_apache_kafka_a",
+            "org_apache_kafka_a_total",
+            "org_apache_kafka_b_total",
+            "org_apache_kafka_c_total",
+        }
+        assert sorted(read.values.values())[-3:] == [2, 3, 4] or as_openmetrics
+        assert read.types["org_apache_kafka_c_total"] == "counter"
+        assert {dict(labels).get("x") for _, labels in read.values} == {'q"\\\n', None}
+
+
+def test_what_cannot_be_read_is_counted() -> None:
+    found = AllSeries()
+    found.add(push(payload=b"garbage"))
+    found.add(push(payload=b"garbage", codec=1))
+    found.add(push(payload=gzip.compress(bytes(9 << 20)), codec=1))
+    found.add(push(otlp.histogram("h", 2)))
+    assert (found.unreadable, found.left_out, len(found)) == (3, 2, 1)
+
+
+def test_clients_and_series_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(series, "CLIENTS_MAX", 3)
+    monkeypatch.setattr(series, "SERIES_OF_CLIENT_MAX", 4)
+    monkeypatch.setattr(series, "SERIES_MAX", 6)
+    found = AllSeries()
+    found.add(push(payload=otlp.many(f"m{at}" for at in range(9)), client="a"))
+    assert (len(values(found)), found.left_out) == (4, 5)
+    found.add(push(payload=otlp.many(f"m{at}" for at in range(9)), client="b"))
+    assert (sum(map(len, values(found).values())), found.left_out) == (6, 12)
+    for client in "bcda":
+        found.add(push(payload=otlp.many(["m"]), client=client))
+    assert len(found) == 3
+    monkeypatch.setattr(series, "NAMES_MAX", 5)
+    found.add(push(payload=otlp.many(["another", "m"]), client="a"))
+    assert "client_another" not in values(found)
+
+
+def test_clients_that_are_silent_are_not_shown_any_more() -> None:
+    found = AllSeries()
+    found.add(push(otlp.gauge("a", otlp.point(1)), client="old"))
+    found.add(push(otlp.gauge("a", otlp.point(2)), client="new", at_ms=10))
+    found.expire(SILENT_MS)
+    assert values(found) == {"client_a": [2]}
+    found.expire(SILENT_MS + 10)
+    assert values(found) == {}
+    found.add(push(otlp.total("a", otlp.point(1))))  # what it was is forgotten with the last one
+    assert values(found) == {"client_a_total": [1]}
