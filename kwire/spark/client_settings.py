@@ -8,9 +8,11 @@ out of the other.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from kwire.spark.usage import UsageError
+from kwire.config.errors import ConfigError
+from kwire.config.properties import read_properties
+from kwire.spark.usage import UsageError, pairs
 
 _JAAS = re.compile(r'(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;]+))')
 _PEM = {
@@ -56,6 +58,18 @@ REFUSED = (
     "transactional.id",
     "enable.idempotence",
 )
+
+
+def read_settings(path: str | None, texts: Sequence[str], option: str) -> dict[str, str]:
+    """The client's settings: those of a file of properties, and `NAME=VALUE` of an option, which
+    counts where both are. UsageError, one line, for what cannot be read or used."""
+    try:
+        found = {} if path is None else read_properties(path)
+    except ConfigError as error:
+        raise UsageError(str(error)) from None
+    found |= pairs(texts, option)
+    check_settings(found)
+    return found
 
 
 def check_settings(settings: Mapping[str, str]) -> None:
