@@ -64,6 +64,8 @@ def prepare(directory: str, names: list[str]) -> Secure:
         f"{listener}.sasl.jaas.config": f"{MODULE} required;",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": paths[2],
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": paths[1],
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": f"User:{USER}",
     }

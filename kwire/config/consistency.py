@@ -18,6 +18,8 @@ _OAUTHBEARER = "org.apache.kafka.common.security.oauthbearer."
 SIGNED_TOKENS = f"{_OAUTHBEARER}OAuthBearerValidatorCallbackHandler"
 UNSECURED_TOKENS = f"{_OAUTHBEARER}internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
 CALLBACK_HANDLERS = (SIGNED_TOKENS, UNSECURED_TOKENS)
+PLAIN_HANDLER = "org.apache.kafka.common.security.plain.internals.PlainServerCallbackHandler"
+HANDLERS_OF_MECHANISMS = {"OAUTHBEARER": CALLBACK_HANDLERS, "PLAIN": (PLAIN_HANDLER,)}
 
 
 def check_consistency(config: NodeSettings) -> None:
@@ -63,12 +65,21 @@ def _check_replica_selector(config: NodeSettings) -> None:
 
 
 def _check_callback_handler(config: NodeSettings) -> None:
-    name = config[CALLBACK_HANDLER]
-    if name is not None and name not in CALLBACK_HANDLERS:
-        raise ConfigError(
-            f"{CALLBACK_HANDLER}={name} is refused: Java plug-ins cannot be loaded; accepted: "
-            + ", ".join(CALLBACK_HANDLERS)
-        )
+    """Also of one listener, or of one of its mechanisms: who would be let in by somebody else's
+    class must not be let in without it."""
+    for name, text in config.texts.items():
+        prefix, _, _ = name.rpartition(CALLBACK_HANDLER)
+        if not name.endswith(CALLBACK_HANDLER) or (prefix and not prefix.endswith(".")):
+            continue
+        mechanism = prefix.rstrip(".").rpartition(".")[2].upper() if prefix.count(".") > 3 else ""
+        accepted = HANDLERS_OF_MECHANISMS.get(mechanism, ())
+        if not mechanism:
+            accepted = (*CALLBACK_HANDLERS, PLAIN_HANDLER)
+        if text.strip() not in accepted:
+            raise ConfigError(
+                f"{name}={text} is refused: Java plug-ins cannot be loaded; accepted: "
+                + (", ".join(accepted) or "nothing (leave it out)")
+            )
 
 
 def _check_identity(config: NodeSettings) -> None:

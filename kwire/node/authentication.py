@@ -238,10 +238,10 @@ def login_at(config: BrokerConfig, listener: str, random: Random, clock: Clock) 
     check_mechanism(setting, mechanism)
     name = jaas_name(listener, mechanism)
     module = server_module(config, listener, mechanism)
+    if module is None:
+        raise ConfigError(f"{name} is not set: there is nothing to log in with")
 
     def make() -> SaslClient:
-        if module is None:
-            raise failed(f"{name} is not set: there is nothing to log in with")
         try:
             return login(name, mechanism, module, random, clock.wall_ms)()
         except ConfigError as error:

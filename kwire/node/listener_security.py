@@ -84,7 +84,12 @@ class ListenerSecurity:
 
         own = [listener.name for listener in self._config.listeners()]
         try:
-            return TlsEndpoint(settings, serves=name in own, dials=name in self._dialled())
+            return TlsEndpoint(
+                settings,
+                serves=name in own,
+                dials=name in self._dialled(),
+                is_between_brokers=name == self._config.inter_broker_listener_name(),
+            )
         except ConfigError as error:
             raise ConfigError(f"listener {name}: {error}") from None
 
