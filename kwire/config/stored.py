@@ -203,8 +203,8 @@ def merged(static: BrokerConfig, levels: Levels) -> dict[str, str]:
     """What is set, at whichever level, as text.
 
     A dynamic setting takes the static ones it is a synonym of out of effect: with a dynamic
-    `log.retention.ms`, `log.retention.hours` has its default (measured on Kafka 4.4). One listener's
-    own does not: other listeners may use what it is called for all.
+    `log.retention.ms`, `log.retention.hours` has its default (measured on Kafka 4.4). One that is a
+    listener's own does not: other listeners may use the one of all.
     """
     texts = dict(static.texts)
     for level in levels:
