@@ -1,8 +1,9 @@
 /* librdkafka as a load generator; one JSON line.
  *
- *   rkperf produce BROKERS TOPIC PARTITIONS SIZE COUNT ACKS CODEC BATCH_BYTES LINGER_MS
- *   rkperf consume BROKERS TOPIC PARTITIONS SIZE COUNT
+ *   rkperf produce BROKERS TOPIC PARTITIONS SIZE COUNT ACKS CODEC BATCH_BYTES LINGER_MS [NAME=VALUE...]
+ *   rkperf consume BROKERS TOPIC PARTITIONS SIZE COUNT [NAME=VALUE...]
  *
+ * NAME=VALUE are further settings of librdkafka, of TLS for example.
  * MBps and kmsgps count values only; clientcpu is this process' own CPU time in seconds. The clock
  * starts when the client has done its first round trip with the partitions' leader: a tenth of a
  * second that it waits for metadata says nothing of a broker, and would weigh on the fast ones.
@@ -45,6 +46,19 @@ static void set(rd_kafka_conf_t *conf, const char *name, const char *value) {
     if (rd_kafka_conf_set(conf, name, value, error, sizeof error)) {
         fprintf(stderr, "%s\n", error);
         exit(1);
+    }
+}
+
+static void set_all(rd_kafka_conf_t *conf, char **settings) {
+    for (; *settings; settings++) {
+        char *name = strdup(*settings), *value = strchr(name, '=');
+        if (!value) {
+            fprintf(stderr, "%s is not NAME=VALUE\n", *settings);
+            exit(2);
+        }
+        *value = 0;
+        set(conf, name, value + 1);
+        free(name);
     }
 }
 
@@ -94,6 +108,7 @@ static void produce(char **args, int partitions, long size, long count) {
     set(conf, "batch.num.messages", "100000");
     set(conf, "queue.buffering.max.messages", "500000");
     set(conf, "queue.buffering.max.kbytes", "1000000");
+    set_all(conf, args + 11);
     rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
     rd_kafka_t *client = client_of(RD_KAFKA_PRODUCER, conf);
     rd_kafka_topic_t *topic = topic_of(client, args[3]);
@@ -143,6 +158,7 @@ static void consume(char **args, int partitions, long count) {
     set(conf, "queued.min.messages", "100000");
     set(conf, "check.crcs", "false");
     set(conf, "fetch.queue.backoff.ms", "1");
+    set_all(conf, args + 7);
     rd_kafka_t *client = client_of(RD_KAFKA_CONSUMER, conf);
     rd_kafka_topic_t *topic = topic_of(client, args[3]);
     rd_kafka_queue_t *queue = rd_kafka_queue_new(client);
@@ -176,8 +192,8 @@ static void consume(char **args, int partitions, long count) {
 }
 
 int main(int count, char **args) {
-    int producing = count == 11 && !strcmp(args[1], "produce");
-    if (!producing && !(count == 7 && !strcmp(args[1], "consume"))) {
+    int producing = count >= 11 && !strcmp(args[1], "produce");
+    if (!producing && !(count >= 7 && !strcmp(args[1], "consume"))) {
         fprintf(stderr, "rkperf produce|consume ...: see the head of the source\n");
         return 2;
     }

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import ssl
 
     from kwire.security.client_settings import ClientSecurity
-    from kwire.security.sasl.client import SaslClient
+    from kwire.security.sasl.client_settings import MakeLogin
 
 Response = TypeVar("Response", bound=Message)
 Topic: TypeAlias = "m.MetadataResponse.MetadataResponseTopic"
@@ -105,9 +105,10 @@ class Connection:
             entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys
         }
 
-    def log_in(self, login: SaslClient) -> None:
+    def log_in(self, make_login: MakeLogin) -> None:
         """Authenticate by SASL; ClientError where the broker, or this side, refuses."""
         try:
+            login = make_login()
             asked: m.SaslAuthenticateRequest | None = login.agreed(
                 self._send(login.begin(), HANDSHAKE_VERSION, self._timeouts.first_s)
             )
@@ -279,7 +280,9 @@ class Client:
         try:
             connection.negotiate()
             if self._security is not None and self._security.login is not None:
-                connection.log_in(self._security.login())
+                if self._security.tokens is not None:
+                    self._security.tokens.renew()
+                connection.log_in(self._security.login)
         except ClientError as error:
             connection.close()
             is_silent = isinstance(error, (Unanswered, Closed))

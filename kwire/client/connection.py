@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from struct import Struct
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kwire import __version__
 from kwire.client.address import shown
@@ -32,6 +32,9 @@ from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import EncodeError, ErrorCode, KafkaError, MalformedError
 from kwire.protocol.frame import decode_response, encode_request
 from kwire.protocol.structs import Message, Request
+
+if TYPE_CHECKING:
+    from kwire.security.token_login import TokenLogin
 
 Response = TypeVar("Response", bound=Message)
 
@@ -100,9 +103,11 @@ class Connection(FrameConnection):
     async def _log_in(self) -> None:
         """Log in, or again on a connection that is logged in (KIP-368)."""
         assert self._settings.login is not None
-        login = self._settings.login()
         timeout_s = self._settings.first_timeout_s
+        if self._settings.tokens is not None:
+            await self._renew(self._settings.tokens)
         try:
+            login = self._settings.login()
             agreed = await self._send(login.begin(), HANDSHAKE_VERSION, timeout_s)
             request: m.SaslAuthenticateRequest | None = login.agreed(agreed)
             while request is not None:
@@ -113,6 +118,16 @@ class Connection(FrameConnection):
         self._login_due_s = None
         if login.session_ms > 0:
             self._login_due_s = self._loop.time() + login.session_ms / 1000 * RENEWED_AT
+
+    async def _renew(self, tokens: TokenLogin) -> None:
+        """Get a token where one is due; where that fails, the login tells."""
+        if tokens.is_due:
+            from kwire.security.sasl.oauthbearer import InvalidTokenError
+
+            try:
+                tokens.take(await self._loop.run_in_executor(None, tokens.fetch()))
+            except (OSError, InvalidTokenError) as error:
+                tokens.failure = str(error)
 
     # -- requests
 

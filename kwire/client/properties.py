@@ -35,4 +35,4 @@ def settings_of(
         settings = settings._replace(
             tls=lambda: context, check_host_name=bool(properties.get(IDENTIFICATION, "https"))
         )
-    return settings._replace(login=security.login)
+    return settings._replace(login=security.login, tokens=security.tokens)

@@ -10,6 +10,8 @@ from kwire.network.login import MakeAuthentication
 if TYPE_CHECKING:
     import ssl
 
+    from kwire.security.token_login import TokenLogin
+
 CLIENT_ID = "kwire"
 FRAME_BYTES_MAX = 256 << 20
 
@@ -25,6 +27,8 @@ class ConnectionSettings(NamedTuple):
     check_host_name: bool = True
     """Whether the name that was connected to is sent, and has to be in the certificate."""
     login: MakeAuthentication | None = None
+    tokens: TokenLogin | None = None
+    """What has the tokens that `login` needs."""
     connect_timeout_s: float = 5.0
     first_timeout_s: float = 15.0
     """For the versions and the login: a busy broker knows them without looking anything up."""

@@ -7,6 +7,7 @@ from kwire.config import listeners as listeners_module
 from kwire.config.errors import ConfigError
 from kwire.config.node_settings import NodeSettings
 from kwire.config.requirements import check_requirements, for_people
+from kwire.config.values import TypedValue
 
 REPLICA_SELECTORS = (
     "org.apache.kafka.common.replica.RackAwareReplicaSelector",
@@ -18,8 +19,22 @@ _OAUTHBEARER = "org.apache.kafka.common.security.oauthbearer."
 SIGNED_TOKENS = f"{_OAUTHBEARER}OAuthBearerValidatorCallbackHandler"
 UNSECURED_TOKENS = f"{_OAUTHBEARER}internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
 CALLBACK_HANDLERS = (SIGNED_TOKENS, UNSECURED_TOKENS)
+LOGIN_HANDLER = "sasl.login.callback.handler.class"
+ISSUED_TOKENS = f"{_OAUTHBEARER}OAuthBearerLoginCallbackHandler"
+UNSECURED_LOGIN = f"{_OAUTHBEARER}internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler"
+RETRIEVER = "sasl.oauthbearer.jwt.retriever.class"
+BY_URL = f"{_OAUTHBEARER}DefaultJwtRetriever"
+BY_CREDENTIALS = f"{_OAUTHBEARER}ClientCredentialsJwtRetriever"
+BY_GRANT = f"{_OAUTHBEARER}JwtBearerJwtRetriever"
+BY_FILE = f"{_OAUTHBEARER}FileJwtRetriever"
 PLAIN_HANDLER = "org.apache.kafka.common.security.plain.internals.PlainServerCallbackHandler"
-HANDLERS_OF_MECHANISMS = {"OAUTHBEARER": CALLBACK_HANDLERS, "PLAIN": (PLAIN_HANDLER,)}
+JAVA_CLASSES = {
+    CALLBACK_HANDLER: (*CALLBACK_HANDLERS, PLAIN_HANDLER),
+    LOGIN_HANDLER: (ISSUED_TOKENS, UNSECURED_LOGIN),
+    RETRIEVER: (BY_URL, BY_CREDENTIALS, BY_GRANT, BY_FILE),
+}
+"""Kafka's own classes, which are known by name; no other can be loaded."""
+MECHANISMS = ("PLAIN", "OAUTHBEARER", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI")
 
 
 def check_consistency(config: NodeSettings) -> None:
@@ -43,7 +58,7 @@ def check_supported(config: NodeSettings) -> None:
     """Raise ConfigError for what Kafka may do and this version cannot."""
     _check_authorizer(config)
     _check_replica_selector(config)
-    _check_callback_handler(config)
+    _check_classes(config)
     _check_listeners(config)
 
 
@@ -64,22 +79,37 @@ def _check_replica_selector(config: NodeSettings) -> None:
         )
 
 
-def _check_callback_handler(config: NodeSettings) -> None:
+def check_class(setting: str, name: TypedValue) -> None:
+    """ConfigError for a Java class that is none of those that the setting may name."""
+    if name is not None:
+        _check_class_among(setting, str(name), JAVA_CLASSES[setting])
+
+
+def _check_classes(config: NodeSettings) -> None:
     """Also of one listener, or of one of its mechanisms: who would be let in by somebody else's
     class must not be let in without it."""
     for name, text in config.texts.items():
-        prefix, _, _ = name.rpartition(CALLBACK_HANDLER)
-        if not name.endswith(CALLBACK_HANDLER) or (prefix and not prefix.endswith(".")):
-            continue
-        mechanism = prefix.rstrip(".").rpartition(".")[2].upper() if prefix.count(".") > 3 else ""
-        accepted = HANDLERS_OF_MECHANISMS.get(mechanism, ())
-        if not mechanism:
-            accepted = (*CALLBACK_HANDLERS, PLAIN_HANDLER)
-        if text.strip() not in accepted:
-            raise ConfigError(
-                f"{name}={text} is refused: Java plug-ins cannot be loaded; accepted: "
-                + (", ".join(accepted) or "nothing (leave it out)")
-            )
+        for setting, classes in JAVA_CLASSES.items():
+            if name == setting or name.endswith(f".{setting}"):
+                _check_class_among(name, text.strip(), _of_mechanism(name, setting, classes))
+
+
+def _of_mechanism(name: str, setting: str, classes: tuple[str, ...]) -> tuple[str, ...]:
+    """The classes that may be named behind `listener.name.LISTENER.MECHANISM.`."""
+    mechanism = name.removesuffix(f".{setting}").rpartition(".")[2].upper()
+    if mechanism == "OAUTHBEARER":
+        return tuple(each for each in classes if each != PLAIN_HANDLER)
+    if mechanism == "PLAIN":
+        return tuple(each for each in classes if each == PLAIN_HANDLER)
+    return () if mechanism in MECHANISMS else classes
+
+
+def _check_class_among(name: str, text: str, classes: tuple[str, ...]) -> None:
+    if text not in classes:
+        raise ConfigError(
+            f"{name}={text} is refused: Java plug-ins cannot be loaded; accepted: "
+            + (", ".join(classes) or "nothing (leave it out)")
+        )
 
 
 def _check_identity(config: NodeSettings) -> None:

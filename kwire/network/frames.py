@@ -19,6 +19,7 @@ from typing import cast
 from kwire.network.buffers import LARGE_RECEIVE_BYTES_MAX, RESERVED_FROM_BYTES, BufferPool
 
 SIZE_PREFIX_BYTES = 4
+UNTRUSTED_BYTES = 1024
 _SIZE = Struct(">i").unpack_from
 Buffer = bytes | bytearray | memoryview
 
@@ -42,6 +43,8 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._expected = 0  # size of the last frame that came in pieces
         self._reserved = 0
         self._refused = False
+        self.is_trusted = True
+        """Whether memory is held ready for a frame that has only begun."""
         self.failure = ""
         """Why the other side has not proved who it is: of a TLS handshake or its certificate."""
 
@@ -116,7 +119,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         held = len(start)
         partial = self._pool.claim(target, held) if in_front else None
         if partial is None:
-            partial = self._pool.take(target, held)
+            partial = self._take(target, held)
             partial[:held] = start
         self._partial, self._filled, self._target = partial, held, target
         self._expected = target if target <= LARGE_RECEIVE_BYTES_MAX else 0
@@ -125,6 +128,12 @@ class FrameConnection(asyncio.BufferedProtocol):
                 self._reserved = target
             else:
                 self.memory_awaited(True)
+
+    def _take(self, wanted_bytes: int, held_bytes: int) -> bytearray:
+        """See `BufferPool.take`: of who is not trusted, twice what has arrived."""
+        if self.is_trusted:
+            return self._pool.take(wanted_bytes, held_bytes)
+        return bytearray(min(wanted_bytes, max(UNTRUSTED_BYTES, 2 * held_bytes)))
 
     def _granted(self) -> None:
         self._reserved = self._target
@@ -147,7 +156,7 @@ class FrameConnection(asyncio.BufferedProtocol):
                 self._refuse_size(size)
             return
         if self._filled < target:
-            larger = self._pool.take(target, self._filled)
+            larger = self._take(target, self._filled)
             larger[: self._filled] = partial
             self._partial = larger
             self._pool.give_back(partial)

@@ -8,10 +8,12 @@ import base64
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from kwire.clock import Clock, Random
 from kwire.config.broker_config import BrokerConfig
+from kwire.config.definitions import BROKER
 from kwire.config.dynamic import DynamicConfig
 from kwire.config.errors import ConfigError
 from kwire.config.values import Value
@@ -19,6 +21,7 @@ from kwire.kraft.controller.requests.tokens import token_hmac
 from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.security.sasl.client import SaslClient, failed
 from kwire.security.sasl.client_settings import MakeLogin, check_mechanism, login
+from kwire.security.sasl.jaas import LoginModule
 from kwire.security.sasl.jwt import validate_signed, validate_unsecured
 from kwire.security.sasl.mechanisms import OAUTHBEARER, PLAIN, MakeMechanism, user
 from kwire.security.sasl.oauth_settings import OAuthSettings, oauth_settings
@@ -32,15 +35,24 @@ from kwire.security.sasl.plain import Passwords, PlainServer
 from kwire.security.sasl.scram import (
     ITERATIONS_MIN,
     TYPES,
+    Cost,
     Derived,
     Known,
     ScramParts,
     ScramServer,
     derived,
+    made_up,
     salt_of,
 )
 from kwire.security.sasl.server import AuthenticationCounts, MakeSasl, SaslSettings
 from kwire.security.sasl.settings import jaas_name, listener_sasl, server_module
+from kwire.security.sasl.token_settings import (
+    RefreshSettings,
+    SettingOf,
+    gets_tokens,
+    token_settings,
+)
+from kwire.security.token_login import TokenLogin
 
 if TYPE_CHECKING:
     from kwire.node.jwks import JwksSource
@@ -132,7 +144,8 @@ class Authentication:
         users = partial(_scram_user, self._image, name)
         token_secret = self._config["delegation.token.secret.key"]
         tokens = DelegationTokens(name, token_secret, self._image, secret)
-        return ScramParts(name, users, tokens, self._random, secret)
+        unknown = partial(_like_users, self._image, name, secret)
+        return ScramParts(name, users, tokens, self._random, secret, unknown)
 
     def _validator(self, config: BrokerConfig, listener: str) -> Validate:
         """What decides about the tokens of a listener."""
@@ -171,6 +184,19 @@ def _logged(validate: Validate, listener: str) -> Validate:
             raise
 
     return logged
+
+
+def _like_users(
+    image: Callable[[], MetadataImage], mechanism: str, secret: bytes, name: str
+) -> Cost:
+    """What is told of an unknown user: as of one of the users there are, always the same one for a
+    name. Else the number of iterations would tell who is a user."""
+    users = image().security.scram
+    if not users:
+        return Cost()
+    number = int.from_bytes(made_up(mechanism, secret, b"like", name), "big") % len(users)
+    credential = next(islice(users.values(), number, None))
+    return Cost(max(ITERATIONS_MIN, credential.iterations), len(credential.salt))
 
 
 def _scram_user(
@@ -224,12 +250,15 @@ class DelegationTokens:
         return keys
 
 
-def login_at(config: BrokerConfig, listener: str, random: Random, clock: Clock) -> MakeLogin | None:
+def login_at(
+    dynamic_config: DynamicConfig, listener: str, random: Random, clock: Clock
+) -> MakeLogin | None:
     """How this node logs in at other nodes' listeners of that name; None where there is no SASL.
 
-    As Kafka has it, the login module is the one that the listener has for the mechanism.
-    ConfigError for a mechanism that cannot be used.
+    As Kafka has it, the login module is the one that the listener has for the mechanism. A
+    `TokenLogin` has to be kept in tokens. ConfigError for what cannot be used.
     """
+    config = dynamic_config.static
     if not config.protocol_map().get(listener, "").startswith("SASL_"):
         return None
     is_controller = listener in config.controller_listener_names()
@@ -240,6 +269,10 @@ def login_at(config: BrokerConfig, listener: str, random: Random, clock: Clock) 
     module = server_module(config, listener, mechanism)
     if module is None:
         raise ConfigError(f"{name} is not set: there is nothing to log in with")
+    if mechanism == OAUTHBEARER:
+        tokens = _token_login(dynamic_config, listener, module, random, clock)
+        if tokens is not None:
+            return tokens
 
     def make() -> SaslClient:
         try:
@@ -248,3 +281,32 @@ def login_at(config: BrokerConfig, listener: str, random: Random, clock: Clock) 
             raise failed(str(error)) from None
 
     return make
+
+
+def _token_login(
+    dynamic_config: DynamicConfig,
+    listener: str,
+    module: LoginModule,
+    random: Random,
+    clock: Clock,
+) -> TokenLogin | None:
+    """The login by tokens of an issuer; None where tokens are made here."""
+
+    def at(config: BrokerConfig) -> SettingOf:
+        return lambda name: (
+            config.of_listener(listener, name, OAUTHBEARER) if name in BROKER else None
+        )
+
+    config = dynamic_config.static
+    try:
+        if not gets_tokens(at(config)):
+            return None
+        settings = token_settings(at(config), module.options, config.java_properties)
+        return TokenLogin(
+            settings,
+            lambda: RefreshSettings.read(at(dynamic_config.current())),
+            random,
+            clock.wall_ms,
+        )
+    except ConfigError as error:
+        raise ConfigError(f"listener {listener}: {error}") from None

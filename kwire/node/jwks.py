@@ -8,57 +8,45 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import urllib.error
-import urllib.request
-from http.client import HTTPException, HTTPMessage
-from typing import IO
+from typing import TYPE_CHECKING
 
+from kwire.config.errors import ConfigError
+from kwire.network.http_request import ask
 from kwire.security.sasl.jwks import JWKS_BYTES_MAX, Keys
 from kwire.security.sasl.jwt import Jws
-from kwire.security.sasl.oauth_settings import FILE_SCHEME, OAuthSettings, path_of
+from kwire.security.sasl.oauth_settings import OAuthSettings
 from kwire.security.sasl.oauthbearer import InvalidTokenError
+from kwire.security.sasl.token_settings import FILE_SCHEME, path_of
+
+if TYPE_CHECKING:
+    import ssl
 
 logger = logging.getLogger(__name__)
 
 EXPEDITED_S = 10.0
-FETCH_TIMEOUT_S = 10.0
+OK = 200
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """What is allowed is this address, not where it sends us."""
-
-    def redirect_request(
-        self,
-        req: urllib.request.Request,
-        fp: IO[bytes],
-        code: int,
-        msg: str,
-        headers: HTTPMessage,
-        newurl: str,
-    ) -> None:
-        return None
-
-
-def read_keys(url: str) -> Keys:
+def read_keys(url: str, tls: ssl.SSLContext | None = None) -> Keys:
     """The keys behind a URL; OSError, InvalidTokenError. Blocks."""
     if url.startswith(FILE_SCHEME):
         with open(path_of(url), "rb") as file:
             return Keys(file.read(JWKS_BYTES_MAX + 1))
-    opener = urllib.request.build_opener(_NoRedirects)
-    try:
-        with opener.open(url, timeout=FETCH_TIMEOUT_S) as response:
-            return Keys(response.read(JWKS_BYTES_MAX + 1))
-    except (HTTPException, ValueError) as error:
-        raise OSError(f"{type(error).__name__}") from None
+    answer = ask(url, headers={"Accept": "*/*"}, tls=tls, bytes_max=JWKS_BYTES_MAX)
+    if answer.status != OK:
+        raise OSError(f"it answers {answer.status}")
+    return Keys(answer.body)
 
 
 class JwksSource:
-    """See the module. `settings.jwks_url` is where they are; `open` reads, `close` ends it."""
+    """See the module. `settings.jwks_url` is where they are; `open` reads, `close` ends it.
+    ConfigError for options of TLS that cannot be used."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, settings: OAuthSettings) -> None:
         assert settings.jwks_url is not None
         self._loop = loop
         self._url = settings.jwks_url
+        self._tls = _tls(settings)
         self._settings = settings
         self._keys: Keys | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -102,7 +90,7 @@ class JwksSource:
         if self._timer is not None:
             self._timer.cancel()
         try:
-            self._keys = await self._loop.run_in_executor(None, read_keys, self._url)
+            self._keys = await self._loop.run_in_executor(None, read_keys, self._url, self._tls)
             self._failures = 0
             delay_ms = settings.refresh_ms
         except (OSError, InvalidTokenError) as error:
@@ -112,3 +100,15 @@ class JwksSource:
         self._reading = None
         if not self._is_closed:
             self._timer = self._loop.call_later(max(1, delay_ms) / 1000, self._begin)
+
+
+def _tls(settings: OAuthSettings) -> ssl.SSLContext | None:
+    """What an https address is read with: `ssl.` options of the listener's login module."""
+    if not settings.tls or not (settings.jwks_url or "").startswith("https:"):
+        return None
+    from kwire.security.tls.client import context_of
+
+    try:
+        return context_of(dict(settings.tls))
+    except ConfigError as error:
+        raise ConfigError(f"the keys of tokens cannot be read: {error}") from None

@@ -131,7 +131,7 @@ def _of_listener(node: _Node, listener: Listener) -> list[Weakness]:
 
 
 def _of_tokens(node: _Node, listener: Listener) -> list[str]:
-    """What is wrong with the tokens that a listener takes."""
+    """What is wrong with the tokens that a listener takes, and with those of the node itself."""
 
     def text(name: str) -> str:
         return node.of(listener, name, OAUTHBEARER).strip()
@@ -139,6 +139,10 @@ def _of_tokens(node: _Node, listener: Listener) -> list[str]:
     if text("sasl.server.callback.handler.class") == UNSECURED_TOKENS:
         return ["unsecured tokens are taken: anybody can be anybody"]
     found = []
+    if text("sasl.oauthbearer.jwks.endpoint.url").startswith("http:"):
+        found.append("the keys of tokens come without TLS: whoever is between gives others")
+    if text("sasl.oauthbearer.token.endpoint.url").startswith("http:"):
+        found.append("this node's own tokens and its secret go over the network without TLS")
     if not text("sasl.oauthbearer.expected.audience"):
         found.append("tokens for any audience are taken")
     if not text("sasl.oauthbearer.expected.issuer"):

@@ -36,6 +36,7 @@ class SaslConnection(BrokerConnection):
         self._sasl = SaslServer(self._settings, partial(_error_answer, setup))
         self._clock = setup.parts.clock
         self.frame_bytes_max = min(self._settings.receive_bytes_max, setup.request_bytes_max)
+        self.is_trusted = False
         self.set_principal(ANONYMOUS, False)
 
     def _execute(self, body: memoryview) -> None:
@@ -68,6 +69,7 @@ class SaslConnection(BrokerConnection):
 
     def _authenticated(self, identity: Identity, again: bool) -> None:
         self.frame_bytes_max = self._setup.request_bytes_max
+        self.is_trusted = True
         self.token_authenticated = identity.by_token
         self.set_principal(identity.principal, True)
         logger.debug(

@@ -8,8 +8,11 @@ import struct
 import time
 from typing import Self
 
+from tests.support import told
+
 RECEIVE_BYTES = 1 << 20
 FRAME_BYTES_MAX = 200 << 20
+SEARCHED_BYTES = 256 * 1024  # of a response, for secrets: settings and errors are no longer
 
 
 class WireError(AssertionError):
@@ -100,7 +103,9 @@ class FrameSocket:
         size: int = struct.unpack(">i", self.recv_exact(4, timeout))[0]
         if size < 0 or size > FRAME_BYTES_MAX:
             raise WireError(f"frame length {size}")
-        return self.recv_exact(size, timeout)
+        payload = self.recv_exact(size, timeout)
+        told.search(payload[:SEARCHED_BYTES], "a response")
+        return payload
 
     def closed_within(self, seconds: float) -> bool:
         """True when the peer closes (or resets) within that time without another byte."""

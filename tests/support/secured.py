@@ -16,8 +16,8 @@ from pathlib import Path
 
 from tests.support.acls import STANDARD_AUTHORIZER
 from tests.support.certificates import Authority
+from tests.support.issuer import Issuer
 from tests.support.sasl import PLAIN_MODULE
-from tests.support.tokens import Issuer
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 USER, PASSWORD = "alice", "alice-secret"

@@ -22,6 +22,7 @@ from tests.wire.scram import Scram
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 PASSWORD = "alice-secret"
 TOKEN_SECRET = "the-secret-of-all-tokens"
+ITERATIONS = 6000
 
 
 class SaslBroker(Broker):
@@ -50,9 +51,13 @@ class SaslBroker(Broker):
 def add_scram_user(client: WireClient, name: str, password: str) -> None:
     shape = m.AlterUserScramCredentialsRequest
     for mechanism, hash_name in ((1, "sha256"), (2, "sha512")):
-        salted = hashlib.pbkdf2_hmac(hash_name, password.encode(), b"a salt", 4096)
+        salted = hashlib.pbkdf2_hmac(hash_name, password.encode(), b"a salt", ITERATIONS)
         user = shape.ScramCredentialUpsertion(
-            name=name, mechanism=mechanism, iterations=4096, salt=b"a salt", salted_password=salted
+            name=name,
+            mechanism=mechanism,
+            iterations=ITERATIONS,
+            salt=b"a salt",
+            salted_password=salted,
         )
         answer = client.call(shape(upsertions=[user]), 0)
         assert not answer.results[0].error_code, answer
@@ -309,3 +314,22 @@ def test_a_user_of_plain_that_is_removed_does_not_authenticate_anew() -> None:
         assert alter(broker, PLAIN_JAAS, changed) == 0
         wait_for(lambda: gets_in(broker, "carol", "carol-secret"), "the new user is known")
         assert plain_answer(alice, "alice", PASSWORD).error_code == 58
+
+
+@pytest.mark.parametrize("mechanism", SCRAM)
+def test_an_unknown_user_is_told_what_users_are_told(broker: SaslBroker, mechanism: str) -> None:
+    """The number of iterations told who is a user: 4,096 for the unknown, whatever others have."""
+    told = []
+    with WireClient(broker.bootstrap) as client:
+        add_scram_user(client, "alice", PASSWORD)
+    for name in ("alice", "nobody", "somebody", "nobody"):
+        with Conn(broker.sasl_bootstrap) as asking:
+            assert asking.send("sasl_handshake", 1, mechanism=mechanism).error_code == 0
+            first = asking.send(
+                "sasl_authenticate", 2, auth_bytes=Scram(mechanism, name, "x").first()
+            )
+            fields = dict(each.split("=", 1) for each in first.auth_bytes.decode().split(","))
+            told.append((fields["i"], len(fields["s"]), fields["s"]))
+    assert len({shown[:2] for shown in told}) == 1
+    assert told[1] == told[3]
+    assert len({shown[2] for shown in told}) == 3

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kwire.testing.cluster import Broker, free_ports, wait_for
-from tests.support.tokens import Issuer
+from tests.support.issuer import Issuer
 from tests.wire import Conn
 
 ALLOWED = "-Dorg.apache.kafka.sasl.oauthbearer.allowed"
@@ -87,11 +87,12 @@ def test_keys_by_an_address_that_changes_them(issuer: Issuer, address: str) -> N
         assert old not in broker.log_text()
 
 
-def test_keys_by_a_file(issuer: Issuer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("allowed", ["urls=file://", "files="])
+def test_keys_by_a_file(issuer: Issuer, tmp_path: Path, allowed: str) -> None:
     (port,) = free_ports(1)
     path = tmp_path / "keys.json"
     path.write_bytes(issuer.jwks)
-    environment = {"KAFKA_OPTS": f"{ALLOWED}.files={path}"}
+    environment = {"KAFKA_OPTS": f"{ALLOWED}.{allowed}{path}"}
     with Broker(options=options(f"file://{path}", port), environment=environment):
         assert is_accepted(port, issuer.token())
         assert not is_accepted(port, Issuer().token())

@@ -4,6 +4,8 @@
     PLAIN         username, password
     SCRAM-...     username, password; tokenauth=true: the id and the HMAC of a delegation token
     OAUTHBEARER   unsecuredLoginStringClaim_sub and its like: a token that proves nothing
+
+Tokens of an issuer are got elsewhere (`token_settings.py`, `kwire/security/token_login.py`).
 """
 
 from __future__ import annotations

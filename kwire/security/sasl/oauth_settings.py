@@ -4,7 +4,8 @@
                                           or its unsecured one, which has to be asked for by name
     sasl.oauthbearer.jwks.endpoint.url    where the keys of the issuer are: an address, or a file,
                                           that a system property allows (CVE-2025-27817); there is
-                                          none to begin with
+                                          none to begin with. `ssl.` options of the login module
+                                          are for https
     ...expected.audience and .issuer      asked for, unless ...allow.unverified... gives way
 
 Each may be one listener's own. Source: KIP-255, KIP-768, KIP-1139; measured on Apache Kafka 4.4.
@@ -20,15 +21,15 @@ from kwire.config.consistency import (
     UNSECURED_TOKENS,
 )
 from kwire.config.errors import ConfigError
-from kwire.config.java_properties import ALLOWED_FILES, ALLOWED_URLS, listed
+from kwire.config.java_properties import ALLOWED_FILES, listed
 from kwire.config.values import TypedValue
 from kwire.security.sasl.jwt import Rules
 from kwire.security.sasl.mechanisms import OAUTHBEARER
 from kwire.security.sasl.settings import Settings, server_module
+from kwire.security.sasl.token_settings import FILE_SCHEME, check_url, path_of
 
 CALLBACK_HANDLER = "sasl.server.callback.handler.class"
 JWKS_URL = "sasl.oauthbearer.jwks.endpoint.url"
-FILE_SCHEME = "file:"
 
 
 class OAuthSettings(NamedTuple):
@@ -39,6 +40,10 @@ class OAuthSettings(NamedTuple):
     refresh_ms: int = 3_600_000
     retry_ms: int = 100
     retry_max_ms: int = 10_000
+    tls: tuple[tuple[str, str], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"OAuthSettings({self.jwks_url})"
 
 
 def oauth_settings(config: Settings, listener: str) -> OAuthSettings:
@@ -66,6 +71,8 @@ def oauth_settings(config: Settings, listener: str) -> OAuthSettings:
         value("sasl.oauthbearer.expected.audience"),
         value("sasl.oauthbearer.expected.issuer"),
     )
+    module = server_module(config, listener, OAUTHBEARER)
+    options = {} if module is None else module.options
     _check_verified(
         listener,
         "audience",
@@ -87,26 +94,18 @@ def oauth_settings(config: Settings, listener: str) -> OAuthSettings:
         int(value("sasl.oauthbearer.jwks.endpoint.refresh.ms")),
         int(value("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms")),
         int(value("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms")),
+        tuple((name, text) for name, text in options.items() if name.startswith("ssl.")),
     )
 
 
 def check_allowed(config: Settings, setting: str, url: str) -> None:
-    """ConfigError for an address or a file that no system property allows."""
-    if url.startswith(FILE_SCHEME):
-        name, wanted = ALLOWED_FILES, path_of(url)
-    elif url.startswith(("https://", "http://")):
-        name, wanted = ALLOWED_URLS, url
-    else:
-        raise ConfigError(f"{setting}={url}: accepted are file:, https:// and http://")
-    if wanted not in listed(config.java_properties, name):
-        raise ConfigError(
-            f"{setting}={url} is not allowed; accepted are those of -D{name}= in KAFKA_OPTS"
-        )
-
-
-def path_of(url: str) -> str:
-    """The file that a `file:` URL names."""
-    return "/" + url.removeprefix(FILE_SCHEME).lstrip("/")
+    """ConfigError for an address or a file that no system property allows. Of a file either its
+    URL is, as Kafka has it, or its path."""
+    java_properties = config.java_properties
+    if not url.startswith(FILE_SCHEME) or path_of(url) not in listed(
+        java_properties, ALLOWED_FILES
+    ):
+        check_url(setting, url, java_properties)
 
 
 def _check_verified(listener: str, what: str, is_expected: bool, gives_way: bool) -> None:

@@ -93,10 +93,18 @@ LookUp = Callable[[str, int], Known | None]
 """(user or id of a token, wall clock in ms) -> what is known of it."""
 
 
+class Cost(NamedTuple):
+    """What a client is told of a credential."""
+
+    iterations: int = ITERATIONS_MIN
+    salt_bytes: int = SALT_BYTES
+
+
 class ScramParts(NamedTuple):
     """What all exchanges of a mechanism on a listener have in common.
 
-    `users` and `tokens` find credentials; `secret` makes the salts of those who are unknown.
+    `users` and `tokens` find credentials; `secret` makes the salts of those who are unknown, as
+    long, and with as many iterations, as `unknown(name)` says: those of users that there are.
     """
 
     mechanism: str
@@ -104,6 +112,7 @@ class ScramParts(NamedTuple):
     tokens: LookUp
     random: Random
     secret: bytes
+    unknown: Callable[[str], Cost] = lambda name: Cost()
 
     def __repr__(self) -> str:
         return f"ScramParts({self.mechanism})"
@@ -151,8 +160,8 @@ class ScramServer:
         if known is not None:
             salt, iterations = known.credential.salt, known.credential.iterations
         else:
-            salt = salt_of(self._parts.mechanism, self._parts.secret, name)
-            iterations = ITERATIONS_MIN
+            iterations, salt_bytes = Cost() if self._by_token else self._parts.unknown(name)
+            salt = salt_of(self._parts.mechanism, self._parts.secret, name, salt_bytes)
         ours = self._parts.random.random_bytes(NONCE_BYTES)
         self._nonce = match["nonce"] + base64.b64encode(ours).decode().rstrip("=")
         message = f"r={self._nonce},s={base64.b64encode(salt).decode()},i={iterations}"
@@ -193,10 +202,10 @@ def made_up(mechanism: str, secret: bytes, use: bytes, name: str) -> bytes:
     return hmac.digest(secret, use + b"\0" + name.encode(), HASHES[mechanism])
 
 
-def salt_of(mechanism: str, secret: bytes, name: str) -> bytes:
+def salt_of(mechanism: str, secret: bytes, name: str, salt_bytes: int = SALT_BYTES) -> bytes:
     """The salt of a name that has none of its own: of an unknown user, of a token there is or
     not."""
-    return made_up(mechanism, secret, b"salt", name)[:SALT_BYTES]
+    return made_up(mechanism, secret, b"salt", name)[:salt_bytes]
 
 
 def _proves(hash_name: str, stored_key: bytes, message: bytes, proof: bytes) -> bool:

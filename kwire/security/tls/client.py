@@ -22,6 +22,11 @@ def client_tls(properties: Mapping[str, str]) -> ssl.SSLContext | None:
     """
     if properties.get(PROTOCOL, "PLAINTEXT").strip().upper() not in WITH_TLS:
         return None
+    return context_of(properties)
+
+
+def context_of(properties: Mapping[str, str]) -> ssl.SSLContext:
+    """What the `ssl.` properties of a client say; ConfigError."""
 
     def setting(name: str) -> TypedValue:
         definition = BROKER[name]  # clients have the names, types and defaults of brokers

@@ -198,4 +198,9 @@ def _temporary_log(name: str) -> Path:
     return Path(path)
 
 
+def running() -> list[ServeProcess]:
+    """Those that were made and not closed, by name."""
+    return sorted(_running, key=lambda one: one.name)
+
+
 _running: weakref.WeakSet[ServeProcess] = weakref.WeakSet()

@@ -77,7 +77,7 @@ def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path: pathlib.Path) 
     [
         "num.partitions",
         "log.cleanup.policy",
-        "sasl.oauthbearer.assertion.private.key.passphrase",
+        "ssl.provider",
         "log.segment.byte",
         "compression.typo",
         "log.message.timestamp.type",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kwire.network import buffers
+from kwire.network import buffers, frames
 from kwire.network.buffers import BufferPool, is_kept
 from kwire.network.frames import FrameConnection
 
@@ -52,9 +52,11 @@ def feed(connection: Collector, data: bytes, size: int) -> None:
 @given(
     bodies=st.lists(st.integers(1, 700), min_size=1, max_size=12),
     cuts=st.integers(1, 400),
+    trusted=st.booleans(),
 )
-def test_any_cut_gives_the_same_frames(bodies: list[int], cuts: int) -> None:
+def test_any_cut_gives_the_same_frames(bodies: list[int], cuts: int, trusted: bool) -> None:
     connection = Collector(BufferPool())
+    connection.is_trusted = trusted
     data = [bytes([n % 251]) * n for n in bodies]
     feed(connection, b"".join(framed(body) for body in data), cuts)
     assert connection.frames == data
@@ -225,3 +227,16 @@ def test_a_large_buffer_is_not_held_for_a_few_bytes() -> None:
         feed(connection, framed(b"y" * 3_999_000), 1 << 30)
         feed(connection, framed(b"y" * 3_999_000)[:1000], 1 << 30)
         assert connection._partial is not pool.received
+
+
+@pytest.mark.parametrize("arrived", [5, 1000, 10_000, 200_000, 500_000])
+def test_who_is_not_trusted_holds_twice_what_has_arrived(arrived: int) -> None:
+    """A client that had not logged in held 256 KB for five bytes, and 1 MB for a bit more."""
+    connection = Collector(BufferPool())
+    connection.is_trusted = False
+    data = framed(bytes(512 * 1024))
+    feed(connection, data[:arrived], 1400)
+    assert connection._partial is not None
+    assert len(connection._partial) <= max(frames.UNTRUSTED_BYTES, 2 * arrived)
+    feed(connection, data[arrived:], 1400)
+    assert connection.frames == [data[4:]]

@@ -64,6 +64,16 @@ def test_a_good_one_has_none() -> None:
         ({"super.users": "User:a;User:ANONYMOUS"}, "super.users", "may do everything"),
         (TOKENS | UNSECURED, "listener SASL_SSL://0.0.0.0:9092", "anybody can be anybody"),
         (TOKENS | {AUDIENCE: ""}, "listener SASL_SSL://0.0.0.0:9092", "any audience"),
+        (
+            TOKENS | {"sasl.oauthbearer.jwks.endpoint.url": "http://i/keys"},
+            "listener SASL_SSL://0.0.0.0:9092",
+            "keys of tokens come without TLS",
+        ),
+        (
+            TOKENS | {"sasl.oauthbearer.token.endpoint.url": "http://i/token"},
+            "listener SASL_SSL://0.0.0.0:9092",
+            "own tokens and its secret",
+        ),
         (TOKENS | {ISSUER: ""}, "listener SASL_SSL://0.0.0.0:9092", "any issuer"),
         (
             {"http.listeners": "m=https://0.0.0.0:80"},
