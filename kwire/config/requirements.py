@@ -12,6 +12,7 @@ from collections.abc import Callable
 from kwire.config.checks import address_limits
 from kwire.config.errors import ConfigError
 from kwire.config.listener_requirements import REQUIREMENT, check_listeners, protocol_map
+from kwire.config.listeners import WITH_SASL
 from kwire.config.node_settings import NodeSettings
 from kwire.config.values import has_repeats
 
@@ -191,7 +192,7 @@ def _voters(config: NodeSettings) -> None:
 def _mechanism_between_brokers(config: NodeSettings) -> None:
     """Of controllers Kafka requires nothing of the kind."""
     listener = config.inter_broker_listener_name()
-    if not protocol_map(config).get(listener, "").startswith("SASL_"):
+    if protocol_map(config).get(listener) not in WITH_SASL:
         return
     enabled = config.of_listener(listener, "sasl.enabled.mechanisms")
     _require(

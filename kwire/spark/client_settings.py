@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from kwire.config.errors import ConfigError
+from kwire.config.listeners import CLIENT_PROTOCOL, PROTOCOLS, WITH_SASL
 from kwire.config.properties import read_properties
 from kwire.spark.usage import UsageError, pairs
 
@@ -24,7 +25,7 @@ _PEM = {
     "ssl.endpoint.identification.algorithm": "ssl.endpoint.identification.algorithm",
 }
 _SAME = (
-    "security.protocol",
+    CLIENT_PROTOCOL,
     "client.id",
     "client.rack",
     "request.timeout.ms",
@@ -78,10 +79,10 @@ def check_settings(settings: Mapping[str, str]) -> None:
         plain = name.removeprefix("kafka.")
         if plain in REFUSED:
             raise UsageError(f"client setting {plain}: the job sets this itself")
-    protocol = settings.get("security.protocol", "PLAINTEXT").upper()
-    if protocol not in ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"):
+    protocol = settings.get(CLIENT_PROTOCOL, "PLAINTEXT").upper()
+    if protocol not in PROTOCOLS:
         raise UsageError(f"client setting security.protocol={protocol}: no such protocol")
-    if protocol.startswith("SASL") and "sasl.mechanism" not in settings:
+    if protocol in WITH_SASL and "sasl.mechanism" not in settings:
         raise UsageError("client setting sasl.mechanism is needed for SASL")
 
 
