@@ -317,6 +317,12 @@ class SystemFiles:
         os.close(handle)
 
 
+def abandon_lock(handle: int) -> None:
+    """Let go of a lock as the end of its process does: the lock file stays."""
+    _held.pop(handle, None)
+    os.close(handle)
+
+
 def _holds(test: Callable[[], bool]) -> bool:
     """What `is_file` or `is_dir` of an entry says, no for a link that leads to itself."""
     try:

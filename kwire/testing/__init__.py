@@ -1,1 +1,57 @@
-"""What users' tests run against: an in-process broker, a pytest fixture, a simulated cluster."""
+"""For tests against Kafka: brokers in a millisecond's reach, and what tests ask of them.
+
+    from kwire.testing import Broker, until
+
+    with Broker() as broker:                         # `async with` too
+        client = SomeClient(broker.bootstrap)
+        broker.topic("orders").assert_records("first", ("key", "second"))
+        broker.kill(); broker.start()
+
+With pytest the fixture `kafka` is such a broker, new for each test, and `kafka_cluster` three of
+them (docs/TESTING.md).
+
+cluster/ and simulation/ are what kwire's own tests run on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kwire.testing.broker import Broker as Broker
+    from kwire.testing.broker_cluster import Cluster as Cluster
+    from kwire.testing.brokers.runner import BrokerFailed as BrokerFailed
+    from kwire.testing.container import KafkaContainer as KafkaContainer
+    from kwire.testing.groups import Group as Group
+    from kwire.testing.records import Record as Record
+    from kwire.testing.records import assert_records as assert_records
+    from kwire.testing.topics import Topic as Topic
+    from kwire.testing.waiting import NotInTime as NotInTime
+    from kwire.testing.waiting import until as until
+    from kwire.testing.waiting import wait_until as wait_until
+
+# Imported at their first use: the pytest plugin is loaded by every run of pytest.
+_HOMES = {
+    "Broker": "broker",
+    "BrokerFailed": "brokers.runner",
+    "Cluster": "broker_cluster",
+    "Group": "groups",
+    "KafkaContainer": "container",
+    "NotInTime": "waiting",
+    "Record": "records",
+    "Topic": "topics",
+    "assert_records": "records",
+    "until": "waiting",
+    "wait_until": "waiting",
+}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{home}"), name)

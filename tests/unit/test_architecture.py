@@ -54,7 +54,11 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "testing": (*HIGH, "node", "server", "client", "cli"),
     "__main__": ("cli",),
 }
-KNOW_THE_NODE = ("cli/serve.py", "testing/cluster/in_thread.py")
+KNOW_THE_NODE = (
+    "cli/serve.py",
+    "testing/brokers/thread_runner.py",
+    "testing/cluster/in_thread.py",
+)
 IMPURE_MODULES = ("asyncio", "socket", "time", "random", "os")
 # Also what drives loops and files does so by what it was given.
 PURE = (

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import socket
 import ssl
+import threading
 from pathlib import Path
 
 import pytest
@@ -149,3 +151,38 @@ def test_a_token_that_has_expired_logs_in_nobody() -> None:
 
 def _login(settings: TokenSettings) -> TokenLogin:
     return TokenLogin(settings, lambda: PLAIN, SeededRandom(1), lambda: 0)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"hello\r\n\r\n",
+        b"HTTP/1.1\r\n\r\n",
+        b"HTTP/1.1 999999 x\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n7fffffff\r\nx",
+        b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 1000 + b"\r\n{}",
+        b"HTTP/1.1 200 OK\r\na: " + b"b" * 100_000 + b"\r\n\r\n{}",
+        b"\x15\x03\x01\x00\x02\x02\x28",
+    ],
+)
+def test_whatever_an_issuer_sends_is_a_reason_in_one_line(answer: bytes) -> None:
+    def serve() -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/token"
+        login = _login(TokenSettings(url, "id", "secret", retry_max_ms=0))
+        login.renew()
+        thread.join()
+    assert login.is_due
+    assert login.failure
+    assert "\n" not in login.failure

@@ -1,0 +1,160 @@
+"""One broker for tests."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from kwire.client.admin import Admin
+from kwire.client.cluster import Cluster
+from kwire.testing.blocking import BlockingClient
+from kwire.testing.brokers.process_runner import ProcessRunner
+from kwire.testing.brokers.runner import HOST, BrokerFailed, Runner, Setting, setting_texts
+from kwire.testing.brokers.thread_runner import ThreadRunner
+from kwire.testing.groups import Group
+from kwire.testing.topics import Topic
+
+SMALL_INTERNAL_TOPICS = {
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+}
+"""What Kafka has by default are 50 partitions of each: most of the work of a short test."""
+
+
+class Broker:
+    """One broker, a context manager of both kinds (`with`, `async with`).
+
+    It runs in a thread of this process, or with `process=True` as a process. `config` are Kafka's
+    configs, beside those that `kwire serve` has by default for developers; internal topics have
+    one partition. Without `directory` its
+    data is temporary: it outlives `stop` and `kill`, and ends with the context. `port=0` picks a
+    port, which it keeps.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: Mapping[str, Setting] | None = None,
+        directory: str | Path | None = None,
+        process: bool = False,
+        host: str = HOST,
+        port: int = 0,
+    ) -> None:
+        self.host = host
+        self._config = setting_texts(config or {})
+        self._temporary = None
+        if directory is None:
+            self._temporary = tempfile.mkdtemp(prefix="kwire-testing-")
+        self.directory = Path(directory or self._temporary or "")
+        self._runner: Runner
+        if process:
+            self._runner = ProcessRunner("broker", self._settings, port=port)
+        else:
+            is_durable = self._temporary is None
+            self._runner = ThreadRunner("broker", self._settings, port=port, is_durable=is_durable)
+        self._client = BlockingClient(lambda: self.bootstrap)
+
+    def _settings(self, port: int) -> Mapping[str, str]:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return {
+            "log.dirs": str(self.directory),
+            "listeners": f"PLAINTEXT://{host}:{port}",
+            **SMALL_INTERNAL_TOPICS,
+            **self._config,
+        }
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return await asyncio.to_thread(self.start)
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.close)
+
+    # -- life
+
+    @property
+    def bootstrap(self) -> str:
+        """host:port, as clients want it; BrokerFailed before the first start."""
+        if not self._runner.port:
+            raise BrokerFailed("the broker has no address before its first start")
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self._runner.port}"
+
+    @property
+    def is_running(self) -> bool:
+        return self._runner.is_running
+
+    def start(self) -> Self:
+        """Start it and wait until it serves; BrokerFailed with its log."""
+        try:
+            self._runner.start()
+        except BaseException:
+            if not self._runner.port:
+                self.close()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Stop it in order; nothing when it does not run."""
+        self._runner.stop()
+
+    def kill(self) -> None:
+        """End it as SIGKILL does: connections are cut, what it has written to files stays."""
+        self._runner.kill()
+
+    def restart(self) -> Self:
+        """Stop it in order and start it again, on the same port with the same data."""
+        self._runner.stop()
+        return self.start()
+
+    def pause(self) -> None:
+        """As SIGSTOP does: it keeps its connections and does nothing until `resume`."""
+        self._runner.pause()
+
+    def resume(self) -> None:
+        """End a pause."""
+        self._runner.resume()
+
+    def close(self) -> None:
+        """End it, and its data if that is temporary."""
+        try:
+            self._client.close()
+            if self._temporary is not None:
+                self._runner.kill()  # nobody needs what a stop in order would keep
+            self._runner.close()
+        finally:
+            if self._temporary is not None:
+                shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def log_text(self) -> str:
+        """Everything it has logged, over all starts."""
+        return self._runner.log_text()
+
+    # -- what is in it
+
+    def topic(self, name: str) -> Topic:
+        """The topic of this name, whether it exists or not."""
+        return Topic(name, self._client)
+
+    def group(self, group_id: str) -> Group:
+        """The consumer group of this id, whether it exists or not."""
+        return Group(group_id, self._client)
+
+    def topics(self) -> list[str]:
+        """The names of all topics but internal ones."""
+
+        async def names(cluster: Cluster) -> list[str]:
+            found = await Admin(cluster).topics.listed()
+            return [one.name or "" for one in found if not one.is_internal]
+
+        return self._client.run(names)

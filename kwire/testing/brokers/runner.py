@@ -1,0 +1,69 @@
+"""What a broker of a user's test can be made to do, however it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeAlias
+
+Setting: TypeAlias = str | int | float | bool
+"""The value of a config of Kafka's; `True` is `true`."""
+
+HOST = "127.0.0.1"
+
+StartSettings: TypeAlias = Callable[[int], Mapping[str, str]]
+"""(the port that it had before, 0 at the first start) -> the configs of a start."""
+
+
+class BrokerFailed(AssertionError):
+    """A broker that did not start, did not stop or was asked for what it cannot do now."""
+
+
+class Runner(Protocol):
+    """One broker. After `stop` and `kill` it may be started again, with the same data."""
+
+    @property
+    def is_running(self) -> bool: ...
+
+    @property
+    def port(self) -> int:
+        """Where it serves, also while it does not run; 0 before its first start."""
+        ...
+
+    def start(self) -> None:
+        """Start it and wait until it serves; BrokerFailed."""
+        ...
+
+    def stop(self) -> None:
+        """Stop it in order; nothing when it does not run."""
+        ...
+
+    def kill(self) -> None:
+        """End it as SIGKILL does: what it has written to files stays, nothing else."""
+        ...
+
+    def pause(self) -> None:
+        """As SIGSTOP does: it keeps its connections and does nothing."""
+        ...
+
+    def resume(self) -> None: ...
+
+    def close(self) -> None:
+        """End it somehow, and what was made for it."""
+        ...
+
+    def log_text(self) -> str:
+        """Everything it has logged, over all starts."""
+        ...
+
+
+def setting_texts(config: Mapping[str, Setting]) -> dict[str, str]:
+    """Configs as Kafka writes them; TypeError names what is no config."""
+    texts = {}
+    for name, value in config.items():
+        if not isinstance(name, str) or not isinstance(value, str | int | float):
+            raise TypeError(
+                f"config {name!r}: {value!r} is a {type(value).__name__}; "
+                "accepted are text, numbers, True and False"
+            )
+        texts[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return texts

@@ -1,0 +1,165 @@
+"""A broker in a thread of this process: started in 30 ms, and still killed and paused."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import warnings
+from collections.abc import Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+
+from kwire.config.broker_config import BrokerConfig
+from kwire.config.errors import ConfigError
+from kwire.network.loop import new_event_loop
+from kwire.node.node import Node, StartError
+from kwire.testing.brokers.runner import BrokerFailed, StartSettings
+from kwire.testing.brokers.thread_files import ThreadFiles
+from kwire.testing.brokers.thread_logs import ThreadLog
+
+CALL_TIMEOUT_S = 60.0
+
+_numbers = itertools.count(1)
+
+
+class ThreadRunner:
+    """See `Runner`. `settings(port)` are the configs of the next start, `port` 0 at the first.
+
+    `is_durable`: its files have to outlive this machine, so that they are synced.
+    """
+
+    def __init__(
+        self, name: str, settings: StartSettings, *, port: int = 0, is_durable: bool
+    ) -> None:
+        self.name = name
+        self.port = port
+        self._settings = settings
+        self._is_durable = is_durable
+        self._prefix = f"kwire-{next(_numbers)}-{name}/"
+        self._log = ThreadLog(self._prefix)
+        self._life: _Life | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._life is not None
+
+    def start(self) -> None:
+        if self._life is not None:
+            raise BrokerFailed(f"{self.name} is running")
+        self._log.open()
+        try:
+            life = _Life(self._prefix, self._settings(self.port), is_durable=self._is_durable)
+            self.port = life.start()
+        except (StartError, ConfigError, TimeoutError) as error:
+            text = self._log.text()
+            self._log.close()
+            raise BrokerFailed(f"{self.name} does not start: {error}\n{text}".rstrip()) from None
+        self._life = life
+
+    def stop(self) -> None:
+        life, self._life = self._life, None
+        if life is not None:
+            life.stop()
+
+    def kill(self) -> None:
+        life, self._life = self._life, None
+        if life is not None:
+            life.kill()
+
+    def pause(self) -> None:
+        self._running().pause()
+
+    def resume(self) -> None:
+        self._running().resume()
+
+    def close(self) -> None:
+        try:
+            self.stop()
+        finally:
+            self._log.close()
+
+    def log_text(self) -> str:
+        return self._log.text()
+
+    def _running(self) -> _Life:
+        if self._life is None:
+            raise BrokerFailed(f"{self.name} is not running")
+        return self._life
+
+
+class _Life:
+    """From one start of a broker to its end."""
+
+    def __init__(self, prefix: str, settings: Mapping[str, str], *, is_durable: bool) -> None:
+        self._prefix = prefix
+        config = BrokerConfig.load(overrides=dict(settings))
+        self._executors: list[Executor] = []
+        self._files = ThreadFiles(is_synced=is_durable)
+        self._loop = new_event_loop()
+        self._node = Node(config, self._loop, files=self._files, new_executor=self._new_executor)
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name=f"{prefix}loop", daemon=True
+        )
+        self._paused: threading.Event | None = None
+
+    def _new_executor(self, name: str) -> Executor:
+        executor = ThreadPoolExecutor(1, thread_name_prefix=self._prefix + name)
+        self._executors.append(executor)
+        return executor
+
+    def start(self) -> int:
+        """Its port, once it serves."""
+        self._thread.start()
+        started = asyncio.run_coroutine_threadsafe(self._node.start(), self._loop)
+        try:
+            started.result(CALL_TIMEOUT_S)
+        except BaseException:
+            self.stop()
+            raise
+        return self._node.ready_address()[1]
+
+    def stop(self) -> None:
+        """In order."""
+        self.resume()
+        stopped: Future[None] = asyncio.run_coroutine_threadsafe(self._node.stop(), self._loop)
+        try:
+            stopped.result(CALL_TIMEOUT_S)
+        finally:
+            self._end_loop()
+
+    def kill(self) -> None:
+        """At once: no reply leaves any more, no file is written, nothing is tidied up."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self.resume()
+        self._thread.join(CALL_TIMEOUT_S)
+        # What stood in the middle of something is dropped there.
+        self._loop.set_exception_handler(lambda loop, context: None)
+        for executor in self._executors:
+            executor.shutdown(cancel_futures=True)
+        self._close_sockets()
+        with warnings.catch_warnings():  # that it has connections is what is meant
+            warnings.simplefilter("ignore", ResourceWarning)
+            self._loop.close()
+        self._files.abandon()
+
+    def _close_sockets(self) -> None:
+        """uvloop closes them with itself; asyncio's own loop leaves them open."""
+        for listener in self._node.listeners.bound.values():
+            listener.stop_accepting()
+        for transport in list(getattr(self._loop, "_transports", {}).values()):
+            transport._sock.close()
+
+    def pause(self) -> None:
+        if self._paused is None:
+            self._paused = threading.Event()
+            self._loop.call_soon_threadsafe(self._paused.wait)
+
+    def resume(self) -> None:
+        if self._paused is not None:
+            self._paused.set()
+            self._paused = None
+
+    def _end_loop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(CALL_TIMEOUT_S)
+        self._loop.close()

@@ -1,0 +1,71 @@
+"""`KafkaContainer` in the shape that Testcontainers gives it, without a container."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from kwire.config.environment import settings_of
+from kwire.testing.broker import Broker
+
+
+class KafkaContainer:
+    """For tests that were written with Testcontainers: `start`, `get_bootstrap_server`, `stop`,
+    `with_env("KAFKA_NUM_PARTITIONS", "3")`. The image and the port inside mean nothing here.
+    """
+
+    def __init__(self, image: str = "", port: int = 9093, **_: object) -> None:
+        self.image = image
+        self.port = port
+        self._config: dict[str, str] = {}
+        self._broker: Broker | None = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def with_kraft(self) -> Self:
+        """It has no ZooKeeper anyway."""
+        return self
+
+    def with_cluster_id(self, cluster_id: str) -> Self:
+        """The cluster has an id of its own for each start; that of a container is not looked at."""
+        return self
+
+    def with_env(self, key: str, value: str) -> Self:
+        """Kafka's configs as its image takes them, `KAFKA_LOG_RETENTION_MS`; others are ignored."""
+        for name, (text, _) in settings_of({key: value}).items():
+            self._config[name] = text
+        return self
+
+    def start(self, timeout: float = 30) -> Self:
+        """Start the broker; BrokerFailed with its log."""
+        self._broker = Broker(config=self._config).start()
+        return self
+
+    def stop(self, force: bool = True, delete_volume: bool = True) -> None:
+        """End the broker and its data."""
+        broker, self._broker = self._broker, None
+        if broker is not None:
+            broker.close()
+
+    def get_bootstrap_server(self) -> str:
+        """host:port."""
+        return self._started().bootstrap
+
+    def get_container_host_ip(self) -> str:
+        return self._started().host
+
+    def get_exposed_port(self, port: int) -> int:
+        """The port of the broker, whichever of the container's is asked for."""
+        return int(self._started().bootstrap.rpartition(":")[2])
+
+    def get_logs(self) -> tuple[bytes, bytes]:
+        """What is on a container's standard output, and on its standard error."""
+        return b"", self._started().log_text().encode()
+
+    def _started(self) -> Broker:
+        if self._broker is None:
+            raise RuntimeError("the container has not started: call start(), or use `with`")
+        return self._broker

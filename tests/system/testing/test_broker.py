@@ -1,0 +1,156 @@
+"""`kwire.testing.Broker`, in a thread and as a process: its life, what tests ask of it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer
+
+from kwire.testing import Broker, BrokerFailed, KafkaContainer, Topic, until, wait_until
+from kwire.testing.cluster.ports import free_ports
+
+
+@pytest.fixture(params=[False, True], ids=["thread", "process"])
+def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    with Broker(process=request.param) as broker:
+        yield broker
+
+
+def test_what_was_acknowledged_is_there_after_a_kill_and_after_a_restart(broker: Broker) -> None:
+    address, topic = broker.bootstrap, broker.topic("orders")
+    topic.send("first", key="k", headers={"h": "1"})
+    broker.kill()
+    assert not broker.is_running
+    broker.start()
+    assert broker.bootstrap == address
+    topic.send_all(["second", ("k", "third")])
+    broker.restart()
+    topic.assert_records({"value": "first", "key": "k", "headers": {"h": "1"}}, "second", "third")
+    assert "no clean shutdown was noted" in broker.log_text()
+
+
+def test_a_paused_broker_answers_once_it_is_resumed(broker: Broker) -> None:
+    topic = broker.topic("orders")
+    topic.send("a")
+    broker.pause()
+    found: list[bytes | None] = []
+    reading = threading.Thread(target=lambda: found.extend(topic.values()))
+    reading.start()
+    assert not found
+    broker.resume()
+    reading.join()
+    assert found == [b"a"]
+
+
+def test_a_paused_broker_can_be_killed(broker: Broker) -> None:
+    broker.topic("orders").send("a")
+    broker.pause()
+    broker.kill()
+    assert broker.start().topic("orders").values() == [b"a"]
+
+
+def test_a_group_is_followed_until_it_has_read_everything(broker: Broker) -> None:
+    topic, group = broker.topic("orders"), broker.group("g")
+    topic.create(partitions=2).send_all([("a", "1"), ("b", "2"), ("c", "3")])
+    assert (group.state, group.lag(), group.committed()) == ("Dead", 3, {})
+    consumer = Consumer(
+        {"bootstrap.servers": broker.bootstrap, "group.id": "g", "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe(["orders"])
+    seen = [consumer.poll(10) for _ in range(3)]
+    assert all(message is not None and message.error() is None for message in seen)
+    assert group.state == "Stable"
+    consumer.commit(asynchronous=False)
+    wait_until(lambda: group.lag() == 0)
+    consumer.close()
+    wait_until(lambda: group.state == "Empty")
+    group.commit({("orders", 0): 0, ("orders", 1): 0})
+    assert group.lag("orders") == 3
+    group.delete()
+    assert group.state == "Dead"
+
+
+def test_what_does_not_exist_is_empty_and_is_not_created_by_looking(broker: Broker) -> None:
+    assert broker.topic("nothing").records() == []
+    assert broker.group("nobody").lag() == 0
+    assert broker.topics() == []
+
+
+async def _in_a_loop() -> None:
+    async with Broker() as broker:
+        topic = broker.topic("orders")
+        topic.send("a")
+        found = await until(topic.values, "records")
+        assert found == [b"a"]
+
+
+def test_it_is_a_context_manager_of_both_kinds() -> None:
+    import asyncio
+
+    asyncio.run(_in_a_loop())
+
+
+def test_a_config_that_cannot_be_right_is_told_in_one_line() -> None:
+    with pytest.raises(BrokerFailed, match=r"num\.partitions"):
+        Broker(config={"num.partitions": "many"}).start()
+    with pytest.raises(TypeError, match=r"'num\.partitions': None is a NoneType; accepted"):
+        Broker(config={"num.partitions": None})  # type: ignore[dict-item]
+
+
+def test_a_port_in_use_is_told_in_one_line() -> None:
+    port = free_ports(1)[0]
+    with Broker(port=port), pytest.raises(BrokerFailed, match=str(port)):
+        Broker(port=port).start()
+
+
+def test_a_directory_of_the_user_stays(tmp_path: Path) -> None:
+    with Broker(directory=tmp_path) as broker:
+        broker.topic("orders").send("a")
+    with Broker(directory=tmp_path) as broker:
+        assert broker.topic("orders").values() == [b"a"]
+
+
+def test_two_brokers_at_the_same_time_know_nothing_of_each_other() -> None:
+    with Broker() as one, Broker() as other:
+        one.topic("orders").send("a")
+        other.topic("orders").send("b")
+        assert (one.topic("orders").values(), other.topic("orders").values()) == ([b"a"], [b"b"])
+
+
+def _descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.parametrize("end", [Broker.kill, Broker.stop])
+def test_nothing_is_left_of_a_broker_in_a_thread(end: object) -> None:
+    with Broker() as broker:  # imports, and what is made once
+        broker.topic("orders").send("a")
+    threads, before = set(threading.enumerate()), _descriptors()
+    with Broker() as broker:
+        directory = broker.directory
+        _use(broker.topic("orders"))
+        end(broker)  # type: ignore[operator]
+        broker.start()
+        _use(broker.topic("orders"))
+    assert set(threading.enumerate()) <= threads
+    assert _descriptors() == before
+    assert not directory.exists()
+
+
+def _use(topic: Topic) -> None:
+    topic.send("a")
+    assert topic.values()
+
+
+def test_a_test_for_testcontainers_runs_unchanged() -> None:
+    container = KafkaContainer("confluentinc/cp-kafka:7.9.0").with_kraft()
+    with container.with_env("KAFKA_NUM_PARTITIONS", "4").with_env("OTHER", "x") as kafka:
+        host, port = kafka.get_container_host_ip(), kafka.get_exposed_port(9093)
+        assert kafka.get_bootstrap_server() == f"{host}:{port}"
+        with pytest.raises(BrokerFailed):
+            Broker(port=port).start()
+        assert b"broker 1 is unfenced" in kafka.get_logs()[1]
