@@ -5,18 +5,17 @@ that is unknown or of another kind, which is no error. Where topics are named, n
 there is such a group. -1 is the start offset of a partition that has none yet, and of every one of
 a topic that does not exist; such topics come last, with a zero id. Version 1 has the lag
 (KIP-1226): records behind the start offset that are not delivered for good, -1 when unknown. The
-answer comes from the records of `__share_group_state`. Topics of a group without a name are
-INVALID_GROUP_ID (Kafka fails there with UNKNOWN_SERVER_ERROR). Source: KIP-932; measured on Apache
-Kafka 4.4.
+answer comes from the share coordinators, and the ends of partitions from their leaders. Topics of
+a group without a name are INVALID_GROUP_ID (Kafka fails there with UNKNOWN_SERVER_ERROR). Source:
+KIP-932; measured on Apache Kafka 4.4.
 """
 
 from __future__ import annotations
 
 from typing import TypeAlias
 
+from kwire.coordinator.group.share_requests import DescribedOffset, NamedPartition
 from kwire.coordinator.replies import collect
-from kwire.coordinator.share_state import TOPIC as SHARE_GROUP_STATE
-from kwire.coordinator.share_state import UNKNOWN, Key, ShareState, ShareStates
 from kwire.kraft.controller.results import text_of
 from kwire.pending import Answer, Pending, after
 from kwire.protocol import messages as m
@@ -34,6 +33,7 @@ DESCRIBE_TOPIC = Requires(
 )
 AUTHORIZATION = (DESCRIBE_GROUP, DESCRIBE_TOPIC)
 NO_TOPIC_ID = bytes(16)
+UNKNOWN = DescribedOffset(-1, 0, -1)
 
 AskedGroup: TypeAlias = "m.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup"
 AskedTopic: TypeAlias = "m.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestTopic"
@@ -74,7 +74,7 @@ def _group(context: RequestContext, group: AskedGroup) -> Pending[Group]:
         else:
             _describe(context, group_id, done.result(), outcome)
 
-    context.parts.coordinators.groups.share_topics(group_id).add_done_callback(known)
+    context.parts.coordinators.groups.share.state_topics(group_id).add_done_callback(known)
     return outcome
 
 
@@ -107,22 +107,23 @@ def _describe(
     if allowed and not group_id:
         outcome.complete(_failed(group_id, KafkaError(ErrorCode.INVALID_GROUP_ID)))
         return
-    keys = [(group_id, topic_id, index) for _, topic_id, indexes in allowed for index in indexes]
+    asked = [
+        NamedPartition(name, topic_id, index)
+        for name, topic_id, indexes in allowed
+        for index in indexes
+    ]
 
-    def answer(done: Pending[dict[Key, ShareState | KafkaError]]) -> Group:
+    def answer(done: Pending[list[DescribedOffset]]) -> Group:
         error = done.error()
         if error is not None:
             return _failed(group_id, error)
-        states = done.result()
+        offsets = iter(done.result())
         shape = m.DescribeShareGroupOffsetsResponse
         described = [
             shape.DescribeShareGroupOffsetsResponseTopic(
                 topic_name=name,
                 topic_id=topic_id,
-                partitions=[
-                    _partition(context, name, index, states[group_id, topic_id, index])
-                    for index in indexes
-                ],
+                partitions=[_partition(index, next(offsets)) for index in indexes],
             )
             for name, topic_id, indexes in allowed
         ]
@@ -130,7 +131,7 @@ def _describe(
             shape.DescribeShareGroupOffsetsResponseTopic(
                 topic_name=name,
                 topic_id=topic_id,
-                partitions=[_partition(context, name, index, UNKNOWN) for index in indexes],
+                partitions=[_partition(index, UNKNOWN) for index in indexes],
             )
             for name, topic_id, indexes in missing
         ]
@@ -145,30 +146,20 @@ def _describe(
         ]
         return shape.DescribeShareGroupOffsetsResponseGroup(group_id=group_id, topics=described)
 
-    parts = context.parts
-    topic = parts.metadata.image.topics.by_name.get(SHARE_GROUP_STATE)
-    count = None if topic is None else len(topic.partitions)
-    states = ShareStates(count, parts.replicas, parts.loop)
-    found = after(states.of(keys), answer)
-    found.add_done_callback(lambda done: outcome.complete(done.result()))
+    found: Pending[list[DescribedOffset]] = Pending.completed([])
+    if asked:
+        found = context.parts.coordinators.groups.share.described_offsets(group_id, asked)
+    after(found, answer).add_done_callback(lambda done: outcome.complete(done.result()))
 
 
-def _partition(
-    context: RequestContext, topic: str, index: int, state: ShareState | KafkaError
-) -> Partition:
-    if isinstance(state, KafkaError):
-        return _refused(index, state)
-    lag = -1
-    hosted = context.parts.replicas.partition(topic, index)
-    is_known = state.start_offset >= 0 and state.delivery_complete_count >= 0
-    if is_known and hosted is not None and hosted.log is not None:
-        behind = hosted.log.high_watermark - state.start_offset
-        lag = max(behind - state.delivery_complete_count, 0)
+def _partition(index: int, found: DescribedOffset) -> Partition:
+    if found.error_code:
+        return _refused(index, KafkaError(found.error_code, found.error_message))
     return m.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition(
         partition_index=index,
-        start_offset=state.start_offset,
-        leader_epoch=state.leader_epoch,
-        lag=lag,
+        start_offset=found.start_offset,
+        leader_epoch=found.leader_epoch,
+        lag=found.lag,
     )
 
 

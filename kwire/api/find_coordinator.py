@@ -15,11 +15,11 @@ from kwire.coordinator.partitioner import partition_for
 from kwire.kraft.controller.results import DEFAULT_TEXTS, INVALID_REQUEST_TEXT
 from kwire.pending import Answer
 from kwire.protocol import messages as m
-from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Denied, Requires
 from kwire.server.context import RequestContext
+from kwire.share.keys import coordinator_key, parse_coordinator_key
 
 VERSIONS = (0, 6)
 WAITS_FOR_WRITES = False
@@ -139,8 +139,7 @@ def _find(context: RequestContext, key_type: int, key: str) -> _Found:
     if known is None or not known.partitions:
         context.parts.auto_topics.create([topic], context)
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    hashed = key.replace(":", "-") if key_type == SHARE_KEY else key
-    partition = known.partitions.get(partition_for(hashed, len(known.partitions)))
+    partition = known.partitions.get(partition_for(_hashed(key_type, key), len(known.partitions)))
     broker = None if partition is None else image.brokers.get(partition.leader)
     if partition is None or broker is None or not broker.is_active:
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -162,15 +161,10 @@ def _check(context: RequestContext, key_type: int, key: str) -> ErrorCode | None
         return None
     if key_type != SHARE_KEY or context.api_version < SHARE_FROM:
         return ErrorCode.INVALID_REQUEST
-    return None if _is_share_key(key) else ErrorCode.INVALID_REQUEST
+    return ErrorCode.INVALID_REQUEST if parse_coordinator_key(key) is None else None
 
 
-def _is_share_key(key: str) -> bool:
-    """group:topic id:partition; the group's name may have colons of its own."""
-    parts = key.rsplit(":", 2)
-    if len(parts) != 3 or not parts[0] or not parts[2].removeprefix("-").isdecimal():
-        return False
-    try:
-        return len(uuids.from_text(parts[1])) == 16
-    except ValueError:
-        return False
+def _hashed(key_type: int, key: str) -> str:
+    """What decides on the partition: of a share partition its key as a broker writes it."""
+    parts = parse_coordinator_key(key) if key_type == SHARE_KEY else None
+    return key if parts is None else coordinator_key(*parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from typing import Annotated
@@ -56,6 +57,19 @@ Properties = Annotated[
 ]
 
 
+Share = Annotated[
+    str | None, typer.Option("--share", help="Work for a share group: each record goes to one.")
+]
+Exec = Annotated[
+    str | None,
+    typer.Option(
+        "--exec",
+        help="With --share: run this for each record, the value on its standard input. Exit 0 "
+        "accepts it, 75 releases it, anything else rejects it.",
+    ),
+]
+
+
 def consume(
     name: Annotated[str | None, typer.Argument(metavar="TOPIC", show_default=False)] = None,
     topic: TopicOption = None,
@@ -66,6 +80,8 @@ def consume(
     count: Count = 0,
     timeout_ms: TimeoutMs = 0,
     group: Group = None,
+    share: Share = None,
+    command: Exec = None,
     partition: Partitions = None,
     layout: Layout = None,
     as_json: Json = False,
@@ -88,6 +104,15 @@ def consume(
     asked = ((timestamps, "%T"), (offsets, "%p:%o"), (headers, "%h"), (keys, "%k"))
     fields = [shown for is_asked, shown in asked if is_asked]
     show = _shown(layout, as_json, fields, null, pairs(properties))
+    if share is not None or command is not None:
+        has_start = from_end or from_beginning or offset is not None or bool(partition)
+        _check_share(share, group, has_start or committed or isolation != ISOLATION_LEVELS[0])
+        from kwire.cli.share_worker import Work, work
+
+        task = Work(wanted, share or "", command, show, count, timeout_ms)
+        with contextlib.suppress(KeyboardInterrupt):
+            work(bootstrap, command_config, task)
+        return
     with Client(bootstrap, command_config=command_config) as client:
         waits = follow or start == "latest"
         positions = _positions(client, wanted, group, start, partition, waits)
@@ -113,6 +138,18 @@ def consume(
             if group is not None:
                 moved = {(wanted, index): at for index, at in positions.items()}
                 operations.commit_offsets(client, group, moved)
+
+
+def _check_share(share: str | None, group: str | None, is_elsewhere: bool) -> None:
+    if share is None:
+        raise typer.BadParameter("--exec works for a share group: --share GROUP")
+    if group is not None:
+        raise typer.BadParameter("--share and --group exclude each other")
+    if is_elsewhere:
+        raise typer.BadParameter(
+            "where a share group begins and what it sees are configs of the group: "
+            "share.auto.offset.reset, share.isolation.level"
+        )
 
 
 class _Pause:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kwire.cli import operations, output
+from kwire.cli import operations, output, share_groups
 from kwire.cli.client import Client
 from kwire.cli.options import (
     DEFAULT_BOOTSTRAP,
@@ -32,6 +32,7 @@ group_app = typer.Typer(
 GroupName = Annotated[str | None, typer.Argument(metavar="GROUP", show_default=False)]
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MEMBER_COLUMNS = ("member", "client", "host")
+_SHARE_COLUMNS = ("topic", "partition", "start", "lag")
 _LAG_COLUMNS = ("topic", "partition", "committed", "end", "lag")
 
 
@@ -56,10 +57,15 @@ def group_describe(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     command_config: CommandConfig = None,
 ) -> None:
-    """A group's members and its committed offsets with their lag."""
+    """A group's members and its offsets with their lag: committed ones, or where a share group
+    begins."""
     wanted = named(name, group, "group")
     with Client(bootstrap, command_config=command_config) as client:
         described = _described(client, wanted)
+        shared = None if described is not None else share_groups.find(client, wanted)
+        if shared is not None:
+            _describe_shared(shared, share_groups.offsets(client, wanted), as_json)
+            return
         committed = operations.committed_offsets(client, wanted)
         if described is None and not committed:
             raise ClientError(f"group {wanted}: not found")
@@ -85,6 +91,30 @@ def group_describe(
             output.table(_MEMBER_COLUMNS, members)
             output.say("")
     output.table(_LAG_COLUMNS, rows)
+
+
+def _describe_shared(
+    group: m.ShareGroupDescribeResponse.DescribedGroup,
+    offsets: list[tuple[str, int, int | None, int | None]],
+    as_json: bool,
+) -> None:
+    members = [(x.member_id, x.client_id, x.client_host) for x in group.members]
+    if as_json:
+        output.say_json(
+            {
+                "group": group.group_id,
+                "type": share_groups.SHARE,
+                "state": group.group_state,
+                "members": [output.as_object(_MEMBER_COLUMNS, row) for row in members],
+                "offsets": [output.as_object(_SHARE_COLUMNS, row) for row in offsets],
+            }
+        )
+        return
+    output.say(f"{group.group_id}: share group, {group.group_state}, {len(members)} members")
+    if members:
+        output.table(_MEMBER_COLUMNS, members)
+        output.say("")
+    output.table(_SHARE_COLUMNS, offsets)
 
 
 def _described(client: Client, group: str) -> m.DescribeGroupsResponse.DescribedGroup | None:
@@ -152,7 +182,7 @@ def group_reset_offsets(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     command_config: CommandConfig = None,
 ) -> None:
-    """Commit new offsets for a group that has no members."""
+    """Commit new offsets for a group that has no members, or let a share group begin there."""
     if dry_run and execute:
         raise typer.BadParameter("--dry-run and --execute exclude each other")
     targets = [
@@ -168,10 +198,14 @@ def group_reset_offsets(
     wanted = named(name, group, "group")
     with Client(bootstrap, command_config=command_config) as client:
         committed = operations.offsets_at(client, topic, given[0])
-        if not dry_run:
+        is_shared = share_groups.find(client, wanted) is not None
+        if is_shared and not dry_run:
+            share_groups.alter(client, wanted, committed)
+        elif not dry_run:
             operations.commit_offsets(client, wanted, committed)
     rows = [(name, index, offset) for (name, index), offset in committed.items()]
-    output.table(("topic", "partition", "committed"), rows, as_json=as_json)
+    columns = ("topic", "partition", "start" if is_shared else "committed")
+    output.table(columns, rows, as_json=as_json)
 
 
 def _milliseconds(text: str) -> int:

@@ -12,9 +12,9 @@ fetching.py      records out: where to read, what an application sees of it
 offsets.py       offsets of partitions and of groups, lag
 membership.py    a member of a consumer group (KIP-848): heartbeats, what it is assigned
 consumer.py      membership, fetching and commits together
+share_membership.py, share_session.py, share_consumer.py    the same for a share group: a queue
 topics.py, configs.py, acls.py, groups.py, transactions.py    administration; admin.py has all of it
 
 It uses the loop's own interface only, and runs on the simulated loop too. `errors` and `address`
-import no asyncio: the command line has them without its cost. A consumer of a share group will
-stand beside `consumer.py`, on a membership of its own.
+import no asyncio: the command line has them without its cost.
 """

@@ -10,6 +10,7 @@ from kwire.protocol import messages as m
 
 Listed: TypeAlias = "m.ListGroupsResponse.ListedGroup"
 Classic: TypeAlias = "m.DescribeGroupsResponse.DescribedGroup"
+OfSharers: TypeAlias = "m.ShareGroupDescribeResponse.DescribedGroup"
 OfConsumers: TypeAlias = "m.ConsumerGroupDescribeResponse.DescribedGroup"
 
 
@@ -45,6 +46,17 @@ class Groups:
 
         async def ask(node_id: int) -> OfConsumers:
             request = m.ConsumerGroupDescribeRequest(group_ids=[group])
+            found = (await self._cluster.call(request, node_id)).groups[0]
+            check(found.error_code, f"group {group}", found.error_message)
+            return found
+
+        return await self._cluster.ask_coordinator(Coordinator.GROUP, group, ask)
+
+    async def describe_share(self, group: str) -> OfSharers:
+        """State and members of a share group."""
+
+        async def ask(node_id: int) -> OfSharers:
+            request = m.ShareGroupDescribeRequest(group_ids=[group])
             found = (await self._cluster.call(request, node_id)).groups[0]
             check(found.error_code, f"group {group}", found.error_message)
             return found

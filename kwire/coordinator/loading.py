@@ -1,8 +1,8 @@
 """Builds a shard from its partition's log, in slices between which the loop turns.
 
-A short log is replayed record by record. A longer one is first reduced to the records that count
-(`reduction.py`): in a thread where there is one and the kernels are compiled, going through the log
-twice, else once and in slices, too.
+A short log is replayed record by record. A longer one whose last record of a key says all is first
+reduced to the records that count (`reduction.py`): in a thread where there is one and the kernels
+are compiled, going through the log twice, else once and in slices, too.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ SLICE_STEPS_MAX = 2000
 STEPS_PER_CLOCK_READ = 32
 # A log with more records than this is reduced.
 REPLAYED_MAX = 5000
+# Those whose last record of a key says all. An update of a share partition has what changed alone:
+# its log is kept short by snapshots and deletions instead.
+REDUCED_MODULES = ("group-coordinator", "transaction-coordinator")
 # Memory of the map of last offsets: 24 bytes a key, a bit more than twice that while it is empty.
 MAP_BYTES_PER_RECORD = 50
 MAP_BYTES_MAX = 128 * 1024 * 1024
@@ -99,7 +102,7 @@ class Loading:
     def _begin(self) -> None:
         start = self._log.start_offset(self._partition)
         records = self._log.end_offset(self._partition) - start
-        if records > REPLAYED_MAX:
+        if records > REPLAYED_MAX and self._module in REDUCED_MODULES:
             offsets = None
             if self._worker is not None:
                 size_bytes = min(MAP_BYTES_PER_RECORD * records, MAP_BYTES_MAX)

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from kwire.api.shared.auto_create import CONSUMER_OFFSETS, TRANSACTION_STATE
+from kwire.api.shared.auto_create import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from kwire.clock import Clock, Random
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
@@ -19,18 +19,24 @@ from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.log.scheduling import Scheduler
 from kwire.network.peer import PeerNetwork
 from kwire.node.published import PublishedMetadata
+from kwire.node.shares import Shares
 from kwire.pending import Pending
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.structs import Message, Request
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.partition import Partition
+from kwire.server.deadlines import DeadlineHeap
 
 if TYPE_CHECKING:
     from kwire.api.shared.local_transactions import LocalTransactions
     from kwire.coordinator.group.coordinator import GroupCoordinator
     from kwire.coordinator.loading import Worker
+    from kwire.coordinator.share.service import ShareCoordinator
     from kwire.coordinator.transaction.service import TransactionCoordinator
     from kwire.coordinator.transaction.verifier import TransactionVerifier
     from kwire.node.group_metadata import GroupConfigs
+    from kwire.share.coordinator_persister import CoordinatorPersister
 
 Response = TypeVar("Response", bound=Message)
 
@@ -58,7 +64,11 @@ class Coordinators:
         metadata: PublishedMetadata,
         replicas: ReplicaManager,
         peers: PeerNetwork,
+        deadlines: DeadlineHeap,
         allocate_producer_id: Callable[[], Pending[int]],
+        checkpoint_log_starts: Callable[[list[tuple[str, int]]], Pending[None]],
+        create_topic: Callable[[str], object],
+        create_topics: Callable[[m.CreateTopicsRequest], Pending[m.CreateTopicsResponse]],
         new_scheduler: Callable[[str], Scheduler],
     ) -> None:
         self._loop = loop
@@ -70,14 +80,31 @@ class Coordinators:
         self._replicas = replicas
         self._peers = peers
         self._allocate_producer_id = allocate_producer_id
+        self._checkpoint_log_starts = checkpoint_log_starts
+        self._create_topic = create_topic
         self._new_scheduler = new_scheduler
         self._groups: GroupCoordinator | None = None
         self._group_configs: GroupConfigs | None = None
         self._transactions: TransactionCoordinator | None = None
+        self._share: ShareCoordinator | None = None
+        self._persister: CoordinatorPersister | None = None
         self._verifier: TransactionVerifier | None = None
         self._local_transactions: LocalTransactions | None = None
         self._loader: Scheduler | None = None
         replicas.add_listener(self._leadership)
+        self.shares = Shares(
+            loop,
+            clock,
+            config,
+            dynamic_config,
+            deadlines,
+            replicas,
+            lambda: self.persister,
+            metadata,
+            random,
+            self._send,
+            create_topics,
+        )
 
     # -- made so far
 
@@ -90,6 +117,11 @@ class Coordinators:
     def made_transactions(self) -> TransactionCoordinator | None:
         """None as long as nobody has asked for transactions."""
         return self._transactions
+
+    @property
+    def made_share(self) -> ShareCoordinator | None:
+        """None as long as nobody has asked for the state of share partitions."""
+        return self._share
 
     # -- made when needed
 
@@ -104,6 +136,29 @@ class Coordinators:
         if self._transactions is None:
             self._transactions = self._make_transactions()
         return self._transactions
+
+    @property
+    def share(self) -> ShareCoordinator:
+        if self._share is None:
+            self._share = self._make_share()
+        return self._share
+
+    @property
+    def persister(self) -> CoordinatorPersister:
+        """Asks share coordinators, this broker's and others'."""
+        if self._persister is None:
+            from kwire.node.share_coordinators import PublishedShareCoordinators
+            from kwire.share.coordinator_persister import CoordinatorPersister
+
+            self._persister = CoordinatorPersister(
+                loop=self._loop,
+                coordinators=PublishedShareCoordinators(
+                    self._config.node_id, self._metadata, lambda: self.share, self._create_topic
+                ),
+                send=self._send,
+                draw=lambda: self._random.below(1001) / 1000,
+            )
+        return self._persister
 
     @property
     def verifier(self) -> TransactionVerifier:
@@ -132,7 +187,9 @@ class Coordinators:
         from kwire.coordinator.group.consumer.settings import ConsumerGroupSettings
         from kwire.coordinator.group.coordinator import GroupCoordinator
         from kwire.coordinator.group.settings import GroupSettings
+        from kwire.coordinator.group.share.settings import ShareGroupSettings
         from kwire.node.group_metadata import GroupConfigs, PublishedTopics
+        from kwire.node.latest_offsets import LatestOffsets
 
         config = self._config
         configs = self._group_configs = GroupConfigs(self._dynamic_config)
@@ -153,6 +210,17 @@ class Coordinators:
             topics=PublishedTopics(lambda: self._metadata.image),
             worker=self._worker(),
             group_config=configs.value,
+            share_settings=ShareGroupSettings(
+                max_size=config["group.share.max.size"],
+                initialize_retry_interval_ms=config["group.share.initialize.retry.interval.ms"],
+            ),
+            persister=lambda: self.persister,
+            latest_offsets=LatestOffsets(
+                config.node_id,
+                lambda: self._metadata.image,
+                self._replicas.partition,
+                self._send,
+            ).of,
         )
 
     def _make_transactions(self) -> TransactionCoordinator:
@@ -184,6 +252,52 @@ class Coordinators:
             local=self._local,
             worker=self._worker(),
         )
+
+    def _make_share(self) -> ShareCoordinator:
+        from kwire.coordinator.share.service import ShareCoordinator
+        from kwire.coordinator.share.shard import ShareCoordinatorSettings
+
+        config = self._config
+        return ShareCoordinator(
+            settings=ShareCoordinatorSettings(
+                snapshot_update_records_per_snapshot=config[
+                    "share.coordinator.snapshot.update.records.per.snapshot"
+                ],
+                cold_partition_snapshot_interval_ms=config[
+                    "share.coordinator.cold.partition.snapshot.interval.ms"
+                ],
+                prune_interval_ms=config["share.coordinator.state.topic.prune.interval.ms"],
+                write_timeout_ms=config["share.coordinator.write.timeout.ms"],
+                load_buffer_bytes=config["share.coordinator.load.buffer.size"],
+                append_linger_ms=config["share.coordinator.append.linger.ms"],
+            ),
+            partition_count=lambda: self._count(
+                SHARE_GROUP_STATE, "share.coordinator.state.topic.num.partitions"
+            ),
+            partitions_of=self._partitions_of,
+            partition_log=PartitionCoordinatorLog(SHARE_GROUP_STATE, self._replicas, self._clock),
+            delete_records=self._delete_share_records,
+            is_enabled=lambda: self._metadata.image.features.finalized.get("share.version", 0) >= 1,
+            loop=self._loop,
+            clock=self._clock,
+            worker=self._worker(),
+        )
+
+    def _partitions_of(self, topic_id: bytes) -> int | None:
+        topic = self._metadata.image.topics.by_id.get(topic_id)
+        return None if topic is None else len(topic.partitions)
+
+    def _delete_share_records(self, index: int, offset: int) -> Pending[None]:
+        """Move the start of a partition of `__share_group_state`."""
+        partition = self._replicas.partition(SHARE_GROUP_STATE, index)
+        if partition is None:
+            return Pending.failed(KafkaError(ErrorCode.NOT_COORDINATOR))
+        try:
+            partition.leader_log().delete_records_before(offset)
+        except KafkaError as error:
+            return Pending.failed(error)
+        partition.wake_readers(0)
+        return self._checkpoint_log_starts([(SHARE_GROUP_STATE, index)])
 
     def _worker(self) -> Worker:
         """A thread that loads, for all coordinators."""
@@ -219,6 +333,9 @@ class Coordinators:
         elif partition.topic == TRANSACTION_STATE:
             load, unload = self.transactions.load, self.transactions.unload
             advanced = self.transactions.runtime.high_watermark_advanced
+        elif partition.topic == SHARE_GROUP_STATE:
+            load, unload = self.share.load, self.share.unload
+            advanced = self.share.runtime.high_watermark_advanced
         else:
             return
         if leader_epoch is not None:
@@ -229,7 +346,12 @@ class Coordinators:
             unload(partition.index)
 
     def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Committed metadata: deleted topics take their offsets with them."""
+        """Committed metadata: deleted topics take with them what groups had of them."""
+        self.shares.published(delta)
+        if self._share is not None and delta.topics_deleted:
+            self._share.topics_deleted(delta.topics_deleted)
+        if self._persister is not None and delta.partitions:
+            self._persister.coordinators_changed()
         groups = self._groups
         if groups is None or self._group_configs is None:
             return
@@ -243,10 +365,15 @@ class Coordinators:
             )
 
     def close(self) -> None:
+        self.shares.close()
         if self._groups is not None:
             self._groups.runtime.close()
         if self._transactions is not None:
             self._transactions.close()
+        if self._persister is not None:
+            self._persister.close()
+        if self._share is not None:
+            self._share.close()
 
 
 class _MetadataLeaders:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 
 from kwire.config.dynamic import DynamicConfig
 from kwire.config.values import TypedValue, Value
-from kwire.coordinator.group.consumer.subscriptions import TopicInfo
+from kwire.coordinator.group.topics import TopicInfo
 from kwire.kraft.images.metadata_image import MetadataImage
 
 
 class PublishedTopics:
-    """`kwire.coordinator.group.consumer.subscriptions.Topics` over the published `image()`."""
+    """`kwire.coordinator.group.topics.Topics` over the published `image()`."""
 
     def __init__(self, image: Callable[[], MetadataImage]) -> None:
         self._image = image

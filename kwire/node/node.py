@@ -298,7 +298,11 @@ class Node:
             metadata=self.published,
             replicas=self.replicas,
             peers=self.peers,
+            deadlines=self.deadlines,
             allocate_producer_id=self.producer_ids.take,
+            checkpoint_log_starts=self.log_manager.checkpoint_log_starts,
+            create_topic=lambda name: self.parts.auto_topics.create([name], None),
+            create_topics=lambda request: self.controller_channel.forward(request, None, version=7),
             new_scheduler=self.workers.scheduler,
         )
 
@@ -467,6 +471,7 @@ class Node:
             authorizer=audited(self.acls.authorizer, self.audit),
             replicas=self.replicas,
             coordinators=self.coordinators,
+            shares=self.coordinators.shares,
             auto_topics=AutoTopicCreation(config, self.controller_channel),
             producer_ids=self.producer_ids,
             lost_brokers=self.lost_brokers,

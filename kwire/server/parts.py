@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kwire.config.dynamic import DynamicConfig
     from kwire.coordinator.group.coordinator import GroupCoordinator
     from kwire.coordinator.shard_interface import Loop
+    from kwire.coordinator.share.service import ShareCoordinator
     from kwire.coordinator.transaction.service import TransactionCoordinator
     from kwire.coordinator.transaction.verifier import TransactionVerifier
     from kwire.kraft.images.metadata_image import MetadataImage
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from kwire.security.authorizer import Authorizer
     from kwire.server.deadlines import DeadlineHeap
     from kwire.server.fetch_sessions import FetchSessionCache
+    from kwire.share.manager import SharePartitionManager
+    from kwire.share.persister import Persister
 
 ResponseT = TypeVar("ResponseT", bound="Message")
 
@@ -148,7 +151,24 @@ class Coordinators(Protocol):
     def transactions(self) -> TransactionCoordinator: ...
 
     @property
+    def share(self) -> ShareCoordinator:
+        """The state of share partitions."""
+        ...
+
+    @property
+    def persister(self) -> Persister:
+        """Keeps the state of share partitions, wherever it is coordinated."""
+        ...
+
+    @property
     def verifier(self) -> TransactionVerifier: ...
+
+
+class Shares(Protocol):
+    """The share partitions that this broker leads; made when they are first asked for."""
+
+    @property
+    def partitions(self) -> SharePartitionManager: ...
 
 
 class TopicCreation(Protocol):
@@ -223,6 +243,7 @@ class Parts:
         "random",
         "read_context",
         "replicas",
+        "shares",
     )
 
     def __init__(
@@ -243,6 +264,7 @@ class Parts:
         authorizer: Authorizer | None,
         replicas: Replicas,
         coordinators: Coordinators,
+        shares: Shares,
         auto_topics: TopicCreation,
         producer_ids: ProducerIds,
         lost_brokers: LostBrokers,
@@ -269,6 +291,7 @@ class Parts:
         self.authorizer = authorizer
         self.replicas = replicas
         self.coordinators = coordinators
+        self.shares = shares
         self.auto_topics = auto_topics
         self.producer_ids = producer_ids
         self.lost_brokers = lost_brokers

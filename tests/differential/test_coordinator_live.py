@@ -18,7 +18,7 @@ from tests.golden.coordinator.sets import SETS
 from tests.support.coordinator_scripts import ordered
 from tests.support.effort import seeds
 
-DRAWN_FROM = ("transactions", "consumer-groups")
+DRAWN_FROM = ("transactions", "consumer-groups", "share-groups")
 DRAWN = 6
 SLOW = ("exhausted", "times-out", "expires", "timeout")
 

@@ -56,7 +56,8 @@ _OPAQUE = {"metadata_hash": "HASH", "client_host": "HOST", "host": "HOST", "port
 _UNORDERED = (
     "results_by_topic_v3_and_below", "results_by_partition", "topic_results",
     "topic_partitions", "subscribed_topic_names", "assigned_partitions", "configs",
-    "partitions_pending_revocation", "partitions", "partition_responses",
+    "partitions_pending_revocation", "partitions", "partition_responses", "responses",
+    "initializing_topics", "initialized_topics", "deleting_topics",
 )  # fmt: skip
 
 
@@ -420,12 +421,13 @@ class CoordinatorRun(ScriptRun):
 
 
 def ordered(rows: list[Any]) -> list[Any]:
-    """Records with runs of one kind of a consumer group's sorted: Kafka's come in the order of its
-    hash tables. The rows of "bump" are left out but for the last one."""
+    """Records with runs of one kind of a consumer or share group's sorted: Kafka's come in the
+    order of its hash tables. The rows of "bump" are left out but for the last one."""
     found: list[Any] = []
     for name, run in itertools.groupby(_without_bumps(rows), lambda x: x[0]):
         rows_of = [row for row, _ in itertools.groupby(run)]  # groups may share a partition
-        found += sorted(rows_of, key=_text) if name.startswith("ConsumerGroup") else rows_of
+        is_unordered = name.startswith(("ConsumerGroup", "ShareGroup"))
+        found += sorted(rows_of, key=_text) if is_unordered else rows_of
     return found
 
 

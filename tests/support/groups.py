@@ -27,6 +27,9 @@ class GroupWorld:
         topics: Any = None,
         consumer_settings: Any = None,
         worker: Any = None,
+        share_settings: Any = None,
+        persister: Any = None,
+        latest_offsets: Any = None,
         **settings: Any,
     ) -> None:
         self.loop = ManualLoop()
@@ -42,6 +45,9 @@ class GroupWorld:
             topics=topics,
             consumer_settings=consumer_settings,
             worker=worker,
+            share_settings=share_settings,
+            persister=lambda: persister,
+            latest_offsets=latest_offsets,
         )
         self.log.listener = self.coordinator.runtime.high_watermark_advanced
         self.epoch = -1

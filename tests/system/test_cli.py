@@ -10,15 +10,18 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from kwire import __version__
 from kwire.cli import app, client
+from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.records.partitioner import partition_of
 from kwire.testing.cluster import Broker
+from tests.support.group_scripts import OverTcp
 
 TIMEOUT_S = 60
 
@@ -150,6 +153,37 @@ def test_keys_partitions_and_positions(kwire: Command) -> None:
 def test_reading_a_topic_that_is_not_there_does_not_create_it(kwire: Command) -> None:
     assert "topic mistyped" in kwire.error("consume", "mistyped")
     assert "mistyped" not in kwire("topic", "list")
+
+
+def test_a_share_group_is_described_reset_and_deleted(kwire: Command) -> None:
+    kwire("produce", "shared", stdin="1\n2\n3\n")
+    broker = OverTcp(kwire.bootstrap)
+    shape = m.AlterShareGroupOffsetsRequest
+    begin = shape.AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=1)
+    topic = shape.AlterShareGroupOffsetsRequestTopic(topic_name="shared", partitions=[begin])
+    deadline = time.monotonic() + 60
+    while True:  # until there is a coordinator
+        find = m.FindCoordinatorRequest(coordinator_keys=["workers"])
+        broker.post("a", "FindCoordinator", 4, find)
+        broker.receive("a")
+        broker.post("a", "AlterShareGroupOffsets", 0, shape(group_id="workers", topics=[topic]))
+        if not broker.receive("a").error_code:
+            break
+        assert time.monotonic() < deadline
+    broker.close()
+    assert ["workers", "share", "Empty"] in rows(kwire("group", "list"))
+    told = rows(kwire("group", "describe", "workers"))
+    assert told == [
+        ["workers: share group, Empty, 0 members"],
+        ["topic", "partition", "start", "lag"],
+        ["shared", "0", "1", "2"],
+    ]
+    reset = ("group", "reset-offsets", "workers", "-t", "shared", "--to", "latest")
+    assert rows(kwire(*reset)) == [["topic", "partition", "start"], ["shared", "0", "3"]]
+    as_json = json.loads(kwire("group", "describe", "workers", "--json"))
+    assert (as_json["type"], as_json["offsets"][0]["lag"]) == ("share", 0)
+    assert kwire("group", "delete", "workers") == "deleted workers\n"
+    assert "not found" in kwire.error("group", "describe", "workers")
 
 
 def test_group_goes_on_where_it_stopped_until_it_is_reset(kwire: Command) -> None:

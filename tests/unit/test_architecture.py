@@ -25,7 +25,7 @@ PACKAGE = ROOT / "kwire"
 BASE = ("checksums", "clock", "kept_errors", "pending")
 FACTS = (*BASE, "config", "protocol")
 LOW = (*FACTS, "network", "log", "security", "quota")
-MIDDLE = (*LOW, "replica", "kraft")
+MIDDLE = (*LOW, "replica", "kraft", "share")
 HIGH = (*MIDDLE, "coordinator", "membership")
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "checksums": (),
@@ -42,6 +42,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "tiered": (*FACTS, "log"),
     "replica": LOW,
     "kraft": LOW,
+    "share": (*LOW, "replica"),
     "coordinator": MIDDLE,
     "membership": MIDDLE,
     "server": HIGH,
@@ -63,7 +64,7 @@ IMPURE_MODULES = ("asyncio", "socket", "time", "random", "os")
 # Also what drives loops and files does so by what it was given.
 PURE = (
     *("protocol/", "security/acls/", "security/sasl/", "security/audit", "quota/", "kraft/"),
-    *("replica/", "coordinator/", "server/connection_limits.py"),
+    *("replica/", "share/", "coordinator/", "server/connection_limits.py"),
 )
 TIME_AND_CHANCE = {
     ("time", "time"),

@@ -9,7 +9,13 @@ from kwire.kraft.images.topics import TopicsImage
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 
-EndpointT = TypeVar("EndpointT", "m.FetchResponse.NodeEndpoint", "m.ProduceResponse.NodeEndpoint")
+EndpointT = TypeVar(
+    "EndpointT",
+    "m.FetchResponse.NodeEndpoint",
+    "m.ProduceResponse.NodeEndpoint",
+    "m.ShareFetchResponse.NodeEndpoint",
+    "m.ShareAcknowledgeResponse.NodeEndpoint",
+)
 
 HINTED_ERRORS = (
     int(ErrorCode.NOT_LEADER_OR_FOLLOWER),

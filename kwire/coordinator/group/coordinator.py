@@ -13,12 +13,8 @@ from kwire.clock import Clock, Random
 from kwire.coordinator.errors import refusal
 from kwire.coordinator.group.caller import Caller
 from kwire.coordinator.group.consumer.heartbeat import check_request
-from kwire.coordinator.group.consumer.settings import (
-    ConsumerGroupSettings,
-    GroupConfig,
-    default_group_config,
-)
-from kwire.coordinator.group.consumer.subscriptions import Topics
+from kwire.coordinator.group.consumer.settings import ConsumerGroupSettings
+from kwire.coordinator.group.group_configs import GroupConfig, default_group_config
 from kwire.coordinator.group.refusals import (
     consumer_heartbeat_error,
     deletable_group_error,
@@ -31,6 +27,9 @@ from kwire.coordinator.group.refusals import (
 )
 from kwire.coordinator.group.settings import GroupSettings
 from kwire.coordinator.group.shard import GroupShard
+from kwire.coordinator.group.share.settings import ShareGroupSettings
+from kwire.coordinator.group.share_requests import LatestOffsets, ShareGroupRequests, TopicPartition
+from kwire.coordinator.group.topics import Topics
 from kwire.coordinator.loading import Worker
 from kwire.coordinator.partitioner import partition_for
 from kwire.coordinator.replies import Reply, convert, gather
@@ -41,6 +40,7 @@ from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.share.persister import Persister
 
 T = TypeVar("T")
 
@@ -65,6 +65,9 @@ class GroupCoordinator:
         topics: Topics | None = None,
         group_config: GroupConfig = default_group_config,
         worker: Worker | None = None,
+        share_settings: ShareGroupSettings | None = None,
+        persister: Callable[[], Persister | None] = lambda: None,
+        latest_offsets: LatestOffsets | None = None,
     ) -> None:
         self.settings = settings
         self._consumer_settings = consumer_settings or ConsumerGroupSettings()
@@ -73,7 +76,12 @@ class GroupCoordinator:
         self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             module=MODULE,
             new_shard=lambda partition: GroupShard(
-                settings, random, self._consumer_settings, topics or NoTopics(), group_config
+                settings,
+                random,
+                self._consumer_settings,
+                topics or NoTopics(),
+                group_config,
+                share_settings or ShareGroupSettings(),
             ),
             partition_log=partition_log,
             loop=loop,
@@ -82,6 +90,9 @@ class GroupCoordinator:
             load_bytes=settings.load_bytes,
             worker=worker,
             append_linger_ms=settings.append_linger_ms,
+        )
+        self.share = ShareGroupRequests(
+            self.runtime, self.partition_for, persister, latest_offsets or _no_offsets
         )
 
     def partition_for(self, group_id: str) -> int:
@@ -300,6 +311,7 @@ class GroupCoordinator:
     def topics_deleted(self, topics: dict[str, bytes]) -> None:
         """Topics (name -> id) are gone from the metadata: forget what was committed for them."""
         self.runtime.write_all(lambda shard, moment: shard.expiry.topics_deleted(topics, moment))
+        self.share.topics_deleted(list(topics.values()))
 
     # ------------------------------------------------------------------ administration
 
@@ -347,14 +359,6 @@ class GroupCoordinator:
 
         return gather([ask(group_id) for group_id in group_ids], combine)
 
-    def share_topics(self, group_id: str) -> Pending[list[tuple[str, bytes, list[int]]]]:
-        """-> (topic, id, partitions) of a share group; fails with KafkaError where it has no
-        coordinator here."""
-        return self.runtime.read(
-            self.partition_for(group_id),
-            lambda shard, moment: shard.share.share_topics(group_id),
-        )
-
     def delete_groups(
         self, group_ids: Sequence[str]
     ) -> Answer[list[m.DeleteGroupsResponse.DeletableGroupResult]]:
@@ -362,13 +366,6 @@ class GroupCoordinator:
         by_partition: dict[int, list[str]] = {}
         for group_id in dict.fromkeys(group_ids):
             by_partition.setdefault(self.partition_for(group_id), []).append(group_id)
-
-        def ask(
-            partition: int, ids: list[str]
-        ) -> Pending[list[m.DeleteGroupsResponse.DeletableGroupResult]]:
-            return self.runtime.write(
-                partition, lambda shard, moment: shard.admin.delete(ids, moment)
-            )
 
         def combine(
             results: list[list[m.DeleteGroupsResponse.DeletableGroupResult] | KafkaError],
@@ -382,8 +379,16 @@ class GroupCoordinator:
                     combined += result
             return combined
 
-        pendings = [ask(partition, ids) for partition, ids in by_partition.items()]
+        pendings = [
+            self.share.delete_groups(partition, ids) for partition, ids in by_partition.items()
+        ]
         return gather(pendings, combine)
+
+
+def _no_offsets(
+    partitions: Sequence[TopicPartition],
+) -> Pending[dict[TopicPartition, int | KafkaError]]:
+    return Pending.completed({})
 
 
 def _now_or_later(reply: Pending[T]) -> Answer[T]:

@@ -89,7 +89,7 @@ class Expiry:
                     kept = True
         if kept or group_id in self._storage.open_transactions:
             return False
-        if kind.deletable(group_id) != ErrorCode.NONE:
+        if not kind.expires or kind.deletable(group_id) != ErrorCode.NONE:
             return False
         made += kind.tombstones(group_id)
         return True

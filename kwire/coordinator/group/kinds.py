@@ -112,6 +112,11 @@ class GroupKind(Protocol):
         """What deletes a group without members, but for its offsets."""
         ...
 
+    @property
+    def expires(self) -> bool:
+        """Whether a group of this kind goes by itself when it has neither members nor offsets."""
+        ...
+
     # --- offsets
 
     @property

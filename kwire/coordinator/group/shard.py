@@ -10,13 +10,17 @@ from kwire.coordinator.group.classic.kind import ClassicKind
 from kwire.coordinator.group.classic.rebalance import ClassicGroups
 from kwire.coordinator.group.consumer.groups import ConsumerGroups
 from kwire.coordinator.group.consumer.kind import ConsumerKind
-from kwire.coordinator.group.consumer.settings import ConsumerGroupSettings, GroupConfig
-from kwire.coordinator.group.consumer.subscriptions import Topics
+from kwire.coordinator.group.consumer.settings import ConsumerGroupSettings
 from kwire.coordinator.group.expiry import Expiry
+from kwire.coordinator.group.group_configs import GroupConfig
 from kwire.coordinator.group.kinds import GroupDeadlines, GroupKinds
 from kwire.coordinator.group.offsets import OffsetOperations
 from kwire.coordinator.group.settings import GroupSettings
+from kwire.coordinator.group.share.groups import ShareGroups
+from kwire.coordinator.group.share.kind import ShareKind
+from kwire.coordinator.group.share.settings import ShareGroupSettings
 from kwire.coordinator.group.storage import GroupStorage
+from kwire.coordinator.group.topics import Topics
 from kwire.coordinator.shard_interface import AnyReply, AnyResponse, Moment, Result
 from kwire.protocol import messages as m
 from kwire.protocol.structs import Message
@@ -33,6 +37,7 @@ class GroupShard:
         consumer_settings: ConsumerGroupSettings,
         topics: Topics,
         group_config: GroupConfig,
+        share_settings: ShareGroupSettings,
     ) -> None:
         self.storage = storage = GroupStorage()
         self.deadlines = GroupDeadlines()
@@ -45,7 +50,9 @@ class GroupShard:
         self.consumer = ConsumerKind(
             consumer_groups, self.classic.joining, settings.offsets_retention_ms, random
         )
-        self.share = CarriedKind(storage.share)
+        self.share = ShareKind(
+            ShareGroups(storage, share_settings, self.deadlines, topics, group_config)
+        )
         self.streams = CarriedKind(storage.streams)
         self.kinds = GroupKinds((self.classic, self.consumer, self.share, self.streams))
         self.offsets = OffsetOperations(storage, self.kinds, settings.offset_metadata_bytes_max)

@@ -6,7 +6,7 @@ Apache Kafka 4.4):
     0, 1   OffsetCommit           group, topic, partition -> offset (0 is the legacy form of 1)
     2      GroupMetadata          see classic/stored.py
     3-8, 16    consumer groups    see consumer/state.py
-    10-15      share groups       see carried/stored.py
+    10-15      share groups       see share/state.py
     17, 19-23  streams groups     see carried/stored.py
 
 A commit of a transaction stays pending with its producer until the marker of the transaction
@@ -19,9 +19,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol, TypeAlias
 
-from kwire.coordinator.group.carried.stored import SHARE, STREAMS, StoredCarriedGroups
+from kwire.coordinator.group.carried.stored import STREAMS, StoredCarriedGroups
 from kwire.coordinator.group.classic.stored import StoredClassicGroups
 from kwire.coordinator.group.consumer.state import StoredConsumerGroups
+from kwire.coordinator.group.share.state import StoredShareGroups
 from kwire.coordinator.group.stored_offsets import Offsets, StoredOffset
 from kwire.protocol import messages as m
 from kwire.protocol.structs import Message
@@ -62,7 +63,7 @@ class GroupStorage:
     def __init__(self) -> None:
         self.classic = StoredClassicGroups()
         self.consumer = StoredConsumerGroups(self.classic.drop_simple)
-        self.share = StoredCarriedGroups(SHARE, self.classic.drop_simple)
+        self.share = StoredShareGroups(self.classic.drop_simple)
         self.streams = StoredCarriedGroups(STREAMS, self.classic.drop_simple)
         self.kinds: tuple[StoredGroups, ...] = (
             self.classic,

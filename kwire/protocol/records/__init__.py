@@ -21,6 +21,7 @@ from kwire.protocol.records.header import (
     compute_crc,
     iterate_headers,
     next_batch_size,
+    outlines,
     parse_header,
     stamp,
 )
@@ -79,6 +80,7 @@ __all__ = [
     "iterate_batch",
     "iterate_headers",
     "next_batch_size",
+    "outlines",
     "parse_header",
     "read_batch",
     "read_records",

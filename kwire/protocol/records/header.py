@@ -63,6 +63,7 @@ _STAMP_EPOCH = Struct(">i")
 _CRC = Struct(">I")
 _ATTRIBUTES_AND_CRC = Struct(">Ih")
 _INT64 = Struct(">q")
+_OUTLINE = Struct(">qi4xb4xhi16xq")
 
 
 class Codec(IntEnum):
@@ -262,6 +263,35 @@ def iterate_headers(
     while size_bytes := next_batch_size(buffer, offset, limit):
         yield offset, parse_header(buffer, offset)
         offset += size_bytes
+
+
+def outlines(buffer: Buffer) -> list[tuple[int, int, int, int, int]]:
+    """(base offset, last offset, size in bytes, attributes, producer id) of each whole batch.
+
+    As `iterate_headers`, at a third of its cost, for whoever looks at every batch it gives out.
+    """
+    found: list[tuple[int, int, int, int, int]] = []
+    offset, limit = 0, len(buffer)
+    while offset + HEADER_SIZE <= limit:
+        base, length, magic, attributes, delta, producer_id = _OUTLINE.unpack_from(buffer, offset)
+        if magic != MAGIC_CURRENT or length + PREFIX_SIZE < HEADER_SIZE:
+            break
+        size_bytes = length + PREFIX_SIZE
+        if offset + size_bytes > limit:
+            return found
+        found.append((base, base + delta, size_bytes, attributes, producer_id))
+        offset += size_bytes
+    for _, header in iterate_headers(buffer, offset):  # of the old formats, or corrupt
+        found.append(
+            (
+                header.base_offset,
+                header.last_offset,
+                header.size_bytes,
+                header.attributes if header.magic >= MAGIC_CURRENT else 0,
+                header.producer_id,
+            )
+        )
+    return found
 
 
 def compute_crc(buffer: Buffer, offset: int, size_bytes: int) -> int:

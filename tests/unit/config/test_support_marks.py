@@ -36,14 +36,9 @@ for _definition in GROUP.values():
     for _synonym, _ in _definition.broker_synonyms:
         DEFAULT_OF_GROUP.setdefault(_synonym, []).append(_definition.name)
 # Kinds of groups that are not built: their settings bound what a group config may be, no more.
-GROUPS_WITHOUT_EFFECT = ("group.share.", "group.streams.", "share.", "streams.", "errors.")
+GROUPS_WITHOUT_EFFECT = ("group.streams.", "streams.", "errors.")
 # Read already, without the effect that Kafka's has.
-READ_WITHOUT_EFFECT = {
-    "share.coordinator.state.topic.min.isr": "for creating the topic, without groups",
-    "share.coordinator.state.topic.num.partitions": "for creating the topic, without groups",
-    "share.coordinator.state.topic.replication.factor": "for creating the topic, without groups",
-    "share.coordinator.state.topic.segment.bytes": "for creating the topic, without groups",
-}
+READ_WITHOUT_EFFECT = {}
 
 
 @functools.cache

@@ -194,6 +194,7 @@ ORDER_OF_THEIR_OWN = {
     "OffsetCommit": "decided by the group's coordinator, in order",
     "Heartbeat": "as OffsetCommit; a slow disk must not cost a member its place",
     "ConsumerGroupHeartbeat": "as Heartbeat",
+    "ShareGroupHeartbeat": "as Heartbeat",
     "Metadata": "tells what the controller decided",
     "FindCoordinator": "as Metadata",
     "ApiVersions": "tells nothing that changes",

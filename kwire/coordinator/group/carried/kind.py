@@ -5,11 +5,11 @@ A group's state is what its records say, as nobody can act as its member.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NoReturn, TypeVar
 
 from kwire.coordinator.group.caller import Caller
-from kwire.coordinator.group.carried.stored import SHARE, StoredCarriedGroups
+from kwire.coordinator.group.carried.stored import StoredCarriedGroups
 from kwire.coordinator.group.kinds import ListedGroup, TimerAction
 from kwire.coordinator.group.refusals import join_error, not_described
 from kwire.coordinator.group.stored_offsets import StoredOffset
@@ -23,13 +23,15 @@ STABLE_MEMBER = 0
 
 
 class CarriedKind:
-    """The share or the streams groups of a shard."""
+    """The streams groups of a shard."""
+
+    has_offsets = True
+    expires = False
 
     def __init__(self, stored: StoredCarriedGroups) -> None:
         self.name = stored.name
         self.group_ids = stored.groups
         self.timers: dict[str, TimerAction] = {}
-        self.has_offsets = stored.name != SHARE
 
     def values(self, group_id: str, value_class: type[V]) -> list[V]:
         """The values of a group's records of one type."""
@@ -38,17 +40,12 @@ class CarriedKind:
 
     def has_members(self, group_id: str) -> bool:
         """Whether the group has members on record."""
-        return bool(
-            self.values(group_id, m.ShareGroupMemberMetadataValue)
-            or self.values(group_id, m.StreamsGroupMemberMetadataValue)
-        )
+        return bool(self.values(group_id, m.StreamsGroupMemberMetadataValue))
 
     def state(self, group_id: str) -> str:
         """The state of the group by Kafka's name."""
         if not self.has_members(group_id):
             return "Empty"
-        if self.name == SHARE:
-            return "Stable"
         groups = self.values(group_id, m.StreamsGroupMetadataValue)
         targets = self.values(group_id, m.StreamsGroupTargetAssignmentMetadataValue)
         epoch = groups[0].epoch if groups else 0
@@ -58,15 +55,6 @@ class CarriedKind:
         members = self.values(group_id, m.StreamsGroupCurrentMemberAssignmentValue)
         settled = all(x.state == STABLE_MEMBER and x.member_epoch == target_epoch for x in members)
         return "Stable" if settled else "Reconciling"
-
-    def share_topics(self, group_id: str) -> list[tuple[str, bytes, list[int]]]:
-        """(topic, id, partitions) that a share group's state was initialized for; none of a group
-        that is unknown or no share group."""
-        return [
-            (topic.topic_name, bytes(topic.topic_id), sorted(topic.partitions))
-            for value in self.values(group_id, m.ShareGroupStatePartitionMetadataValue)
-            for topic in value.initialized_topics
-        ]
 
     # --- soft state: there is none
 
@@ -128,38 +116,25 @@ class CarriedKind:
         self._check_commit(request.group_id, request.generation_id_or_member_epoch)
 
     def _check_commit(self, group_id: str, epoch: int) -> None:
-        self._check_has_offsets(group_id)
         if epoch >= 0 or self.has_members(group_id):
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
 
     def check_fetch(self, request: m.OffsetFetchRequest.OffsetFetchRequestGroup) -> None:
-        if self.has_offsets and (request.member_id or request.member_epoch >= 0):
+        if request.member_id or request.member_epoch >= 0:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
 
     def check_delete_offsets(self, group_id: str) -> None:
-        self._check_has_offsets(group_id)
-
-    def _check_has_offsets(self, group_id: str) -> None:
-        if not self.has_offsets:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        """Nobody here knows which topics the group reads."""
 
     def subscribed_group(self, group_id: str) -> CarriedSubscriptions:
-        return CarriedSubscriptions(
-            topic
-            for value in self.values(group_id, m.ShareGroupMemberMetadataValue)
-            for topic in value.subscribed_topic_names or ()
-        )
+        return CarriedSubscriptions()
 
 
 class CarriedSubscriptions:
-    """A `SubscribedGroup` (kinds.py) over the topics that members on record name."""
-
-    def __init__(self, topics: Iterable[str]) -> None:
-        self._topics = frozenset(topics)
+    """A `SubscribedGroup` (kinds.py): nobody here knows what the group reads and still needs."""
 
     def is_subscribed(self, topic: str) -> bool:
-        return topic in self._topics
+        return False
 
     def is_expired(self, stored: StoredOffset, moment: Moment) -> bool:
-        """Nobody here knows whether the group still needs it."""
         return False

@@ -1,9 +1,7 @@
-"""The records of groups that are not coordinated here (KIP-932, KIP-1071), kept as they are.
+"""The records of groups that are not coordinated here (KIP-1071), kept as they are.
 
 record type -> what it holds of a group (measured on Apache Kafka 4.4):
 
-    share    10 member, 11 group, 12 target epoch, 13 a member's target, 14 a member's partitions,
-             15 the partitions whose state is initialized
     streams  17 group, 19 member, 20 target epoch, 21 a member's target, 22 a member's tasks,
              23 topology
 
@@ -17,11 +15,10 @@ from typing import Any
 
 from kwire.protocol.structs import Message
 
-SHARE, STREAMS = "share", "streams"
+STREAMS = "streams"
 
 # Record type -> kind of group.
 CARRIED_KINDS: dict[int, str] = {
-    **dict.fromkeys((10, 11, 12, 13, 14, 15), SHARE),
     **dict.fromkeys((17, 19, 20, 21, 22, 23), STREAMS),
 }
 

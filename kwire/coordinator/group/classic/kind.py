@@ -32,6 +32,7 @@ class ClassicKind:
 
     name = NAME
     has_offsets = True
+    expires = True
 
     def __init__(self, groups: ClassicGroups, random: Random) -> None:
         self.groups = groups

@@ -9,26 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from kwire.coordinator.group.assignment_jobs import AssignmentJobs
 from kwire.coordinator.group.classic.group import ClassicGroup
 from kwire.coordinator.group.classic.rebalance import ClassicGroups
 from kwire.coordinator.group.classic.records import group_tombstone
 from kwire.coordinator.group.consumer import migration, records
-from kwire.coordinator.group.consumer.jobs import Job, Matching
-from kwire.coordinator.group.consumer.settings import ConsumerGroupSettings, GroupConfig
+from kwire.coordinator.group.consumer.jobs import Matching
+from kwire.coordinator.group.consumer.settings import ConsumerGroupSettings
 from kwire.coordinator.group.consumer.state import (
     ConsumerGroup,
     Current,
     Member,
     MemberState,
 )
-from kwire.coordinator.group.consumer.subscriptions import (
-    Topics,
-    metadata_hash,
-    subscribed,
-    used_patterns,
-)
+from kwire.coordinator.group.consumer.subscriptions import subscribed, used_patterns
+from kwire.coordinator.group.group_configs import GroupConfig
 from kwire.coordinator.group.kinds import GroupDeadlines
 from kwire.coordinator.group.storage import GroupStorage
+from kwire.coordinator.group.topics import Topics, metadata_hash
 from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Result
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -61,7 +59,9 @@ class ConsumerGroups:
         self.topics = topics
         self.group_config = group_config
         self.refresh_at_ms: dict[str, int] = {}
-        self.assigning: dict[str, Job] = {}
+        self.assigning = AssignmentJobs(
+            deadlines, ASSIGN_TIMER, records.target, records.target_epoch
+        )
         # What patterns match (see patterns.py), for one generation of the topics.
         self.generation = 0
         self.matched: dict[str, tuple[str, ...]] = {}
@@ -204,11 +204,17 @@ class ConsumerGroups:
     def forget(self, group_id: str) -> None:
         """Drop the soft state of a group that is empty or gone."""
         self.refresh_at_ms.pop(group_id, None)
-        self.assigning.pop(group_id, None)
+        self.assigning.forget(group_id)
         self.matching.pop(group_id, None)
         self.describers.pop(group_id, None)
-        self.deadlines.cancel((ASSIGN_TIMER, group_id))
         self.deadlines.cancel((REGEX_TIMER, group_id))
+
+    def assign_slice(self, group_id: str, moment: Moment) -> Result[None]:
+        """One slice of an assignment that is being computed."""
+        group = self.stored.get(group_id)
+        if group is None:
+            return self.assigning.slice_of(group_id, None, {}, moment)
+        return self.assigning.slice_of(group_id, group.epoch, group.targets, moment)
 
     # --- timers ---
 

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from kwire.coordinator.group.assignors.spec import Assigning, Assignment
-from kwire.coordinator.group.consumer.subscriptions import Topics, topic_hash
-from kwire.coordinator.open_batch import Encoded
-from kwire.coordinator.shard_interface import CoordinatorRecord
+from kwire.coordinator.group.topics import Topics, topic_hash
 from kwire.protocol.regex import compile_pattern
 
 #: Names that a slice matches, and fewer where a pattern is large: positions times names.
@@ -17,16 +13,6 @@ SLICE_COST = 20_000
 PATTERNS_KEPT_MAX = 256
 
 TopicNames = tuple[str, ...]
-
-
-class Job(NamedTuple):
-    """An assignment that is being computed, or has been and waits to be written."""
-
-    epoch: int
-    steps: Assigning
-    result: Assignment | None = None
-    # member -> the record of its target, and key and value of that
-    written: dict[str, tuple[CoordinatorRecord, Encoded]] | None = None
 
 
 class Matching:

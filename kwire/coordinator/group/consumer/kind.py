@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kwire.clock import Random
 from kwire.coordinator.group.caller import Caller
 from kwire.coordinator.group.classic.join import Joining
-from kwire.coordinator.group.consumer import assigning, classic_members, patterns, records
+from kwire.coordinator.group.consumer import classic_members, patterns, records
 from kwire.coordinator.group.consumer import heartbeat as heartbeats
 from kwire.coordinator.group.consumer.describe import describe
 from kwire.coordinator.group.consumer.groups import (
@@ -39,6 +39,7 @@ class ConsumerKind:
 
     name = NAME
     has_offsets = True
+    expires = True
 
     def __init__(
         self, groups: ConsumerGroups, joining: Joining, offsets_retention_ms: int, random: Random
@@ -53,7 +54,7 @@ class ConsumerKind:
             JOIN_TIMER: self._member_overdue,
             SYNC_TIMER: self._member_overdue,
             REBALANCE_TIMER: lambda key, moment: groups.revocation_overdue(key[1], key[2], moment),
-            ASSIGN_TIMER: lambda key, moment: assigning.slice_of(groups, key[1], moment),
+            ASSIGN_TIMER: lambda key, moment: groups.assign_slice(key[1], moment),
             REGEX_TIMER: lambda key, moment: patterns.resolve(groups, key[1], moment),
         }
 

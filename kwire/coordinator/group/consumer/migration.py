@@ -26,7 +26,6 @@ from kwire.coordinator.group.consumer.state import (
     Partitions,
     TopicPartitions,
 )
-from kwire.coordinator.group.consumer.subscriptions import Topics, metadata_hash
 from kwire.coordinator.group.consumer_protocol import (
     PROTOCOL_TYPE,
     encode_assignment,
@@ -34,6 +33,7 @@ from kwire.coordinator.group.consumer_protocol import (
     parse_subscription,
     version_of,
 )
+from kwire.coordinator.group.topics import Topics, metadata_hash
 from kwire.coordinator.shard_interface import CoordinatorRecord
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 

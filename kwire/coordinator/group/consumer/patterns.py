@@ -15,10 +15,8 @@ from kwire.coordinator.group.consumer import records
 from kwire.coordinator.group.consumer.groups import REGEX_TIMER, ConsumerGroups
 from kwire.coordinator.group.consumer.jobs import Matching
 from kwire.coordinator.group.consumer.state import ResolvedRegex
-from kwire.coordinator.group.consumer.subscriptions import (
-    metadata_hash,
-    used_patterns,
-)
+from kwire.coordinator.group.consumer.subscriptions import used_patterns
+from kwire.coordinator.group.topics import metadata_hash
 from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Result
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from kwire.coordinator.group.assignors import ASSIGNORS
 from kwire.coordinator.group.assignors.spec import GroupSpec
 from kwire.coordinator.group.consumer import assigning, records
 from kwire.coordinator.group.consumer.groups import REGEX_TIMER, ConsumerGroups
@@ -96,7 +97,7 @@ class Progress:
         groups.refreshed(self.group_id, moment)
         if self._start is not None:
             at, spec, name = self._start
-            assigning.start(groups, self.group_id, at, spec, name, moment)
+            groups.assigning.start(self.group_id, at, lambda: ASSIGNORS[name](spec), moment)
         if member.topic_regex and member.topic_regex not in group.regexes:
             groups.deadlines.schedule((REGEX_TIMER, self.group_id), moment.now_ms)
 
@@ -154,8 +155,7 @@ class Progress:
             return present, group.target_epoch
         if assigning.due_in_ms(groups, self.group_id, group, moment) > 0:
             return present, group.target_epoch
-        running = groups.assigning.get(self.group_id)
-        if running is not None and running.epoch == epoch:
+        if groups.assigning.is_running(self.group_id, epoch):
             return present, group.target_epoch
         spec = assigning.snapshot(groups, group, members, targets)
         name = assigning.assignor_name(groups, members)

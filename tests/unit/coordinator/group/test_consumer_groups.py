@@ -19,8 +19,8 @@ from kwire.coordinator.group.caller import Caller
 from kwire.coordinator.group.consumer import patterns
 from kwire.coordinator.group.consumer.jobs import PATTERNS_KEPT_MAX
 from kwire.coordinator.group.consumer.settings import ConsumerGroupSettings
-from kwire.coordinator.group.consumer.subscriptions import TopicInfo
 from kwire.coordinator.group.storage import GroupStorage
+from kwire.coordinator.group.topics import TopicInfo
 from kwire.coordinator.shard_interface import Moment
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode

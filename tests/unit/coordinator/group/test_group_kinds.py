@@ -24,6 +24,7 @@ class EchoGroups:
 
     name = "echo"
     has_offsets = True
+    expires = True
 
     def __init__(self, *group_ids: str) -> None:
         self.group_ids = list(group_ids)

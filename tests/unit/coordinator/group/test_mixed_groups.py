@@ -17,9 +17,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from kwire.coordinator import batches
 from kwire.coordinator.group.caller import Caller
 from kwire.coordinator.group.consumer.settings import ConsumerGroupSettings
-from kwire.coordinator.group.consumer.subscriptions import TopicInfo
 from kwire.coordinator.group.consumer_protocol import encode_assignment, parse_assignment
 from kwire.coordinator.group.storage import GroupStorage
+from kwire.coordinator.group.topics import TopicInfo
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode

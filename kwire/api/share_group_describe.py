@@ -1,0 +1,95 @@
+"""ShareGroupDescribe, version 1: share groups with members and what they read.
+
+Groups of another kind are GROUP_ID_NOT_FOUND. Where the feature share.version is off every group
+is UNSUPPORTED_VERSION. Source: KIP-932; measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from kwire.api.shared.share_groups import check_share_groups
+from kwire.coordinator.replies import convert_all
+from kwire.pending import Answer, as_pending
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.security.acl import Operation, ResourceType
+from kwire.security.requirements import Denied, Requires
+from kwire.server.authorization import authorized_operations
+from kwire.server.context import RequestContext
+
+VERSIONS = (1, 1)
+DESCRIBE_GROUP = Requires(
+    Operation.DESCRIBE, ResourceType.GROUP, "group_ids[]", denied=Denied.ENTRY
+)
+DESCRIBE_TOPIC = Requires(
+    Operation.DESCRIBE,
+    ResourceType.TOPIC,
+    denied=Denied.ENTRY,
+    note="every topic that is assigned to a member",
+)
+AUTHORIZATION = (DESCRIBE_GROUP, DESCRIBE_TOPIC)
+Group: TypeAlias = "m.ShareGroupDescribeResponse.DescribedGroup"
+
+HIDDEN_TOPICS_TEXT = (
+    "The group has described topic(s) that the client is not authorized to describe."
+)
+
+
+def handle(
+    context: RequestContext, request: m.ShareGroupDescribeRequest
+) -> Answer[m.ShareGroupDescribeResponse]:
+    """See the module."""
+    try:
+        check_share_groups(context)
+    except KafkaError as error:
+        code = ErrorCode(error.code)
+        return m.ShareGroupDescribeResponse(
+            groups=[_refused(group_id, code) for group_id in request.group_ids]
+        )
+    denied = [
+        group_id for group_id in request.group_ids if not context.allows(DESCRIBE_GROUP, group_id)
+    ]
+    allowed = [group_id for group_id in request.group_ids if group_id not in denied]
+    answer = context.parts.coordinators.groups.share.describe(allowed)
+    return convert_all(
+        as_pending(answer), lambda done: _response(context, request, denied, done.result())
+    )
+
+
+def error_response(context: RequestContext, error: KafkaError) -> m.ShareGroupDescribeResponse:
+    """Nothing in the response can carry an error of the whole request."""
+    return m.ShareGroupDescribeResponse()
+
+
+def _response(
+    context: RequestContext,
+    request: m.ShareGroupDescribeRequest,
+    denied: list[str],
+    described: list[Group],
+) -> m.ShareGroupDescribeResponse:
+    groups = [_refused(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED) for group_id in denied]
+    for group in described:
+        if not all(context.allows(DESCRIBE_TOPIC, name) for name in _topics(group)):
+            group = _refused(
+                group.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, HIDDEN_TOPICS_TEXT
+            )
+        elif request.include_authorized_operations and group.error_code == 0:
+            group.authorized_operations = authorized_operations(
+                context, ResourceType.GROUP, group.group_id
+            )
+        groups.append(group)
+    return m.ShareGroupDescribeResponse(groups=groups)
+
+
+def _topics(group: Group) -> list[str]:
+    names: dict[str, None] = {}
+    for member in group.members:
+        names.update(dict.fromkeys(x.topic_name for x in member.assignment.topic_partitions))
+    return list(names)
+
+
+def _refused(group_id: str, code: ErrorCode, text: str | None = None) -> Group:
+    return m.ShareGroupDescribeResponse.DescribedGroup(
+        group_id=group_id, error_code=int(code), error_message=text
+    )

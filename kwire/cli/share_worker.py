@@ -1,0 +1,146 @@
+"""`kwire consume --share GROUP`: a worker of a queue. Without a command it prints and accepts.
+
+With `--exec CMD` the command runs by the shell once for each record: the value is its standard
+input, and KWIRE_TOPIC, KWIRE_PARTITION, KWIRE_OFFSET, KWIRE_KEY, KWIRE_TIMESTAMP and
+KWIRE_DELIVERY_COUNT are in its environment. One that ends with 0 accepts the record, with 75
+(EX_TEMPFAIL) releases it, with anything else rejects it. The lock of a record is renewed while its
+command runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import NamedTuple
+
+from kwire.cli.record_format import Show
+from kwire.cli.records import Consumed
+from kwire.client.cluster import Cluster
+from kwire.client.errors import ClientError
+from kwire.client.properties import settings_of
+from kwire.client.share_consumer import RECORDS_MAX, Delivered, ShareConsumer, Unacknowledged
+from kwire.clock import SystemClock, SystemRandom
+
+RELEASED = 75
+"""The exit status EX_TEMPFAIL of sysexits."""
+
+
+class Work(NamedTuple):
+    """What to do: `command` is None for printing by `show`. It ends after `count_max` records, or
+    when nothing has come for `idle_ms` although there is something to read (0: never)."""
+
+    topic: str
+    group: str
+    command: str | None
+    show: Show
+    count_max: int
+    idle_ms: int
+
+
+def work(bootstrap: str, command_config: str | None, asked: Work) -> None:
+    """Work until there is enough, or the user stops it. ClientError."""
+    properties = {} if command_config is None else _properties(command_config)
+    asyncio.run(_work(bootstrap, properties, asked))
+
+
+def _properties(path: str) -> dict[str, str]:
+    from kwire.config.errors import ConfigError
+    from kwire.config.properties import read_properties
+
+    try:
+        return dict(read_properties(path))
+    except ConfigError as error:
+        raise ClientError(str(error)) from None
+
+
+async def _work(bootstrap: str, properties: dict[str, str], asked: Work) -> None:
+    clock = SystemClock()
+    settings = settings_of(properties, SystemRandom(), clock.wall_ms, bootstrap)
+    runs = asked.command is not None
+    async with (
+        Cluster(settings) as cluster,
+        ShareConsumer(
+            cluster,
+            asked.group,
+            [asked.topic],
+            explicit=True,
+            records_max=1 if runs else min(asked.count_max or RECORDS_MAX, RECORDS_MAX),
+            limited=runs or bool(asked.count_max),
+        ) as consumer,
+    ):
+        await cluster.topic(asked.topic)
+        done, last_s = 0, cluster.loop.time()
+        while True:
+            delivered = await consumer.poll()
+            for one in delivered:
+                if asked.count_max and done == asked.count_max:
+                    consumer.release(one)
+                    continue
+                await _one(consumer, one, asked)
+                done += 1
+            sys.stdout.flush()
+            _report(await consumer.commit())
+            now_s = cluster.loop.time()
+            if delivered or not consumer.assigned:
+                last_s = now_s
+            if asked.count_max and done == asked.count_max:
+                return
+            if asked.idle_ms and now_s - last_s > asked.idle_ms / 1000:
+                return
+
+
+async def _one(consumer: ShareConsumer, one: Delivered, asked: Work) -> None:
+    if asked.command is None:
+        sys.stdout.buffer.write(asked.show(Consumed(one.topic, one.partition, one.record)))
+        consumer.accept(one)
+        return
+    status = await _run(consumer, one, asked.command)
+    if status == 0:
+        consumer.accept(one)
+    elif status == RELEASED:
+        consumer.release(one)
+    else:
+        consumer.reject(one)
+
+
+async def _run(consumer: ShareConsumer, one: Delivered, command: str) -> int:
+    """The exit status of the command for one record, whose lock is kept meanwhile."""
+    record = one.record
+    process = await asyncio.create_subprocess_shell(
+        command,
+        stdin=asyncio.subprocess.PIPE,
+        env={
+            **os.environ,
+            "KWIRE_TOPIC": one.topic,
+            "KWIRE_PARTITION": str(one.partition),
+            "KWIRE_OFFSET": str(record.offset),
+            "KWIRE_KEY": bytes(record.key or b"").decode(errors="replace").replace("\0", ""),
+            "KWIRE_TIMESTAMP": str(record.timestamp),
+            "KWIRE_DELIVERY_COUNT": str(one.delivery_count),
+        },
+    )
+    ended = asyncio.ensure_future(process.communicate(bytes(record.value or b"")))
+    try:
+        while True:
+            done, _ = await asyncio.wait([ended], timeout=consumer.lock_s / 3)
+            if done:
+                break
+            await consumer.renew(one)
+    except BaseException:
+        process.kill()
+        await asyncio.gather(ended, return_exceptions=True)
+        raise
+    await ended
+    assert process.returncode is not None
+    return process.returncode
+
+
+def _report(failures: list[Unacknowledged]) -> None:
+    for failed in failures:
+        offsets = f"{failed.offsets[0]}" if failed.offsets else "?"
+        print(
+            f"{failed.topic}-{failed.partition} offset {offsets}: {failed.error}; it may be "
+            "delivered again",
+            file=sys.stderr,
+        )

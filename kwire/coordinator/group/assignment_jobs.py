@@ -1,0 +1,130 @@
+"""Assignments that take several turns of the loop: computed and encoded in slices.
+
+What is computed is soft state, and dropped when the group's epoch has moved on meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import NamedTuple
+
+from kwire.coordinator import batches
+from kwire.coordinator.group.assignors.spec import Assigning, Assignment, TopicPartitions
+from kwire.coordinator.group.kinds import GroupDeadlines
+from kwire.coordinator.open_batch import Encoded
+from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Result
+
+#: Members plus partitions up to which an assignment is computed within one heartbeat.
+INLINE_SIZE_MAX = 2000
+#: Targets that a slice encodes.
+SLICE_RECORDS = 200
+
+
+class Job(NamedTuple):
+    """An assignment that is being computed, or has been and waits to be written."""
+
+    epoch: int
+    steps: Assigning
+    result: Assignment | None = None
+    # member -> the record of its target, and key and value of that
+    written: dict[str, tuple[CoordinatorRecord, Encoded]] | None = None
+
+
+def finish(steps: Assigning) -> Assignment:
+    """The whole assignment at once."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as finished:
+            result: Assignment = finished.value
+            return result
+
+
+class AssignmentJobs:
+    """The running assignments of one kind of group. `timer` names its deadlines; the other two
+    make records: of a member's target, and of the epoch of the targets with the time."""
+
+    def __init__(
+        self,
+        deadlines: GroupDeadlines,
+        timer: str,
+        target_record: Callable[[str, str, TopicPartitions], CoordinatorRecord],
+        epoch_record: Callable[[str, int, int], CoordinatorRecord],
+    ) -> None:
+        self._deadlines = deadlines
+        self._timer = timer
+        self._target_record = target_record
+        self._epoch_record = epoch_record
+        self._jobs: dict[str, Job] = {}
+
+    def is_running(self, group_id: str, epoch: int) -> bool:
+        """Whether the assignment of that epoch is on its way."""
+        job = self._jobs.get(group_id)
+        return job is not None and job.epoch == epoch
+
+    def start(
+        self, group_id: str, epoch: int, steps: Callable[[], Assigning], moment: Moment
+    ) -> None:
+        """Compute in slices from the next turn of the loop on."""
+        if not self.is_running(group_id, epoch):
+            self._jobs[group_id] = Job(epoch, steps())
+            self._deadlines.schedule((self._timer, group_id), moment.now_ms)
+
+    def forget(self, group_id: str) -> None:
+        self._jobs.pop(group_id, None)
+        self._deadlines.cancel((self._timer, group_id))
+
+    def slice_of(
+        self,
+        group_id: str,
+        group_epoch: int | None,
+        targets: Mapping[str, TopicPartitions],
+        moment: Moment,
+    ) -> Result[None]:
+        """One slice; with the last one, the records of what has changed to `targets`. A group
+        that is gone has no epoch."""
+        job = self._jobs.get(group_id)
+        if job is None or job.epoch != group_epoch:
+            self._jobs.pop(group_id, None)
+            return Result()
+        if job.result is not None:
+            return self._write_slice(group_id, targets, job, moment)
+        at_ms = moment.now_ms
+        try:
+            next(job.steps)
+        except StopIteration as finished:
+            # Thousands of records take turns of the loop for themselves.
+            self._jobs[group_id] = job._replace(result=finished.value, written={})
+            at_ms += 1
+        self._deadlines.schedule((self._timer, group_id), at_ms)
+        return Result()
+
+    def _write_slice(
+        self, group_id: str, targets: Mapping[str, TopicPartitions], job: Job, moment: Moment
+    ) -> Result[None]:
+        """Encode the targets of some members ahead; when all are, the records of the assignment."""
+        result, written = job.result, job.written
+        assert result is not None
+        assert written is not None
+        if len(written) < len(result):
+            for member_id in list(islice(result, len(written), len(written) + SLICE_RECORDS)):
+                record = self._target_record(group_id, member_id, result[member_id])
+                written[member_id] = record, batches.encode(record)
+            # The last slice does not share a turn with the append.
+            at_ms = moment.now_ms + int(len(written) == len(result))
+            self._deadlines.schedule((self._timer, group_id), at_ms)
+            return Result()
+        changed = [
+            written[member_id]
+            for member_id, partitions in result.items()
+            if targets.get(member_id) != partitions
+        ]
+        epoch = self._epoch_record(group_id, job.epoch, moment.wall_ms)
+        return Result(
+            [*(record for record, _ in changed), epoch],
+            None,
+            lambda: self._jobs.pop(group_id, None),
+            atomic=False,
+            encoded=[*(encoded for _, encoded in changed), batches.encode(epoch)],
+        )

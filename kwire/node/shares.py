@@ -1,0 +1,163 @@
+"""The share partitions of a broker, bound to its configs, its partitions and its persister."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kwire.clock import Clock, Random
+from kwire.config.broker_config import BrokerConfig
+from kwire.config.checks import duration_ms
+from kwire.config.dynamic import DynamicConfig
+from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
+from kwire.log.types import READ_COMMITTED, READ_UNCOMMITTED
+from kwire.node.group_metadata import GroupConfigs
+from kwire.node.published import PublishedMetadata
+from kwire.pending import Pending
+from kwire.protocol import messages as m
+from kwire.replica.manager import ReplicaManager
+from kwire.replica.partition import Partition
+from kwire.server.deadlines import DeadlineHeap
+
+if TYPE_CHECKING:
+    from kwire.node.dead_letters import DeadLetterSettings, Graveyard
+    from kwire.share.manager import SharePartitionManager
+    from kwire.share.persister import Persister
+    from kwire.share.settings import ShareSettings
+
+LATEST, EARLIEST = "latest", "earliest"
+
+Send = Callable[[int, m.ProduceRequest], Pending[m.ProduceResponse]]
+CreateTopics = Callable[[m.CreateTopicsRequest], Pending[m.CreateTopicsResponse]]
+
+
+class Shares:
+    """`kwire.server.parts.Shares`: what it holds is made when somebody asks for share groups."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
+        config: BrokerConfig,
+        dynamic_config: DynamicConfig,
+        deadlines: DeadlineHeap,
+        replicas: ReplicaManager,
+        persister: Callable[[], Persister],
+        metadata: PublishedMetadata,
+        random: Random,
+        send: Send,
+        create_topics: CreateTopics,
+    ) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._config = config
+        self._configs = GroupConfigs(dynamic_config)
+        self._deadlines = deadlines
+        self._persister = persister
+        self._dynamic_config = dynamic_config
+        self._replicas = replicas
+        self._metadata = metadata
+        self._random = random
+        self._send = send
+        self._create_topics = create_topics
+        self._dead_letter_settings: DeadLetterSettings | None = None
+        self._graveyard: Graveyard | None = None
+        self._partitions: SharePartitionManager | None = None
+        replicas.add_listener(self._leadership)
+
+    @property
+    def partitions(self) -> SharePartitionManager:
+        if self._partitions is None:
+            self._partitions = self._make_partitions()
+        return self._partitions
+
+    @property
+    def made_partitions(self) -> SharePartitionManager | None:
+        """None as long as nobody has asked for share groups."""
+        return self._partitions
+
+    def _make_partitions(self) -> SharePartitionManager:
+        from kwire.share.manager import SharePartitionManager
+
+        self._graveyard = self._make_graveyard()
+        return SharePartitionManager(
+            sessions_max=self._config["group.share.max.share.sessions"],
+            persister=self._persister(),
+            deadlines=self._deadlines,
+            now_ms=lambda: int(self._loop.time() * 1000),
+            settings=self._settings,
+            reset_offset=self._reset_offset,
+            dead_letters=self._graveyard,
+        )
+
+    def _make_graveyard(self) -> Graveyard:
+        from kwire.node.dead_letters import DeadLetterEffects, DeadLetterSettings, made_graveyard
+
+        def image() -> MetadataImage:
+            return self._metadata.image
+
+        settings = DeadLetterSettings(self._configs, self._dynamic_config, image)
+        self._dead_letter_settings = settings
+        effects = DeadLetterEffects(
+            self._loop,
+            self._dynamic_config,
+            image,
+            self._replicas,
+            self._send,
+            self._create_topics,
+            self._config["request.timeout.ms"],
+        )
+        return made_graveyard(
+            self._loop,
+            self._clock,
+            settings,
+            effects,
+            lambda: self._random.below(1001) / 1000,
+        )
+
+    def _settings(self, group_id: str) -> ShareSettings:
+        from kwire.share.settings import ShareSettings
+
+        value = self._configs.value
+        is_committed = value(group_id, "share.isolation.level") == "read_committed"
+        return ShareSettings(
+            lock_duration_ms=value(group_id, "share.record.lock.duration.ms"),
+            delivery_count_limit=value(group_id, "share.delivery.count.limit"),
+            record_locks_max=value(group_id, "share.partition.max.record.locks"),
+            isolation_level=READ_COMMITTED if is_committed else READ_UNCOMMITTED,
+            reset=value(group_id, "share.auto.offset.reset"),
+            may_renew=value(group_id, "share.renew.acknowledge.enable"),
+            has_dead_letters=(
+                self._dead_letter_settings is not None
+                and self._dead_letter_settings.has_dead_letters(group_id)
+            ),
+        )
+
+    def _reset_offset(self, partition: Partition, reset: str) -> int:
+        log = partition.leader_log()
+        if reset == EARLIEST:
+            return log.log_start_offset
+        if reset != LATEST:
+            age_ms = duration_ms(reset.partition(":")[2])
+            assert age_ms is not None, "a group's config is checked when it is set"
+            found = log.offset_for_timestamp(max(0, self._clock.wall_ms() - age_ms))
+            if found is not None and found.offset < log.high_watermark:
+                return found.offset
+        return log.high_watermark
+
+    def published(self, delta: MetadataDelta) -> None:
+        """Committed metadata: configs of groups may be others."""
+        if delta.configs:
+            self._configs.changed()
+
+    def _leadership(self, partition: Partition, leader_epoch: int | None) -> None:
+        if self._partitions is not None:
+            self._partitions.leadership_changed(partition)
+
+    def close(self) -> None:
+        """The node stops."""
+        if self._graveyard is not None:
+            self._graveyard.close()
+        if self._partitions is not None:
+            self._partitions.close()

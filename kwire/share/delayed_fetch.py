@@ -1,0 +1,314 @@
+"""A share fetch from its beginning to its end: what is free is read and acquired, or waited for.
+
+Partitions that may have something are read in the order they are asked for, within one limit of
+bytes that they share evenly, and their records acquired until there are enough. With nothing to
+acquire, or fewer than `bytes_min` bytes, it waits: for the high watermark or the last stable
+offset, for records that are given back, for a partition to open. At its deadline it takes what
+there is. A partition that another share fetch is reading is as one without records. What was
+read beyond what is acquired is not handed out. Source: KIP-932; measured on Apache Kafka 4.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kwire.log.scheduling import Timer
+from kwire.log.types import COMMITTED, HIGH_WATERMARK, READ_COMMITTED, FileSlice
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records import outlines
+from kwire.protocol.structs import Buffer
+from kwire.replica.bounded_read import BoundedRead, ReadTarget
+from kwire.replica.reading import ReadLimits, ReadResult
+from kwire.share.acquisition import Ask, acquire
+from kwire.share.changes import Acquired, FetchedBatch
+from kwire.share.led_partition import Deadlines, LedPartition
+
+MAY_PASS = (ErrorCode.OFFSET_OUT_OF_RANGE,)
+"""The log begins later now: the next try knows."""
+
+
+class Limits:
+    """What a share fetch allows: time, bytes."""
+
+    __slots__ = ("bytes_max", "bytes_min", "wait_ms")
+
+    def __init__(self, wait_ms: int, bytes_min: int, bytes_max: int) -> None:
+        self.wait_ms = wait_ms
+        self.bytes_min = bytes_min
+        self.bytes_max = bytes_max
+
+
+class ShareTarget:
+    """A partition of a share fetch, and what its member got there. As a `ReadRequest` it is what is
+    read."""
+
+    __slots__ = (
+        "acquired",
+        "buffers",
+        "current_leader_epoch",
+        "error",
+        "fetch_offset",
+        "last_fetched_epoch",
+        "led",
+        "log_start_offset",
+        "partition_bytes_max",
+        "size_bytes",
+    )
+
+    def __init__(self, led: LedPartition) -> None:
+        self.led = led
+        self.fetch_offset = 0
+        self.current_leader_epoch = led.leader_epoch
+        self.last_fetched_epoch = -1
+        self.log_start_offset = -1
+        self.partition_bytes_max = 0
+        self.error: KafkaError | None = None
+        self.buffers: list[Buffer] = []
+        self.size_bytes = 0
+        self.acquired: list[Acquired] = []
+
+    def give_back(self) -> None:
+        """The member does not get what was acquired for it: that was no delivery."""
+        for first, last, _ in self.acquired:
+            self.led.state.give_back(first, last)
+        self.acquired, self.buffers, self.size_bytes = [], [], 0
+
+
+class DelayedShareFetch:
+    """See the module. `start()`; then `done()` is called, maybe before it returns."""
+
+    __slots__ = (
+        "_ask",
+        "_deadline",
+        "_deadlines",
+        "_done",
+        "_is_last",
+        "_is_over",
+        "_limits",
+        "_now_ms",
+        "_read",
+        "_reading",
+        "_seen",
+        "_targets",
+        "_waits",
+    )
+
+    def __init__(
+        self,
+        targets: Sequence[ShareTarget],
+        ask: Ask,
+        limits: Limits,
+        deadlines: Deadlines,
+        now_ms: Callable[[], int],
+        done: Callable[[], None],
+    ) -> None:
+        self._targets = targets
+        self._ask = ask
+        self._limits = limits
+        self._deadlines = deadlines
+        self._now_ms = now_ms
+        self._done = done
+        self._deadline: Timer | None = None
+        self._is_last = limits.wait_ms <= 0
+        self._is_over = False
+        self._waits = False
+        self._read: BoundedRead[ShareTarget] | None = None
+        self._reading: list[ReadTarget[ShareTarget]] = []
+        self._seen: list[tuple[int, int, int, bool]] = []  # where a read found too little
+
+    def start(self) -> None:
+        """Try once, and wait if nothing comes of it."""
+        self._try()
+
+    def cancel(self) -> None:
+        """Nobody wants the records any more; `done` will not be called."""
+        self._is_over = True
+        self._stop_waiting()
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        if self._read is not None:
+            self._read.cancel()
+            self._read = None
+            self._let_others_read()
+
+    def woken(self) -> None:
+        """See `led_partition.Waiter`."""
+        if not self._waits:
+            return
+        if self._seen and not self._is_last and self._seen == self._positions():
+            return  # there was not enough, and there is no more now
+        self._seen = []
+        self._stop_waiting()
+        self._try()
+
+    # -- one try
+
+    def _try(self) -> None:
+        ends = False
+        self._reading = []
+        for target in self._targets:
+            led = target.led
+            if led.failure is not None:
+                target.error = led.failure
+                ends = True
+            elif led.has_records():
+                led.is_fetching = True
+                target.fetch_offset = led.state.next_fetch_offset()
+                self._reading.append(ReadTarget(led.partition, target))
+        if not self._reading:
+            if ends or self._is_last:
+                self._finish()
+            else:
+                self._wait()
+            return
+        bytes_max = self._limits.bytes_max
+        for reading in self._reading:
+            target = reading.request
+            target.partition_bytes_max = min(
+                bytes_max // len(self._reading), target.led.bytes_for(self._ask.records_max)
+            )
+        isolation_level = self._reading[0].request.led.state.settings.isolation_level
+        limits = ReadLimits(
+            bytes_min=0,
+            bytes_max=bytes_max,
+            wait_ms=0,
+            isolation=COMMITTED if isolation_level == READ_COMMITTED else HIGH_WATERMARK,
+        )
+        self._read = read = BoundedRead(self._reading, limits, self._found)
+        read.run()
+
+    def _found(self, read: BoundedRead[ShareTarget]) -> None:
+        self._read = None
+        if self._is_over:
+            self._let_others_read()
+            return
+        is_enough = self._is_last or read.total_bytes >= self._limits.bytes_min
+        ends = False
+        left = self._ask.records_max
+        for reading in self._reading:
+            target, result = reading.request, reading.result
+            if result.error_code:
+                ends |= self._failed(target, result)
+            elif target.led.failure is not None:
+                target.error = target.led.failure
+                ends = True
+            elif is_enough and left > 0 and result.size_bytes:
+                left -= self._acquire(target, result, left)
+        tried = [reading.request for reading in self._reading]
+        self._let_others_read()
+        if left < self._ask.records_max or ends or self._is_last:
+            self._finish()
+            return
+        self._seen = self._positions()
+        self._wait()
+        for target in tried:
+            if target.led.state.next_fetch_offset() != target.fetch_offset:
+                target.led.wake()  # nothing of what was read is for anybody: look further
+
+    def _positions(self) -> list[tuple[int, int, int, bool]]:
+        """What a read depends on."""
+        return [
+            (
+                target.led.state.next_fetch_offset(),
+                log.high_watermark,
+                log.last_stable_offset,
+                target.led.failure is None,
+            )
+            for target in self._targets
+            if (log := target.led.partition.log) is not None
+        ]
+
+    def _let_others_read(self) -> None:
+        for reading in self._reading:
+            reading.request.led.fetched()
+        self._reading = []
+
+    def _failed(self, target: ShareTarget, result: ReadResult) -> bool:
+        """Whether an error of reading ends the wait."""
+        if result.error_code in MAY_PASS:
+            log = target.led.partition.log
+            if log is not None:
+                target.led.state.log_starts_at(log.log_start_offset)
+            return False
+        target.error = KafkaError(result.error_code)
+        return True
+
+    def _acquire(self, target: ShareTarget, result: ReadResult, records_max: int) -> int:
+        """Acquire of what was read; how many records."""
+        led = target.led
+        buffers = [_in_memory(buffer) for buffer in result.buffers or ()]
+        fetched = [FetchedBatch(*found) for buffer in buffers for found in outlines(buffer)]
+        if fetched:
+            offsets = fetched[-1].last_offset - fetched[0].base_offset + 1
+            led.was_read(result.size_bytes, offsets)
+        acquired = acquire(
+            led.state,
+            self._ask._replace(records_max=records_max),
+            target.fetch_offset,
+            fetched,
+            self._now_ms(),
+            result.aborted or (),
+        )
+        if not acquired:
+            return 0
+        led.locks_changed()
+        target.acquired = acquired
+        target.buffers, target.size_bytes = _cut(
+            buffers, fetched, acquired[0].first_offset, acquired[-1].last_offset
+        )
+        return sum(given.last_offset - given.first_offset + 1 for given in acquired)
+
+    # -- waiting
+
+    def _wait(self) -> None:
+        if self._deadline is None:
+            self._deadline = self._deadlines.add(self._limits.wait_ms, self._expired)
+        self._waits = True
+        for target in self._targets:
+            target.led.wait(self)
+
+    def _stop_waiting(self) -> None:
+        if self._waits:
+            self._waits = False
+            for target in self._targets:
+                target.led.stop_waiting(self)
+
+    def _expired(self) -> None:
+        self._deadline = None
+        self._is_last = True
+        self.woken()
+
+    def _finish(self) -> None:
+        self._is_over = True
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        self._done()
+
+
+def _in_memory(buffer: Buffer | FileSlice | object) -> Buffer:
+    assert isinstance(buffer, (bytes, bytearray, memoryview)), "nobody asked for parts of files"
+    return buffer
+
+
+def _cut(
+    buffers: list[Buffer], fetched: Sequence[FetchedBatch], first: int, last: int
+) -> tuple[list[Buffer], int]:
+    """The record batches with an offset from `first` to `last`, as views, and their size."""
+    skipped = kept = 0
+    for batch in fetched:
+        if batch.last_offset < first:
+            skipped += batch.size_bytes
+        elif batch.base_offset <= last:
+            kept += batch.size_bytes
+    size = kept
+    found: list[Buffer] = []
+    for buffer in buffers:
+        begin = min(skipped, len(buffer))
+        skipped -= begin
+        end = min(len(buffer), begin + kept)
+        kept -= end - begin
+        if end > begin:
+            found.append(memoryview(buffer)[begin:end])
+    return found, size

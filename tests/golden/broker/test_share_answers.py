@@ -1,0 +1,59 @@
+"""ShareFetch and ShareAcknowledge are answered as Apache Kafka 4.4 answers them, to sense and to
+nonsense, and along random walks of three members.
+
+`tests/golden/data/share_answers.json.gz` holds what Kafka said; made by
+`python -m tests.golden.broker.test_share_answers`. `tests/differential/test_share_live.py` asks
+anew.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pathlib
+import tempfile
+from typing import Any
+
+from kwire.testing.cluster import Broker
+from tests.support.kafka import running_kafka
+from tests.support.share.dialogue import PROPERTIES, dialogue, walks
+
+DATA = pathlib.Path(__file__).parent.parent / "data" / "share_answers.json.gz"
+
+
+def recorded() -> dict[str, Any]:
+    said: dict[str, Any] = json.loads(gzip.decompress(DATA.read_bytes()))
+    return said
+
+
+def test_a_conversation_of_share_groups_is_that_of_kafka() -> None:
+    expected = recorded()["dialogue"]
+    with Broker(options=PROPERTIES) as broker:
+        ours = list(dialogue(broker.bootstrap))
+    assert len(ours) == len(expected) > 100
+    for said, wanted in zip(ours, expected):
+        assert said == wanted
+
+
+def test_random_walks_of_share_groups_are_those_of_kafka() -> None:
+    expected = recorded()["walks"]
+    with Broker(options=PROPERTIES) as broker:
+        ours = list(walks(broker.bootstrap))
+    assert len(ours) == len(expected) >= 8
+    for walk, wanted in zip(ours, expected):
+        for said, step in zip(walk, wanted, strict=True):
+            assert said == step
+
+
+def main() -> None:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        running_kafka(pathlib.Path(directory), PROPERTIES) as bootstrap,
+    ):
+        said = {"dialogue": list(dialogue(bootstrap)), "walks": list(walks(bootstrap))}
+    with open(DATA, "wb") as file, gzip.GzipFile("", "wb", 9, file, 0) as packed:
+        packed.write(json.dumps(said).encode())
+
+
+if __name__ == "__main__":
+    main()
