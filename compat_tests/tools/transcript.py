@@ -21,6 +21,8 @@ import tempfile
 from collections.abc import Iterator
 
 HERE = pathlib.Path(__file__).resolve().parent
+#: How long a change has to reach a Kafka on a busy machine when it is recorded.
+RECORDING_SETTLE_MS = 2000
 #: The section of tools that print figures.
 MEASURING = "measuring"
 #: Lines of a stack trace, and what a tool says of the exception that stands for its end.
@@ -103,7 +105,7 @@ def replaced(text: str, measures: bool = False) -> str:
     return text
 
 
-def compile_runner(libs: pathlib.Path, directory: pathlib.Path) -> list[str]:
+def compile_runner(libs: pathlib.Path, directory: pathlib.Path, settle_ms: int) -> list[str]:
     """The command that runs Tools.java."""
     classpath = f"{libs}/*"
     subprocess.run(
@@ -127,19 +129,34 @@ def compile_runner(libs: pathlib.Path, directory: pathlib.Path) -> list[str]:
             "-XX:TieredStopAtLevel=1",
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
         ),
-        *("-Dlog4j2.level=OFF", "-cp", f"{directory}:{classpath}", "Tools"),
+        *(
+            "-Dlog4j2.level=OFF",
+            f"-DsettleMs={settle_ms}",
+            "-cp",
+            f"{directory}:{classpath}",
+            "Tools",
+        ),
     ]
 
 
 def run(
-    bootstrap: str, libs: pathlib.Path, steps: list[Step], controller: str = "", login: str = ""
+    bootstrap: str,
+    libs: pathlib.Path,
+    steps: list[Step],
+    controller: str = "",
+    login: str = "",
+    settle_ms: int = 200,
 ) -> Iterator[tuple[Step, Outcome]]:
     """Run the steps in one JVM. Ends early when a tool hangs: its status is `timeout`."""
     with tempfile.TemporaryDirectory(prefix="kwire-tools-") as directory:
         here = pathlib.Path(directory)
         fed = "".join(_fed(step, bootstrap, here, controller, login) for step in steps)
         done = subprocess.run(
-            compile_runner(libs, here), input=fed, capture_output=True, text=True, timeout=900
+            compile_runner(libs, here, settle_ms),
+            input=fed,
+            capture_output=True,
+            text=True,
+            timeout=900,
         )
     lines: list[str] = []
     status = ""
@@ -161,7 +178,8 @@ def run(
 
 def _fed(step: Step, bootstrap: str, directory: pathlib.Path, controller: str, login: str) -> str:
     """What Tools.java reads for one step."""
-    named = {"bootstrap": bootstrap, "controller": controller, "login": login}
+    # What a step before it has written: Tools.java knows.
+    named = {"bootstrap": bootstrap, "controller": controller, "login": login, "hmac": "@hmac"}
     for name, text in step.files:
         path = directory / f"{step.number}-{name}"
         path.write_text(text + "\n")
@@ -217,7 +235,9 @@ def main(bootstrap: str, libs: str, section: str = "", controller: str = "") -> 
         steps = read_script(HERE / "script-acls.txt")
     else:
         steps = [step for step in read_script() if section in ("", step.section)]
-    for line in written(run(bootstrap, pathlib.Path(libs), steps, controller, login)):
+    for line in written(
+        run(bootstrap, pathlib.Path(libs), steps, controller, login, RECORDING_SETTLE_MS)
+    ):
         print(line)
 
 

@@ -18,14 +18,15 @@ from typing import NamedTuple
 
 from kwire.cli.secret_files import write_secret
 from kwire.config.errors import ConfigError
+from kwire.config.listeners import CLIENT_PROTOCOL
 from kwire.config.properties import read_properties
+from kwire.security.sasl.jaas import SCRAM_MODULE
 
 AUTHORITY_KEY, AUTHORITY, NODE, CLIENT = (
     *("kwire-authority-key.pem", "kwire-authority.pem"),
     *("kwire-node.pem", "kwire-client.properties"),
 )
 PROTOCOL, MECHANISM, USER = "SASL_SSL", "SCRAM-SHA-512", "admin"
-MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 PASSWORD_BYTES = 18
 ITERATIONS = 16_384
@@ -61,9 +62,11 @@ def prepare(directory: str, names: list[str]) -> Secure:
         "inter.broker.listener.name": PROTOCOL,
         "sasl.enabled.mechanisms": MECHANISM,
         "sasl.mechanism.inter.broker.protocol": MECHANISM,
-        f"{listener}.sasl.jaas.config": f"{MODULE} required;",
+        f"{listener}.sasl.jaas.config": f"{SCRAM_MODULE} required;",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": paths[2],
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": paths[1],
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": f"User:{USER}",
     }
@@ -90,11 +93,11 @@ def _password(path: str, authority: str) -> str:
 
 def client_properties(authority: str, password: str) -> str:
     """What Kafka's tools, and `kwire --command-config`, connect with."""
-    login = f'{MODULE} required username="{USER}" password="{password}";'
+    login = f'{SCRAM_MODULE} required username="{USER}" password="{password}";'
     return "".join(
         f"{name}={text}\n"
         for name, text in {
-            "security.protocol": PROTOCOL,
+            CLIENT_PROTOCOL: PROTOCOL,
             "sasl.mechanism": MECHANISM,
             "sasl.jaas.config": login,
             "ssl.truststore.type": "PEM",

@@ -27,12 +27,14 @@ BY_URL = f"{_OAUTHBEARER}DefaultJwtRetriever"
 BY_CREDENTIALS = f"{_OAUTHBEARER}ClientCredentialsJwtRetriever"
 BY_GRANT = f"{_OAUTHBEARER}JwtBearerJwtRetriever"
 BY_FILE = f"{_OAUTHBEARER}FileJwtRetriever"
+PLAIN_HANDLER = "org.apache.kafka.common.security.plain.internals.PlainServerCallbackHandler"
 JAVA_CLASSES = {
-    CALLBACK_HANDLER: CALLBACK_HANDLERS,
+    CALLBACK_HANDLER: (*CALLBACK_HANDLERS, PLAIN_HANDLER),
     LOGIN_HANDLER: (ISSUED_TOKENS, UNSECURED_LOGIN),
     RETRIEVER: (BY_URL, BY_CREDENTIALS, BY_GRANT, BY_FILE),
 }
 """Kafka's own classes, which are known by name; no other can be loaded."""
+MECHANISMS = ("PLAIN", "OAUTHBEARER", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI")
 
 
 def check_consistency(config: NodeSettings) -> None:
@@ -56,8 +58,7 @@ def check_supported(config: NodeSettings) -> None:
     """Raise ConfigError for what Kafka may do and this version cannot."""
     _check_authorizer(config)
     _check_replica_selector(config)
-    for setting in JAVA_CLASSES:
-        check_class(setting, config[setting])
+    _check_classes(config)
     _check_listeners(config)
 
 
@@ -80,10 +81,34 @@ def _check_replica_selector(config: NodeSettings) -> None:
 
 def check_class(setting: str, name: TypedValue) -> None:
     """ConfigError for a Java class that is none of those that the setting may name."""
-    if name is not None and name not in JAVA_CLASSES[setting]:
+    if name is not None:
+        _check_class_among(setting, str(name), JAVA_CLASSES[setting])
+
+
+def _check_classes(config: NodeSettings) -> None:
+    """Also of one listener, or of one of its mechanisms: who would be let in by somebody else's
+    class must not be let in without it."""
+    for name, text in config.texts.items():
+        for setting, classes in JAVA_CLASSES.items():
+            if name == setting or name.endswith(f".{setting}"):
+                _check_class_among(name, text.strip(), _of_mechanism(name, setting, classes))
+
+
+def _of_mechanism(name: str, setting: str, classes: tuple[str, ...]) -> tuple[str, ...]:
+    """The classes that may be named behind `listener.name.LISTENER.MECHANISM.`."""
+    mechanism = name.removesuffix(f".{setting}").rpartition(".")[2].upper()
+    if mechanism == "OAUTHBEARER":
+        return tuple(each for each in classes if each != PLAIN_HANDLER)
+    if mechanism == "PLAIN":
+        return tuple(each for each in classes if each == PLAIN_HANDLER)
+    return () if mechanism in MECHANISMS else classes
+
+
+def _check_class_among(name: str, text: str, classes: tuple[str, ...]) -> None:
+    if text not in classes:
         raise ConfigError(
-            f"{setting}={name} is refused: Java plug-ins cannot be loaded; accepted: "
-            + ", ".join(JAVA_CLASSES[setting])
+            f"{name}={text} is refused: Java plug-ins cannot be loaded; accepted: "
+            + (", ".join(classes) or "nothing (leave it out)")
         )
 
 

@@ -15,6 +15,10 @@ from kwire.config.errors import ConfigError
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+WITH_TLS = ("SSL", "SASL_SSL")
+WITH_SASL = ("SASL_PLAINTEXT", "SASL_SSL")
+CLIENT_PROTOCOL = "security.protocol"
+"""The setting of a client that names one of them."""
 
 
 class Listener(NamedTuple):
@@ -28,7 +32,7 @@ class Listener(NamedTuple):
     @property
     def has_sasl(self) -> bool:
         """Whether clients authenticate by SASL."""
-        return self.protocol.startswith("SASL_")
+        return self.protocol in WITH_SASL
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host

@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from kwire.config.checks import address_limits
 from kwire.config.errors import ConfigError
-from kwire.config.listener_requirements import REQUIREMENT, check_listeners
+from kwire.config.listener_requirements import REQUIREMENT, check_listeners, protocol_map
+from kwire.config.listeners import WITH_SASL
 from kwire.config.node_settings import NodeSettings
 from kwire.config.values import has_repeats
 
@@ -188,6 +189,19 @@ def _voters(config: NodeSettings) -> None:
     )
 
 
+def _mechanism_between_brokers(config: NodeSettings) -> None:
+    """Of controllers Kafka requires nothing of the kind."""
+    listener = config.inter_broker_listener_name()
+    if protocol_map(config).get(listener) not in WITH_SASL:
+        return
+    enabled = config.of_listener(listener, "sasl.enabled.mechanisms")
+    _require(
+        config["sasl.mechanism.inter.broker.protocol"] in enabled,
+        "sasl.mechanism.inter.broker.protocol must be included in sasl.enabled.mechanisms when "
+        "SASL is used for inter-broker communication",
+    )
+
+
 def _connections(config: NodeSettings) -> None:
     queued_bytes = config["queued.max.request.bytes"]
     _require(
@@ -237,6 +251,7 @@ _CHECKS: tuple[Callable[[NodeSettings], None], ...] = (
     _compression_ids,
     _voters,
     check_listeners,
+    _mechanism_between_brokers,
     _connections,
     _groups,
 )

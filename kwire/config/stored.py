@@ -14,6 +14,7 @@ from typing import NamedTuple
 from kwire.config.broker_config import BrokerConfig, definition_of, synonyms_of
 from kwire.config.definitions import BROKER, ConfigDefinition
 from kwire.config.errors import ConfigError
+from kwire.config.listener_settings import PREFIX
 from kwire.config.provider_settings import has_providers, is_provider_setting
 from kwire.config.requirements import check_requirements, for_people
 from kwire.config.usable import range_missed
@@ -202,12 +203,13 @@ def merged(static: BrokerConfig, levels: Levels) -> dict[str, str]:
     """What is set, at whichever level, as text.
 
     A dynamic setting takes the static ones it is a synonym of out of effect: with a dynamic
-    `log.retention.ms`, `log.retention.hours` has its default (measured on Kafka 4.4).
+    `log.retention.ms`, `log.retention.hours` has its default (measured on Kafka 4.4). One that is a
+    listener's own does not: other listeners may use the one of all.
     """
     texts = dict(static.texts)
     for level in levels:
         for name, text in level.items():
-            for synonym in synonyms_of(name):
+            for synonym in () if name.startswith(PREFIX) else synonyms_of(name):
                 if synonym in BROKER:
                     texts.pop(synonym, None)
             texts[name] = text

@@ -16,6 +16,7 @@ from kwire.config.broker_config import BrokerConfig
 from kwire.config.definitions import BROKER
 from kwire.config.dynamic import DynamicConfig
 from kwire.config.errors import ConfigError
+from kwire.config.listeners import WITH_SASL
 from kwire.config.values import Value
 from kwire.kraft.controller.requests.tokens import token_hmac
 from kwire.kraft.images.metadata_image import MetadataImage
@@ -259,7 +260,7 @@ def login_at(
     `TokenLogin` has to be kept in tokens. ConfigError for what cannot be used.
     """
     config = dynamic_config.static
-    if not config.protocol_map().get(listener, "").startswith("SASL_"):
+    if config.protocol_map().get(listener) not in WITH_SASL:
         return None
     is_controller = listener in config.controller_listener_names()
     setting = CONTROLLER_MECHANISM if is_controller else INTER_BROKER_MECHANISM
@@ -267,14 +268,14 @@ def login_at(
     check_mechanism(setting, mechanism)
     name = jaas_name(listener, mechanism)
     module = server_module(config, listener, mechanism)
-    if mechanism == OAUTHBEARER and module is not None:
+    if module is None:
+        raise ConfigError(f"{name} is not set: there is nothing to log in with")
+    if mechanism == OAUTHBEARER:
         tokens = _token_login(dynamic_config, listener, module, random, clock)
         if tokens is not None:
             return tokens
 
     def make() -> SaslClient:
-        if module is None:
-            raise failed(f"{name} is not set: there is nothing to log in with")
         try:
             return login(name, mechanism, module, random, clock.wall_ms)()
         except ConfigError as error:

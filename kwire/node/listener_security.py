@@ -19,10 +19,11 @@ from kwire.config.broker_config import BrokerConfig
 from kwire.config.dynamic import DynamicConfig
 from kwire.config.errors import ConfigError
 from kwire.config.listener_settings import PREFIX, ListenerSettings, Settings
-from kwire.config.listeners import Listener
+from kwire.config.listeners import WITH_TLS, Listener
 from kwire.config.values import TypedValue, Value
 from kwire.network.frames import FrameConnection
 from kwire.network.peer import Wrap
+from kwire.security.authorizer import ANONYMOUS
 from kwire.server.connection import BrokerConnection
 from kwire.server.listener import WrapAccepted
 
@@ -34,10 +35,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-WITH_TLS = ("SSL", "SASL_SSL")
 MAPPING_RULES = "ssl.principal.mapping.rules"
 FILE_CHECK_S = 5.0
-ANONYMOUS = "User:ANONYMOUS"
 
 
 class ListenerSecurity:
@@ -87,7 +86,12 @@ class ListenerSecurity:
 
         own = [listener.name for listener in self._config.listeners()]
         try:
-            return TlsEndpoint(settings, serves=name in own, dials=name in self._dialled())
+            return TlsEndpoint(
+                settings,
+                serves=name in own,
+                dials=name in self._dialled(),
+                is_between_brokers=name == self._config.inter_broker_listener_name(),
+            )
         except ConfigError as error:
             raise ConfigError(f"listener {name}: {error}") from None
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kwire.clock import Clock, Random
 from kwire.config.dynamic import DynamicConfig
+from kwire.config.listeners import WITH_SASL
 from kwire.kraft.images.metadata_image import MetadataImage
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Logins:
 
     def at(self, listener: str) -> MakeAuthentication | None:
         """How this node logs in at that listener of other nodes; None where it need not."""
-        if not self._config.protocol_map().get(listener, "").startswith("SASL_"):
+        if self._config.protocol_map().get(listener) not in WITH_SASL:
             return None
         if listener not in self._made:
             self._made[listener] = self._make(listener)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+ANONYMOUS = "User:ANONYMOUS"
+"""Who has not said who they are."""
+
 
 class Requester(Protocol):
     """Who asks, and from where."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kwire.clock import Random
 from kwire.config.errors import ConfigError
-from kwire.config.listeners import PROTOCOLS
+from kwire.config.listeners import CLIENT_PROTOCOL, PROTOCOLS, WITH_SASL
 from kwire.config.values import TypedValue
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from kwire.security.sasl.client_settings import MakeLogin
     from kwire.security.token_login import TokenLogin
-
-PROTOCOL = "security.protocol"
 
 
 class ClientSecurity(NamedTuple):
@@ -33,9 +31,11 @@ def client_security(
     properties: Mapping[str, str], random: Random, wall_ms: Callable[[], int]
 ) -> ClientSecurity:
     """See the module; ConfigError, one line, for what cannot be used."""
-    protocol = properties.get(PROTOCOL, "PLAINTEXT").strip().upper()
+    protocol = properties.get(CLIENT_PROTOCOL, "PLAINTEXT").strip().upper()
     if protocol not in PROTOCOLS:
-        raise ConfigError(f"{PROTOCOL}={protocol} is refused; accepted: {', '.join(PROTOCOLS)}")
+        raise ConfigError(
+            f"{CLIENT_PROTOCOL}={protocol} is refused; accepted: {', '.join(PROTOCOLS)}"
+        )
     if protocol == "PLAINTEXT":
         return ClientSecurity()
     from kwire.security.sasl.client_settings import client_login
@@ -72,7 +72,7 @@ def client_tokens(
         definition = BROKER[name]  # for the others the names, types and defaults of brokers
         return definition.default if text is None else definition.parse(text)
 
-    has_sasl = properties.get(PROTOCOL, "").strip().upper().startswith("SASL_")
+    has_sasl = properties.get(CLIENT_PROTOCOL, "").strip().upper() in WITH_SASL
     if not has_sasl or properties.get(MECHANISM, "").strip() != OAUTHBEARER:
         return None
     if not gets_tokens(setting):

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from kwire.config.consistency import UNSECURED_TOKENS
+from kwire.config.consistency import CALLBACK_HANDLER, UNSECURED_TOKENS
 from kwire.config.definitions import BROKER
 from kwire.config.listener_settings import names_of_listener
 from kwire.config.listeners import LOCAL_HOSTS, Listener, parse_listeners, parse_protocol_map
 from kwire.config.values import to_text
+from kwire.security.authorizer import ANONYMOUS
 
 AUTHORIZER, SUPER_USERS = "authorizer.class.name", "super.users"
 EVERYONE = "allow.everyone.if.no.acl.found"
-ANONYMOUS = "User:ANONYMOUS"
 OAUTHBEARER = "OAUTHBEARER"
 ITERATIONS_FEW = 4096
 """Kafka's own number, of 2013: what has more is better."""
@@ -109,7 +109,7 @@ def _of_listener(node: _Node, listener: Listener) -> list[Weakness]:
     where = f"listener {listener}"
     is_local = listener.host in LOCAL_HOSTS
     mechanisms = [one.strip() for one in node.of(listener, "sasl.enabled.mechanisms").split(",")]
-    has_login = listener.protocol.startswith("SASL_")
+    has_login = listener.has_sasl
     if not listener.protocol.endswith("SSL"):
         if has_login and "PLAIN" in mechanisms:
             found.append(
@@ -136,7 +136,7 @@ def _of_tokens(node: _Node, listener: Listener) -> list[str]:
     def text(name: str) -> str:
         return node.of(listener, name, OAUTHBEARER).strip()
 
-    if text("sasl.server.callback.handler.class") == UNSECURED_TOKENS:
+    if text(CALLBACK_HANDLER) == UNSECURED_TOKENS:
         return ["unsecured tokens are taken: anybody can be anybody"]
     found = []
     if text("sasl.oauthbearer.jwks.endpoint.url").startswith("http:"):

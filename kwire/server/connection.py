@@ -25,6 +25,7 @@ from kwire.network.frames import Buffer, FrameConnection
 from kwire.pending import Pending
 from kwire.protocol.errors import EncodeError, KafkaError, MalformedError
 from kwire.protocol.frame import encode_response, parse_request_header
+from kwire.security.authorizer import ANONYMOUS
 from kwire.server.connection_setup import ConnectionSetup, hands_to_kernel
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.server.dispatch import Response, Route
@@ -46,7 +47,6 @@ REPLY_BYTES_LOW = 256 * 1024
 CLOSE_S = 10.0
 UNREPLIED_WRITES_KEPT = 32
 PRODUCE_KEY = 0
-ANONYMOUS = "User:ANONYMOUS"
 
 
 class BrokerConnection(FrameConnection):

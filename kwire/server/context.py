@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from kwire.pending import Answer, Pending
 from kwire.protocol.structs import Message
 from kwire.security.acl import CLUSTER_NAME, ResourceType
-from kwire.security.authorizer import Authorizer, unaudited
+from kwire.security.authorizer import ANONYMOUS, Authorizer, unaudited
 from kwire.security.requirements import Denied, Requires
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class RequestContext:
 
     @property
     def principal(self) -> str:
-        return "User:ANONYMOUS" if self.connection is None else self.connection.principal
+        return ANONYMOUS if self.connection is None else self.connection.principal
 
     @property
     def token_authenticated(self) -> bool:

@@ -16,9 +16,10 @@ from functools import partial
 from kwire.network.frames import Buffer
 from kwire.protocol.errors import KafkaError, MalformedError
 from kwire.protocol.structs import Message
+from kwire.security.authorizer import ANONYMOUS
 from kwire.security.sasl.mechanisms import Identity
 from kwire.security.sasl.server import SaslServer
-from kwire.server.connection import ANONYMOUS, BrokerConnection
+from kwire.server.connection import BrokerConnection
 from kwire.server.connection_setup import ConnectionSetup
 from kwire.server.context import Disconnect, RequestContext
 

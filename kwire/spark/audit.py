@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kwire.spark.archive_source import add_range_options, check_range
-from kwire.spark.client_settings import check_settings
+from kwire.spark.client_settings import read_settings
 from kwire.spark.job import (
     EXIT_DONE,
     EXIT_FOUND,
@@ -49,6 +49,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="-o of that cluster",
     )
+    parser.add_argument(
+        "--right-command-config", metavar="FILE", help="a file of client settings of that cluster"
+    )
     add_isolation_option(parser)
     parser.add_argument(
         "--common", action="store_true", help="only offsets that both sides reach, by partition"
@@ -67,10 +70,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def check(options: argparse.Namespace) -> None:
-    options.settings = pairs(options.kafka_option, "--kafka-option")
-    check_settings(options.settings)
-    right_settings = pairs(options.right_kafka_option, "--right-kafka-option") or options.settings
-    check_settings(right_settings)
+    options.settings = read_settings(options.command_config, options.kafka_option, "--kafka-option")
+    right_settings = options.settings
+    if options.right_kafka_option or options.right_command_config:
+        right_settings = read_settings(
+            options.right_command_config, options.right_kafka_option, "--right-kafka-option"
+        )
     if not options.left or not options.right:
         raise UsageError("--left and --right are needed")
     options.left_side = parse_side(options.left, "--left", options.bootstrap, options.settings)

@@ -6,7 +6,7 @@ import argparse
 import time
 from collections.abc import Callable, Mapping
 
-from kwire.spark.client_settings import check_settings
+from kwire.spark.client_settings import read_settings
 from kwire.spark.cluster import Partition
 from kwire.spark.job import (
     EXIT_DONE,
@@ -21,7 +21,7 @@ from kwire.spark.job import (
 from kwire.spark.lake_log import LakeLog, LakeState
 from kwire.spark.session import lost_jvm
 from kwire.spark.topic_source import Ranges
-from kwire.spark.usage import FinalError, JobError, UsageError, pairs
+from kwire.spark.usage import FinalError, JobError, UsageError
 
 
 def add_batch_options(
@@ -46,8 +46,7 @@ def add_batch_options(
 
 def check_batch_options(options: argparse.Namespace) -> None:
     """UsageError for values that no batch can go by; sets `options.settings`, the client's."""
-    options.settings = pairs(options.kafka_option, "--kafka-option")
-    check_settings(options.settings)
+    options.settings = read_settings(options.command_config, options.kafka_option, "--kafka-option")
     if options.batch_records < 1 or options.interval < 0:
         raise UsageError("--batch-records must be above 0, --interval not below")
     check_patience(options.retry_seconds)

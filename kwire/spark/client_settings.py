@@ -8,9 +8,12 @@ out of the other.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from kwire.spark.usage import UsageError
+from kwire.config.errors import ConfigError
+from kwire.config.listeners import CLIENT_PROTOCOL, PROTOCOLS, WITH_SASL
+from kwire.config.properties import read_properties
+from kwire.spark.usage import UsageError, pairs
 
 _JAAS = re.compile(r'(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;]+))')
 _PEM = {
@@ -22,7 +25,7 @@ _PEM = {
     "ssl.endpoint.identification.algorithm": "ssl.endpoint.identification.algorithm",
 }
 _SAME = (
-    "security.protocol",
+    CLIENT_PROTOCOL,
     "client.id",
     "client.rack",
     "request.timeout.ms",
@@ -58,16 +61,28 @@ REFUSED = (
 )
 
 
+def read_settings(path: str | None, texts: Sequence[str], option: str) -> dict[str, str]:
+    """The client's settings: those of a file of properties, and `NAME=VALUE` of an option, which
+    counts where both are. UsageError, one line, for what cannot be read or used."""
+    try:
+        found = {} if path is None else read_properties(path)
+    except ConfigError as error:
+        raise UsageError(str(error)) from None
+    found |= pairs(texts, option)
+    check_settings(found)
+    return found
+
+
 def check_settings(settings: Mapping[str, str]) -> None:
     """UsageError for settings that a job decides itself or that lack their counterpart."""
     for name in settings:
         plain = name.removeprefix("kafka.")
         if plain in REFUSED:
             raise UsageError(f"client setting {plain}: the job sets this itself")
-    protocol = settings.get("security.protocol", "PLAINTEXT").upper()
-    if protocol not in ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"):
+    protocol = settings.get(CLIENT_PROTOCOL, "PLAINTEXT").upper()
+    if protocol not in PROTOCOLS:
         raise UsageError(f"client setting security.protocol={protocol}: no such protocol")
-    if protocol.startswith("SASL") and "sasl.mechanism" not in settings:
+    if protocol in WITH_SASL and "sasl.mechanism" not in settings:
         raise UsageError("client setting sasl.mechanism is needed for SASL")
 
 

@@ -196,6 +196,9 @@ def add_kafka_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a client setting by Kafka's name (security.protocol=SASL_SSL, ...)",
     )
+    parser.add_argument(
+        "--command-config", metavar="FILE", help="a file of client settings; -o goes before it"
+    )
 
 
 def add_isolation_option(parser: argparse.ArgumentParser) -> None:

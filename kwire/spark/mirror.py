@@ -29,7 +29,7 @@ from kwire.spark.batching import (
     note_begin,
     run_batches,
 )
-from kwire.spark.client_settings import check_settings, client_config
+from kwire.spark.client_settings import client_config, read_settings
 from kwire.spark.cluster import EARLIEST, LATEST, Cluster, Partition, TopicInfo, partitions_of
 from kwire.spark.headers import MIRROR_OFFSET, MIRROR_PATH
 from kwire.spark.job import (
@@ -63,7 +63,7 @@ from kwire.spark.topic_source import (
     read_ranges,
     replaced,
 )
-from kwire.spark.usage import FinalError, JobError, UsageError, pairs
+from kwire.spark.usage import FinalError, JobError, UsageError
 from kwire.spark.watching import Watch
 
 # Longer than Spark needs to end the workers of a failed job: none of them sends any more then.
@@ -81,6 +81,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", metavar="HOST:PORT", help="the target cluster")
     parser.add_argument(
         "--to-option", metavar="NAME=VALUE", action="append", default=[], help="-o of the target"
+    )
+    parser.add_argument(
+        "--to-command-config", metavar="FILE", help="a file of client settings of the target"
     )
     parser.add_argument("--alias", metavar="NAME", help="of the source cluster, in headers")
     parser.add_argument("--to-alias", metavar="NAME", help="of the target cluster")
@@ -103,8 +106,7 @@ def check(options: argparse.Namespace) -> None:
     if options.groups:
         check_pattern(options.groups, "--groups")
     check_batch_options(options)
-    options.to_settings = pairs(options.to_option, "--to-option")
-    check_settings(options.to_settings)
+    options.to_settings = read_settings(options.to_command_config, options.to_option, "--to-option")
     for option, alias in (("--alias", options.alias), ("--to-alias", options.to_alias)):
         if not all(letter.isalnum() or letter in "-_." for letter in alias):
             raise UsageError(f"{option} {alias}: letters, digits, -, _ and . only")

@@ -9,7 +9,7 @@ from typing import Any
 
 from kwire.protocol.records import Codec, Record, build_batch
 from kwire.spark.archive_source import add_range_options, check_range
-from kwire.spark.client_settings import check_settings
+from kwire.spark.client_settings import read_settings
 from kwire.spark.cluster import EARLIEST, LATEST, Cluster, partitions_of
 from kwire.spark.job import (
     EXIT_DONE,
@@ -34,7 +34,7 @@ from kwire.spark.report import (
 from kwire.spark.session import open_session
 from kwire.spark.sides import ON_CLUSTER, check_side, parse_side, side_frame
 from kwire.spark.topic_source import read_ranges
-from kwire.spark.usage import UsageError, pairs
+from kwire.spark.usage import UsageError
 from kwire.spark.watching import Watch
 
 SAMPLE_BATCH_BYTES = 64 << 10
@@ -60,8 +60,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def check(options: argparse.Namespace) -> None:
-    options.settings = pairs(options.kafka_option, "--kafka-option")
-    check_settings(options.settings)
+    options.settings = read_settings(options.command_config, options.kafka_option, "--kafka-option")
     if not options.source:
         raise UsageError("--source is needed")
     options.side = parse_side(options.source, "--source", options.bootstrap, options.settings)

@@ -25,7 +25,7 @@ from kwire.spark.archive_source import (
     chosen_files,
     load_archive,
 )
-from kwire.spark.client_settings import check_settings, client_config
+from kwire.spark.client_settings import client_config, read_settings
 from kwire.spark.cluster import LATEST, Cluster, Partition, TopicInfo, partitions_of
 from kwire.spark.headers import REPLAY_ID, REPLAY_SOURCE, header_text, source_place
 from kwire.spark.job import (
@@ -92,8 +92,7 @@ def check(options: argparse.Namespace) -> None:
     require(options, "bootstrap")
     check_range(options, LAKE_COLUMNS)
     check_patience(options.retry_seconds)
-    options.settings = pairs(options.kafka_option, "--kafka-option")
-    check_settings(options.settings)
+    options.settings = read_settings(options.command_config, options.kafka_option, "--kafka-option")
     # Records keep their old timestamps: a default retention would remove them at once.
     options.topic_configs = {"retention.ms": "-1", **pairs(options.topic_config, "--topic-config")}
     if options.to_topic:

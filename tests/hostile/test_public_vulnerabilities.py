@@ -198,6 +198,7 @@ def broker_config(**more: str) -> BrokerConfig:
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.bootstrap.servers": "127.0.0.1:2",
         "listeners": "SASL_PLAINTEXT://127.0.0.1:1,CONTROLLER://127.0.0.1:2",
+        "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
         "listener.security.protocol.map": "SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
         "inter.broker.listener.name": "SASL_PLAINTEXT",
         "sasl.enabled.mechanisms": "OAUTHBEARER",

@@ -1,16 +1,19 @@
-"""kwire and Apache Kafka in one cluster that log in at each other; users and tokens made by one are
-used at the other."""
+"""kwire and Apache Kafka in one cluster whose brokers and controllers log in at each other by TLS;
+users and tokens made by one are used at the other, together and in each other's data directory."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import shutil
+import ssl
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from kwire.testing.cluster import Cluster, wait_for
+from kwire.testing.cluster import Cluster, KwireNode, Node, wait_for
+from tests.support.certificates import Authority, secure_options
 from tests.support.kafka import kafka_libs
 from tests.support.kafka_node import KafkaNode
 from tests.support.sasl import SCRAM_MODULE, sasl_settings
@@ -19,7 +22,7 @@ from tests.wire.scram import Scram
 
 SHA = "SCRAM-SHA-256"
 SECURE = {
-    "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+    "listener.security.protocol.map": "PLAINTEXT:SASL_SSL,CONTROLLER:SASL_SSL",
     "sasl.mechanism.inter.broker.protocol": "PLAIN",
     "sasl.mechanism.controller.protocol": "PLAIN",
     "connections.max.reauth.ms": 5000,
@@ -35,6 +38,8 @@ SECURE = {
     },
 }
 KWIRE, KAFKA = 1, 2
+AUTHORITY = Authority()
+TLS = ssl.create_default_context(cadata=AUTHORITY.pem)
 
 
 @pytest.fixture(scope="module", params=["kwire controls", "Kafka controls"])
@@ -45,16 +50,20 @@ def cluster(request: Any) -> Iterator[Cluster]:
     with Cluster(
         combined=(first,), brokers=(other,), kinds={KAFKA: KafkaNode}, settings=SECURE
     ) as cluster:
+        for node in cluster:
+            directory = cluster.root / f"stores-{node.node_id}"
+            directory.mkdir()
+            node.settings |= secure_options(directory, AUTHORITY.sign("node"), AUTHORITY)
         cluster.start()
         yield cluster
 
 
 def logged_in(cluster: Cluster, node: int) -> Conn:
-    return Conn(cluster[node].bootstrap, sasl=("PLAIN", "alice", "alice-secret"))
+    return Conn(cluster[node].bootstrap, tls=TLS, sasl=("PLAIN", "alice", "alice-secret"))
 
 
-def is_accepted(cluster: Cluster, node: int, name: str, password: str, token: bool = False) -> bool:
-    with Conn(cluster[node].bootstrap) as client:
+def is_accepted(node: Node, name: str, password: str, token: bool = False) -> bool:
+    with Conn(node.bootstrap, tls=TLS) as client:
         assert client.send("sasl_handshake", 1, mechanism=SHA).error_code == 0
         scram = Scram(SHA, name, password)
         first = scram.first()
@@ -84,24 +93,60 @@ def test_replicas_of_both_kinds_are_in_sync_through_the_end_of_sessions(cluster:
     wait_for(is_in_sync, "the replicas of both kinds are in sync")
 
 
-@pytest.mark.parametrize(("made", "used"), [(KWIRE, KAFKA), (KAFKA, KWIRE)])
-def test_users_and_tokens_of_one_are_the_others(cluster: Cluster, made: int, used: int) -> None:
-    name, password = f"user-{made}", "a password"
+class Made(NamedTuple):
+    """A user and a token: the name and the password of each."""
+
+    name: str
+    password: str
+    token_id: str
+    secret: str
+
+    def are_known(self, node: Node) -> bool:
+        return is_accepted(node, self.name, self.password) and is_accepted(
+            node, self.token_id, self.secret, True
+        )
+
+
+def make(cluster: Cluster, node: int, name: str) -> Made:
+    """A user of that name and a token, by way of that node."""
+    password = "a password"
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), b"a salt", 4096)
     user = {"name": name, "mechanism": 1, "iterations": 4096, "salt": b"a salt"}
     user["salted_password"] = salted
-    with logged_in(cluster, made) as client:
+    with logged_in(cluster, node) as client:
         answer = client.send("alter_user_scram_credentials", 0, deletions=[], upsertions=[user])
         assert not answer.results[0].error_code, answer
         create = {"owner_principal_type": None, "owner_principal_name": None, "renewers": []}
         token = client.send("create_delegation_token", 3, **create, max_lifetime=600_000)
         assert token.error_code == 0, token
-    secret = base64.b64encode(token.hmac).decode()
-    for node in (made, used):
-        wait_for(lambda node=node: is_accepted(cluster, node, name, password), "the user is known")
-        wait_for(
-            lambda node=node: is_accepted(cluster, node, token.token_id, secret, True),
-            "the token is known",
-        )
-        assert not is_accepted(cluster, node, name, "another password")
-        assert not is_accepted(cluster, node, token.token_id, "another", True)
+    return Made(name, password, token.token_id, base64.b64encode(token.hmac).decode())
+
+
+@pytest.mark.parametrize(("made", "used"), [(KWIRE, KAFKA), (KAFKA, KWIRE)])
+def test_users_and_tokens_of_one_are_the_others(cluster: Cluster, made: int, used: int) -> None:
+    found = make(cluster, made, f"user-{made}")
+    for node in (cluster[made], cluster[used]):
+        wait_for(lambda node=node: found.are_known(node), "the user and the token are known")
+        assert not is_accepted(node, found.name, "another password")
+        assert not is_accepted(node, found.token_id, "another", True)
+
+
+def test_users_and_tokens_are_in_the_data_directory_of_either(cluster: Cluster) -> None:
+    """The last one: the directory of the controller is opened by the other kind of node."""
+    (first,) = cluster.controllers
+    found = make(cluster, first.node_id, "of-the-directory")
+    for node in cluster.brokers:
+        if node is not first:
+            node.kill()
+    first.stop()
+    kind = KafkaNode if isinstance(first, KwireNode) else KwireNode
+    other = kind(first.place)
+    shutil.copytree(first.data, other.data)
+    other.settings = {**first.settings, "log.dirs": str(other.data)}
+    try:
+        other.start()
+        other.wait_ready()
+        wait_for(lambda: found.are_known(other), "the user and the token are known")
+        assert not is_accepted(other, found.name, "another password")
+    finally:
+        other.close()

@@ -16,7 +16,7 @@ import xml.etree.ElementTree
 from collections.abc import Callable, Mapping
 
 from tests.runner.model import ROOT, Paths, Result, judge, read_allowed, run_program
-from tests.runner.served import SPECIAL, ServedBrokers
+from tests.runner.served import SECURE, SPECIAL, ServedBrokers
 
 #: What the run.sh of a smoke program prints before it starts the program.
 BUILT = "built"
@@ -200,6 +200,7 @@ def cases(context: Context) -> Result:
     for name in SPECIAL:
         arguments += ["--special", f"{name}={context.brokers.bootstrap(name)}"]
     arguments += ["--sasl-bootstrap", context.brokers.sasl_bootstrap()]
+    arguments += ["--tls-bootstrap", context.brokers.tls_bootstrap()]
     arguments += ["--acl-bootstrap", context.brokers.sasl_bootstrap("acl")]
     arguments += ["--admin-restart", context.brokers.restart_command()]
     environment = {"CHECKS_BROKER_STATE": str(context.brokers.state_file("main"))}
@@ -210,9 +211,17 @@ def cases(context: Context) -> Result:
 
 
 def program(
-    folder: str, program_name: str, *arguments: str, out: str, only: str = ""
+    folder: str,
+    program_name: str,
+    *arguments: str,
+    out: str,
+    only: str = "",
+    secure: bool = False,
 ) -> Callable[[Context], Result]:
-    """A conformance program of compat_tests that writes name, outcome and seconds as TSV."""
+    """A conformance program of compat_tests that writes name, outcome and seconds as TSV.
+
+    `secure`: one that logs in over TLS. It has failed where it could not be built.
+    """
 
     def run(context: Context) -> Result:
         here = ROOT / "compat_tests" / folder
@@ -220,7 +229,7 @@ def program(
         results.unlink(missing_ok=True)
         command: list[str | os.PathLike[str]] = [
             here / "run.sh",
-            context.brokers.bootstrap(context.slug),
+            context.brokers.bootstrap(SECURE if secure else context.slug),
             *(str(results) if part == "OUT" else part for part in arguments),
         ]
         outcome = run_program(
@@ -230,10 +239,11 @@ def program(
                 OUT=str(context.paths.logs),
                 LIMIT=str(int(context.limit_s) - 10),
                 ONLY=only or os.environ.get("ONLY", ""),
+                **_secure_environment(context, secure),
             ),
             limit_s=context.limit_s,
         )
-        if outcome.status == 3:
+        if outcome.status == 3 and not secure:
             return Result.skip(f"{context.name}: could not be set up: {_tail(outcome.output, 3)}")
         rows = results.read_text().splitlines() if results.exists() else []
         outcomes = dict(line.split("\t")[:2] for line in rows)
@@ -249,20 +259,26 @@ def program(
     return run
 
 
-def smoke(folder: str) -> Callable[[Context], Result]:
+def _secure_environment(context: Context, secure: bool) -> dict[str, str]:
+    """What tells a program of compat_tests how to log in."""
+    return {"SECURE": str(context.brokers.client_settings())} if secure else {}
+
+
+def smoke(folder: str, secure: bool = False) -> Callable[[Context], Result]:
     """A smoke program that prints `ok STEP` a step and stops at the first that does not hold.
 
     Its run.sh prints `built` before it starts the program. What was not built is skipped; a program
-    that was and reports no step has failed.
+    that was and reports no step has failed. `secure`: it logs in over TLS instead; then what was
+    not built has failed, too.
     """
 
     def run(context: Context) -> Result:
         here = ROOT / "compat_tests" / folder
         allowed = read_allowed(here / "allowed.tsv")
-        result, crashed = _smoke_once(context, here, folder, allowed)
+        result, crashed = _smoke_once(context, here, folder, allowed, secure)
         if crashed:
             # A crash of the client's own native code is run again once, and told.
-            again, _ = _smoke_once(context, here, folder, allowed)
+            again, _ = _smoke_once(context, here, folder, allowed, secure)
             again.notes.append(f"{folder}: the client itself crashed once and was run again")
             return again
         return result
@@ -271,12 +287,15 @@ def smoke(folder: str) -> Callable[[Context], Result]:
 
 
 def _smoke_once(
-    context: Context, here: pathlib.Path, folder: str, allowed: Mapping[str, str]
+    context: Context, here: pathlib.Path, folder: str, allowed: Mapping[str, str], secure: bool
 ) -> tuple[Result, bool]:
+    bootstrap = context.brokers.bootstrap(SECURE if secure else context.slug)
     outcome = run_program(
-        [here / "run.sh", context.brokers.bootstrap(context.slug)],
+        [here / "run.sh", bootstrap, *(("secure",) if secure else ())],
         log=context.log(),
-        environment=context.paths.environment(LIMIT=str(int(context.limit_s) - 10)),
+        environment=context.paths.environment(
+            LIMIT=str(int(context.limit_s) - 10), **_secure_environment(context, secure)
+        ),
         limit_s=context.limit_s,
     )
     steps: dict[str, str] = {}
@@ -287,7 +306,7 @@ def _smoke_once(
             step, _, reason = line[4:].partition(":")
             steps[step.strip() or reason.strip()] = "fail"
     if not steps:
-        if BUILT not in outcome.output.splitlines():
+        if BUILT not in outcome.output.splitlines() and not secure:
             return Result.skip(f"{folder}: could not be built: {_tail(outcome.output, 3)}"), False
         end = "ran over its time limit" if outcome.status is None else f"ended: {outcome.status}"
         note = f"{folder}: {end}, and reported no step: {_tail(outcome.output, 4)}"
@@ -439,7 +458,7 @@ GATE: tuple[Group, ...] = (
         )
         for name in (
             *("pipeline", "frames", "connector", "mirror", "kills", "oddities", "on_kafka"),
-            *("transactions", "trouble", "beside"),
+            *("transactions", "trouble", "beside", "secure"),
         )
     ),
     Group(
@@ -479,6 +498,45 @@ GATE: tuple[Group, ...] = (
         tools=("java", "mvn"),
         modules=("confluent_kafka",),
         real=True,
+    ),
+    # Clients that log in over TLS: few seconds each.
+    Group(
+        "java clients over TLS",
+        program("java", "java-secure", "secure", out="java-secure.tsv", secure=True),
+        300,
+        tools=("java", "javac", "mvn"),
+        real=True,
+    ),
+    Group(
+        "python clients over TLS",
+        program("python", "python-secure", "secure", out="python-secure.tsv", secure=True),
+        240,
+        modules=("kafka", "confluent_kafka", "aiokafka", "cryptography"),
+        real=True,
+    ),
+    Group(
+        "kcat over TLS",
+        program("kcat", "kcat-secure", "OUT", "secure", out="kcat-secure.tsv", secure=True),
+        120,
+        tools=("kcat",),
+        modules=("cryptography",),
+        real=True,
+    ),
+    *(
+        Group(
+            f"{folder.partition('/')[2]} over TLS",
+            smoke(folder, secure=True),
+            400,
+            tools=tools,
+            modules=("cryptography",),
+            real=True,
+        )
+        for folder, tools in (
+            ("go/franz-go", ("go",)),
+            ("go/sarama", ("go",)),
+            ("node/kafkajs", ("node", "npm")),
+            ("node/platformatic-kafka", ("node", "npm")),
+        )
     ),
     Group("chaos", pytest_group("tests/chaos"), 400, modules=("confluent_kafka",), real=True),
     Group("rdkafka (rust)", smoke("rust/rdkafka"), 900, tools=("cargo", "gcc"), real=True),

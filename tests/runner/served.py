@@ -50,12 +50,25 @@ SECURED: dict[str, dict[str, str]] = {
 }
 
 
-def _with_sasl(port: int, sasl_port: int) -> dict[str, str]:
-    """The options of a broker with a listener for everybody and one with SASL."""
+#: The broker that asks everybody for TLS and a name: `tests/support/secured.py`.
+SECURE = "secure"
+
+
+def _with_sasl(port: int, sasl_port: int, tls_port: int, directory: pathlib.Path) -> dict[str, str]:
+    """The options of a broker with a listener for everybody, one with SASL and one with TLS."""
+    from tests.support.certificates import Authority
+
+    directory.mkdir()
+    store = Authority().sign().write(directory, "node")
     users = " ".join(f'user_{name}="{password}"' for name, password in PLAIN_USERS.items())
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
-    listeners = f"PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{sasl_port}"
+    listeners = (
+        f"PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{sasl_port},"
+        f"SSL://127.0.0.1:{tls_port}"
+    )
     return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(store),
         "listeners": listeners,
         "advertised.listeners": listeners,
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
@@ -100,6 +113,7 @@ class ServedBrokers:
         self._directory = tempfile.TemporaryDirectory(prefix="kwire-served-")
         self._ports: dict[str, int] = {}
         self._sasl_ports: dict[str, int] = {}
+        self._tls_ports: dict[str, int] = {}
         self._starting = threading.Lock()  # groups run at the same time
         self._is_closed = False
 
@@ -118,12 +132,39 @@ class ServedBrokers:
         self.bootstrap(name)
         return f"127.0.0.1:{self._sasl_ports[name]}"
 
+    def tls_bootstrap(self, name: str = "main") -> str:
+        """The same of the listener with TLS that a broker of `SECURED` has."""
+        self.bootstrap(name)
+        return f"127.0.0.1:{self._tls_ports[name]}"
+
+    def client_settings(self) -> pathlib.Path:
+        """What clients connect to the broker `SECURE` with: a file of JSON."""
+        from tests.support import secured
+
+        self.bootstrap(SECURE)
+        sasl, tls = self._sasl_ports[SECURE], self._tls_ports[SECURE]
+        return secured.write_settings(self._stores(SECURE), f"127.0.0.1:{sasl}", f"127.0.0.1:{tls}")
+
+    def _stores(self, name: str) -> pathlib.Path:
+        return pathlib.Path(self._directory.name) / f"{name}-stores"
+
+    def _options(self, name: str) -> tuple[int, dict[str, str]]:
+        """The port (0 is any) and the settings of a broker."""
+        if name not in (*SECURED, SECURE):
+            return 0, SPECIAL.get(name, {})
+        port, sasl, tls = free_ports(3)
+        self._sasl_ports[name], self._tls_ports[name] = sasl, tls
+        if name in SECURED:
+            return port, {**_with_sasl(port, sasl, tls, self._stores(name)), **SECURED[name]}
+        from tests.support import secured
+
+        secured.prepare(self._stores(name))
+        addresses = (f"127.0.0.1:{each}" for each in (port, sasl, tls))
+        return port, secured.options(self._stores(name), *addresses)
+
     def _bootstrap(self, name: str) -> str:
         if name not in self._ports:
-            port, options = 0, SPECIAL.get(name, {})
-            if name in SECURED:
-                port, self._sasl_ports[name] = free_ports(2)
-                options = {**_with_sasl(port, self._sasl_ports[name]), **SECURED[name]}
+            port, options = self._options(name)
             data = pathlib.Path(self._directory.name) / f"{name}-data"
             arguments = [self.python, "-m", "kwire", "serve", "--data-dir", str(data)]
             for setting, value in options.items():
@@ -136,7 +177,7 @@ class ServedBrokers:
             }
             self.state_file(name).write_text(json.dumps(state))
             self._ports[name] = start(self.state_file(name))
-            if name in SECURED:
+            if name in self._sasl_ports:
                 _add_scram_users(f"127.0.0.1:{self._ports[name]}")
         return f"127.0.0.1:{self._ports[name]}"
 

@@ -88,6 +88,15 @@ class Authority:
     def pem(self) -> str:
         return self.certificate.public_bytes(PEM).decode()
 
+    def pkcs12(self, password: str) -> bytes:
+        """A trust store as Java makes it: its certificate has the attribute of what is trusted."""
+        from cryptography.hazmat.primitives.serialization import pkcs12
+
+        return pkcs12.serialize_java_truststore(
+            [pkcs12.PKCS12Certificate(self.certificate, b"authority")],
+            serialization.BestAvailableEncryption(password.encode()),
+        )
+
     def write(self, directory: Path) -> Path:
         """The authority's certificate as a trust store."""
         path = directory / "authority.pem"

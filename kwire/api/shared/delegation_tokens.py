@@ -10,6 +10,7 @@ from kwire.kraft.controller.errors import error_response
 from kwire.pending import Answer
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.structs import Message, Request
+from kwire.security.authorizer import ANONYMOUS
 from kwire.server.context import RequestContext
 
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -21,7 +22,7 @@ def may_ask(context: RequestContext) -> bool:
     if connection is None or connection.token_authenticated:
         return False
     if connection.security_protocol == "SSL":
-        return context.principal != "User:ANONYMOUS"
+        return context.principal != ANONYMOUS
     return connection.security_protocol != "PLAINTEXT"
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.security.authorizer import ANONYMOUS
 
 Authorize = Callable[[int, int, str], bool]
 """(operation, resource type, resource name) -> allowed; Kafka's numbers of AclOperation etc."""
@@ -130,7 +131,7 @@ class ControllerContext:
     """
 
     api_version: int = 0
-    principal: str = "User:ANONYMOUS"
+    principal: str = ANONYMOUS
     client_id: str | None = None
     authorize: Authorize = allow_all
     authorize_quietly: Authorize | None = None

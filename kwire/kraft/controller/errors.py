@@ -10,13 +10,14 @@ from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.structs import Message, Request, Response
+from kwire.security.authorizer import ANONYMOUS
 
 
 def error_response(
     request: Request[Response],
     error: KafkaError,
     api_version: int = 0,
-    principal: str = "User:ANONYMOUS",
+    principal: str = ANONYMOUS,
 ) -> Response:
     """The response of `request` that says `error`; `principal` is who asked.
 

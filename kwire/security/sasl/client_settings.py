@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 
 from kwire.clock import Random
 from kwire.config.errors import ConfigError
+from kwire.config.listeners import CLIENT_PROTOCOL, WITH_SASL
 from kwire.security.sasl.client import (
     OAuthBearerClient,
     PlainClient,
@@ -26,7 +27,6 @@ from kwire.security.sasl.jaas import LoginModule
 from kwire.security.sasl.mechanisms import BUILT, OAUTHBEARER, PLAIN
 from kwire.security.sasl.settings import JAAS, one_module
 
-PROTOCOL = "security.protocol"
 MECHANISM = "sasl.mechanism"
 GSSAPI = "GSSAPI"
 STRING_CLAIM, LIST_CLAIM = "unsecuredLoginStringClaim", "unsecuredLoginListClaim"
@@ -44,14 +44,14 @@ def client_login(
 
     ConfigError, one line, for what cannot be used.
     """
-    protocol = properties.get(PROTOCOL, "PLAINTEXT").strip().upper()
-    if not protocol.startswith("SASL_"):
+    protocol = properties.get(CLIENT_PROTOCOL, "PLAINTEXT").strip().upper()
+    if protocol not in WITH_SASL:
         return None
     mechanism = properties.get(MECHANISM, GSSAPI).strip()
     check_mechanism(MECHANISM, mechanism)
     text = properties.get(JAAS)
     if text is None:
-        raise ConfigError(f"{JAAS} is not set; {PROTOCOL}={protocol} needs it")
+        raise ConfigError(f"{JAAS} is not set; {CLIENT_PROTOCOL}={protocol} needs it")
     return login(JAAS, mechanism, one_module(JAAS, text, mechanism), random, wall_ms)
 
 

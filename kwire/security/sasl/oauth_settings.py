@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kwire.config.consistency import (
+    CALLBACK_HANDLER,
     CALLBACK_HANDLERS,
     SIGNED_TOKENS,
     UNSECURED_TOKENS,
@@ -28,7 +29,6 @@ from kwire.security.sasl.mechanisms import OAUTHBEARER
 from kwire.security.sasl.settings import Settings, server_module
 from kwire.security.sasl.token_settings import FILE_SCHEME, check_url, path_of
 
-CALLBACK_HANDLER = "sasl.server.callback.handler.class"
 JWKS_URL = "sasl.oauthbearer.jwks.endpoint.url"
 
 

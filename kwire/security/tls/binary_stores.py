@@ -35,6 +35,10 @@ def keys(content: bytes, password: str, key_password: str | None, what: str) -> 
         found = _keys_of_jks(content, password, key_password, what)
     else:
         found = _pkcs12(content, password, what).entries
+        if key_password not in (None, password):
+            raise TlsError(
+                f"{what}: ssl.key.password is not the password of its key, which is the store's"
+            )
     if not found:
         raise TlsError(f"{what} holds no private key")
     return found

@@ -7,12 +7,10 @@ from collections.abc import Mapping
 
 from kwire.config.definitions import BROKER
 from kwire.config.errors import ConfigError
+from kwire.config.listeners import CLIENT_PROTOCOL, WITH_TLS
 from kwire.config.values import TypedValue, to_text
 from kwire.security.tls.contexts import Material, client_context
 from kwire.security.tls.settings import TlsSettings
-
-PROTOCOL = "security.protocol"
-WITH_TLS = ("SSL", "SASL_SSL")
 
 
 def client_tls(properties: Mapping[str, str]) -> ssl.SSLContext | None:
@@ -20,7 +18,7 @@ def client_tls(properties: Mapping[str, str]) -> ssl.SSLContext | None:
 
     ConfigError, one line, for what cannot be used.
     """
-    if properties.get(PROTOCOL, "PLAINTEXT").strip().upper() not in WITH_TLS:
+    if properties.get(CLIENT_PROTOCOL, "PLAINTEXT").strip().upper() not in WITH_TLS:
         return None
     return context_of(properties)
 

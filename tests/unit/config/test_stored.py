@@ -241,3 +241,13 @@ def test_more_digits_than_a_number_has_are_malformed(name: str, value: str) -> N
 def test_a_start_with_such_a_number_is_refused(name: str, value: str) -> None:
     with pytest.raises(ConfigError):
         BrokerConfig.load(overrides={name: value})
+
+
+def test_a_listeners_own_store_leaves_the_one_of_all_listeners_to_the_others() -> None:
+    """With two listeners on one store, a change of it for one of them was refused: the other one
+    was taken to have none."""
+    static = BrokerConfig.load(overrides={"ssl.keystore.location": "/all.pem"})
+    own = {"listener.name.clients.ssl.keystore.location": "/own.pem"}
+    candidate = DynamicConfig(static).candidate(own, per_broker=True)
+    assert candidate["ssl.keystore.location"] == "/all.pem"
+    assert candidate["listener.name.clients.ssl.keystore.location"] == "/own.pem"

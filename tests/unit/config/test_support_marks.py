@@ -28,6 +28,8 @@ DERIVED = {
 }
 # What bounds the values of group configs.
 BOUNDS = frozenset(bound for bounds in GROUP_BOUNDS.values() for bound in bounds)
+# Read by a name that kwire/config has for it (security/sasl/oauth_settings.py).
+READ_BY_NAME = ("sasl.server.callback.handler.class",)
 # Broker config -> group configs that it is the default of.
 DEFAULT_OF_GROUP: dict[str, list[str]] = {}
 for _definition in GROUP.values():
@@ -68,7 +70,7 @@ def is_broker_config_read(name: str) -> bool:
         return True
     if any(group_config in words() for group_config in DEFAULT_OF_GROUP.get(name, ())):
         return True
-    return name in words() or name in BOUNDS
+    return name in words() or name in BOUNDS or name in READ_BY_NAME
 
 
 def test_every_config_is_marked_and_says_why_it_does_not_act() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from kwire.spark.client_settings import (
     client_config,
     connector_options,
     parse_jaas,
+    read_settings,
 )
 from kwire.spark.usage import JobError, UsageError
 
@@ -161,6 +163,23 @@ def test_client_settings_by_kafkas_names() -> None:
     assert options["kafka.sasl.jaas.config"] == settings["sasl.jaas.config"]
     assert options["kafka.fetch.max.bytes"] == "1000"
     assert "kafka.linger.ms" not in options
+
+
+def test_client_settings_of_a_file_and_of_the_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nclient.id=file\n")
+    found = read_settings(str(path), ["client.id=line"], "--kafka-option")
+    assert found == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "client.id": "line",
+    }
+    assert read_settings(None, ["client.id=line"], "-o") == {"client.id": "line"}
+    with pytest.raises(UsageError, match=r"none: No such file"):
+        read_settings(str(tmp_path / "none"), [], "-o")
+    path.write_text("group.id=g\n")
+    with pytest.raises(UsageError, match=r"group\.id: the job sets this itself"):
+        read_settings(str(path), [], "-o")
 
 
 @pytest.mark.parametrize(

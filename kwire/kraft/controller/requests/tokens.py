@@ -17,6 +17,7 @@ from kwire.protocol import messages as m
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode
 from kwire.security.acl import Operation, ResourceType
+from kwire.security.authorizer import ANONYMOUS
 
 USER_TYPE = "User"
 REQUESTER_FROM = 3
@@ -43,7 +44,7 @@ def may_request_tokens(context: ControllerContext) -> bool:
         return True
     plaintext = context.security_protocol == "PLAINTEXT"
     is_tls = context.security_protocol == "SSL"
-    anonymous_tls = is_tls and context.principal == "User:ANONYMOUS"
+    anonymous_tls = is_tls and context.principal == ANONYMOUS
     return not plaintext and not anonymous_tls
 
 
