@@ -17,12 +17,10 @@ from kwire.api import consumer_group_describe
 from kwire.clock import SeededRandom
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.errors import ConfigError
-from kwire.protocol import api_keys
 from kwire.protocol import messages as m
-from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.budget import REQUEST_ELEMENTS_MAX
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
-from kwire.protocol.records.compression import Codec, decompress
+from kwire.protocol.records.compression import Codec, compress, decompress
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.acls.binding import PermissionType
 from kwire.security.acls.standard_authorizer import StandardAuthorizer
@@ -30,6 +28,8 @@ from kwire.security.client_settings import client_security
 from kwire.security.sasl.mechanisms import AuthenticationFailed
 from kwire.security.sasl.oauth_settings import oauth_settings
 from kwire.security.sasl.scram import Known, ScramParts, ScramServer, derived
+from kwire.telemetry.instances import ClientInstances, Sender
+from kwire.telemetry.kept_pushes import KeptPushes
 from kwire.testing.cluster import Broker, Cluster, free_ports
 from tests.support.acls import Client, acl
 from tests.support.sasl import PLAIN_MODULE, USERS, sasl_settings
@@ -353,15 +353,32 @@ def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield cluster
 
 
-def test_cve_2026_111073_nobody_has_telemetry_decompressed(broker: Broker) -> None:
-    """It is not offered; a request of it is answered as one that is not known."""
-    keys = {int(ApiKey.PUSH_TELEMETRY), int(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS)}
-    assert keys <= api_keys.UNBUILT
-    with WireClient(broker.bootstrap) as client:
-        offered = {entry.api_key for entry in client.call(m.ApiVersionsRequest(), 0).api_keys}
-        assert not offered & keys
-        client.send(m.PushTelemetryRequest(metrics=b"\0" * 1000), 0)
-        client.expect_closed()
+def test_cve_2026_111073_no_more_telemetry_is_decompressed_than_may_be_sent() -> None:
+    """A push is refused where its text is longer than `telemetry.max.bytes`."""
+    size_max, instance_id = 32 * 1024, b"i" * 16
+    kept = KeptPushes()
+    instances = ClientInstances(lambda: size_max, lambda: instance_id, kept)
+    instances.subscribe({"all": {"interval.ms": "100", "metrics": "*"}})
+    sender = Sender(None, "client", "software", "1", "127.0.0.1", 1)
+    asked = m.GetTelemetrySubscriptionsRequest(client_instance_id=instance_id)
+    known = instances.get(asked, sender, 0).subscription_id
+    sent = compress(Codec.GZIP, bytes(16 << 20))
+    assert len(sent) < size_max
+    push = m.PushTelemetryRequest(
+        client_instance_id=instance_id,
+        subscription_id=known,
+        compression_type=int(Codec.GZIP),
+        metrics=bytes(sent),
+    )
+    tracemalloc.start()
+    try:
+        with pytest.raises(KafkaError) as refused:
+            instances.push(push, sender, 0)
+        assert refused.value.code == ErrorCode.INVALID_RECORD
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20  # a chunk at a time, of 16 MB
+    finally:
+        tracemalloc.stop()
+    assert kept.total == 0
 
 
 def _varint(number: int) -> bytes:

@@ -12,12 +12,12 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("prometheus_client")
 
 from kwire.client.admin import Admin
-from kwire.clock import SystemRandom
-from kwire.http.callers import Callers, Refused
+from kwire.http.callers import Refused
 from kwire.testing.cluster import Broker, free_ports
 from tests.support.metrics import Scrape, scrape
 from tests.support.sasl import USERS, sasl_settings
-from tests.system.test_http import port_of
+from tests.system.test_http import port_of, wait_for
+from tests.system.test_http_callers import callers_at
 
 WAIT_S = 60.0
 SOCKETS = "kafka_server_socket_server_metrics_"
@@ -30,7 +30,7 @@ def basic(user: str, password: str) -> str:
 
 async def ask(bootstrap: str) -> None:
     """Two users ask something, a third one has another password."""
-    callers = Callers(bootstrap, ["PLAIN"], SystemRandom())
+    callers = callers_at(bootstrap, ["PLAIN"])
     try:
         for user in ("admin", "alice"):
             caller = await callers.of(basic(user, USERS[user]))
@@ -55,9 +55,13 @@ def scraped() -> Scrape:
     with Broker(port=port, options=options) as broker:
         asyncio.run(asyncio.wait_for(ask(f"127.0.0.1:{sasl_port}"), WAIT_S))
         url = f"http://127.0.0.1:{port_of(broker)}/metrics"
-        while (found := scrape(url)).value(f"{SOCKETS}connection_count", **LISTENER):
-            pass  # until the broker has seen that the clients are gone
-        return found
+
+        def without_clients() -> Scrape | None:
+            found = scrape(url)
+            return None if found.value(f"{SOCKETS}connection_count", **LISTENER) else found
+
+        shown: Scrape = wait_for(without_clients)
+        return shown
 
 
 def test_authentications_are_counted_by_listener(scraped: Scrape) -> None:
