@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import itertools
 import threading
 import warnings
 from collections.abc import Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from inspect import CORO_CREATED
 
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.errors import ConfigError
@@ -139,7 +141,7 @@ class _Life:
         self._close_sockets()
         with warnings.catch_warnings():  # that it has connections is what is meant
             warnings.simplefilter("ignore", ResourceWarning)
-            self._loop.close()
+            self._close_loop()
         self._files.abandon()
 
     def _close_sockets(self) -> None:
@@ -162,4 +164,12 @@ class _Life:
     def _end_loop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(CALL_TIMEOUT_S)
+        self._close_loop()
+
+    def _close_loop(self) -> None:
+        """Without the warning that what had not begun was never awaited."""
+        for task in asyncio.all_tasks(self._loop):
+            work = task.get_coro()
+            if inspect.iscoroutine(work) and inspect.getcoroutinestate(work) == CORO_CREATED:
+                work.close()
         self._loop.close()
