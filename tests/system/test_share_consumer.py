@@ -16,7 +16,7 @@ from kwire.client.cluster import Cluster
 from kwire.client.settings import ConnectionSettings
 from kwire.client.share_consumer import Delivered, ShareConsumer
 from kwire.testing.cluster import Broker
-from tests.support.share.dialogue import PROPERTIES
+from tests.support.share.dialogue import OFTEN, PROPERTIES
 from tests.support.share.member import set_group_config
 from tests.support.wire import WireClient, produce_values
 
@@ -50,7 +50,7 @@ class Queue(NamedTuple):
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker(options=PROPERTIES) as started:
+    with Broker(options={**PROPERTIES, **OFTEN}) as started:
         yield started
 
 

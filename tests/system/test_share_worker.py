@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from kwire.testing.cluster import Broker
-from tests.support.share.dialogue import PROPERTIES
+from tests.support.share.dialogue import OFTEN, PROPERTIES
 from tests.support.share.member import set_group_config
 from tests.support.wire import WireClient, produce_values
 
@@ -21,7 +21,7 @@ COMMAND = (
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker(options=PROPERTIES) as started:
+    with Broker(options={**PROPERTIES, **OFTEN}) as started:
         yield started
 
 

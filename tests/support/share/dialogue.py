@@ -33,6 +33,11 @@ PROPERTIES = {
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
 }
+OFTEN = {
+    "group.share.min.heartbeat.interval.ms": "200",
+    "group.share.heartbeat.interval.ms": "200",
+}
+"""Members that only hear of their partitions by a heartbeat hear of them soon."""
 WALKS = range(1000, 1008)
 
 Said = list[Any]
