@@ -11,6 +11,7 @@ from tests.support.share.member import REJECT, Member, produce, set_group_config
 from tests.support.wire import WireClient, fetch_request
 
 SETTINGS = {
+    "group.share.assignment.interval.ms": "0",
     "offsets.topic.num.partitions": "1",
     "share.coordinator.state.topic.num.partitions": "1",
     "errors.deadletterqueue.auto.create.topics.enable": "true",

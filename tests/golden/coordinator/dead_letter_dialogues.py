@@ -23,6 +23,7 @@ from tests.support.share.member import REJECT, RELEASE, Member, set_group_config
 from tests.support.wire import TRANSIENT, WireClient, fetch_request, produce_request
 
 PROPERTIES = {
+    "group.share.assignment.interval.ms": "0",  # no member waits for its partitions
     "offsets.topic.num.partitions": "1",
     "share.coordinator.state.topic.num.partitions": "1",
     "errors.deadletterqueue.topic.name.prefix": "dlq.",

@@ -23,6 +23,7 @@ from tests.support.share.walk import Walk
 from tests.support.wire import WireClient
 
 PROPERTIES = {
+    "group.share.assignment.interval.ms": "0",  # no member waits for its partitions
     "group.share.min.record.lock.duration.ms": "1000",
     "share.coordinator.state.topic.num.partitions": "3",
     "share.coordinator.state.topic.replication.factor": "1",
