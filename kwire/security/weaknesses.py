@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kwire.config.consistency import CALLBACK_HANDLER, UNSECURED_TOKENS
-from kwire.config.definitions import BROKER
+from kwire.config.definitions import BROKER, KWIRE
 from kwire.config.listener_settings import names_of_listener
 from kwire.config.listeners import LOCAL_HOSTS, Listener, parse_listeners, parse_protocol_map
 from kwire.config.values import to_text
@@ -80,7 +80,7 @@ def of_users(iterations: Mapping[tuple[str, str], int]) -> list[Weakness]:
 
 
 class _Node:
-    """Settings as texts, with Kafka's defaults."""
+    """Settings as texts, with their defaults."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
@@ -93,8 +93,9 @@ class _Node:
 
     def __getitem__(self, name: str) -> str:
         text = self._texts.get(name)
-        if text is None and name in BROKER:
-            text = to_text(BROKER[name].default)
+        for table in (BROKER, KWIRE):
+            if text is None and name in table:
+                text = to_text(table[name].default)
         return text or ""
 
     def of(self, listener: Listener, name: str, mechanism: str = "") -> str:
