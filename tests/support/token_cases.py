@@ -70,7 +70,9 @@ SIGNS = {
     "assertion.claim.aud": "audience",
 }
 GRANTS = {"jwt.retriever.class": RETRIEVER}
-FAST = {"sasl.login.retry.backoff.ms": "5", "sasl.login.retry.backoff.max.ms": "100"}
+FAST = {"sasl.login.retry.backoff.ms": "5", "sasl.login.retry.backoff.max.ms": "60000"}
+LAST = Reply(400, "{}")
+"""Nobody asks again behind it: how many attempts there are is no matter of time."""
 TEMPLATE = {
     "header": {"kid": "k1", "typ": "X"},
     "payload": {"extra": [1], "iss": "template issuer", "sub": "template subject", "exp": 7},
@@ -158,11 +160,11 @@ CASES: dict[str, Case] = {
     "id_token": Case(SECRET, replies=_answer(id_token=GOOD)),
     "token in blanks": Case(SECRET, replies=_answer(access_token=f" {GOOD}\n")),
     "opaque token": Case(SECRET, replies=_answer(access_token="opaque")),
-    "empty answer": Case({**SECRET, **FAST}, replies=(Reply(200, ""),)),
+    "empty answer": Case({**SECRET, **FAST}, replies=(Reply(200, ""), LAST)),
     "201": Case(SECRET, replies=(Reply(201, json.dumps({"access_token": GOOD})),)),
-    "202": Case({**SECRET, **FAST}, replies=(Reply(202, json.dumps({"access_token": GOOD})),)),
+    "202": Case({**SECRET, **FAST}, replies=(Reply(202, json.dumps({"access_token": GOOD})), LAST)),
     **{
-        str(status): Case({**SECRET, **FAST}, replies=(Reply(status, '{"error": "no"}'),))
+        str(status): Case({**SECRET, **FAST}, replies=(Reply(status, '{"error": "no"}'), LAST))
         for status in (400, 401, 403, 404, 408, 409, 415, 416, 429, 500, 501, 503, 505)
     },
     "500 twice": Case(
