@@ -538,7 +538,7 @@ GATE: tuple[Group, ...] = (
             ("node/platformatic-kafka", ("node", "npm")),
         )
     ),
-    Group("chaos", pytest_group("tests/chaos"), 400, modules=("confluent_kafka",), real=True),
+    Group("chaos", pytest_group("tests/chaos"), 700, modules=("confluent_kafka",), real=True),
     Group("rdkafka (rust)", smoke("rust/rdkafka"), 900, tools=("cargo", "gcc"), real=True),
     Group(
         "confluent-kafka-javascript",
