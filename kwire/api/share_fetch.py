@@ -13,6 +13,8 @@ measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
+from functools import partial
+
 from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints
 from kwire.api.shared.share_acknowledging import (
     READ_GROUP,
@@ -100,8 +102,20 @@ class _ShareFetch:
             fetch.start()
         if self._response is not None:
             return self._response
-        self._pending = Pending(None if fetch is None else fetch.cancel)
+        self._pending = Pending(partial(self._cancelled, fetch))
         return self._pending
+
+    def _cancelled(self, fetch: DelayedShareFetch | None) -> None:
+        """The connection is gone."""
+        if fetch is not None:
+            fetch.cancel()
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """The session may have ended while its fetch waited."""
+        session = self._session
+        assert session is not None
+        self._context.parts.shares.partitions.tidy(session.group_id)
 
     # -- the session
 
@@ -232,6 +246,8 @@ class _ShareFetch:
         response.throttle_time_ms = throttle_ms
         if self._request.share_session_epoch == FINAL_EPOCH:
             self._context.parts.shares.partitions.release(session)
+        else:
+            self._tidy()
         if self._pending is not None:
             self._pending.complete(response)
 

@@ -162,6 +162,7 @@ class Coordinators:
                 ),
                 send=self._send,
                 draw=lambda: self._random.below(1001) / 1000,
+                replaced=self.shares.state_replaced,
             )
         return self._persister
 

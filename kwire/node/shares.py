@@ -151,6 +151,11 @@ class Shares:
         if delta.configs:
             self._configs.changed()
 
+    def state_replaced(self, group_id: str, topic_id: bytes, index: int) -> None:
+        """The state of a share partition was deleted, or begins anew."""
+        if self._partitions is not None:
+            self._partitions.state_replaced(group_id, topic_id, index)
+
     def _leadership(self, partition: Partition, leader_epoch: int | None) -> None:
         if self._partitions is not None:
             self._partitions.leadership_changed(partition)

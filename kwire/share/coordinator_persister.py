@@ -189,16 +189,24 @@ class CoordinatorPersister:
     """Implements `kwire.share.persister.Persister` by asking coordinators.
 
     `send(node_id, request)` asks another broker; `draw()` gives a number from 0 to 1, for pauses
-    that are not all the same.
+    that are not all the same. `replaced(group id, topic id, partition)` hears of states that were
+    deleted or begin anew.
     """
 
     def __init__(
-        self, *, loop: Loop, coordinators: Coordinators, send: Send, draw: Callable[[], float]
+        self,
+        *,
+        loop: Loop,
+        coordinators: Coordinators,
+        send: Send,
+        draw: Callable[[], float],
+        replaced: Callable[[str, bytes, int], None] = lambda group_id, topic_id, index: None,
     ) -> None:
         self._loop = loop
         self._coordinators = coordinators
         self._send = send
         self._draw = draw
+        self._replaced = replaced
         self._queued: dict[_Way, list[_AnyQuestion]] = {}
         self._under_way: dict[_Way, list[_AnyQuestion]] = {}
         self._pausing: dict[_AnyQuestion, None] = {}
@@ -345,6 +353,8 @@ class CoordinatorPersister:
         elif result.error_code:
             question.refuse(result.error_code, _text(question, result))
         else:
+            if question.kind is _DELETE or question.kind is _INITIALIZE:
+                self._replaced(question.group_id, result.topic_id, result.partition)
             question.answer.complete(result)
 
     def _failed(self, question: _AnyQuestion, error: Exception) -> None:

@@ -72,6 +72,7 @@ class ShareTarget:
         for first, last, _ in self.acquired:
             self.led.state.give_back(first, last)
         self.acquired, self.buffers, self.size_bytes = [], [], 0
+        self.led.wake()
 
 
 class DelayedShareFetch:

@@ -20,9 +20,10 @@ NO_MEMBER = ""
 
 
 class Lock:
-    """Until when a member has what it acquired. It counts as long as its status refers to it."""
+    """Until when a member has what it acquired. It counts as long as its status refers to it.
+    `is_queued` says whether it stands among those that are to expire, once."""
 
-    __slots__ = ("deadline_ms", "first_offset", "last_offset", "order", "status")
+    __slots__ = ("deadline_ms", "first_offset", "is_queued", "last_offset", "order", "status")
 
     def __init__(
         self,
@@ -37,6 +38,7 @@ class Lock:
         self.first_offset = first_offset
         self.last_offset = last_offset
         self.status = status
+        self.is_queued = True
 
     def __lt__(self, other: Lock) -> bool:
         return (self.deadline_ms, self.order) < (other.deadline_ms, other.order)

@@ -35,12 +35,14 @@ from kwire.share.settings import ShareSettings
 NO_OFFSET = -1
 READ_BYTES_MIN = 1 << 20
 
-FENCED = (
-    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+FENCING = (
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.FENCED_STATE_EPOCH,
     ErrorCode.GROUP_ID_NOT_FOUND,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.INVALID_REQUEST,  # the state was deleted
 )
-"""After these the share partition has to be opened anew."""
+"""After these of the persister the share partition has to be opened anew."""
 
 PERSISTER_ERRORS = {
     ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -104,6 +106,10 @@ class Surroundings(Protocol):
         """The share partition is fenced: forget it."""
         ...
 
+    def rested(self, led: LedPartition) -> None:
+        """Something was written, buried or expired: the share partition may be idle now."""
+        ...
+
     def wake(self, led: LedPartition) -> None:
         """Let `wake_waiters` run once, not within another's."""
         ...
@@ -114,6 +120,7 @@ class LedPartition:
 
     __slots__ = (
         "_around",
+        "_burials",
         "_changes",
         "_is_opening",
         "_is_wanted",
@@ -143,6 +150,7 @@ class LedPartition:
         self._is_wanted = False
         self._changes: list[tuple[StateChange, Pending[None]]] = []
         self._is_writing = False
+        self._burials = 0  # under way
         self._record_bytes = 0.0
         self._timer: Timer | None = None
         self._timer_ms = 0
@@ -152,8 +160,16 @@ class LedPartition:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody waits and nothing is being written."""
-        return not (self.waiters or self._changes or self._is_writing or self.is_fetching)
+        """Whether nobody waits or has records, and nothing is being written or buried: the state
+        that was written is all there is to know."""
+        return not (
+            self.waiters
+            or self._changes
+            or self._is_writing
+            or self._burials
+            or self.is_fetching
+            or self.state.next_deadline_ms() is not None
+        )
 
     # -- opening and ending
 
@@ -314,6 +330,7 @@ class LedPartition:
         if change.transitions:
             self._write(change)
             self.wake()
+        self._around.rested(self)
 
     # -- writing
 
@@ -346,38 +363,42 @@ class LedPartition:
         )
 
         def done(result: Pending[list[PartitionResult]]) -> None:
+            ends = False
             try:
                 answer = result.result()[0]
+                ends = answer.error_code in FENCING
                 _check(answer.error_code, answer.error_message)
             except KafkaError as failed:
-                self._written(changes, failed)
+                self._written(changes, failed, ends)
             else:
-                self._written(changes, None)
+                self._written(changes, None, ends)
 
         self._around.persister.write(self.group_id, [written]).add_done_callback(done)
 
     def _written(
-        self, changes: list[tuple[StateChange, Pending[None]]], error: KafkaError | None
+        self, changes: list[tuple[StateChange, Pending[None]]], error: KafkaError | None, ends: bool
     ) -> None:
         self._is_writing = False
         dying: list[Transition] = []
         for change, _ in changes:
             dying += self.state.written(change, error is None)
-        if error is not None and error.code in FENCED:
+        if error is not None and ends:
             self.end(error)
         if self.failure is not None:
             self._fail_changes(self.failure)
         elif self._changes:
             self._write_changes()
         self.locks_changed()
+        if self.failure is None:
+            self._bury(dying)
         for _, done in changes:
             if error is None:
                 done.complete(None)
             else:
                 done.fail(error)
         if self.failure is None:
-            self._bury(dying)
             self.wake()
+            self._around.rested(self)
 
     def _fail_changes(self, error: KafkaError) -> None:
         changes, self._changes = self._changes, []
@@ -392,15 +413,18 @@ class LedPartition:
             if letters is None:
                 self._buried(transition)
             else:
+                self._burials += 1
                 letters.bury(self, transition).add_done_callback(partial(self._done, transition))
 
     def _done(self, transition: Transition, done: Pending[None]) -> None:
+        self._burials -= 1
         self._buried(transition)
 
     def _buried(self, transition: Transition) -> None:
         if self.failure is None:
             self._write(self.state.dead(transition))
             self.wake()
+            self._around.rested(self)
 
 
 def _check(code: int, message: str | None) -> None:

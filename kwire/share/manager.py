@@ -104,10 +104,12 @@ class SharePartitionManager:
         for led in self._of(partition.topic_id, partition.index):
             led.check_leadership()
 
-    def partition_removed(self, topic_id: bytes, index: int) -> None:
-        """The partition is not here any more."""
-        for led in self._of(topic_id, index):
-            led.end(KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    def state_replaced(self, group_id: str, topic_id: bytes, index: int) -> None:
+        """The share partition's state was deleted or begins anew: what is known of it is not so any
+        more, whoever still has a session."""
+        led = self._led.get((group_id, topic_id, index))
+        if led is not None:
+            led.end(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
     def _of(self, topic_id: bytes, index: int) -> list[LedPartition]:
         if not self._led:
@@ -143,37 +145,27 @@ class SharePartitionManager:
             self.release(session)
 
     def release(self, session: ShareSession) -> None:
-        """Close a session: what its member has is free."""
+        """Close a session: what its member has is free, also of partitions that it forgot."""
         if not self.close_session(session):
             return
-        for topic_id, index in session.partitions:
-            self._release(session.group_id, session.member_id, topic_id, index)
-        self._tidy(session.group_id)
-
-    def member_left(self, group_id: str, member_id: str) -> None:
-        """The group coordinator has removed a member: close its session."""
-        session = self.sessions.get(group_id, member_id)
-        if session is not None:
-            self.release(session)
-
-    def group_gone(self, group_id: str) -> None:
-        """The group was deleted, or its state is another: forget its share partitions."""
         for key, led in list(self._led.items()):
-            if key[0] == group_id:
-                led.end(KafkaError(ErrorCode.GROUP_ID_NOT_FOUND))
+            if key[0] == session.group_id:
+                led.release(session.member_id)
+        self.tidy(session.group_id)
 
-    def _release(self, group_id: str, member_id: str, topic_id: bytes, index: int) -> None:
-        led = self._led.get((group_id, topic_id, index))
-        if led is not None:
-            led.release(member_id).add_done_callback(lambda _: self._tidy(group_id))
+    def rested(self, led: LedPartition) -> None:
+        """See `Surroundings`."""
+        if led.is_idle and not self.sessions.has_members(led.group_id):
+            led.end(KafkaError(ErrorCode.GROUP_ID_NOT_FOUND))
 
-    def _tidy(self, group_id: str) -> None:
-        """Forget the share partitions of a group that has no members here."""
+    def tidy(self, group_id: str) -> None:
+        """Forget the share partitions of a group that has no members here; one that is not idle
+        goes when it is."""
         if self.sessions.has_members(group_id):
             return
         for key, led in list(self._led.items()):
-            if key[0] == group_id and led.is_idle:
-                led.end(KafkaError(ErrorCode.GROUP_ID_NOT_FOUND))
+            if key[0] == group_id:
+                self.rested(led)
 
     def close(self) -> None:
         """The node stops: nobody waits any more."""

@@ -265,6 +265,7 @@ class SharePartition:
         locks = self._locks
         while locks and (not locks[0].holds or locks[0].deadline_ms <= now_ms):
             lock = heapq.heappop(locks)
+            lock.is_queued = False
             status = lock.status
             if not lock.holds or status.state is not ACQUIRED:
                 continue  # what is being written looks for its lock again when that fails
@@ -313,8 +314,9 @@ class SharePartition:
             status = transition.status
             self._count(transition.first_offset, transition.last_offset, transition.state, -1)
             status.complete(is_written=False)
-            if status.lock is not None:
-                heapq.heappush(self._locks, status.lock)  # it may have been passed over
+            if status.lock is not None and not status.lock.is_queued:
+                status.lock.is_queued = True
+                heapq.heappush(self._locks, status.lock)  # it was passed over
 
     def written(self, change: StateChange, is_written: bool) -> list[Transition]:
         """How the writing went; returns what has to be dead letters now.

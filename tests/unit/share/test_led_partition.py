@@ -13,7 +13,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.share.acquisition import Ask, acquire
 from kwire.share.changes import AcknowledgedBatch, Acquired, AcquireMode, FetchedBatch
 from kwire.share.led_partition import READ_BYTES_MIN, LedPartition
-from kwire.share.persister import InitializePartition
+from kwire.share.persister import InitializePartition, PartitionId
 from kwire.share.settings import ShareSettings
 from kwire.share.states import ACQUIRED, AVAILABLE
 from tests.support.persister import MemoryPersister
@@ -51,6 +51,9 @@ class Around:
 
     def ended(self, led: LedPartition) -> None:
         self.gone.append(led)
+
+    def rested(self, led: LedPartition) -> None:
+        """Members stay."""
 
     def wake(self, led: LedPartition) -> None:
         led.wake_waiters()
@@ -156,6 +159,31 @@ def test_a_fenced_write_ends_it(code: ErrorCode) -> None:
     assert waiting.woken_times
     with pytest.raises(KafkaError):
         said(led, 2, 2, ACCEPT)
+
+
+def test_a_state_that_was_deleted_ends_it() -> None:
+    """What goes on from the old state would be laid over that of a new group of the same name."""
+    around = Around()
+    led = led_partition(around)
+    acquired(led, around, 3)
+    around.persister.delete(GROUP, [PartitionId(TOPIC_ID, 0)])
+    error = said(led, 0, 2, ACCEPT).error()
+    assert isinstance(error, KafkaError)
+    assert error.code is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert around.gone == [led]
+
+
+def test_acknowledgements_that_are_refused_take_no_memory() -> None:
+    """Each puts its locks back where they run out: those that are there are not put there again."""
+    around = Around()
+    led = led_partition(around)
+    acquired(led, around, 3)
+    for _ in range(100):
+        with pytest.raises(KafkaError):
+            led.acknowledge("a", [AcknowledgedBatch(0, 1, [ACCEPT]), AcknowledgedBatch(9, 9, [1])])
+    assert len(led.state._locks) < 10
+    around.pass_time(LOCK_MS)
+    assert acquired(led, around, 3, "b") == [Acquired(0, 2, 2)]
 
 
 def test_a_lock_that_runs_out_wakes_who_waits() -> None:
