@@ -17,12 +17,10 @@ from kwire.api import consumer_group_describe
 from kwire.clock import SeededRandom
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.errors import ConfigError
-from kwire.protocol import api_keys
 from kwire.protocol import messages as m
-from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.budget import REQUEST_ELEMENTS_MAX
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
-from kwire.protocol.records.compression import Codec, decompress
+from kwire.protocol.records.compression import Codec, compress, decompress
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.acls.binding import PermissionType
 from kwire.security.acls.standard_authorizer import StandardAuthorizer
@@ -33,6 +31,7 @@ from kwire.security.sasl.scram import Known, ScramParts, ScramServer, derived
 from kwire.testing.cluster import Broker, Cluster, free_ports
 from tests.support.acls import Client, acl
 from tests.support.sasl import PLAIN_MODULE, USERS, sasl_settings
+from tests.support.telemetry.dialogue import get, own_id, push
 from tests.support.wire import WireClient
 from tests.wire import Conn
 from tests.wire.scram import Scram
@@ -353,15 +352,20 @@ def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield cluster
 
 
-def test_cve_2026_111073_nobody_has_telemetry_decompressed(broker: Broker) -> None:
-    """It is not offered; a request of it is answered as one that is not known."""
-    keys = {int(ApiKey.PUSH_TELEMETRY), int(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS)}
-    assert keys <= api_keys.UNBUILT
-    with WireClient(broker.bootstrap) as client:
-        offered = {entry.api_key for entry in client.call(m.ApiVersionsRequest(), 0).api_keys}
-        assert not offered & keys
-        client.send(m.PushTelemetryRequest(metrics=b"\0" * 1000), 0)
-        client.expect_closed()
+def test_cve_2026_111073_telemetry_is_unpacked_up_to_its_limit() -> None:
+    """A push that would unpack to more than telemetry.max.bytes is refused."""
+    pytest.importorskip("uvicorn")
+    pytest.importorskip("prometheus_client")
+    limit = 100_000
+    options = {"http.listeners": "http://127.0.0.1:0", "telemetry.max.bytes": limit}
+    with Broker(options=options) as running, WireClient(running.bootstrap) as client:
+        cases = ((limit, ErrorCode.NONE), (50 * limit, ErrorCode.INVALID_RECORD))
+        for number, (size, expected) in enumerate(cases, 1):
+            packed = compress(Codec.GZIP, bytes(size))
+            assert len(packed) < limit
+            mine = own_id(number)
+            known = get(client, mine).subscription_id
+            assert push(client, mine, known, packed, int(Codec.GZIP)) == [0, expected]
 
 
 def _varint(number: int) -> bytes:
