@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,7 @@ from tests.support.share.dialogue import PROPERTIES
 from tests.support.share.member import set_group_config
 from tests.support.wire import WireClient, produce_values
 
+QUEUES = Path(__file__).parents[2] / "docs" / "QUEUES.md"
 COMMAND = (
     'read value; echo "$KWIRE_OFFSET $KWIRE_DELIVERY_COUNT $value"; case $value in'
     " again) [ $KWIRE_DELIVERY_COUNT = 2 ] || exit 75;; never) exit 1;; esac"
@@ -98,6 +101,31 @@ def test_kwire_group_alter_says_where_a_new_group_begins(broker: Broker) -> None
     assert kwire(broker, "group", "alter", "new").returncode == 2
     unset = kwire(broker, "group", "alter", "new", "--unset", "share.auto.offset.reset")
     assert unset.returncode == 0
+
+
+def test_the_walk_of_queues_md_works_as_it_is_written(tmp_path: Path) -> None:
+    walk = QUEUES.read_text().partition("\n## From SQS or RabbitMQ")[2].partition("\n## ")[0]
+    commands = "".join(walk.split("```")[1::2])
+    with Broker() as running:
+        search = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(
+            ["sh", "-e", "-c", commands],
+            env={**os.environ, "KWIRE_BOOTSTRAP": running.bootstrap, "PATH": search},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines() == ["3 records sent to mail", "2 records sent to mail"]
+    lines = done.stdout.splitlines()
+    assert lines.count("sent hello") == 1
+    assert lines.count("mailers: share group, Empty, 0 members") == 1
+    dead = [line for line in lines if line.startswith("__dlq.errors.topic=mail")]
+    assert len(dead) == 2
+    assert any("delivery.count=1," in line and line.endswith("bad") for line in dead)
+    assert any("delivery.count=3," in line and line.endswith("busy") for line in dead)
 
 
 def test_what_is_printed_is_accepted_and_no_more_is_taken(broker: Broker) -> None:
