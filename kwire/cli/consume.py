@@ -65,7 +65,8 @@ Exec = Annotated[
     typer.Option(
         "--exec",
         help="With --share: run this for each record, the value on its standard input. Exit 0 "
-        "accepts it, 75 releases it, anything else rejects it.",
+        "accepts it, 75 and signals release it, 126 and 127 (it cannot be run) end the worker, "
+        "anything else rejects it.",
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""`kwire group`: list, describe, delete, reset-offsets."""
+"""`kwire group`: list, describe, alter, delete, reset-offsets."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from kwire.cli.options import (
     Bootstrap,
     CommandConfig,
     GroupOption,
+    Settings,
     all_named,
     named,
+    pairs,
 )
 from kwire.cli.verbs import Verbs
 from kwire.client.errors import ClientError, RequestFailed
@@ -27,7 +29,7 @@ group_app = typer.Typer(
     cls=Verbs,
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="List, describe, reset and delete groups.",
+    help="List, describe, alter, reset and delete groups.",
 )
 GroupName = Annotated[str | None, typer.Argument(metavar="GROUP", show_default=False)]
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -143,6 +145,28 @@ def _lags(
         end = ends[name].get(index)
         rows.append((name, index, offset, end, None if end is None else end - offset))
     return rows
+
+
+@group_app.command("alter")
+def group_alter(
+    name: GroupName = None,
+    group: GroupOption = None,
+    option: Settings = None,
+    unset: Annotated[
+        list[str] | None, typer.Option("--unset", "--delete-config", help="Back to default.")
+    ] = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
+) -> None:
+    """Set or unset configs of a group; it may be there later."""
+    wanted = named(name, group, "group")
+    changes: dict[str, str | None] = dict(pairs(option))
+    changes.update(dict.fromkeys(unset or []))
+    if not changes:
+        raise typer.BadParameter("nothing to alter: give -o name=value or --unset name")
+    with Client(bootstrap, command_config=command_config) as client:
+        operations.alter_group(client, wanted, changes)
+    output.say(f"altered {wanted}")
 
 
 @group_app.command("delete")

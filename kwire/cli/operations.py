@@ -15,7 +15,7 @@ LATEST = -1
 TIMEOUT_MS = 30_000
 DIGITS_MAX = 18
 """Of an offset or a time in milliseconds: those of 64 bits."""
-TOPIC_RESOURCE = 2
+TOPIC_RESOURCE, GROUP_RESOURCE = 2, 32
 
 DescribedConfig: TypeAlias = "m.DescribeConfigsResponse.DescribeConfigsResourceResult"
 
@@ -67,9 +67,20 @@ def topic_configs(client: Client, name: str) -> list[DescribedConfig]:
 
 def alter_topic(client: Client, name: str, configs: Mapping[str, str | None]) -> None:
     """Set a topic's configs; None takes one back to its default."""
+    _alter(client, TOPIC_RESOURCE, name, f"topic {name}", configs)
+
+
+def alter_group(client: Client, name: str, configs: Mapping[str, str | None]) -> None:
+    """Set a group's configs, before or while there is such a group; None as for a topic."""
+    _alter(client, GROUP_RESOURCE, name, f"group {name}", configs)
+
+
+def _alter(
+    client: Client, kind: int, name: str, what: str, configs: Mapping[str, str | None]
+) -> None:
     request_class = m.IncrementalAlterConfigsRequest
     resource = request_class.AlterConfigsResource(
-        resource_type=TOPIC_RESOURCE,
+        resource_type=kind,
         resource_name=name,
         configs=[
             request_class.AlterableConfig(
@@ -79,7 +90,7 @@ def alter_topic(client: Client, name: str, configs: Mapping[str, str | None]) ->
         ],
     )
     result = client.call(request_class(resources=[resource])).responses[0]
-    check(result.error_code, f"topic {name}", result.error_message)
+    check(result.error_code, what, result.error_message)
 
 
 def list_offsets(client: Client, topic: Topic, timestamp: int) -> dict[int, int]:

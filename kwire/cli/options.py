@@ -31,7 +31,7 @@ CommandConfig = Annotated[
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--option", "--config", "-o", help="A topic config, name=value."),
+    typer.Option("--option", "--config", "-o", help="A config, name=value."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON, an object a line.")]
 TopicOption = Annotated[

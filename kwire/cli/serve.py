@@ -214,7 +214,9 @@ async def _serve_until_stopped(
         if arguments.secured is not None:
             from kwire.cli.secure import client_settings
 
-            sys.stdout.write(client_settings(arguments.secured, f"{shown}:{port}"))
+            told = node.listeners.advertised[0]
+            shown = f"[{told.host}]" if ":" in told.host else told.host
+            sys.stdout.write(client_settings(arguments.secured, f"{shown}:{told.port}"))
         sys.stdout.flush()
         _settle_memory()
         await stopped

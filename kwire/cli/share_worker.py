@@ -4,7 +4,9 @@ With `--exec CMD` the command runs by the shell once for each record: the value 
 input, and KWIRE_TOPIC, KWIRE_PARTITION, KWIRE_OFFSET, KWIRE_KEY, KWIRE_TIMESTAMP and
 KWIRE_DELIVERY_COUNT are in its environment. One that ends with 0 accepts the record, with 75
 (EX_TEMPFAIL) releases it, with anything else rejects it. The lock of a record is renewed while its
-command runs.
+command runs. A command that a signal ended has not said what is to become of the record: it is
+released. One that the shell cannot run (126, 127) would be the end of every record: the worker
+gives its record back and ends.
 """
 
 from __future__ import annotations
@@ -24,6 +26,10 @@ from kwire.clock import SystemClock, SystemRandom
 
 RELEASED = 75
 """The exit status EX_TEMPFAIL of sysexits."""
+NOT_RUN = (126, 127)
+"""What a shell says of a command that it may not run, or cannot find."""
+BY_SIGNAL = 128
+"""And of one that a signal has ended: this and the signal's number."""
 
 
 class Work(NamedTuple):
@@ -98,7 +104,12 @@ async def _one(consumer: ShareConsumer, one: Delivered, asked: Work) -> None:
     status = await _run(consumer, one, asked.command)
     if status == 0:
         consumer.accept(one)
-    elif status == RELEASED:
+    elif status in NOT_RUN:
+        raise ClientError(
+            f"{asked.command}: exit status {status}, it cannot be run; "
+            f"{one.topic}-{one.partition} offset {one.record.offset} is given back"
+        )
+    elif status == RELEASED or status < 0 or status > BY_SIGNAL:
         consumer.release(one)
     else:
         consumer.reject(one)

@@ -280,7 +280,8 @@ class Cluster:
 
         epoch, leader_id = max(self._client.run(find), default=(-1, -1))
         if leader_id not in self._brokers:
-            raise BrokerFailed(f"{topic}-{partition} has no leader (leader epoch {epoch})")
+            why = "no broker knows it: create it first" if epoch < 0 else f"leader epoch {epoch}"
+            raise BrokerFailed(f"{topic}-{partition} has no leader ({why})")
         return self[leader_id]
 
 

@@ -197,4 +197,6 @@ def _outgoing(
 
 
 def _bytes(text: Text) -> bytes | None:
+    if text is not None and not isinstance(text, bytes | str):
+        raise TypeError(f"{text!r}: keys, values and headers are str, bytes or None")
     return text.encode() if isinstance(text, str) else text

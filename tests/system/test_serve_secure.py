@@ -14,6 +14,7 @@ from kwire.cli.secret_files import write_secret
 from kwire.cli.secure import prepare
 from kwire.client.errors import ClientError
 from kwire.config.errors import ConfigError
+from kwire.node.host_name import reachable_name
 from kwire.testing.cluster import Broker, wait_for
 from tests.support.certificates import Authority
 
@@ -53,6 +54,18 @@ def test_the_printed_settings_connect_and_stay_the_same(tmp_path: Path) -> None:
     assert printed[0] == printed[1]
     for name in FILES:
         assert stat.S_IMODE((data / name).stat().st_mode) == 0o600
+
+
+def test_on_every_interface_the_printed_address_is_one_that_clients_can_use(tmp_path: Path) -> None:
+    """0.0.0.0 is in no certificate: what is printed is what the broker advertises."""
+    with Broker(data_dir=tmp_path / "data", host="0.0.0.0", arguments=["--secure"]) as broker:
+        wait_for(lambda: LAST in broker.process.output_text(), "the settings are printed")
+        printed = broker.process.output_text().partition("clients log in")[2]
+        address = printed.partition("bootstrap.servers=")[2].splitlines()[0]
+        assert address == f"{reachable_name()}:{broker.port}"
+        config = str(tmp_path / "data" / "kwire-client.properties")
+        with Client(address, command_config=config) as client:
+            client.metadata([])
 
 
 def checked(*arguments: str) -> tuple[int, str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,7 @@ from tests.support.share.dialogue import OFTEN, PROPERTIES
 from tests.support.share.member import set_group_config
 from tests.support.wire import WireClient, produce_values
 
+QUEUES = Path(__file__).parents[2] / "docs" / "QUEUES.md"
 COMMAND = (
     'read value; echo "$KWIRE_OFFSET $KWIRE_DELIVERY_COUNT $value"; case $value in'
     " again) [ $KWIRE_DELIVERY_COUNT = 2 ] || exit 75;; never) exit 1;; esac"
@@ -26,8 +29,12 @@ def broker() -> Iterator[Broker]:
 
 
 def consume(broker: Broker, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return kwire(broker, "consume", *arguments)
+
+
+def kwire(broker: Broker, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "kwire", "consume", "-b", broker.bootstrap, *arguments],
+        [sys.executable, "-m", "kwire", *arguments, "-b", broker.bootstrap],
         capture_output=True,
         text=True,
         timeout=120,
@@ -52,6 +59,73 @@ def test_a_command_accepts_releases_and_rejects_by_its_exit_status(broker: Broke
         "1 2 again",
         "2 1 never",
     ]
+
+
+def test_a_command_that_cannot_be_run_ends_the_worker_and_its_record_stays(broker: Broker) -> None:
+    """A misspelt command would otherwise reject, and so lose, every record of the queue."""
+    filled(broker, "kept", b"1")
+    for command, status in (("/nowhere/work.sh", 127), ("/", 126)):
+        ended = consume(broker, "kept", "--share", "kept-workers", "--exec", command)
+        assert (ended.returncode, ended.stdout) == (1, "")
+        told = f"kwire: {command}: exit status {status}, it cannot be run; kept-0 offset 0 is given"
+        assert told in ended.stderr
+        assert "Traceback" not in ended.stderr
+    read = consume(broker, "kept", "--share", "kept-workers", "-c", "1")
+    assert (read.returncode, read.stdout) == (0, "1\n")
+
+
+def test_a_command_that_a_signal_ends_releases_its_record(broker: Broker) -> None:
+    """Who stops a worker, or has no memory left for it, says nothing about the record."""
+    command = "echo $KWIRE_DELIVERY_COUNT; [ $KWIRE_DELIVERY_COUNT = 3 ] || kill -9 $$"
+    nested = f"sh -c '{command}'; exit $?"
+    for given in (command, nested):
+        name = f"killed-{given is nested}"
+        filled(broker, name, b"1")
+        done = consume(broker, name, "--share", f"{name}-workers", "--exec", given, "-c", "3")
+        assert (done.returncode, done.stdout) == (0, "1\n2\n3\n")
+
+
+def test_kwire_group_alter_says_where_a_new_group_begins(broker: Broker) -> None:
+    with WireClient(broker.bootstrap) as client:
+        client.create_topic("early")
+        produce_values(client, "early", 0, [b"1"])
+    altered = kwire(broker, "group", "alter", "new", "-o", "share.auto.offset.reset=earliest")
+    assert (altered.returncode, altered.stdout, altered.stderr) == (0, "altered new\n", "")
+    read = consume(broker, "early", "--share", "new", "-c", "1")
+    assert (read.returncode, read.stdout) == (0, "1\n")
+    for wrong in (("-o", "share.auto.offset.rest=earliest"), ("-o", "share.auto.offset.reset=x")):
+        refused = kwire(broker, "group", "alter", "new", *wrong)
+        assert refused.returncode == 1
+        assert refused.stderr.startswith("kwire: group new: ")
+        assert refused.stderr.count("\n") == 1
+    assert kwire(broker, "group", "alter", "new").returncode == 2
+    unset = kwire(broker, "group", "alter", "new", "--unset", "share.auto.offset.reset")
+    assert unset.returncode == 0
+
+
+def test_the_walk_of_queues_md_works_as_it_is_written(tmp_path: Path) -> None:
+    walk = QUEUES.read_text().partition("\n## From SQS or RabbitMQ")[2].partition("\n## ")[0]
+    commands = "".join(walk.split("```")[1::2])
+    with Broker() as running:
+        search = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(
+            ["sh", "-e", "-c", commands],
+            env={**os.environ, "KWIRE_BOOTSTRAP": running.bootstrap, "PATH": search},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines() == ["3 records sent to mail", "2 records sent to mail"]
+    lines = done.stdout.splitlines()
+    assert lines.count("sent hello") == 1
+    assert lines.count("mailers: share group, Empty, 0 members") == 1
+    dead = [line for line in lines if line.startswith("__dlq.errors.topic=mail")]
+    assert len(dead) == 2
+    assert any("delivery.count=1," in line and line.endswith("bad") for line in dead)
+    assert any("delivery.count=3," in line and line.endswith("busy") for line in dead)
 
 
 def test_what_is_printed_is_accepted_and_no_more_is_taken(broker: Broker) -> None:

@@ -86,6 +86,12 @@ def test_what_does_not_exist_is_empty_and_is_not_created_by_looking(broker: Brok
     assert broker.topics() == []
 
 
+def test_what_is_no_text_is_told_with_what_is_accepted(broker: Broker) -> None:
+    with pytest.raises(TypeError, match="5: keys, values and headers are str, bytes or None"):
+        broker.topic("numbers").send(5)  # type: ignore[arg-type]
+    assert broker.topics() == []
+
+
 async def _in_a_loop() -> None:
     async with Broker() as broker:
         topic = broker.topic("orders")
