@@ -70,10 +70,10 @@ class Deadlines(Protocol):
     def add(self, delay_ms: int, callback: Callable[[], None]) -> Timer: ...
 
 
-class DeadLetters(Protocol):
+class DeadLetterWriter(Protocol):
     """Where archived records go before they are forgotten."""
 
-    def bury(self, led: LedPartition, transition: Transition) -> Pending[None]:
+    def write(self, led: LedPartition, transition: Transition) -> Pending[None]:
         """Done when the records are dead letters; fails when they cannot be."""
         ...
 
@@ -88,7 +88,7 @@ class Surroundings(Protocol):
     def deadlines(self) -> Deadlines: ...
 
     @property
-    def dead_letters(self) -> DeadLetters | None: ...
+    def dead_letters(self) -> DeadLetterWriter | None: ...
 
     def now_ms(self) -> int: ...
 
@@ -179,7 +179,7 @@ class LedPartition:
         except KafkaError as error:
             self.end(error)
             return
-        self._bury(waiting)
+        self._write_dead_letters(waiting)
         self.wake()
 
     def end(self, error: KafkaError) -> None:
@@ -360,9 +360,9 @@ class LedPartition:
         self, changes: list[tuple[StateChange, Pending[None]]], error: KafkaError | None
     ) -> None:
         self._is_writing = False
-        dying: list[Transition] = []
+        archiving: list[Transition] = []
         for change, _ in changes:
-            dying += self.state.written(change, error is None)
+            archiving += self.state.written(change, error is None)
         if error is not None and error.code in FENCED:
             self.end(error)
         if self.failure is not None:
@@ -376,7 +376,7 @@ class LedPartition:
             else:
                 done.fail(error)
         if self.failure is None:
-            self._bury(dying)
+            self._write_dead_letters(archiving)
             self.wake()
 
     def _fail_changes(self, error: KafkaError) -> None:
@@ -386,18 +386,19 @@ class LedPartition:
 
     # -- dead letters
 
-    def _bury(self, transitions: list[Transition]) -> None:
+    def _write_dead_letters(self, transitions: list[Transition]) -> None:
         for transition in transitions:
             letters = self._around.dead_letters
             if letters is None:
-                self._buried(transition)
+                self._archive(transition)
             else:
-                letters.bury(self, transition).add_done_callback(partial(self._done, transition))
+                letters.write(self, transition).add_done_callback(partial(self._done, transition))
 
     def _done(self, transition: Transition, done: Pending[None]) -> None:
-        self._buried(transition)
+        """Archived all the same where they cannot be written, as with Kafka."""
+        self._archive(transition)
 
-    def _buried(self, transition: Transition) -> None:
+    def _archive(self, transition: Transition) -> None:
         if self.failure is None:
             self._write(self.state.dead(transition))
             self.wake()
