@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from kwire.config.consistency import CALLBACK_HANDLER, UNSECURED_TOKENS
 from kwire.config.definitions import BROKER
+from kwire.config.java_classes import CALLBACK_HANDLER, UNSECURED_TOKENS
 from kwire.config.listener_settings import names_of_listener
 from kwire.config.listeners import LOCAL_HOSTS, Listener, parse_listeners, parse_protocol_map
 from kwire.config.values import to_text
