@@ -160,7 +160,9 @@ class DeadLetterEffects:
 
 
 class _Reading:
-    """The originals of one round, read in steps with the loop's turn in between."""
+    """The originals of one round, read in steps with the loop's turn in between. Where the log
+    cannot be read, or is led elsewhere, the rest have none: their dead letters are written without.
+    """
 
     def __init__(
         self,
