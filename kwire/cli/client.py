@@ -8,7 +8,7 @@ client, nor asyncio for it (ADR 29).
 from __future__ import annotations
 
 import socket
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from kwire.client.address import shown
@@ -20,6 +20,7 @@ from kwire.protocol.structs import Message, Request
 if TYPE_CHECKING:
     from asyncio import Task
 
+    from kwire.client.admin import Admin
     from kwire.client.connection import Connection
     from kwire.client.settings import ConnectionSettings
 
@@ -125,6 +126,14 @@ class Client:
             if not task.done():
                 task.cancel()
                 self._loop.run_until_complete(_ended(task))
+
+    def ask(self, work: Callable[[Admin], Coroutine[object, None, T]]) -> T:
+        """What the administration of the cluster gives, such as `lambda admin:
+        admin.groups.listed()`. ClientError, at once where nobody can be reached."""
+        from kwire.client.admin import Admin
+
+        self.connection()
+        return self.run(work(Admin(self._cluster)))
 
     def connection(self, node_id: int = BOOTSTRAP) -> Connection:
         """The connection to a node, or to whichever bootstrap address answers first."""

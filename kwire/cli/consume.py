@@ -138,7 +138,7 @@ def consume(
             sys.stdout.flush()
             if group is not None:
                 moved = {(wanted, index): at for index, at in positions.items()}
-                operations.commit_offsets(client, group, moved)
+                client.ask(lambda admin: admin.offsets.commit(group, moved))
 
 
 def _check_share(share: str | None, group: str | None, is_elsewhere: bool) -> None:
@@ -196,7 +196,8 @@ def _positions(
     at = operations.offsets_at(client, name, start)
     positions = {index: offset for (_, index), offset in at.items()}
     if group is not None:
-        for (topic_name, index), offset in operations.committed_offsets(client, group).items():
+        committed = client.ask(lambda admin: admin.offsets.committed(group))
+        for (topic_name, index), offset in committed.items():
             if topic_name == name and index in positions:
                 positions[index] = offset
     if wanted:

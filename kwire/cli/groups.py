@@ -46,7 +46,7 @@ def group_list(
 ) -> None:
     """The groups with their kind and state."""
     with Client(bootstrap, command_config=command_config) as client:
-        groups = operations.list_groups(client)
+        groups = client.ask(lambda admin: admin.groups.listed())
     rows = [(group.group_id, group.group_type, group.group_state) for group in groups]
     output.table(("group", "type", "state"), rows, as_json=as_json)
 
@@ -68,7 +68,7 @@ def group_describe(
         if shared is not None:
             _describe_shared(shared, share_groups.offsets(client, wanted), as_json)
             return
-        committed = operations.committed_offsets(client, wanted)
+        committed = client.ask(lambda admin: admin.offsets.committed(wanted))
         if described is None and not committed:
             raise ClientError(f"group {wanted}: not found")
         rows = _lags(client, committed)
@@ -122,7 +122,7 @@ def _describe_shared(
 def _described(client: Client, group: str) -> m.DescribeGroupsResponse.DescribedGroup | None:
     """A classic group's description; None for a group of another kind or none."""
     try:
-        return operations.describe_group(client, group)
+        return client.ask(lambda admin: admin.groups.describe_classic(group))
     except RequestFailed as error:
         if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
             raise
@@ -179,9 +179,13 @@ def group_delete(
     """Delete groups that have no members."""
     wanted = all_named(names, group, "group")
     with Client(bootstrap, command_config=command_config) as client:
-        for name in wanted:
-            operations.delete_group(client, name)
-            output.say(f"deleted {name}")
+        for group_id in wanted:
+            _delete(client, group_id)
+            output.say(f"deleted {group_id}")
+
+
+def _delete(client: Client, group: str) -> None:
+    client.ask(lambda admin: admin.groups.delete(group))
 
 
 @group_app.command("reset-offsets")
@@ -226,7 +230,7 @@ def group_reset_offsets(
         if is_shared and not dry_run:
             share_groups.alter(client, wanted, committed)
         elif not dry_run:
-            operations.commit_offsets(client, wanted, committed)
+            client.ask(lambda admin: admin.offsets.commit(wanted, committed))
     rows = [(name, index, offset) for (name, index), offset in committed.items()]
     columns = ("topic", "partition", "start" if is_shared else "committed")
     output.table(columns, rows, as_json=as_json)

@@ -1,4 +1,4 @@
-"""What the commands do, on top of `Client`: topics and groups. No output in here."""
+"""What the commands do, on top of `Client`: topics and where to read them. No output in here."""
 
 from __future__ import annotations
 
@@ -137,71 +137,6 @@ def refusals(client: Client, node_id: int = BOOTSTRAP) -> list[tuple[str, str]]:
                 partition, _, reason = line.partition("\t")
                 found.append((partition, reason))
     return found
-
-
-def list_groups(client: Client) -> list[m.ListGroupsResponse.ListedGroup]:
-    """The groups of every broker, by id."""
-    groups: dict[str, m.ListGroupsResponse.ListedGroup] = {}
-    for node in client.metadata([]).brokers:
-        response = client.call(m.ListGroupsRequest(states_filter=[], types_filter=[]), node.node_id)
-        check(response.error_code, "groups")
-        groups.update((group.group_id, group) for group in response.groups)
-    return [groups[name] for name in sorted(groups)]
-
-
-def describe_group(client: Client, group: str) -> m.DescribeGroupsResponse.DescribedGroup:
-    """A classic group's state and members."""
-    request = m.DescribeGroupsRequest(groups=[group])
-    described = client.call(request, client.coordinator(group)).groups[0]
-    check(described.error_code, f"group {group}", described.error_message)
-    return described
-
-
-def committed_offsets(client: Client, group: str) -> dict[tuple[str, int], int]:
-    """(topic, partition) -> committed offset of a group, sorted."""
-    request = m.OffsetFetchRequest(group_id=group, topics=None)
-    response = client.call(request, client.coordinator(group), version_max=7)
-    check(response.error_code, f"group {group}")
-    offsets = {
-        (topic.name, partition.partition_index): partition.committed_offset
-        for topic in response.topics
-        for partition in topic.partitions
-        if partition.committed_offset >= 0
-    }
-    return dict(sorted(offsets.items()))
-
-
-def commit_offsets(client: Client, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
-    """Commit offsets for a group that has no members."""
-    request_class = m.OffsetCommitRequest
-    topics: dict[str, list[m.OffsetCommitRequest.OffsetCommitRequestPartition]] = {}
-    for (topic, index), offset in offsets.items():
-        topics.setdefault(topic, []).append(
-            request_class.OffsetCommitRequestPartition(
-                partition_index=index, committed_offset=offset, committed_metadata=""
-            )
-        )
-    request = request_class(
-        group_id=group,
-        generation_id_or_member_epoch=-1,
-        member_id="",
-        topics=[
-            request_class.OffsetCommitRequestTopic(name=name, partitions=partitions)
-            for name, partitions in topics.items()
-        ],
-    )
-    response = client.call(request, client.coordinator(group), version_max=9)
-    for answered in response.topics:
-        for partition in answered.partitions:
-            what = f"group {group}, {answered.name}-{partition.partition_index}"
-            check(partition.error_code, what)
-
-
-def delete_group(client: Client, group: str) -> None:
-    """Delete a group that has no members."""
-    request = m.DeleteGroupsRequest(groups_names=[group])
-    result = client.call(request, client.coordinator(group)).results[0]
-    check(result.error_code, f"group {group}", result.error_message)
 
 
 def offsets_at(client: Client, topic_name: str, target: str) -> dict[tuple[str, int], int]:

@@ -16,10 +16,8 @@ ABSENT = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
 def find(client: Client, group: str) -> m.ShareGroupDescribeResponse.DescribedGroup | None:
     """A share group's state and members; None where there is none of that name, or the broker has
     no share groups."""
-    request = m.ShareGroupDescribeRequest(group_ids=[group])
     try:
-        described = client.call(request, client.coordinator(group)).groups[0]
-        check(described.error_code, f"group {group}", described.error_message)
+        return client.ask(lambda admin: admin.groups.describe_share(group))
     except RequestFailed as error:
         if error.code in ABSENT:
             return None
@@ -28,7 +26,6 @@ def find(client: Client, group: str) -> m.ShareGroupDescribeResponse.DescribedGr
         if "ShareGroupDescribe" in str(error):  # an older broker
             return None
         raise
-    return described
 
 
 def offsets(client: Client, group: str) -> list[tuple[str, int, int | None, int | None]]:

@@ -11,7 +11,8 @@ retries.py       when to ask again, and how long to wait
 producer.py      records in, each once: batches by partition, acknowledged by all
 fetching.py      records out: where to read, what an application sees of it
 offsets.py       offsets of partitions and of groups, lag
-membership.py    a member of a consumer group (KIP-848): heartbeats, what it is assigned
+heartbeats.py    a member of a group whose coordinator assigns: joining, heartbeats, leaving
+membership.py    such a member of a consumer group (KIP-848): what it is assigned
 classic_membership.py, assignors.py   a member of a classic group, and how its leader assigns
 consumer.py      membership, fetching and commits together
 share_membership.py, share_session.py, share_consumer.py    the same for a share group: a queue

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from kwire.client.assignors import ASSIGNORS, RANGE, ROUND_ROBIN, Partition
 from kwire.client.cluster import Cluster, Coordinator
 from kwire.client.errors import ClientError, RequestFailed, Unanswered, check
-from kwire.client.membership import LEAVE_TIMEOUT_S, REBALANCE_TIMEOUT_MS, Revoked
+from kwire.client.heartbeats import LEAVE_TIMEOUT_S
+from kwire.client.membership import REBALANCE_TIMEOUT_MS, Revoked
 from kwire.client.offsets import Member
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, MalformedError

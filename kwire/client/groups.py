@@ -10,8 +10,8 @@ from kwire.protocol import messages as m
 
 Listed: TypeAlias = "m.ListGroupsResponse.ListedGroup"
 Classic: TypeAlias = "m.DescribeGroupsResponse.DescribedGroup"
-OfSharers: TypeAlias = "m.ShareGroupDescribeResponse.DescribedGroup"
-OfConsumers: TypeAlias = "m.ConsumerGroupDescribeResponse.DescribedGroup"
+OfShareGroup: TypeAlias = "m.ShareGroupDescribeResponse.DescribedGroup"
+OfConsumerGroup: TypeAlias = "m.ConsumerGroupDescribeResponse.DescribedGroup"
 
 
 class Groups:
@@ -41,10 +41,10 @@ class Groups:
 
         return await self._cluster.ask_coordinator(Coordinator.GROUP, group, ask)
 
-    async def describe_consumer(self, group: str) -> OfConsumers:
+    async def describe_consumer(self, group: str) -> OfConsumerGroup:
         """State and members of a group of the consumer protocol."""
 
-        async def ask(node_id: int) -> OfConsumers:
+        async def ask(node_id: int) -> OfConsumerGroup:
             request = m.ConsumerGroupDescribeRequest(group_ids=[group])
             found = (await self._cluster.call(request, node_id)).groups[0]
             check(found.error_code, f"group {group}", found.error_message)
@@ -52,10 +52,10 @@ class Groups:
 
         return await self._cluster.ask_coordinator(Coordinator.GROUP, group, ask)
 
-    async def describe_share(self, group: str) -> OfSharers:
+    async def describe_share(self, group: str) -> OfShareGroup:
         """State and members of a share group."""
 
-        async def ask(node_id: int) -> OfSharers:
+        async def ask(node_id: int) -> OfShareGroup:
             request = m.ShareGroupDescribeRequest(group_ids=[group])
             found = (await self._cluster.call(request, node_id)).groups[0]
             check(found.error_code, f"group {group}", found.error_message)

@@ -2,39 +2,11 @@
 
 from __future__ import annotations
 
-from kwire.config import authorizer
+from kwire.config import authorizer, java_classes
 from kwire.config import listeners as listeners_module
 from kwire.config.errors import ConfigError
 from kwire.config.node_settings import NodeSettings
 from kwire.config.requirements import check_requirements, for_people
-from kwire.config.values import TypedValue
-
-REPLICA_SELECTORS = (
-    "org.apache.kafka.common.replica.RackAwareReplicaSelector",
-    "org.apache.kafka.common.replica.LeaderSelector",
-)
-
-CALLBACK_HANDLER = "sasl.server.callback.handler.class"
-_OAUTHBEARER = "org.apache.kafka.common.security.oauthbearer."
-SIGNED_TOKENS = f"{_OAUTHBEARER}OAuthBearerValidatorCallbackHandler"
-UNSECURED_TOKENS = f"{_OAUTHBEARER}internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
-CALLBACK_HANDLERS = (SIGNED_TOKENS, UNSECURED_TOKENS)
-LOGIN_HANDLER = "sasl.login.callback.handler.class"
-ISSUED_TOKENS = f"{_OAUTHBEARER}OAuthBearerLoginCallbackHandler"
-UNSECURED_LOGIN = f"{_OAUTHBEARER}internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler"
-RETRIEVER = "sasl.oauthbearer.jwt.retriever.class"
-BY_URL = f"{_OAUTHBEARER}DefaultJwtRetriever"
-BY_CREDENTIALS = f"{_OAUTHBEARER}ClientCredentialsJwtRetriever"
-BY_GRANT = f"{_OAUTHBEARER}JwtBearerJwtRetriever"
-BY_FILE = f"{_OAUTHBEARER}FileJwtRetriever"
-PLAIN_HANDLER = "org.apache.kafka.common.security.plain.internals.PlainServerCallbackHandler"
-JAVA_CLASSES = {
-    CALLBACK_HANDLER: (*CALLBACK_HANDLERS, PLAIN_HANDLER),
-    LOGIN_HANDLER: (ISSUED_TOKENS, UNSECURED_LOGIN),
-    RETRIEVER: (BY_URL, BY_CREDENTIALS, BY_GRANT, BY_FILE),
-}
-"""Kafka's own classes, which are known by name; no other can be loaded."""
-MECHANISMS = ("PLAIN", "OAUTHBEARER", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI")
 
 
 def check_consistency(config: NodeSettings) -> None:
@@ -57,8 +29,8 @@ def check_consistency(config: NodeSettings) -> None:
 def check_supported(config: NodeSettings) -> None:
     """Raise ConfigError for what Kafka may do and this version cannot."""
     _check_authorizer(config)
-    _check_replica_selector(config)
-    _check_classes(config)
+    java_classes.check_replica_selector(config["replica.selector.class"])
+    java_classes.check_classes(config.texts)
     _check_listeners(config)
 
 
@@ -67,49 +39,6 @@ def _check_authorizer(config: NodeSettings) -> None:
     authorizer.check_class(config["authorizer.class.name"])
     if config["authorizer.class.name"]:
         authorizer.super_users(config.texts)
-
-
-def _check_replica_selector(config: NodeSettings) -> None:
-    """Java classes cannot be loaded: the two that Kafka brings are known by name."""
-    name = config["replica.selector.class"]
-    if name and name not in REPLICA_SELECTORS:
-        raise ConfigError(
-            f"Invalid value {name} for configuration replica.selector.class: accepted are "
-            f"{' and '.join(REPLICA_SELECTORS)}"
-        )
-
-
-def check_class(setting: str, name: TypedValue) -> None:
-    """ConfigError for a Java class that is none of those that the setting may name."""
-    if name is not None:
-        _check_class_among(setting, str(name), JAVA_CLASSES[setting])
-
-
-def _check_classes(config: NodeSettings) -> None:
-    """Also of one listener, or of one of its mechanisms: who would be let in by somebody else's
-    class must not be let in without it."""
-    for name, text in config.texts.items():
-        for setting, classes in JAVA_CLASSES.items():
-            if name == setting or name.endswith(f".{setting}"):
-                _check_class_among(name, text.strip(), _of_mechanism(name, setting, classes))
-
-
-def _of_mechanism(name: str, setting: str, classes: tuple[str, ...]) -> tuple[str, ...]:
-    """The classes that may be named behind `listener.name.LISTENER.MECHANISM.`."""
-    mechanism = name.removesuffix(f".{setting}").rpartition(".")[2].upper()
-    if mechanism == "OAUTHBEARER":
-        return tuple(each for each in classes if each != PLAIN_HANDLER)
-    if mechanism == "PLAIN":
-        return tuple(each for each in classes if each == PLAIN_HANDLER)
-    return () if mechanism in MECHANISMS else classes
-
-
-def _check_class_among(name: str, text: str, classes: tuple[str, ...]) -> None:
-    if text not in classes:
-        raise ConfigError(
-            f"{name}={text} is refused: Java plug-ins cannot be loaded; accepted: "
-            + (", ".join(classes) or "nothing (leave it out)")
-        )
 
 
 def _check_identity(config: NodeSettings) -> None:

@@ -33,6 +33,7 @@ from kwire.coordinator.shard_interface import (
     Result,
     Shard,
 )
+from kwire.coordinator.shard_timers import ShardTimers
 from kwire.kept_errors import kept
 from kwire.log.partition.producers import VerificationGuard
 from kwire.pending import Pending
@@ -44,10 +45,6 @@ S = TypeVar("S", bound=Shard)
 R = TypeVar("R")
 Operation = Callable[[S, Moment], Result[R]]
 
-# A turn of timers that fire ends after this long or this many of them (time does not pass within
-# a callback of a simulated loop).
-SLICE_MS = 5
-SLICE_STEPS_MAX = 2000
 # `append_linger_ms` of a batch that is appended at the end of the loop's turn.
 END_OF_TURN = -1
 # Append errors that say that somebody else leads the partition by now: `load` or `unload` follows.
@@ -94,6 +91,7 @@ class CoordinatorRuntime(Generic[S]):
         self._partitions: dict[int, PartitionShard[S]] = {}
         self._generation = 0
         self.reloads = Reloads()
+        self._timers: ShardTimers[S] = ShardTimers(loop, clock, self._expire_one, self._settle)
 
     # ------------------------------------------------------------------ leadership
 
@@ -451,7 +449,7 @@ class CoordinatorRuntime(Generic[S]):
             current.held_timer = self._loop.call_at(
                 current.held[0].deadline_ms / 1000, lambda: self._held_due(current, generation)
             )
-        self._arm(current)
+        self._timers.arm(current)
 
     def _held_due(self, current: PartitionShard[S], generation: int) -> None:
         if current.generation != generation:
@@ -460,40 +458,8 @@ class CoordinatorRuntime(Generic[S]):
         current.release_overdue(int(self._loop.time() * 1000 + 0.5))
         self._settle(current)
 
-    # ------------------------------------------------------------------ timers
-
-    def _arm(self, current: PartitionShard[S]) -> None:
-        if current.state is not ShardState.ACTIVE:
-            return
-        deadline_ms = current.shard.timers()
-        if current.shard_timer is not None:
-            if deadline_ms is not None and current.shard_timer_ms <= deadline_ms:
-                return  # fires early at worst, and then sets itself anew
-            current.shard_timer.cancel()
-            current.shard_timer = None
-        if deadline_ms is not None:
-            generation = current.generation
-            current.shard_timer_ms = deadline_ms
-            current.shard_timer = self._loop.call_at(
-                deadline_ms / 1000, lambda: self._shard_due(current, generation)
-            )
-
-    def _shard_due(self, current: PartitionShard[S], generation: int) -> None:
-        if current.generation != generation or current.state is not ShardState.ACTIVE:
-            return
-        current.shard_timer = None
-        ends_at = self._loop.time() + SLICE_MS / 1000
-        for _ in range(SLICE_STEPS_MAX):
-            # Rounding up by half a millisecond: a loop may call a little before the deadline.
-            current.now_ms = int(self._loop.time() * 1000 + 0.5)
-            moment = Moment(current.now_ms, self._clock.wall_ms())
-            if not self._expire_one(current, moment) or self._loop.time() >= ends_at:
-                break
-            if current.generation != generation:
-                return
-        self._settle(current)
-
     def _expire_one(self, current: PartitionShard[S], moment: Moment) -> bool:
+        """Run what is due first; False when nothing is, or the shard is not ours any more."""
         unheard: Pending[None] = Pending()
         current.busy = True
         try:

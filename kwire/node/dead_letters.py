@@ -40,13 +40,13 @@ Send = Callable[[int, m.ProduceRequest], Pending[m.ProduceResponse]]
 CreateTopics = Callable[[m.CreateTopicsRequest], Pending[m.CreateTopicsResponse]]
 
 
-class Graveyard:
-    """`kwire.share.led_partition.DeadLetters`: what share groups give up goes to their topics."""
+class GroupDeadLetters:
+    """`kwire.share.led_partition.DeadLetterWriter`: what groups give up goes to their topics."""
 
     def __init__(self, queue: DeadLetterQueue) -> None:
         self._queue = queue
 
-    def bury(self, led: LedPartition, transition: Transition) -> Pending[None]:
+    def write(self, led: LedPartition, transition: Transition) -> Pending[None]:
         hosted = led.partition
         is_rejected = transition.cause is DeadLetterCause.REJECTED
         return self._queue.write(
@@ -160,7 +160,9 @@ class DeadLetterEffects:
 
 
 class _Reading:
-    """The originals of one round, read in steps with the loop's turn in between."""
+    """The originals of one round, read in steps with the loop's turn in between. Where the log
+    cannot be read, or is led elsewhere, the rest have none: their dead letters are written without.
+    """
 
     def __init__(
         self,
@@ -245,14 +247,14 @@ def _created_code(done: Pending[m.CreateTopicsResponse]) -> int:
     return topics[0].error_code if topics else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def made_graveyard(
+def made_dead_letters(
     loop: asyncio.AbstractEventLoop,
     clock: Clock,
     settings: DeadLetterSettings,
     effects: DeadLetterEffects,
     draw: Callable[[], float],
-) -> Graveyard:
+) -> GroupDeadLetters:
     """What writes dead letters on this broker."""
-    return Graveyard(
+    return GroupDeadLetters(
         DeadLetterQueue(settings=settings, effects=effects, loop=loop, clock=clock, draw=draw)
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from kwire.api.shared.auto_create import SHARE_GROUP_STATE
 from kwire.coordinator.partitioner import partition_for
 from kwire.node.published import PublishedMetadata
-from kwire.share.keys import KeyParts, coordinator_key
+from kwire.share.keys import SharePartitionKey, coordinator_key
 from kwire.share.persister import Persister
 
 
@@ -31,7 +31,7 @@ class PublishedShareCoordinators:
     def local(self) -> Persister:
         return self._local()
 
-    def find(self, key: KeyParts) -> int | None:
+    def find(self, key: SharePartitionKey) -> int | None:
         image = self._metadata.image
         topic = image.topics.by_name.get(SHARE_GROUP_STATE)
         if topic is None or not topic.partitions:

@@ -21,7 +21,7 @@ from kwire.replica.partition import Partition
 from kwire.server.deadlines import DeadlineHeap
 
 if TYPE_CHECKING:
-    from kwire.node.dead_letters import DeadLetterSettings, Graveyard
+    from kwire.node.dead_letters import DeadLetterSettings, GroupDeadLetters
     from kwire.share.manager import SharePartitionManager
     from kwire.share.persister import Persister
     from kwire.share.settings import ShareSettings
@@ -62,7 +62,7 @@ class Shares:
         self._send = send
         self._create_topics = create_topics
         self._dead_letter_settings: DeadLetterSettings | None = None
-        self._graveyard: Graveyard | None = None
+        self._dead_letters: GroupDeadLetters | None = None
         self._partitions: SharePartitionManager | None = None
         replicas.add_listener(self._leadership)
 
@@ -72,15 +72,10 @@ class Shares:
             self._partitions = self._make_partitions()
         return self._partitions
 
-    @property
-    def made_partitions(self) -> SharePartitionManager | None:
-        """None as long as nobody has asked for share groups."""
-        return self._partitions
-
     def _make_partitions(self) -> SharePartitionManager:
         from kwire.share.manager import SharePartitionManager
 
-        self._graveyard = self._make_graveyard()
+        self._dead_letters = self._make_dead_letters()
         return SharePartitionManager(
             sessions_max=self._config["group.share.max.share.sessions"],
             persister=self._persister(),
@@ -88,11 +83,11 @@ class Shares:
             now_ms=lambda: int(self._loop.time() * 1000),
             settings=self._settings,
             reset_offset=self._reset_offset,
-            dead_letters=self._graveyard,
+            dead_letters=self._dead_letters,
         )
 
-    def _make_graveyard(self) -> Graveyard:
-        from kwire.node.dead_letters import DeadLetterEffects, DeadLetterSettings, made_graveyard
+    def _make_dead_letters(self) -> GroupDeadLetters:
+        from kwire.node.dead_letters import DeadLetterEffects, DeadLetterSettings, made_dead_letters
 
         def image() -> MetadataImage:
             return self._metadata.image
@@ -108,7 +103,7 @@ class Shares:
             self._create_topics,
             self._config["request.timeout.ms"],
         )
-        return made_graveyard(
+        return made_dead_letters(
             self._loop,
             self._clock,
             settings,
@@ -162,7 +157,7 @@ class Shares:
 
     def close(self) -> None:
         """The node stops."""
-        if self._graveyard is not None:
-            self._graveyard.close()
+        if self._dead_letters is not None:
+            self._dead_letters.close()
         if self._partitions is not None:
             self._partitions.close()

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from kwire.config.consistency import CALLBACK_HANDLER, UNSECURED_TOKENS
 from kwire.config.definitions import BROKER, KWIRE
+from kwire.config.java_classes import CALLBACK_HANDLER, UNSECURED_TOKENS
 from kwire.config.listener_settings import names_of_listener
 from kwire.config.listeners import LOCAL_HOSTS, Listener, parse_listeners, parse_protocol_map
 from kwire.config.values import to_text
@@ -80,7 +80,7 @@ def of_users(iterations: Mapping[tuple[str, str], int]) -> list[Weakness]:
 
 
 class _Node:
-    """Settings as texts, with their defaults."""
+    """Settings as texts, with Kafka's defaults and kwire's."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
@@ -93,9 +93,9 @@ class _Node:
 
     def __getitem__(self, name: str) -> str:
         text = self._texts.get(name)
-        for table in (BROKER, KWIRE):
-            if text is None and name in table:
-                text = to_text(table[name].default)
+        if text is None:
+            definition = BROKER.get(name) or KWIRE.get(name)
+            text = None if definition is None else to_text(definition.default)
         return text or ""
 
     def of(self, listener: Listener, name: str, mechanism: str = "") -> str:
@@ -153,7 +153,7 @@ def _of_tokens(node: _Node, listener: Listener) -> list[str]:
 
 def _of_http(node: _Node) -> list[Weakness]:
     found = []
-    has_login = node["http.authentication"] != "none"
+    has_login = node["http.authentication"].strip() != "none"
     for entry in filter(None, map(str.strip, node["http.listeners"].split(","))):
         scheme, _, address = entry.partition("://")
         host = address.removesuffix("/").rpartition(":")[0].strip("[]")

@@ -19,7 +19,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.structs import Request
 from kwire.share import messages
 from kwire.share.backoff import ATTEMPTS_MAX, pause_ms
-from kwire.share.keys import KeyParts
+from kwire.share.keys import SharePartitionKey
 from kwire.share.persister import (
     InitializePartition,
     PartitionEpoch,
@@ -103,7 +103,7 @@ class Coordinators(Protocol):
         """The share coordinator of this broker."""
         ...
 
-    def find(self, key: KeyParts) -> int | None:
+    def find(self, key: SharePartitionKey) -> int | None:
         """The broker that coordinates a share partition. None while nobody does: a topic that is
         missing is created."""
         ...
@@ -172,8 +172,8 @@ class _Question(Generic[A, R]):
         self.node_id: int | None = None  # who was asked last
 
     @property
-    def key(self) -> KeyParts:
-        return KeyParts(self.group_id, self.asked.topic_id, self.asked.partition)
+    def key(self) -> SharePartitionKey:
+        return SharePartitionKey(self.group_id, self.asked.topic_id, self.asked.partition)
 
     def refuse(self, code: int, message: str) -> None:
         asked = self.asked
@@ -387,7 +387,7 @@ def _without_repeats(
     questions: list[_AnyQuestion],
 ) -> tuple[list[_AnyQuestion], list[_AnyQuestion]]:
     """What one request may ask, each partition once, and what is left for the next ones."""
-    asked: dict[KeyParts, _AnyQuestion] = {}
+    asked: dict[SharePartitionKey, _AnyQuestion] = {}
     left: list[_AnyQuestion] = []
     for question in questions:
         if question.answer.done:

@@ -10,8 +10,8 @@ _TEXT_MAX = 24
 _INT_MAX = (1 << 31) - 1
 
 
-class KeyParts(NamedTuple):
-    """What a key names."""
+class SharePartitionKey(NamedTuple):
+    """Which share partition: a group, and a partition of a topic."""
 
     group_id: str
     topic_id: bytes
@@ -23,7 +23,7 @@ def coordinator_key(group_id: str, topic_id: bytes, partition: int) -> str:
     return f"{group_id}:{uuids.to_text(topic_id)}:{partition}"
 
 
-def parse_coordinator_key(key: str) -> KeyParts | None:
+def parse_coordinator_key(key: str) -> SharePartitionKey | None:
     """What a key says, None for what is none. The group's name may have colons of its own; the
     numbers may be written as Java's parseInt reads them."""
     parts = key.rstrip(":").rsplit(":", 2)
@@ -40,4 +40,4 @@ def parse_coordinator_key(key: str) -> KeyParts | None:
     partition = int(number)
     if not -_INT_MAX - 1 <= partition <= _INT_MAX:
         return None
-    return KeyParts(group_id, topic_id, partition)
+    return SharePartitionKey(group_id, topic_id, partition)

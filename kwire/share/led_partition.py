@@ -72,10 +72,10 @@ class Deadlines(Protocol):
     def add(self, delay_ms: int, callback: Callable[[], None]) -> Timer: ...
 
 
-class DeadLetters(Protocol):
+class DeadLetterWriter(Protocol):
     """Where archived records go before they are forgotten."""
 
-    def bury(self, led: LedPartition, transition: Transition) -> Pending[None]:
+    def write(self, led: LedPartition, transition: Transition) -> Pending[None]:
         """Done when the records are dead letters; fails when they cannot be."""
         ...
 
@@ -90,7 +90,7 @@ class Surroundings(Protocol):
     def deadlines(self) -> Deadlines: ...
 
     @property
-    def dead_letters(self) -> DeadLetters | None: ...
+    def dead_letters(self) -> DeadLetterWriter | None: ...
 
     def now_ms(self) -> int: ...
 
@@ -120,11 +120,11 @@ class LedPartition:
 
     __slots__ = (
         "_around",
-        "_burials",
         "_changes",
         "_is_opening",
         "_is_wanted",
         "_is_writing",
+        "_letters_under_way",
         "_record_bytes",
         "_timer",
         "_timer_ms",
@@ -150,7 +150,7 @@ class LedPartition:
         self._is_wanted = False
         self._changes: list[tuple[StateChange, Pending[None]]] = []
         self._is_writing = False
-        self._burials = 0  # under way
+        self._letters_under_way = 0  # under way
         self._record_bytes = 0.0
         self._timer: Timer | None = None
         self._timer_ms = 0
@@ -166,7 +166,7 @@ class LedPartition:
             self.waiters
             or self._changes
             or self._is_writing
-            or self._burials
+            or self._letters_under_way
             or self.is_fetching
             or self.state.next_deadline_ms() is not None
         )
@@ -195,7 +195,7 @@ class LedPartition:
         except KafkaError as error:
             self.end(error)
             return
-        self._bury(waiting)
+        self._write_dead_letters(waiting)
         self.wake()
 
     def end(self, error: KafkaError) -> None:
@@ -379,9 +379,9 @@ class LedPartition:
         self, changes: list[tuple[StateChange, Pending[None]]], error: KafkaError | None, ends: bool
     ) -> None:
         self._is_writing = False
-        dying: list[Transition] = []
+        archiving: list[Transition] = []
         for change, _ in changes:
-            dying += self.state.written(change, error is None)
+            archiving += self.state.written(change, error is None)
         if error is not None and ends:
             self.end(error)
         if self.failure is not None:
@@ -390,7 +390,7 @@ class LedPartition:
             self._write_changes()
         self.locks_changed()
         if self.failure is None:
-            self._bury(dying)
+            self._write_dead_letters(archiving)
         for _, done in changes:
             if error is None:
                 done.complete(None)
@@ -407,20 +407,21 @@ class LedPartition:
 
     # -- dead letters
 
-    def _bury(self, transitions: list[Transition]) -> None:
+    def _write_dead_letters(self, transitions: list[Transition]) -> None:
         for transition in transitions:
             letters = self._around.dead_letters
             if letters is None:
-                self._buried(transition)
+                self._archive(transition)
             else:
-                self._burials += 1
-                letters.bury(self, transition).add_done_callback(partial(self._done, transition))
+                self._letters_under_way += 1
+                letters.write(self, transition).add_done_callback(partial(self._done, transition))
 
     def _done(self, transition: Transition, done: Pending[None]) -> None:
-        self._burials -= 1
-        self._buried(transition)
+        """Archived all the same where they cannot be written, as with Kafka."""
+        self._letters_under_way -= 1
+        self._archive(transition)
 
-    def _buried(self, transition: Transition) -> None:
+    def _archive(self, transition: Transition) -> None:
         if self.failure is None:
             self._write(self.state.dead(transition))
             self.wake()

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.partition import Partition
-from kwire.share.led_partition import DeadLetters, Deadlines, LedPartition
+from kwire.share.led_partition import DeadLetterWriter, Deadlines, LedPartition
 from kwire.share.persister import Persister
 from kwire.share.sessions import ShareSession, ShareSessions
 from kwire.share.settings import ShareSettings
@@ -42,7 +42,7 @@ class SharePartitionManager:
         now_ms: Callable[[], int],
         settings: Callable[[str], ShareSettings],
         reset_offset: Callable[[Partition, str], int],
-        dead_letters: DeadLetters | None = None,
+        dead_letters: DeadLetterWriter | None = None,
     ) -> None:
         self.sessions = ShareSessions(sessions_max)
         self.persister = persister

@@ -8,7 +8,7 @@ with Kafka.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from kwire.protocol import messages as m
 from kwire.share.codes import known_code
@@ -66,6 +66,60 @@ def _results_by_topic(
     return _by_topic(last.values(), entry, topic)
 
 
+# --- state batches
+
+
+class _StateBatchEntry(Protocol):
+    """A state batch as a request, a response or a record has it."""
+
+    first_offset: int
+    last_offset: int
+    delivery_state: int
+    delivery_count: int
+
+
+def batches_of(entries: Iterable[_StateBatchEntry]) -> list[StateBatch]:
+    """The state batches of what was received or read."""
+    return [
+        StateBatch(x.first_offset, x.last_offset, x.delivery_state, x.delivery_count)
+        for x in entries
+    ]
+
+
+def entries_of(batches: Iterable[StateBatch], shape: Callable[..., Entry]) -> list[Entry]:
+    """State batches as entries of a class, such as `WriteShareGroupStateRequest.StateBatch`."""
+    return [
+        shape(first_offset=first, last_offset=last, delivery_state=state, delivery_count=count)
+        for first, last, state, count in batches
+    ]
+
+
+# --- results without a state
+
+_PlainResponse: TypeAlias = (
+    "m.InitializeShareGroupStateResponse | m.WriteShareGroupStateResponse"
+    " | m.DeleteShareGroupStateResponse"
+)
+
+
+def _plain_results(response: _PlainResponse) -> list[PartitionResult]:
+    return [
+        PartitionResult(
+            topic.topic_id, found.partition, known_code(found.error_code), found.error_message
+        )
+        for topic in response.results
+        for found in topic.partitions
+    ]
+
+
+def _plain_entry(shape: Callable[..., Entry]) -> Callable[[PartitionResult], Entry]:
+    return lambda result: shape(
+        partition=result.partition,
+        error_code=result.error_code,
+        error_message=result.error_message,
+    )
+
+
 # --- initialize
 
 
@@ -102,11 +156,7 @@ def initialize_response(
     shape = m.InitializeShareGroupStateResponse
     topics = _results_by_topic(
         results,
-        lambda result: shape.PartitionResult(
-            partition=result.partition,
-            error_code=result.error_code,
-            error_message=result.error_message,
-        ),
+        _plain_entry(shape.PartitionResult),
         lambda topic_id, listed: shape.InitializeStateResult(topic_id=topic_id, partitions=listed),
     )
     return shape(results=topics)
@@ -114,13 +164,7 @@ def initialize_response(
 
 def initialize_results(response: m.InitializeShareGroupStateResponse) -> list[PartitionResult]:
     """The results of such a response."""
-    return [
-        PartitionResult(
-            topic.topic_id, found.partition, known_code(found.error_code), found.error_message
-        )
-        for topic in response.results
-        for found in topic.partitions
-    ]
+    return _plain_results(response)
 
 
 # --- read
@@ -161,12 +205,7 @@ def read_response(results: Iterable[PartitionState]) -> m.ReadShareGroupStateRes
             error_message=state.error_message,
             state_epoch=state.state_epoch,
             start_offset=0 if state.error_code else state.start_offset,
-            state_batches=[
-                shape.StateBatch(
-                    first_offset=first, last_offset=last, delivery_state=kind, delivery_count=count
-                )
-                for first, last, kind, count in state.state_batches
-            ],
+            state_batches=entries_of(state.state_batches, shape.StateBatch),
         ),
         lambda topic_id, listed: shape.ReadStateResult(topic_id=topic_id, partitions=listed),
     )
@@ -183,10 +222,7 @@ def read_results(response: m.ReadShareGroupStateResponse) -> list[PartitionState
             found.error_message,
             found.state_epoch,
             found.start_offset,
-            tuple(
-                StateBatch(x.first_offset, x.last_offset, x.delivery_state, x.delivery_count)
-                for x in found.state_batches
-            ),
+            tuple(batches_of(found.state_batches)),
         )
         for topic in response.results
         for found in topic.partitions
@@ -209,12 +245,7 @@ def write_request(
             leader_epoch=asked.leader_epoch,
             start_offset=asked.start_offset,
             delivery_complete_count=asked.delivery_complete_count,
-            state_batches=[
-                shape.StateBatch(
-                    first_offset=first, last_offset=last, delivery_state=kind, delivery_count=count
-                )
-                for first, last, kind, count in asked.state_batches
-            ],
+            state_batches=entries_of(asked.state_batches, shape.StateBatch),
         ),
         lambda topic_id, listed: shape.WriteStateData(topic_id=topic_id, partitions=listed),
     )
@@ -231,10 +262,7 @@ def write_asked(request: m.WriteShareGroupStateRequest) -> list[WritePartition]:
             asked.leader_epoch,
             asked.start_offset,
             asked.delivery_complete_count,
-            [
-                StateBatch(x.first_offset, x.last_offset, x.delivery_state, x.delivery_count)
-                for x in asked.state_batches
-            ],
+            batches_of(asked.state_batches),
         )
         for topic in request.topics
         for asked in topic.partitions
@@ -246,11 +274,7 @@ def write_response(results: Iterable[PartitionResult]) -> m.WriteShareGroupState
     shape = m.WriteShareGroupStateResponse
     topics = _results_by_topic(
         results,
-        lambda result: shape.PartitionResult(
-            partition=result.partition,
-            error_code=result.error_code,
-            error_message=result.error_message,
-        ),
+        _plain_entry(shape.PartitionResult),
         lambda topic_id, listed: shape.WriteStateResult(topic_id=topic_id, partitions=listed),
     )
     return shape(results=topics)
@@ -258,13 +282,7 @@ def write_response(results: Iterable[PartitionResult]) -> m.WriteShareGroupState
 
 def write_results(response: m.WriteShareGroupStateResponse) -> list[PartitionResult]:
     """The results of such a response."""
-    return [
-        PartitionResult(
-            topic.topic_id, found.partition, known_code(found.error_code), found.error_message
-        )
-        for topic in response.results
-        for found in topic.partitions
-    ]
+    return _plain_results(response)
 
 
 # --- delete
@@ -297,11 +315,7 @@ def delete_response(results: Iterable[PartitionResult]) -> m.DeleteShareGroupSta
     shape = m.DeleteShareGroupStateResponse
     topics = _results_by_topic(
         results,
-        lambda result: shape.PartitionResult(
-            partition=result.partition,
-            error_code=result.error_code,
-            error_message=result.error_message,
-        ),
+        _plain_entry(shape.PartitionResult),
         lambda topic_id, listed: shape.DeleteStateResult(topic_id=topic_id, partitions=listed),
     )
     return shape(results=topics)
@@ -309,13 +323,7 @@ def delete_response(results: Iterable[PartitionResult]) -> m.DeleteShareGroupSta
 
 def delete_results(response: m.DeleteShareGroupStateResponse) -> list[PartitionResult]:
     """The results of such a response."""
-    return [
-        PartitionResult(
-            topic.topic_id, found.partition, known_code(found.error_code), found.error_message
-        )
-        for topic in response.results
-        for found in topic.partitions
-    ]
+    return _plain_results(response)
 
 
 # --- read summary

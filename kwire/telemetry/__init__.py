@@ -4,4 +4,5 @@ subscriptions.py   subscriptions out of the configs; which of them are for a cli
 instances.py       client instances: who may ask and send when
 kept_pushes.py     what was sent, until the HTTP process has read it
 otlp.py            the metrics in what was sent
+series.py          what the HTTP process shows of them
 """

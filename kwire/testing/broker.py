@@ -137,7 +137,7 @@ class Broker:
                 shutil.rmtree(self._temporary, ignore_errors=True)
 
     def log_text(self) -> str:
-        """Everything it has logged, over all starts."""
+        """What it has logged over all starts: in a thread the last 100,000 records, else all."""
         return self._runner.log_text()
 
     # -- what is in it

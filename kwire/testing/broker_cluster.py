@@ -77,7 +77,7 @@ class ClusterBroker:
         self._runner.resume()
 
     def log_text(self) -> str:
-        """Everything it has logged, over all starts."""
+        """What it has logged over all starts: in a thread the last 100,000 records, else all."""
         return self._runner.log_text()
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 from kwire.share.coordinator_persister import CoordinatorPersister
-from kwire.share.keys import KeyParts
+from kwire.share.keys import SharePartitionKey
 from kwire.share.messages import summary_request, summary_results
 from kwire.share.persister import (
     InitializePartition,
@@ -122,7 +122,7 @@ class OnlyKafka:
     def local(self) -> Persister:
         raise AssertionError("this process coordinates nothing")
 
-    def find(self, key: KeyParts) -> int | None:
+    def find(self, key: SharePartitionKey) -> int | None:
         return 1
 
 

@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 
-from kwire.config.consistency import UNSECURED_TOKENS
+from kwire.config.java_classes import UNSECURED_TOKENS
 from kwire.protocol import messages as m
 from kwire.testing.cluster import NodeFailed, ServeProcess, free_ports
 from tests.support.wire import WireClient

@@ -24,7 +24,7 @@ from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.share import messages as shapes
 from kwire.share.coordinator_persister import CoordinatorPersister
-from kwire.share.keys import KeyParts, coordinator_key
+from kwire.share.keys import SharePartitionKey, coordinator_key
 from kwire.share.persister import (
     InitializePartition,
     PartitionEpoch,
@@ -103,7 +103,7 @@ class ShareStateHistory:
     def local(self) -> Persister:
         raise AssertionError("no coordinator is here")
 
-    def find(self, key: KeyParts) -> int | None:
+    def find(self, key: SharePartitionKey) -> int | None:
         index = partition_for(coordinator_key(*key), STATE_PARTITIONS)
         node_id, _ = self.client._leaders.get((STATE_TOPIC, index), (-1, -1))
         return node_id if node_id in self.client._brokers else None
@@ -163,7 +163,7 @@ class ShareStateHistory:
             asked = [InitializePartition(
                 self.topic_id, known.partition, known.state_epoch_sent, start_offset
             )]  # fmt: skip
-            node_id = self.find(KeyParts(known.group_id, self.topic_id, known.partition))
+            node_id = self.find(SharePartitionKey(known.group_id, self.topic_id, known.partition))
             if node_id is not None:
                 request = shapes.initialize_request(known.group_id, asked)
                 try:

@@ -8,6 +8,7 @@ from typing import Any
 from kwire.coordinator.shard_interface import Result
 from kwire.coordinator.share import operations, service, states
 from kwire.coordinator.share.shard import ShareShard
+from kwire.share.keys import SharePartitionKey
 from tests.sim.mutations import Mutation
 
 
@@ -42,7 +43,7 @@ def leader_epochs_are_not_written(replace: Any) -> None:
 
     def read(shard: Any, group_id: str, asked: Any, moment: Any) -> Any:
         result = original(shard, group_id, asked, moment)
-        key = states.SharePartitionKey(group_id, asked.topic_id, asked.partition)
+        key = SharePartitionKey(group_id, asked.topic_id, asked.partition)
         shard.leader_epochs[key] = asked.leader_epoch
         return Result((), result.response)
 
@@ -117,7 +118,7 @@ def initialized_anew_with_the_old_epoch(replace: Any) -> None:
 
     def initialize(shard: Any, group_id: str, asked: Any, moment: Any) -> Any:
         result = original(shard, group_id, asked, moment)
-        key = states.SharePartitionKey(group_id, asked.topic_id, asked.partition)
+        key = SharePartitionKey(group_id, asked.topic_id, asked.partition)
         for record in result.records:
             record.value.state_epoch = shard.state_epochs.get(key, asked.state_epoch)
         return result

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from kwire.coordinator.shard_interface import CoordinatorRecord, Moment, Result
 from kwire.coordinator.share import states
 from kwire.coordinator.share.shard import ShareShard
-from kwire.coordinator.share.states import SharePartitionKey, SharePartitionState
+from kwire.coordinator.share.states import SharePartitionState
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.share.keys import SharePartitionKey
 from kwire.share.persister import (
     InitializePartition,
     PartitionEpoch,

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 from kwire.coordinator.shard_interface import AnyReply, AnyResponse, Moment, Result
 from kwire.coordinator.share.states import (
-    SharePartitionKey,
     SharePartitionState,
     after_update,
     from_snapshot,
 )
 from kwire.protocol import messages as m
 from kwire.protocol.structs import Message
+from kwire.share.keys import SharePartitionKey
 
 
 @dataclass(frozen=True, slots=True)

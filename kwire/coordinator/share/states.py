@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from kwire.coordinator.shard_interface import CoordinatorRecord
 from kwire.protocol import messages as m
+from kwire.share.keys import SharePartitionKey
+from kwire.share.messages import batches_of, entries_of
 from kwire.share.persister import (
     DEFAULT_STATE_EPOCH,
     UNKNOWN_DELIVERY_COMPLETE_COUNT,
@@ -21,14 +23,6 @@ from kwire.share.persister import (
 from kwire.share.state_batches import combine_valid
 
 UNKNOWN_LEADER_EPOCH = -1
-
-
-class SharePartitionKey(NamedTuple):
-    """Whose state: a group's, of a partition."""
-
-    group_id: str
-    topic_id: bytes
-    partition: int
 
 
 class SharePartitionState(NamedTuple):
@@ -72,12 +66,7 @@ def snapshot(key: SharePartitionKey, state: SharePartitionState) -> CoordinatorR
         delivery_complete_count=state.delivery_complete_count,
         create_timestamp=state.create_timestamp_ms,
         write_timestamp=state.write_timestamp_ms,
-        state_batches=[
-            shape.StateBatch(
-                first_offset=first, last_offset=last, delivery_state=kind, delivery_count=count
-            )
-            for first, last, kind, count in state.state_batches
-        ],
+        state_batches=entries_of(state.state_batches, shape.StateBatch),
     )
     return CoordinatorRecord(_snapshot_key(key), value)
 
@@ -90,12 +79,7 @@ def update(key: SharePartitionKey, state: SharePartitionState) -> CoordinatorRec
         leader_epoch=state.leader_epoch,
         start_offset=state.start_offset,
         delivery_complete_count=state.delivery_complete_count,
-        state_batches=[
-            shape.StateBatch(
-                first_offset=first, last_offset=last, delivery_state=kind, delivery_count=count
-            )
-            for first, last, kind, count in state.state_batches
-        ],
+        state_batches=entries_of(state.state_batches, shape.StateBatch),
     )
     group_id, topic_id, partition = key
     return CoordinatorRecord(
@@ -116,7 +100,7 @@ def _snapshot_key(key: SharePartitionKey) -> m.ShareSnapshotKey:
 def from_snapshot(value: m.ShareSnapshotValue) -> SharePartitionState:
     """The state that a snapshot has; its batches are made ones that do not overlap, whoever wrote
     them."""
-    batches = _batches(value)
+    batches = batches_of(value.state_batches)
     return SharePartitionState(
         value.snapshot_epoch,
         value.state_epoch,
@@ -140,7 +124,7 @@ def after_update(
             value.leader_epoch,
             value.start_offset,
             value.delivery_complete_count,
-            _batches(value),
+            batches_of(value.state_batches),
         )
     start_offset = value.start_offset
     if start_offset == UNKNOWN_START_OFFSET:
@@ -152,12 +136,7 @@ def after_update(
         leader_epoch=leader_epoch,
         start_offset=start_offset,
         delivery_complete_count=value.delivery_complete_count,
-        state_batches=combine_valid(state.state_batches, _batches(value), start_offset),
+        state_batches=combine_valid(
+            state.state_batches, batches_of(value.state_batches), start_offset
+        ),
     )
-
-
-def _batches(value: m.ShareSnapshotValue | m.ShareUpdateValue) -> list[StateBatch]:
-    return [
-        StateBatch(x.first_offset, x.last_offset, x.delivery_state, x.delivery_count)
-        for x in value.state_batches
-    ]

@@ -15,19 +15,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kwire.config.consistency import (
+from kwire.config.errors import ConfigError
+from kwire.config.java_classes import (
     CALLBACK_HANDLER,
     CALLBACK_HANDLERS,
     SIGNED_TOKENS,
     UNSECURED_TOKENS,
 )
-from kwire.config.errors import ConfigError
 from kwire.config.java_properties import ALLOWED_FILES, listed
 from kwire.config.values import TypedValue
 from kwire.security.sasl.jwt import Rules
 from kwire.security.sasl.mechanisms import OAUTHBEARER
 from kwire.security.sasl.settings import Settings, server_module
-from kwire.security.sasl.token_settings import FILE_SCHEME, check_url, path_of
+from kwire.security.sasl.token_settings import FILE_SCHEME, check_url, path_of, tls_options
 
 JWKS_URL = "sasl.oauthbearer.jwks.endpoint.url"
 
@@ -94,7 +94,7 @@ def oauth_settings(config: Settings, listener: str) -> OAuthSettings:
         int(value("sasl.oauthbearer.jwks.endpoint.refresh.ms")),
         int(value("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms")),
         int(value("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms")),
-        tuple((name, text) for name, text in options.items() if name.startswith("ssl.")),
+        tls_options(options),
     )
 
 

@@ -21,19 +21,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from kwire.config.consistency import (
+from kwire.config.errors import ConfigError
+from kwire.config.java_classes import (
     BY_FILE,
     BY_GRANT,
     BY_URL,
     ISSUED_TOKENS,
+    LOGIN_HANDLER,
+    RETRIEVER,
     check_class,
 )
-from kwire.config.errors import ConfigError
 from kwire.config.java_properties import ALLOWED_FILES, ALLOWED_URLS, listed
 from kwire.config.values import TypedValue
 
-LOGIN_HANDLER = "sasl.login.callback.handler.class"
-RETRIEVER = "sasl.oauthbearer.jwt.retriever.class"
 TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
 CLIENT_ID = "sasl.oauthbearer.client.credentials.client.id"
 CLIENT_SECRET = "sasl.oauthbearer.client.credentials.client.secret"
@@ -132,7 +132,7 @@ def token_settings(
     found = TokenSettings(
         url,
         extensions=_extensions(options),
-        tls=tuple((name, value) for name, value in options.items() if name.startswith("ssl.")),
+        tls=tls_options(options),
         subject_claim=str(setting("sasl.oauthbearer.sub.claim.name") or "sub"),
         scope_claim=str(setting("sasl.oauthbearer.scope.claim.name") or "scope"),
         retry_ms=int(setting("sasl.login.retry.backoff.ms")),
@@ -166,6 +166,11 @@ def check_url(setting: str, url: str, java_properties: Mapping[str, str]) -> Non
         raise ConfigError(
             f"{setting}={url} is not allowed; accepted are those of -D{ALLOWED_URLS}= in KAFKA_OPTS"
         )
+
+
+def tls_options(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Those options of a login module that are for the TLS of the issuer's address."""
+    return tuple((name, value) for name, value in options.items() if name.startswith("ssl."))
 
 
 def path_of(url: str) -> str:

@@ -52,7 +52,7 @@ class Runner(Protocol):
         ...
 
     def log_text(self) -> str:
-        """Everything it has logged, over all starts."""
+        """What it has logged over all starts: in a thread the last 100,000 records, else all."""
         ...
 
 

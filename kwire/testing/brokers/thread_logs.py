@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
+
+LINES_MAX = 100_000
 
 _package = logging.getLogger("kwire")
 _open: list[ThreadLog] = []
@@ -12,13 +15,13 @@ _before: tuple[int, bool] = (logging.NOTSET, True)
 class ThreadLog(logging.Handler):
     """The log of one broker: that of threads whose names begin with `prefix`.
 
-    While any is open, the package logs at INFO, and to these alone.
+    While any is open, the package logs at INFO, and to these alone. The last LINES_MAX are kept.
     """
 
     def __init__(self, prefix: str) -> None:
         super().__init__()
         self._prefix = prefix
-        self._lines: list[str] = []
+        self._lines: deque[str] = deque(maxlen=LINES_MAX)
         self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
 
     def open(self) -> None:

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
 from typing import Any
 
-from kwire.config.consistency import UNSECURED_TOKENS
+from kwire.config.java_classes import UNSECURED_TOKENS
 from tests.support.sasl import SCRAM_MODULE, USERS, jaas
 from tests.wire import Closed, Conn
 from tests.wire.scram import Scram

@@ -28,8 +28,13 @@ DERIVED = {
 }
 # What bounds the values of group configs.
 BOUNDS = frozenset(bound for bounds in GROUP_BOUNDS.values() for bound in bounds)
-# Read by a name that kwire/config has for it (security/sasl/oauth_settings.py).
-READ_BY_NAME = ("sasl.server.callback.handler.class",)
+# Read by names that kwire/config has for them (oauth_settings.py, token_settings.py in
+# kwire/security/sasl).
+READ_BY_NAME = (
+    "sasl.server.callback.handler.class",
+    "sasl.login.callback.handler.class",
+    "sasl.oauthbearer.jwt.retriever.class",
+)
 # Broker config -> group configs that it is the default of.
 DEFAULT_OF_GROUP: dict[str, list[str]] = {}
 for _definition in GROUP.values():

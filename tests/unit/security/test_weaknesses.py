@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kwire.config.consistency import UNSECURED_TOKENS
+from kwire.config.java_classes import UNSECURED_TOKENS
 from kwire.security.weaknesses import (
     CertificateFacts,
     Weakness,

@@ -12,7 +12,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.share import messages
 from kwire.share.backoff import ATTEMPTS_MAX
 from kwire.share.coordinator_persister import CoordinatorPersister
-from kwire.share.keys import KeyParts
+from kwire.share.keys import SharePartitionKey
 from kwire.share.persister import (
     InitializePartition,
     PartitionEpoch,
@@ -53,7 +53,7 @@ class World:
     def local(self) -> MemoryPersister:
         return self.nodes[1]
 
-    def find(self, key: KeyParts) -> int | None:
+    def find(self, key: SharePartitionKey) -> int | None:
         return self.leaders.get(key.partition, 2)
 
     def send(self, node_id: int, request: Any) -> Pending[Any]:

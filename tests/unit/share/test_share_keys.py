@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kwire.protocol import uuids
-from kwire.share.keys import KeyParts, coordinator_key, parse_coordinator_key
+from kwire.share.keys import SharePartitionKey, coordinator_key, parse_coordinator_key
 
 ID = bytes(range(16))
 TEXT = uuids.to_text(ID)
@@ -13,7 +13,7 @@ TEXT = uuids.to_text(ID)
 
 @pytest.mark.parametrize("group", ["g", "a:b", "a:b:c", " g", "g "])
 def test_a_key_is_read_as_it_was_written(group: str) -> None:
-    assert parse_coordinator_key(coordinator_key(group, ID, 3)) == KeyParts(group, ID, 3)
+    assert parse_coordinator_key(coordinator_key(group, ID, 3)) == SharePartitionKey(group, ID, 3)
 
 
 @pytest.mark.parametrize(

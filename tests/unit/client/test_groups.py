@@ -1,24 +1,28 @@
-"""What the command line says of a refused request."""
+"""What is said of a refused request about a group."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from kwire.cli.operations import delete_group
 from kwire.client.errors import RequestFailed
+from kwire.client.groups import Groups
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode
 
 
 class _Refusing:
-    """A client whose broker refuses to delete a group."""
+    """A cluster whose coordinator refuses to delete a group."""
 
-    def coordinator(self, group: str) -> int:
-        return 1
+    async def ask_coordinator(
+        self, kind: int, key: str, ask: Callable[[int], Awaitable[None]]
+    ) -> None:
+        await ask(1)
 
-    def call(self, request: m.DeleteGroupsRequest, node_id: int) -> m.DeleteGroupsResponse:
+    async def call(self, request: m.DeleteGroupsRequest, node_id: int) -> m.DeleteGroupsResponse:
         return m.DeleteGroupsResponse(
             results=[
                 m.DeleteGroupsResponse.DeletableGroupResult(
@@ -31,6 +35,6 @@ class _Refusing:
 
 
 def test_the_brokers_words_about_a_group_that_is_not_deleted_are_shown() -> None:
-    client: Any = _Refusing()
+    cluster: Any = _Refusing()
     with pytest.raises(RequestFailed, match="group g: not for you"):
-        delete_group(client, "g")
+        asyncio.run(Groups(cluster).delete("g"))
