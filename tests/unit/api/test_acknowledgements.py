@@ -11,6 +11,7 @@ from kwire.api.shared.acknowledgements import Acknowledgements
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.replica.traffic import Traffic
 from kwire.server.context import RequestContext
 from tests.support.parts import made_parts
 
@@ -39,6 +40,7 @@ class Committing:
         self.enough = enough
         self.callbacks: list[Callable[[ErrorCode], None]] = []
         self.forgotten = 0
+        self.traffic = Traffic()
 
     def wait_for_commit(self, end: int, callback: Callable[[ErrorCode], None]) -> Committing:
         self.callbacks.append(callback)
@@ -124,6 +126,7 @@ def test_the_end_of_its_time_answers_and_forgets(
     deadlines.fire()
     assert (waiting.done, partition.forgotten) == (True, 1)
     assert result.error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert partition.traffic.expired_produces == 1
 
 
 def test_who_no_longer_waits_is_forgotten(waiting: Acknowledgements, deadlines: Deadlines) -> None:
