@@ -44,6 +44,8 @@ LatestOffsets: TypeAlias = Callable[
     [Sequence[TopicPartition]], Pending[dict[TopicPartition, int | KafkaError]]
 ]
 DeletedGroups = list[m.DeleteGroupsResponse.DeletableGroupResult]
+_Begun: TypeAlias = tuple[dict[str, DeletedGroup], DeletedGroups]
+"""The share groups whose state goes first, or that stay; what was deleted at once."""
 
 
 NO_LEADER_EPOCH = -1
@@ -344,48 +346,53 @@ class ShareGroupRequests:
 
     def delete_groups(self, partition: int, group_ids: list[str]) -> Pending[DeletedGroups]:
         """Delete groups of any kind that one partition keeps; the state of share groups first. A
-        group whose state cannot be deleted stays, and is told so."""
+        group whose state cannot be deleted stays, and is told so. What has no such state goes at
+        once: a commit that comes behind this is not deleted with it."""
         outcome: Pending[DeletedGroups] = Pending()
 
-        def begun(done: Pending[dict[str, DeletedGroup]]) -> None:
+        def begin(shard: GroupShard, moment: Moment) -> Result[_Begun]:
+            shares = offsets.begin_delete_groups(shard.share.groups, group_ids)
+            gone = shard.admin.delete([x for x in group_ids if x not in shares.response], moment)
+            made = [*shares.records, *gone.records]
+            response = shares.response, gone.response
+            return Result(made, response, gone.appended, atomic=False)
+
+        def begun(done: Pending[_Begun]) -> None:
             error = done.error()
             if error is not None:
                 outcome.fail(error)
                 return
-            found = done.result()
+            found, gone = done.result()
             errors = {x: group.error_code for x, group in found.items() if group.error_code}
             asked = [x for x, group in found.items() if group.partitions]
-            pendings = [self._delete(x, found[x].partitions) for x in asked]
-            if not pendings:
-                self._delete_records(partition, group_ids, errors, outcome)
-                return
 
             def deleted(results: list[list[PartitionResult] | KafkaError]) -> None:
                 for group_id, result in zip(asked, results):
                     code = _first_error(result)
                     if code:
                         errors[group_id] = code
-                self._delete_records(partition, group_ids, errors, outcome)
+                allowed = [x for x in asked if x not in errors]
+                self._delete_records(partition, allowed, errors, gone, outcome)
 
-            gather(pendings, deleted)
+            if asked:
+                gather([self._delete(x, found[x].partitions) for x in asked], deleted)
+            else:
+                deleted([])
 
-        self._runtime.write(
-            partition,
-            lambda shard, moment: offsets.begin_delete_groups(shard.share.groups, group_ids),
-        ).add_done_callback(begun)
+        self._runtime.write(partition, begin).add_done_callback(begun)
         return outcome
 
     def _delete_records(
         self,
         partition: int,
-        group_ids: list[str],
+        allowed: list[str],
         errors: Mapping[str, ErrorCode],
+        gone: DeletedGroups,
         outcome: Pending[DeletedGroups],
     ) -> None:
-        refused = [deletable_group_error(x, code) for x, code in errors.items()]
-        allowed = [x for x in group_ids if x not in errors]
+        known = [deletable_group_error(x, code) for x, code in errors.items()] + gone
         if not allowed:
-            outcome.complete(refused)
+            outcome.complete(known)
             return
 
         def settle(done: Pending[DeletedGroups]) -> None:
@@ -393,7 +400,7 @@ class ShareGroupRequests:
             if error is not None:
                 outcome.fail(error)
             else:
-                outcome.complete(refused + done.result())
+                outcome.complete(known + done.result())
 
         self._runtime.write(
             partition, lambda shard, moment: shard.admin.delete(allowed, moment)

@@ -258,3 +258,15 @@ def test_metadata_is_measured_in_utf16_units() -> None:
     too_large = world.now(world.commit(1, metadata="\U0001f600\U0001f600x"))
     assert codes(too_large) == [ErrorCode.OFFSET_METADATA_TOO_LARGE]
     assert codes(world.now(world.commit(1, metadata="éééé"))) == [0]
+
+
+def test_a_commit_behind_a_deletion_of_its_group_is_not_deleted_with_it() -> None:
+    """Requests of one connection need not wait for each other: nothing is committed yet."""
+    world = GroupWorld(lagging=True)
+    first = world.commit(1)
+    deletion = world.coordinator.delete_groups(["g"])
+    second = world.commit(2)
+    world.log.commit_all()
+    assert [each.done for each in (first, deletion, second)] == [True] * 3
+    assert codes(second.result()) == [ErrorCode.NONE]
+    assert world.offset() == 2
