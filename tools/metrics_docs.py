@@ -49,9 +49,26 @@ subscription asks for them:
 kafka-client-metrics.sh --bootstrap-server HOST:PORT --alter --name all \\
   --metrics org.apache.kafka. --interval 10000
 ```
+Without Java:
+```python
+import asyncio
+
+from kwire.client.cluster import Cluster
+from kwire.client.configs import Configs, Resource
+from kwire.client.settings import ConnectionSettings
+
+async def main() -> None:
+    async with Cluster(ConnectionSettings("HOST:PORT")) as cluster:
+        wanted = {{"metrics": "org.apache.kafka.", "interval.ms": "10000"}}
+        await Configs(cluster).alter(Resource.CLIENT_METRICS, "all", wanted)
+
+asyncio.run(main())
+```
 
 A broker tells its clients that it takes them where `http.listeners` names a listener that serves
-metrics. They are shown beside the broker's: `org.apache.kafka.producer.record.send.total` as
+metrics, as in `kwire serve -o http.listeners=http://127.0.0.1:8080`; the one that `kwire serve`
+opens by itself does not count. They are shown beside the broker's:
+`org.apache.kafka.producer.record.send.total` as
 `org_apache_kafka_producer_record_send_total`, with the labels `client_instance_id`, `client_id`,
 `client_software_name`, `client_software_version` and those of the client. Other names than
 `org.apache.kafka.` begin with `client_`.

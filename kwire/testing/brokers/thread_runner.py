@@ -139,10 +139,20 @@ class _Life:
         for executor in self._executors:
             executor.shutdown(cancel_futures=True)
         self._close_sockets()
+        self._drop_what_has_not_begun()
         with warnings.catch_warnings():  # that it has connections is what is meant
             warnings.simplefilter("ignore", ResourceWarning)
             self._close_loop()
         self._files.abandon()
+
+    def _drop_what_has_not_begun(self) -> None:
+        """Python warns of a coroutine that never ran; nothing of it runs here either."""
+        for task in asyncio.all_tasks(self._loop):
+            coroutine = task.get_coro()
+            if inspect.iscoroutine(coroutine) and (
+                inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED
+            ):
+                coroutine.close()
 
     def _close_sockets(self) -> None:
         """uvloop closes them with itself; asyncio's own loop leaves them open."""

@@ -92,6 +92,28 @@ def test_what_is_no_text_is_told_with_what_is_accepted(broker: Broker) -> None:
     assert broker.topics() == []
 
 
+def _make_in_the_last_turn(loop: asyncio.AbstractEventLoop, coroutine: object) -> None:
+    loop.stop()
+    loop.call_soon(loop.create_task, coroutine)
+
+
+def test_a_kill_in_the_middle_of_something_leaves_no_warning() -> None:
+    """Of a task that was made in the last turn of the loop: its coroutine has never run."""
+
+    async def never() -> None:
+        raise AssertionError("it runs")
+
+    with warnings.catch_warnings(record=True) as warned, Broker() as broker:
+        warnings.simplefilter("always")
+        life = broker._runner._life  # type: ignore[attr-defined]
+        life._loop.call_soon_threadsafe(_make_in_the_last_turn, life._loop, never())
+        life._thread.join()
+        broker.kill()
+        del life
+        gc.collect()
+    assert [str(one.message) for one in warned if one.category is RuntimeWarning] == []
+
+
 async def _in_a_loop() -> None:
     async with Broker() as broker:
         topic = broker.topic("orders")
