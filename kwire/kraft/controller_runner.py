@@ -132,7 +132,6 @@ class ControllerRunner:
         self.controller = controller
         self.is_active = False
         self.next_offset = quorum.raft.log.start_offset
-        self._loaded_snapshot = False
         self._has_metadata = False
         self._epoch = -1
         self._waiting: deque[_Held] = deque()

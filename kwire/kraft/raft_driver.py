@@ -42,7 +42,6 @@ from kwire.protocol.structs import Request, Response
 
 logger = logging.getLogger(__name__)
 
-EFFECTS_PER_TURN_MAX = 100_000
 WAITING_EFFECTS_MAX = 100_000
 AGAIN_MS, AGAIN_MS_MAX = 50, 1000
 
