@@ -322,9 +322,10 @@ class ShareStateHistory:
         self._until(breaking.done, END_LIMIT_S, "the failures do not end")
         self.is_done = False
         self.host.loop.create_task(self._follow_leaders())
+        # A node that has lost power is not the only one that knows: it may have forgotten.
+        self._until(cluster.is_in_sync, END_LIMIT_S, "the nodes do not come back")
         for node_id in IDS:  # all state is loaded anew
-            if cluster.is_up(node_id):
-                cluster.kill(node_id)
+            cluster.kill(node_id)
             cluster.start(node_id)
         self._until(cluster.is_in_sync, END_LIMIT_S, "the nodes do not come back")
         self._ended([self.host.loop.create_task(self._relieve(known)) for known in self.known])
