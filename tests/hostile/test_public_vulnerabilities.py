@@ -357,7 +357,8 @@ def test_cve_2026_111073_telemetry_is_unpacked_up_to_its_limit() -> None:
     pytest.importorskip("uvicorn")
     pytest.importorskip("prometheus_client")
     limit = 100_000
-    options = {"http.listeners": "http://127.0.0.1:0", "telemetry.max.bytes": limit}
+    options: dict[str, str | int] = {"http.listeners": "http://127.0.0.1:0"}
+    options["telemetry.max.bytes"] = limit
     with Broker(options=options) as running, WireClient(running.bootstrap) as client:
         cases = ((limit, ErrorCode.NONE), (50 * limit, ErrorCode.INVALID_RECORD))
         for number, (size, expected) in enumerate(cases, 1):
