@@ -352,10 +352,12 @@ class ShareGroupRequests:
 
         def begin(shard: GroupShard, moment: Moment) -> Result[_Begun]:
             shares = offsets.begin_delete_groups(shard.share.groups, group_ids)
-            gone = shard.admin.delete([x for x in group_ids if x not in shares.response], moment)
+            found = shares.response
+            assert isinstance(found, dict)
+            gone = shard.admin.delete([x for x in group_ids if x not in found], moment)
+            assert isinstance(gone.response, list)
             made = [*shares.records, *gone.records]
-            response = shares.response, gone.response
-            return Result(made, response, gone.appended, atomic=False)
+            return Result(made, (found, gone.response), gone.appended, atomic=False)
 
         def begun(done: Pending[_Begun]) -> None:
             error = done.error()
