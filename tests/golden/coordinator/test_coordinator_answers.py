@@ -31,6 +31,23 @@ def brokers() -> Iterator[dict[str, SimulatedBroker]]:
         broker.stop()
 
 
+SHARE_GROUPS = "share-groups"
+BY_TOPIC_ID = ("share-session-ends",)
+"""Where two members share a topic, which of them has which partition is drawn with its id."""
+
+
+def counted(found: Any) -> Any:
+    """How many partitions, in the place of which."""
+    if isinstance(found, list):
+        return [counted(each) for each in found]
+    if not isinstance(found, dict):
+        return found
+    return {
+        name: len(value) if name == "partitions" else counted(value)
+        for name, value in found.items()
+    }
+
+
 def broker_of(set_name: str, started: dict[str, SimulatedBroker]) -> SimulatedBroker:
     if set_name not in started:
         settings = {name: value for name, value in SETS[set_name][0].items() if name != FEATURE}
@@ -38,6 +55,10 @@ def broker_of(set_name: str, started: dict[str, SimulatedBroker]) -> SimulatedBr
         if FEATURE in SETS[set_name][0]:
             broker.set_feature(FEATURE, SETS[set_name][0][FEATURE])
         wait_until_ready(broker)
+        if set_name == SHARE_GROUPS:  # the first of them wait for the share coordinator to load
+            warm_up = CoordinatorRun(broker, "warm-up")
+            warm_up.run(SETS[set_name][1]["share-join"])
+            warm_up.records()
     return started[set_name]
 
 
@@ -48,12 +69,16 @@ def test_script(set_name: str, name: str, brokers: dict[str, SimulatedBroker]) -
     target = broker_of(set_name, brokers)
     run = CoordinatorRun(target, name)
     answers = json.loads(json.dumps(run.run(steps)))
+    if name in BY_TOPIC_ID:
+        answers, recorded = counted(answers), counted(recorded)
     asked = [x for x in steps if x[0] in ("send", "recv", "quiet", "settled", "until")]
     assert len(answers) == len(recorded["answers"]) == len(asked)
     different = DIFFERENCES.get(name, ((), ""))[0]
     for i, (step, ours, kafkas) in enumerate(zip(asked, answers, recorded["answers"], strict=True)):
         assert (ours != kafkas) if i in different else (ours == kafkas), (i, step)
     records: dict[str, Any] = json.loads(json.dumps(run.records()))
+    if name in BY_TOPIC_ID:
+        records = counted(records)
     target.close()
     if different:
         return
