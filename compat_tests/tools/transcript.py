@@ -27,8 +27,9 @@ RECORDING_SETTLE_MS = 2000
 MEASURING = "measuring"
 #: Lines of a stack trace, and what a tool says of the exception that stands for its end.
 # What ReplicaVerificationTool goes on telling, by threads that outlive it in Tools.java.
-BELATED = re.compile(r"<time>: max lag is \d+ for partition ")
-TRACE = re.compile(r"at [\w.$/]+\(.*\)$|\.\.\. \d+ more$|(Tools\$Ended: )?ended$")
+BELATED = r"<time>: max lag is \d+ for partition "
+TRACE = r"at [\w.$/]+\(.*\)$|\.\.\. \d+ more$|(Tools\$Ended: )?ended$"
+PASSED_OVER = re.compile(f"{TRACE}|{BELATED}")
 #: After one of these the metadata are given time to reach the broker.
 CHANGES = re.compile(r"--(alter|create|delete|execute|verify|cancel|add|remove)\b|grade ")
 #: Pattern -> what stands for it. In this order.
@@ -174,9 +175,10 @@ def run(
             lines, step = [], next(rest, step)
         elif line.startswith("= "):
             status = line[2:]
-        elif text := replaced(line[2:], step.section == MEASURING):
-            if not TRACE.match(text) and not BELATED.match(text):
-                lines.append(text)
+        elif (text := replaced(line[2:], step.section == MEASURING)) and not PASSED_OVER.match(
+            text
+        ):
+            lines.append(text)
     for step in steps[done.stdout.count("\n.\n") :]:
         yield step, Outcome((done.stderr[-500:],), "not reached")
 
