@@ -21,6 +21,22 @@ DATA = Path(__file__).resolve().parents[1] / "data" / "coordinator_answers.json.
 Recorded = dict[str, dict[str, Any]]
 
 
+BY_TOPIC_ID = ("share-session-ends",)
+"""Where two members share a topic, which of them has which partition is drawn with its id."""
+
+
+def counted(found: Any) -> Any:
+    """How many partitions, in the place of which."""
+    if isinstance(found, list):
+        return [counted(each) for each in found]
+    if not isinstance(found, dict):
+        return found
+    return {
+        name: len(value) if name == "partitions" else counted(value)
+        for name, value in found.items()
+    }
+
+
 def load() -> Recorded:
     """Set -> script -> answers and records."""
     if not DATA.exists():

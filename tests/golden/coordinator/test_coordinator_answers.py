@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.golden.coordinator.record_sets import load
+from tests.golden.coordinator.record_sets import BY_TOPIC_ID, counted, load
 from tests.golden.coordinator.sets import DIFFERENCES, FEATURE, SETS
 from tests.support.coordinator_scripts import (
     CoordinatorRun,
@@ -32,20 +32,6 @@ def brokers() -> Iterator[dict[str, SimulatedBroker]]:
 
 
 SHARE_GROUPS = "share-groups"
-BY_TOPIC_ID = ("share-session-ends",)
-"""Where two members share a topic, which of them has which partition is drawn with its id."""
-
-
-def counted(found: Any) -> Any:
-    """How many partitions, in the place of which."""
-    if isinstance(found, list):
-        return [counted(each) for each in found]
-    if not isinstance(found, dict):
-        return found
-    return {
-        name: len(value) if name == "partitions" else counted(value)
-        for name, value in found.items()
-    }
 
 
 def broker_of(set_name: str, started: dict[str, SimulatedBroker]) -> SimulatedBroker:
