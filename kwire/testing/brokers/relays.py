@@ -11,19 +11,16 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
-import threading
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from kwire.testing.brokers.runner import HOST
+from kwire.testing.loop_thread import LoopThread
 
-CALL_TIMEOUT_S = 30.0
 BACKLOG = 100
 READ_BYTES = 256 * 1024
 FIRST_HEADER = 14
 """Bytes from a frame's size to its client id: size, API key, version, correlation id, length."""
-
-T = TypeVar("T")
 
 
 class Address(NamedTuple):
@@ -37,10 +34,8 @@ class Relays:
     """All relays of a cluster, on a loop in a thread of its own; its methods block."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="kwire-relays", daemon=True
-        )
+        self._thread = LoopThread("kwire-relays")
+        self._loop = self._thread.loop
         self._thread.start()
         self._targets: dict[Address, int] = {}
         self._ports: dict[Address, int] = {}
@@ -55,11 +50,11 @@ class Relays:
 
     def open(self, node_id: int) -> None:
         """Listen in front of a node that is about to start."""
-        self._run(self._open(node_id))
+        self._thread.run(self._open(node_id))
 
     def close(self, node_id: int) -> None:
         """Refuse connections: the node has ended."""
-        self._run(self._close(node_id))
+        self._thread.run(self._close(node_id))
 
     def set_parted(self, pairs: set[frozenset[int]]) -> None:
         """The pairs of nodes between which nothing passes."""
@@ -69,7 +64,7 @@ class Relays:
             for crossing in self._crossings:
                 crossing.look()
 
-        self._run(change())
+        self._thread.run(change())
 
     def end(self) -> None:
         """Close everything, and the thread."""
@@ -83,16 +78,8 @@ class Relays:
             await asyncio.gather(*tasks, return_exceptions=True)
             await asyncio.sleep(0)  # transports end in a turn of the loop
 
-        self._run(end())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(CALL_TIMEOUT_S)
-        self._loop.close()
-
-    def _run(self, work: Awaitable[T]) -> T:
-        async def run() -> T:
-            return await work
-
-        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(CALL_TIMEOUT_S)
+        self._thread.run(end())
+        self._thread.close()
 
     async def _open(self, node_id: int) -> None:
         for address, port in self._ports.items():

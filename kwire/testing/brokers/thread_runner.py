@@ -8,8 +8,7 @@ import itertools
 import threading
 import warnings
 from collections.abc import Mapping
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from inspect import CORO_CREATED
+from concurrent.futures import Executor, ThreadPoolExecutor
 
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.errors import ConfigError
@@ -18,8 +17,7 @@ from kwire.node.node import Node, StartError
 from kwire.testing.brokers.runner import BrokerFailed, StartSettings
 from kwire.testing.brokers.thread_files import ThreadFiles
 from kwire.testing.brokers.thread_logs import ThreadLog
-
-CALL_TIMEOUT_S = 60.0
+from kwire.testing.loop_thread import LoopThread
 
 _numbers = itertools.count(1)
 
@@ -97,11 +95,9 @@ class _Life:
         config = BrokerConfig.load(overrides=dict(settings))
         self._executors: list[Executor] = []
         self._files = ThreadFiles(is_synced=is_durable)
-        self._loop = new_event_loop()
+        self._thread = LoopThread(f"{prefix}loop", new_event_loop())
+        self._loop = self._thread.loop
         self._node = Node(config, self._loop, files=self._files, new_executor=self._new_executor)
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name=f"{prefix}loop", daemon=True
-        )
         self._paused: threading.Event | None = None
 
     def _new_executor(self, name: str) -> Executor:
@@ -112,9 +108,8 @@ class _Life:
     def start(self) -> int:
         """Its port, once it serves."""
         self._thread.start()
-        started = asyncio.run_coroutine_threadsafe(self._node.start(), self._loop)
         try:
-            started.result(CALL_TIMEOUT_S)
+            self._thread.run(self._node.start())
         except BaseException:
             self.stop()
             raise
@@ -123,36 +118,26 @@ class _Life:
     def stop(self) -> None:
         """In order."""
         self.resume()
-        stopped: Future[None] = asyncio.run_coroutine_threadsafe(self._node.stop(), self._loop)
         try:
-            stopped.result(CALL_TIMEOUT_S)
+            self._thread.run(self._node.stop())
         finally:
-            self._end_loop()
+            self._thread.stop()
+            self._close_loop()
 
     def kill(self) -> None:
         """At once: no reply leaves any more, no file is written, nothing is tidied up."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop.call_soon_threadsafe(self._loop.stop)  # before whatever a pause has held up
         self.resume()
-        self._thread.join(CALL_TIMEOUT_S)
+        self._thread.stop()
         # What stood in the middle of something is dropped there.
         self._loop.set_exception_handler(lambda loop, context: None)
         for executor in self._executors:
             executor.shutdown(cancel_futures=True)
         self._close_sockets()
-        self._drop_what_has_not_begun()
         with warnings.catch_warnings():  # that it has connections is what is meant
             warnings.simplefilter("ignore", ResourceWarning)
             self._close_loop()
         self._files.abandon()
-
-    def _drop_what_has_not_begun(self) -> None:
-        """Python warns of a coroutine that never ran; nothing of it runs here either."""
-        for task in asyncio.all_tasks(self._loop):
-            coroutine = task.get_coro()
-            if inspect.iscoroutine(coroutine) and (
-                inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED
-            ):
-                coroutine.close()
 
     def _close_sockets(self) -> None:
         """uvloop closes them with itself; asyncio's own loop leaves them open."""
@@ -171,15 +156,13 @@ class _Life:
             self._paused.set()
             self._paused = None
 
-    def _end_loop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(CALL_TIMEOUT_S)
-        self._close_loop()
-
     def _close_loop(self) -> None:
         """Without the warning that what had not begun was never awaited."""
         for task in asyncio.all_tasks(self._loop):
             work = task.get_coro()
-            if inspect.iscoroutine(work) and inspect.getcoroutinestate(work) == CORO_CREATED:
+            if (
+                inspect.iscoroutine(work)
+                and inspect.getcoroutinestate(work) == inspect.CORO_CREATED
+            ):
                 work.close()
         self._loop.close()

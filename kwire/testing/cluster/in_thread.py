@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Executor, Future
 from pathlib import Path
@@ -14,6 +12,7 @@ from kwire.log.files import Files
 from kwire.network.loop import new_event_loop
 from kwire.node.node import Node
 from kwire.testing.cluster.broker import Setting
+from kwire.testing.loop_thread import LoopThread
 
 CALL_TIMEOUT_S = 30.0
 
@@ -43,12 +42,12 @@ class NodeInThread:
                 **{name: str(value) for name, value in (settings or {}).items()},
             }
         )
-        self.loop = new_event_loop(use_uvloop=use_uvloop)
+        self._thread = LoopThread("kwire-node", new_event_loop(use_uvloop=use_uvloop), daemon=False)
+        self.loop = self._thread.loop
         self.node = Node(
             config, self.loop, features=features, files=files, new_executor=new_executor
         )
         self.bootstrap = ""
-        self._thread = threading.Thread(target=self.loop.run_forever, name="kwire-node")
         self._stopping: Future[None] | None = None
 
     def __enter__(self) -> Self:
@@ -59,7 +58,7 @@ class NodeInThread:
 
     @property
     def thread_id(self) -> int | None:
-        return self._thread.ident
+        return self._thread.thread_id
 
     def start(self) -> Self:
         """Start and wait until it serves; what the start raises is raised here, after its end."""
@@ -75,12 +74,12 @@ class NodeInThread:
 
     def run(self, work: Coroutine[None, None, T]) -> T:
         """What a coroutine returns that runs on the node's loop."""
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(CALL_TIMEOUT_S)
+        return self._thread.run(work, CALL_TIMEOUT_S)
 
     def begin_stop(self) -> Future[None]:
         """Ask the node to stop; `stop` waits for it."""
         if self._stopping is None:
-            self._stopping = asyncio.run_coroutine_threadsafe(self.node.stop(), self.loop)
+            self._stopping = self._thread.submit(self.node.stop())
         return self._stopping
 
     def stop(self) -> None:
@@ -90,6 +89,4 @@ class NodeInThread:
         try:
             self.begin_stop().result(CALL_TIMEOUT_S)
         finally:
-            self.loop.call_soon_threadsafe(self.loop.stop)
-            self._thread.join(CALL_TIMEOUT_S)
-            self.loop.close()
+            self._thread.close()
