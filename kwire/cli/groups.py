@@ -16,9 +16,10 @@ from kwire.cli.options import (
     CommandConfig,
     GroupOption,
     Settings,
+    Unset,
     all_named,
+    changes,
     named,
-    pairs,
 )
 from kwire.cli.verbs import Verbs
 from kwire.client.errors import ClientError, RequestFailed
@@ -152,20 +153,15 @@ def group_alter(
     name: GroupName = None,
     group: GroupOption = None,
     option: Settings = None,
-    unset: Annotated[
-        list[str] | None, typer.Option("--unset", "--delete-config", help="Back to default.")
-    ] = None,
+    unset: Unset = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     command_config: CommandConfig = None,
 ) -> None:
     """Set or unset configs of a group; it may be there later."""
     wanted = named(name, group, "group")
-    changes: dict[str, str | None] = dict(pairs(option))
-    changes.update(dict.fromkeys(unset or []))
-    if not changes:
-        raise typer.BadParameter("nothing to alter: give -o name=value or --unset name")
+    altered = changes(option, unset)
     with Client(bootstrap, command_config=command_config) as client:
-        operations.alter_group(client, wanted, changes)
+        operations.alter_group(client, wanted, altered)
     output.say(f"altered {wanted}")
 
 

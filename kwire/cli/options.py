@@ -33,6 +33,9 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--option", "--config", "-o", help="A config, name=value."),
 ]
+Unset = Annotated[
+    list[str] | None, typer.Option("--unset", "--delete-config", help="Back to default.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON, an object a line.")]
 TopicOption = Annotated[
     str | None, typer.Option("--topic", "-t", show_default=False, help="The topic's name too.")
@@ -40,6 +43,15 @@ TopicOption = Annotated[
 GroupOption = Annotated[
     str | None, typer.Option("--group", "-g", show_default=False, help="The group's name too.")
 ]
+
+
+def changes(option: list[str] | None, unset: list[str] | None) -> dict[str, str | None]:
+    """What `alter` sets, and unsets (None), by the names of configs; one at least."""
+    found: dict[str, str | None] = dict(pairs(option))
+    found.update(dict.fromkeys(unset or []))
+    if not found:
+        raise typer.BadParameter("nothing to alter: give -o name=value or --unset name")
+    return found
 
 
 def named(given: str | None, option: str | None, what: str) -> str:

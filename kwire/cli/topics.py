@@ -15,7 +15,9 @@ from kwire.cli.options import (
     CommandConfig,
     Settings,
     TopicOption,
+    Unset,
     all_named,
+    changes,
     named,
     pairs,
 )
@@ -158,20 +160,15 @@ def topic_alter(
     name: TopicName = None,
     topic: TopicOption = None,
     option: Settings = None,
-    unset: Annotated[
-        list[str] | None, typer.Option("--unset", "--delete-config", help="Back to default.")
-    ] = None,
+    unset: Unset = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     command_config: CommandConfig = None,
 ) -> None:
     """Set or unset configs of a topic."""
     wanted = named(name, topic, "topic")
-    changes: dict[str, str | None] = dict(pairs(option))
-    changes.update(dict.fromkeys(unset or []))
-    if not changes:
-        raise typer.BadParameter("nothing to alter: give -o name=value or --unset name")
+    altered = changes(option, unset)
     with Client(bootstrap, command_config=command_config) as client:
-        operations.alter_topic(client, wanted, changes)
+        operations.alter_topic(client, wanted, altered)
     output.say(f"altered {wanted}")
 
 
