@@ -18,6 +18,7 @@ from kwire.coordinator.partitioner import partition_for
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.log.scheduling import Scheduler
 from kwire.network.peer import PeerNetwork
+from kwire.node.group_configs import GroupConfigs
 from kwire.node.published import PublishedMetadata
 from kwire.node.shares import Shares
 from kwire.pending import Pending
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from kwire.coordinator.share.service import ShareCoordinator
     from kwire.coordinator.transaction.service import TransactionCoordinator
     from kwire.coordinator.transaction.verifier import TransactionVerifier
-    from kwire.node.group_metadata import GroupConfigs
     from kwire.share.coordinator_persister import CoordinatorPersister
 
 Response = TypeVar("Response", bound=Message)
@@ -84,7 +84,7 @@ class Coordinators:
         self._create_topic = create_topic
         self._new_scheduler = new_scheduler
         self._groups: GroupCoordinator | None = None
-        self._group_configs: GroupConfigs | None = None
+        self._group_configs = GroupConfigs(dynamic_config)
         self._transactions: TransactionCoordinator | None = None
         self._share: ShareCoordinator | None = None
         self._persister: CoordinatorPersister | None = None
@@ -97,6 +97,7 @@ class Coordinators:
             clock,
             config,
             dynamic_config,
+            self._group_configs,
             deadlines,
             replicas,
             lambda: self.persister,
@@ -189,11 +190,10 @@ class Coordinators:
         from kwire.coordinator.group.coordinator import GroupCoordinator
         from kwire.coordinator.group.settings import GroupSettings
         from kwire.coordinator.group.share.settings import ShareGroupSettings
-        from kwire.node.group_metadata import GroupConfigs, PublishedTopics
+        from kwire.node.group_metadata import PublishedTopics
         from kwire.node.latest_offsets import LatestOffsets
 
         config = self._config
-        configs = self._group_configs = GroupConfigs(self._dynamic_config)
         return GroupCoordinator(
             settings=GroupSettings.from_config(config.__getitem__),
             partition_log=PartitionCoordinatorLog(CONSUMER_OFFSETS, self._replicas, self._clock),
@@ -210,7 +210,7 @@ class Coordinators:
             ),
             topics=PublishedTopics(lambda: self._metadata.image),
             worker=self._worker(),
-            group_config=configs.value,
+            group_config=self._group_configs.value,
             share_settings=ShareGroupSettings(
                 max_size=config["group.share.max.size"],
                 initialize_retry_interval_ms=config["group.share.initialize.retry.interval.ms"],
@@ -348,16 +348,15 @@ class Coordinators:
 
     def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Committed metadata: deleted topics take with them what groups had of them."""
-        self.shares.published(delta)
+        if delta.configs:
+            self._group_configs.changed()
         if self._share is not None and delta.topics_deleted:
             self._share.topics_deleted(delta.topics_deleted)
         if self._persister is not None and delta.partitions:
             self._persister.coordinators_changed()
         groups = self._groups
-        if groups is None or self._group_configs is None:
+        if groups is None:
             return
-        if delta.configs:
-            self._group_configs.changed()
         if delta.partitions:
             groups.topics_changed()
         if delta.topics_deleted:

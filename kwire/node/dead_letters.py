@@ -10,7 +10,7 @@ from kwire.clock import Clock
 from kwire.config.dynamic import DynamicConfig
 from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.log.types import FetchSlices, Isolation
-from kwire.node.group_metadata import GroupConfigs
+from kwire.node.group_configs import GroupConfigs
 from kwire.pending import Pending, after, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError

@@ -10,26 +10,21 @@ from kwire.clock import Clock, Random
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.checks import duration_ms
 from kwire.config.dynamic import DynamicConfig
-from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
+from kwire.kraft.images.metadata_image import MetadataImage
 from kwire.log.types import READ_COMMITTED, READ_UNCOMMITTED
-from kwire.node.group_metadata import GroupConfigs
 from kwire.node.published import PublishedMetadata
-from kwire.pending import Pending
-from kwire.protocol import messages as m
 from kwire.replica.manager import ReplicaManager
 from kwire.replica.partition import Partition
 from kwire.server.deadlines import DeadlineHeap
 
 if TYPE_CHECKING:
-    from kwire.node.dead_letters import DeadLetterSettings, GroupDeadLetters
+    from kwire.node.dead_letters import CreateTopics, DeadLetterSettings, GroupDeadLetters, Send
+    from kwire.node.group_configs import GroupConfigs
     from kwire.share.manager import SharePartitionManager
     from kwire.share.persister import Persister
     from kwire.share.settings import ShareSettings
 
 LATEST, EARLIEST = "latest", "earliest"
-
-Send = Callable[[int, m.ProduceRequest], Pending[m.ProduceResponse]]
-CreateTopics = Callable[[m.CreateTopicsRequest], Pending[m.CreateTopicsResponse]]
 
 
 class Shares:
@@ -41,6 +36,7 @@ class Shares:
         clock: Clock,
         config: BrokerConfig,
         dynamic_config: DynamicConfig,
+        group_configs: GroupConfigs,
         deadlines: DeadlineHeap,
         replicas: ReplicaManager,
         persister: Callable[[], Persister],
@@ -52,7 +48,7 @@ class Shares:
         self._loop = loop
         self._clock = clock
         self._config = config
-        self._configs = GroupConfigs(dynamic_config)
+        self._configs = group_configs
         self._deadlines = deadlines
         self._persister = persister
         self._dynamic_config = dynamic_config
@@ -140,11 +136,6 @@ class Shares:
             if found is not None and found.offset < log.high_watermark:
                 return found.offset
         return log.high_watermark
-
-    def published(self, delta: MetadataDelta) -> None:
-        """Committed metadata: configs of groups may be others."""
-        if delta.configs:
-            self._configs.changed()
 
     def state_replaced(self, group_id: str, topic_id: bytes, index: int) -> None:
         """The state of a share partition was deleted, or begins anew."""
