@@ -6,14 +6,13 @@ A group's state is what its records say, as nobody can act as its member.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
-from kwire.coordinator.group.caller import Caller
 from kwire.coordinator.group.carried.stored import StoredCarriedGroups
 from kwire.coordinator.group.kinds import ListedGroup, TimerAction
-from kwire.coordinator.group.refusals import join_error, not_described
+from kwire.coordinator.group.not_classic import NotClassic
 from kwire.coordinator.group.stored_offsets import StoredOffset
-from kwire.coordinator.shard_interface import AnyReply, CoordinatorRecord, Moment, Result
+from kwire.coordinator.shard_interface import AnyReply, CoordinatorRecord, Moment
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -22,7 +21,7 @@ V = TypeVar("V")
 STABLE_MEMBER = 0
 
 
-class CarriedKind:
+class CarriedKind(NotClassic):
     """The streams groups of a shard."""
 
     has_offsets = True
@@ -70,30 +69,11 @@ class CarriedKind:
     def waiting(self) -> list[AnyReply]:
         return []
 
-    # --- the requests of the classic protocol
-
-    def join(
-        self, request: m.JoinGroupRequest, caller: Caller, moment: Moment
-    ) -> Result[m.JoinGroupResponse]:
-        return Result((), join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
-
-    def sync(self, request: m.SyncGroupRequest, moment: Moment) -> NoReturn:
-        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-
-    def heartbeat(self, request: m.HeartbeatRequest, moment: Moment) -> NoReturn:
-        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-
-    def leave(self, request: m.LeaveGroupRequest, moment: Moment) -> NoReturn:
-        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-
     # --- administration
 
     def listed(self) -> Iterator[ListedGroup]:
         for group_id in self.group_ids:
             yield ListedGroup(group_id, self.name, self.state(group_id))
-
-    def describe(self, group_id: str) -> m.DescribeGroupsResponse.DescribedGroup:
-        return not_described(group_id, f"Group {group_id} is not a classic group.")
 
     def deletable(self, group_id: str) -> ErrorCode:
         if self.has_members(group_id):

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from kwire.coordinator.group.groups_on_record import GroupsOnRecord
 from kwire.protocol import messages as m
 
 NAME = "consumer"
@@ -254,33 +255,11 @@ _REPLAYERS: dict[int | None, Callable[[ConsumerGroup, Any, Any], None]] = {
 RECORD_TYPES = tuple(record_type for record_type in _REPLAYERS if record_type is not None)
 
 
-class StoredConsumerGroups:
-    """The consumer groups on record, by id, in the order of their records. `on_group(group_id)`
-    is called for a new one."""
-
-    name = NAME
+class StoredConsumerGroups(GroupsOnRecord[ConsumerGroup]):
+    """The consumer groups on record."""
 
     def __init__(self, on_group: Callable[[str], None]) -> None:
-        self.groups: dict[str, ConsumerGroup] = {}
-        self.replayers = dict.fromkeys(RECORD_TYPES, self._replay)
-        self._on_group = on_group
-
-    def _replay(self, key: Any, value: Any, *_: int) -> None:
-        """Any key of RECORD_TYPES has a group id."""
-        group_id: str = key.group_id
-        group = self.groups.get(group_id)
-        if group is None:
-            if value is None:
-                return
-            group = self.groups[group_id] = ConsumerGroup()
-            self._on_group(group_id)
-        group.replay(key.API_KEY, key, value)
-        if value is None and group.is_gone():
-            del self.groups[group_id]
-
-    def snapshot(self) -> dict[str, Any]:
-        """Everything as plain values, to compare two shards."""
-        return {group_id: group.snapshot() for group_id, group in self.groups.items()}
+        super().__init__(NAME, RECORD_TYPES, ConsumerGroup, on_group)
 
 
 def _member_of(member_id: str, value: m.ConsumerGroupMemberMetadataValue) -> Member:

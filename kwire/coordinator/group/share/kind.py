@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NoReturn
 
-from kwire.coordinator.group.caller import Caller
 from kwire.coordinator.group.kinds import ListedGroup, TimerAction
-from kwire.coordinator.group.refusals import join_error, not_described
+from kwire.coordinator.group.not_classic import NotClassic
 from kwire.coordinator.group.share import records
 from kwire.coordinator.group.share.groups import (
     ASSIGN_TIMER,
@@ -17,12 +15,12 @@ from kwire.coordinator.group.share.groups import (
 )
 from kwire.coordinator.group.share.state import NAME
 from kwire.coordinator.group.stored_offsets import StoredOffset
-from kwire.coordinator.shard_interface import AnyReply, CoordinatorRecord, Moment, Result
+from kwire.coordinator.shard_interface import AnyReply, CoordinatorRecord, Moment
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 
-class ShareKind:
+class ShareKind(NotClassic):
     """The share groups of a shard; ShareGroupHeartbeat makes them. They commit no offsets here, and
     never go by themselves."""
 
@@ -64,30 +62,11 @@ class ShareKind:
         """No request of theirs is parked."""
         return []
 
-    # --- the requests of the classic protocol
-
-    def join(
-        self, request: m.JoinGroupRequest, caller: Caller, moment: Moment
-    ) -> Result[m.JoinGroupResponse]:
-        return Result((), join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
-
-    def sync(self, request: m.SyncGroupRequest, moment: Moment) -> NoReturn:
-        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-
-    def heartbeat(self, request: m.HeartbeatRequest, moment: Moment) -> NoReturn:
-        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-
-    def leave(self, request: m.LeaveGroupRequest, moment: Moment) -> NoReturn:
-        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-
     # --- administration
 
     def listed(self) -> Iterator[ListedGroup]:
         for group_id, group in self.groups.stored.items():
             yield ListedGroup(group_id, NAME, group.state_name())
-
-    def describe(self, group_id: str) -> m.DescribeGroupsResponse.DescribedGroup:
-        return not_described(group_id, f"Group {group_id} is not a classic group.")
 
     def deletable(self, group_id: str) -> ErrorCode:
         has_members = bool(self.groups.stored[group_id].members)
