@@ -10,31 +10,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
 
+from kwire.api.shared.described_groups import DESCRIBE_GROUP, DESCRIBE_TOPIC, shown, told_apart
 from kwire.pending import Answer, Pending, as_pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.security.acl import Operation, ResourceType
-from kwire.security.requirements import Denied, Requires
-from kwire.server.authorization import authorized_operations
 from kwire.server.context import RequestContext
 
 VERSIONS = (0, 1)
-DESCRIBE_GROUP = Requires(
-    Operation.DESCRIBE, ResourceType.GROUP, "group_ids[]", denied=Denied.ENTRY
-)
-DESCRIBE_TOPIC = Requires(
-    Operation.DESCRIBE,
-    ResourceType.TOPIC,
-    denied=Denied.ENTRY,
-    note="every topic that is assigned to a member",
-)
 AUTHORIZATION = (DESCRIBE_GROUP, DESCRIBE_TOPIC)
 Response: TypeAlias = "m.ConsumerGroupDescribeResponse"
 Group: TypeAlias = "m.ConsumerGroupDescribeResponse.DescribedGroup"
-
-HIDDEN_TOPICS_TEXT = (
-    "The group has described topic(s) that the client is not authorized to describe."
-)
 
 # Members that one turn of the loop describes at most: about a millisecond.
 MEMBERS_PER_TURN_MAX = 200
@@ -44,10 +29,7 @@ def handle(
     context: RequestContext, request: m.ConsumerGroupDescribeRequest
 ) -> Answer[m.ConsumerGroupDescribeResponse]:
     """See the module."""
-    denied = [
-        group_id for group_id in request.group_ids if not context.allows(DESCRIBE_GROUP, group_id)
-    ]
-    allowed = [group_id for group_id in request.group_ids if group_id not in denied]
+    allowed, denied = told_apart(context, request.group_ids)
     answer = context.parts.coordinators.groups.describe_consumer_groups(allowed)
     pending = as_pending(answer)
     if pending.done and not _is_large(pending.result()):
@@ -108,17 +90,14 @@ def _response(
     denied: list[str],
     described: list[Group],
 ) -> Response:
-    groups = [_refused(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED) for group_id in denied]
-    for group in described:
-        if not all(context.allows(DESCRIBE_TOPIC, name) for name in _topics(group)):
-            group = _refused(
-                group.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, HIDDEN_TOPICS_TEXT
-            )
-        elif request.include_authorized_operations and group.error_code == 0:
-            group.authorized_operations = authorized_operations(
-                context, ResourceType.GROUP, group.group_id
-            )
-        groups.append(group)
+    groups = shown(
+        context,
+        denied,
+        described,
+        topics=_topics,
+        refused=_refused,
+        with_operations=request.include_authorized_operations,
+    )
     return m.ConsumerGroupDescribeResponse(groups=groups)
 
 
