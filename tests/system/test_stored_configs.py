@@ -16,14 +16,7 @@ from collections.abc import Iterator
 import pytest
 
 from kwire.cli.client import Client
-from kwire.cli.operations import (
-    LATEST,
-    commit_offsets,
-    committed_offsets,
-    create_topic,
-    list_offsets,
-    topic_configs,
-)
+from kwire.cli.operations import LATEST, create_topic, list_offsets, topic_configs
 from kwire.cli.records import Outgoing, Producer, consume
 from kwire.config.definitions import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kwire.config.values import INTEGER_RANGES
@@ -125,8 +118,8 @@ def serves(client: Client, topic: str, *, create: bool) -> None:
     offset = list_offsets(client, client.topic(topic), LATEST)[0] - 1
     found = [got.record.value for got in consume(client, topic, {0: offset}, follow=False)]
     assert found == [topic.encode()]
-    commit_offsets(client, "g", {(topic, 0): offset})
-    assert committed_offsets(client, "g")[topic, 0] == offset
+    client.ask(lambda admin: admin.offsets.commit("g", {(topic, 0): offset}))
+    assert client.ask(lambda admin: admin.offsets.committed("g"))[topic, 0] == offset
     assert topic_configs(client, topic)
 
 
