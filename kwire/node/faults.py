@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from kwire.clock import SkewedClock
+from kwire.config.broker_config import BrokerConfig
 from kwire.faults.errors import FaultError
 from kwire.faults.kinds import Acts, Given
 from kwire.faults.machine import Fault, Faults
@@ -48,6 +49,62 @@ class AskController(Protocol):
     """The active controller, in this node's name."""
 
     def __call__(self, request: Request[ResponseT], /) -> Pending[ResponseT]: ...
+
+
+class Channel(Protocol):
+    """The way to the active controller."""
+
+    def forward(self, request: Request[ResponseT], requester: None, /) -> Pending[ResponseT]: ...
+
+
+class LocalRequests(Protocol):
+    """This node's own handlers."""
+
+    @property
+    def execute(self) -> Ask: ...
+
+
+class FaultyNode(Protocol):
+    """What faults touch of a node."""
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop: ...
+
+    @property
+    def broker_id(self) -> int: ...
+
+    @property
+    def config(self) -> BrokerConfig: ...
+
+    @property
+    def request_steps(self) -> RequestSteps: ...
+
+    @property
+    def image(self) -> MetadataImage: ...
+
+    @property
+    def local_requests(self) -> LocalRequests: ...
+
+    @property
+    def controller_channel(self) -> Channel: ...
+
+
+def faults_of(
+    node: FaultyNode, files: FaultyFiles, clock: SkewedClock, lose_power: Callable[[], None]
+) -> NodeFaults:
+    """The faults of a node that was made with these files and this clock."""
+    return NodeFaults(
+        node.loop,
+        broker_id=node.broker_id,
+        steps=node.request_steps,
+        files=files,
+        clock=clock,
+        image=lambda: node.image,
+        ask=node.local_requests.execute,
+        ask_controller=lambda request: node.controller_channel.forward(request, None),
+        lose_power=lose_power,
+        controller_listeners=node.config.controller_listener_names(),
+    )
 
 
 class NodeFaults:
