@@ -118,7 +118,7 @@ def test_the_walk_of_queues_md_works_as_it_is_written(tmp_path: Path) -> None:
             check=False,
         )
     assert done.returncode == 0, done.stderr
-    assert done.stderr.splitlines() == ["3 records sent to mail", "2 records sent to mail"]
+    assert done.stderr.splitlines() == ["3 records sent to mail"]
     lines = done.stdout.splitlines()
     assert lines.count("sent hello") == 1
     assert lines.count("mailers: share group, Empty, 0 members") == 1
@@ -126,6 +126,14 @@ def test_the_walk_of_queues_md_works_as_it_is_written(tmp_path: Path) -> None:
     assert len(dead) == 2
     assert any("delivery.count=1," in line and line.endswith("bad") for line in dead)
     assert any("delivery.count=3," in line and line.endswith("busy") for line in dead)
+    listed = [line.split("\t") for line in lines if line.startswith("dlq.mail-")]
+    assert sorted(line[3:] for line in listed) == [
+        ["1", "Offset rejected by client.", "waiting", "", "bad"],
+        ["3", "Offset delivery count exceeded the threshold.", "waiting", "", "busy"],
+    ]
+    dry, *sent = [line for line in lines if "sent to mail" in line]
+    assert dry == "1 would be sent to mail"
+    assert sent == ["1 sent to mail"] * 2
 
 
 def test_what_is_printed_is_accepted_and_no_more_is_taken(broker: Broker) -> None:
