@@ -157,3 +157,18 @@ def test_what_a_share_group_has_no_use_for_is_refused(
     refused = consume(broker, "jobs", *arguments)
     assert refused.returncode == 2
     assert told in refused.stderr
+
+
+def test_a_group_of_another_kind_is_refused_before_anything_is_read(broker: Broker) -> None:
+    filled(broker, "kinds", b"1", b"2")
+    assert consume(broker, "kinds", "--share", "kinds-workers", "-c", "1").returncode == 0
+    assert consume(broker, "kinds", "--group", "readers").stdout == "1\n2\n"
+    for arguments, told in (
+        (("--group", "kinds-workers"), "group kinds-workers is a share group: work for it with"),
+        (("--share", "readers"), "group readers is a classic group: read for it with --group"),
+    ):
+        refused = consume(broker, "kinds", *arguments)
+        assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (1, "", 1)
+        assert refused.stderr.startswith(f"kwire: {told}")
+    rest = consume(broker, "kinds", "--share", "kinds-workers", "-c", "1")
+    assert (rest.returncode, rest.stdout) == (0, "2\n")
