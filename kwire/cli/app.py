@@ -20,6 +20,7 @@ from kwire.cli.groups import group_app
 from kwire.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, CommandConfig
 from kwire.cli.produce import produce
 from kwire.cli.security import security_app
+from kwire.cli.share import share_app
 from kwire.cli.topics import topic_app
 from kwire.cli.verbs import Verbs, complaint
 from kwire.client.errors import ClientError
@@ -42,6 +43,7 @@ app = typer.Typer(
 )
 app.add_typer(topic_app, name="topic")
 app.add_typer(group_app, name="group")
+app.add_typer(share_app, name="share")
 app.add_typer(security_app, name="security")
 app.add_typer(acl_app, name="acl")
 app.command("produce")(produce)
