@@ -328,7 +328,12 @@ class BrokerConnection(FrameConnection):
         """The arrival step: whether the request is to be executed; the others are answered."""
         refusal = self._watched.arrives(context, len(body), self.is_authenticated)
         if refusal is None:
-            return True
+            faulted = self._watched.faulted(route, context, body, offset)
+            if faulted is None:
+                return True
+            slot = Slot(context, route.counts, len(body), self._started_ns)
+            self._wait_for(slot, context, faulted)
+            return False
         outcome: Response = DISCONNECT
         if refusal.code is None:
             logger.info("a request is refused: %s", refusal.reason)
@@ -500,6 +505,8 @@ class BrokerConnection(FrameConnection):
         while slots and slots[0].done:
             slot = slots.popleft()
             if slot.disconnect is not None:
+                if (cut := self._watched.cut.pop(slot.context, None)) is not None:
+                    self._emit([cut])
                 for later in slots:
                     if later.pending is not None:
                         later.pending.cancel()
