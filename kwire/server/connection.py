@@ -321,6 +321,8 @@ class BrokerConnection(FrameConnection):
         self, route: Route, context: RequestContext, body: memoryview, offset: int
     ) -> bool:
         """The arrival step: whether the request is to be executed; the others are answered."""
+        if self._setup.steps.tap is not None:
+            self._setup.steps.tap.arrived(context, body)
         refusal = self._watched.arrives(context, len(body), self.is_authenticated)
         if refusal is None:
             return True

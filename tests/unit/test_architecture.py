@@ -39,6 +39,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "log": FACTS,
     "security": (*FACTS, "network"),
     "client": (*FACTS, "network", "security"),
+    "trace": (*FACTS, "network", "security", "client"),
     "tiered": (*FACTS, "log"),
     "replica": LOW,
     "kraft": LOW,
@@ -52,7 +53,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "http": (*FACTS, "network", "security", "client", "telemetry", "metrics"),
     "node": (*HIGH, "tiered", "server", "api", "metrics", "http"),
     "spark": (*FACTS, "log"),
-    "cli": (*HIGH, "node", "server", "client", "http", "spark"),
+    "cli": (*HIGH, "node", "server", "client", "http", "spark", "trace"),
     "testing": (*HIGH, "node", "server", "client", "cli"),
     "__main__": ("cli",),
 }
@@ -66,6 +67,9 @@ IMPURE_MODULES = ("asyncio", "socket", "time", "random", "os")
 PURE = (
     *("protocol/", "security/acls/", "security/sasl/", "security/audit", "quota/", "kraft/"),
     *("replica/", "share/", "coordinator/", "telemetry/", "server/connection_limits.py"),
+    *("trace/explaining", "trace/statistics", "trace/dialogues", "trace/recorder"),
+    *("trace/rendering", "trace/filters", "trace/events"),
+    *("trace/replay/identities", "trace/replay/differences"),
 )
 TIME_AND_CHANCE = {
     ("time", "time"),
