@@ -182,8 +182,18 @@ def _run(config: BrokerConfig, arguments: ServeArguments) -> int:
     node = Node(config, loop, features=arguments.features, http_by_default=by_default)
     if arguments.secured is not None:
         node.directory_identities.scram = [arguments.secured.scram]
+    trace = None
     try:
-        return loop.run_until_complete(_serve_until_stopped(node, loop, arguments))
+        if arguments.trace is not None:
+            from kwire.cli.serve_trace import ServeTrace
+
+            trace = ServeTrace(loop, node.clock, arguments.trace)
+            node.request_steps.set_tap(trace.tap(node.listeners.local_address))
+        try:
+            return loop.run_until_complete(_serve_until_stopped(node, loop, arguments))
+        finally:
+            if trace is not None:
+                loop.run_until_complete(trace.close())
     except StartError as error:
         sys.stderr.write(f"kwire: {error}\n")
         return EXIT_FAILED

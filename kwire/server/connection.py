@@ -326,13 +326,14 @@ class BrokerConnection(FrameConnection):
         self, route: Route, context: RequestContext, body: memoryview, at: int, timed: Timed | None
     ) -> bool:
         """The arrival step: whether the request is to be executed; the others are answered."""
+        if self._setup.steps.tap is not None:
+            self._setup.steps.tap.arrived(context, body)
         refusal = self._watched.arrives(context, len(body), self.is_authenticated)
         if refusal is None:
-            faulted = self._watched.faulted(route, context, body, offset)
+            faulted = self._watched.faulted(route, context, body, at)
             if faulted is None:
                 return True
-            slot = Slot(context, route.counts, len(body), self._started_ns)
-            self._wait_for(slot, context, faulted)
+            self._wait_for(Slot(context, route.counts, timed), context, faulted)
             return False
         outcome: Response = DISCONNECT
         if refusal.code is None:

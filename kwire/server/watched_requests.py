@@ -334,6 +334,9 @@ class WatchedRequests:
         """Everything is done but sending `parts`, None where nothing is sent."""
         watched = self.open.pop(context, None)
         hooks = self._steps.response_hooks
+        if self._steps.tap is not None and watched is not None:
+            sent = 0 if parts is None else sum(map(len, parts)) - SIZE_PREFIX_BYTES
+            self._steps.tap.answered(context, response, sent)
         if watched is None or not hooks or watched.arrival is NO_ARRIVAL:
             return
         now_s = self._time()

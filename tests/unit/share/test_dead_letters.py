@@ -205,9 +205,7 @@ def test_what_passes_is_tried_again() -> None:
     assert error.code == ErrorCode.REQUEST_TIMED_OUT
 
 
-@pytest.mark.parametrize(
-    "code", (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-)
+@pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION])
 def test_a_leader_that_has_not_heard_of_a_new_topic_is_asked_again(code: ErrorCode) -> None:
     """Found by the simulation: what was rejected just after the topic had been made was archived
     without a dead letter."""
