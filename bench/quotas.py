@@ -49,7 +49,7 @@ GREEDY = 10
 LIMIT_BYTES = 1_000_000
 LOAD_BYTES = 200_000
 PAUSE_S = 0.002
-CONNECTIONS = 50
+CONNECTIONS = 5
 MUCH = 10.0**12
 PLAIN = "without quotas"
 QUOTAS: dict[str, Mapping[str, dict[str, float]] | None] = {
@@ -233,7 +233,7 @@ def main() -> int:
     tune_malloc()
     loop = new_event_loop()
     with tempfile.TemporaryDirectory(prefix="bench-quotas-") as directory:
-        dearest = loop.run_until_complete(cost(options.rounds or 40, options.only, directory))
+        dearest = loop.run_until_complete(cost(options.rounds or 200, options.only, directory))
     return int(options.limit is not None and dearest > options.limit)
 
 
