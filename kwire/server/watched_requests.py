@@ -59,9 +59,12 @@ MUTATIONS = frozenset(
 """What the controller's quota of mutations may make a client wait for."""
 VERIFICATION_FROM = 4
 """From this version on brokers alone ask AddPartitionsToTxn."""
-SAMPLE = 31
+SAMPLE_MAX = 127
 """Of a client that uses less than half of its time one in so many requests is measured, and counts
-for all of them, but for no more than would make it half: nobody waits for what was not measured."""
+for all of them; of one whose requests take long, one in fewer."""
+SAMPLE_SHARE = 8
+"""All that one stands for takes no more than this part of what is left to the half: nobody waits
+for what was not measured."""
 PERCENT_PER_NS = 100 / 1e9
 NO_ARRIVAL = Arrival(-1, -1, "", None, "", "", 0, 0.0)
 
@@ -176,7 +179,7 @@ class WatchedRequests:
         """Begin to count the time of a request; whether nobody has to ask for it at its end."""
         is_quiet = request.pending <= request.quiet_room
         self._request = request
-        self._weight = SAMPLE if is_quiet else 1
+        self._weight = SAMPLE_MAX if is_quiet else 1
         api_key = context.api_key
         self._is_exempt = api_key in EXEMPT and is_exempt(context)
         self.begun_ns = self._ticks_ns()
@@ -201,20 +204,21 @@ class WatchedRequests:
         and answered where that is possible, or the next one is another's turn."""
         request = self._request
         if request is not None:
+            spent = self._spent(request)
             request.skipped = self._weight - 1
-            if not self._is_exempt:
-                spent = self._spent(request)
-                if not request.count(spent, now_s):
-                    request.record(spent, int(now_s * 1000))
+            if not self._is_exempt and not request.count(spent, now_s):
+                request.record(spent, int(now_s * 1000))
         self.begun_ns = 0
 
     def _spent(self, request: Sensor) -> float:
-        """The time until now, in percent of a second."""
+        """The time until now, in percent of a second, times the requests that it stands for."""
         spent = (self._ticks_ns() - self.begun_ns) * PERCENT_PER_NS
         weight = self._weight
-        if weight == 1:
-            return spent
-        return max(spent, min(spent * weight, request.quiet_room - request.pending))
+        if weight > 1:
+            room = (request.quiet_room - request.pending) / SAMPLE_SHARE
+            if spent * weight > room:
+                self._weight = weight = max(1, int(room / spent)) if spent else 1
+        return spent * weight
 
     def _charge_time(self, request: Sensor | None, now_ms: int) -> int:
         """Count the time until now: for how many ms the client has to wait."""

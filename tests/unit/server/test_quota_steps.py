@@ -14,7 +14,7 @@ from kwire.protocol.structs import Struct
 from kwire.quota.client_quotas import ClientQuotas
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.server.request_steps import RequestSteps
-from kwire.server.watched_requests import EXEMPT
+from kwire.server.watched_requests import EXEMPT, SAMPLE_MAX
 from tests.support.connections import (
     ConnectionUnderTest,
     FakeTimer,
@@ -332,32 +332,39 @@ def test_what_is_executed_after_the_end_is_not_kept(waiting: Waiting) -> None:
 
 
 def test_a_sample_alone_makes_nobody_wait(waiting: Waiting) -> None:
-    """One request that took long is measured and stands for 31: no more than half is counted."""
+    """Where requests take long, one stands for the fewer: what is not measured is little."""
     one = Quotas(waiting, request_percentage=10.0)  # a second in all windows but one
     one.spent_ns = 100_000_000
     one.receive(metadata_request(100))  # of a rate that is new nothing is known: by itself
     (_, sensor), *_ = one.quotas.sensors()
     assert sensor.measure(0) == pytest.approx(1.0)
+    one.spent_ns = 10_000_000
     one.receive(metadata_request(101))
-    assert sensor.measure(0) == pytest.approx(5.0)
-    one.spent_ns = 0
-    one.receive(metadata_request(102))
+    assert sensor.measure(0) == pytest.approx(1.5), "for 5: an eighth of what is left to 50"
+    for number in range(102, 106):
+        one.receive(metadata_request(number))
+    assert sensor.measure(0) == pytest.approx(1.5)
+    one.receive(metadata_request(106))
+    assert sensor.measure(0) == pytest.approx(1.9), "for 4"
     assert one.is_reading
-    assert one.throttle_times(ApiKey.METADATA) == [0, 0, 0]
+    assert one.throttle_times(ApiKey.METADATA) == [0] * 7
 
 
 def test_of_requests_that_came_together_only_one_stands_for_others(waiting: Waiting) -> None:
-    """Each of them was measured and counted for 31."""
+    """Each of them was measured and counted for all of a sample."""
     one = Quotas(waiting, request_percentage=1000.0)  # 100 seconds in all windows but one
     one.receive(metadata_request(100))
     one.spent_ns = 10_000_000
     one.receive(b"".join(metadata_request(number) for number in range(101, 111)))
     (_, sensor), *_ = one.quotas.sensors()
-    assert sensor.measure(0) == pytest.approx(31 * 1.0 / 10)
-    one.receive(b"".join(metadata_request(number) for number in range(111, 132)))
-    assert sensor.measure(0) == pytest.approx(31 * 1.0 / 10), "those that one has counted for"
-    one.receive(metadata_request(132))
-    assert sensor.measure(0) == pytest.approx(2 * 31 * 1.0 / 10)
+    assert sensor.measure(0) == pytest.approx(SAMPLE_MAX * 1.0 / 10)
+    for _ in range(SAMPLE_MAX - 10):
+        one.receive(metadata_request(111))
+    assert sensor.measure(0) == pytest.approx(SAMPLE_MAX * 1.0 / 10), (
+        "those that one has counted for"
+    )
+    one.receive(metadata_request(112))
+    assert sensor.measure(0) == pytest.approx(2 * SAMPLE_MAX * 1.0 / 10)
 
 
 def test_connections_of_a_client_are_measured_together(waiting: Waiting) -> None:
@@ -367,11 +374,11 @@ def test_connections_of_a_client_are_measured_together(waiting: Waiting) -> None
     one.spent_ns = 10_000_000
     one.receive(metadata_request(101))
     (_, sensor), *_ = one.quotas.sensors()
-    for number in range(102, 132):
-        other.receive(metadata_request(number))
-    assert sensor.measure(0) == pytest.approx(31 * 1.0 / 10)
-    other.receive(metadata_request(132))
-    assert sensor.measure(0) == pytest.approx(2 * 31 * 1.0 / 10)
+    for _ in range(SAMPLE_MAX - 1):
+        other.receive(metadata_request(102))
+    assert sensor.measure(0) == pytest.approx(SAMPLE_MAX * 1.0 / 10)
+    other.receive(metadata_request(103))
+    assert sensor.measure(0) == pytest.approx(2 * SAMPLE_MAX * 1.0 / 10)
 
 
 def test_each_client_id_of_a_connection_has_its_own_rates(waiting: Waiting) -> None:
