@@ -27,14 +27,14 @@ class HostAddresses:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._under_way: dict[asyncio.Task[None], None] = {}
 
     def look_up(self, names: Collection[str]) -> Pending[dict[str, str]]:
         """The addresses of those that have one, by name."""
         outcome: Pending[dict[str, str]] = Pending()
         task = self._loop.create_task(self._look_up(sorted(names)[:NAMES_MAX], outcome))
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        self._under_way[task] = None
+        task.add_done_callback(self._under_way.pop)
         return outcome
 
     def close(self) -> None:
