@@ -229,9 +229,10 @@ class _ShareFetch:
     def _bytes_max(self) -> int:
         connection = self._context.connection
         bytes_max = min(self._request.max_bytes, self._context.parts.fetch_bytes_max)
-        if connection is not None and not connection.plain_allowed:
-            rates = connection.consumer_rates()
-            if rates is not None and rates.consumer is not None:
+        rates = None if connection is None else connection.rates
+        if connection is not None and rates is not None:
+            connection.is_read(self._context)
+            if rates.consumer is not None:
                 bytes_max = min(bytes_max, rates.consumer.window_bytes_max)
         return bytes_max
 
@@ -263,7 +264,7 @@ class _ShareFetch:
     def _throttled(self) -> int:
         """How long a client over its quota has to wait: what was acquired for it is given back."""
         connection = self._context.connection
-        if connection is None or connection.plain_allowed or connection.consumer_rates() is None:
+        if connection is None or connection.rates is None:
             return 0
         size_bytes = ANSWER_BYTES + sum(
             PARTITION_BYTES + target.size_bytes for target in self._targets if target.acquired

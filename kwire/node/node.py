@@ -402,6 +402,7 @@ class Node:
             lambda *asked: self.client_quotas.mutation_quota(*asked),
             self._now_ms,
             self.audit,
+            lambda names: self.listeners.look_up(names),
         )
 
     def _make_controller_registration(self) -> ControllerRegistration:
