@@ -184,6 +184,7 @@ class _ShareFetch:
         for traffic in {target.led.partition.traffic: None for target in self._targets}:
             traffic.share_fetch_requests += 1
         bytes_max = self._bytes_max()
+        connection = self._context.connection
         wait_ms = request.max_wait_ms
         if bytes_max < 0:
             negative = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Apache Kafka 4.4 answers it
@@ -199,7 +200,12 @@ class _ShareFetch:
                 max(1, request.batch_size),
                 request.max_records,
             ),
-            Limits(wait_ms, min(request.min_bytes, bytes_max), bytes_max),
+            Limits(
+                wait_ms,
+                min(request.min_bytes, bytes_max),
+                bytes_max,
+                connection is not None and connection.sends_files,
+            ),
             parts.shares.partitions.deadlines,
             parts.shares.partitions.now_ms,
             parts.shares.partitions.counts,
@@ -234,6 +240,9 @@ class _ShareFetch:
 
     def _fetched(self) -> None:
         self._is_fetched = True
+        if self._acknowledged is None:
+            for target in self._targets:
+                target.keep()
         self._complete()
 
     # -- the answer

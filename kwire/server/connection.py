@@ -326,9 +326,15 @@ class BrokerConnection(FrameConnection):
         self, route: Route, context: RequestContext, body: memoryview, at: int, timed: Timed | None
     ) -> bool:
         """The arrival step: whether the request is to be executed; the others are answered."""
+        if self._setup.steps.tap is not None:
+            self._setup.steps.tap.arrived(context, body)
         refusal = self._watched.arrives(context, len(body), self.is_authenticated)
         if refusal is None:
-            return True
+            faulted = self._watched.faulted(route, context, body, at)
+            if faulted is None:
+                return True
+            self._wait_for(Slot(context, route.counts, timed), context, faulted)
+            return False
         outcome: Response = DISCONNECT
         if refusal.code is None:
             logger.info("a request is refused: %s", refusal.reason)
@@ -500,6 +506,8 @@ class BrokerConnection(FrameConnection):
         while slots and slots[0].done:
             slot = slots.popleft()
             if slot.disconnect is not None:
+                if (cut := self._watched.cut.pop(slot.context, None)) is not None:
+                    self._emit([cut])
                 for later in slots:
                     if later.pending is not None:
                         later.pending.cancel()

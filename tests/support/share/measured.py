@@ -15,7 +15,10 @@ PREFIXES = (
     "kafka_server_delayedsharefetchmetrics_",
     "kafka_server_group_coordinator_metrics_group_count",
     "kafka_server_group_coordinator_metrics_share_",
-    "kafka_server_share",
+    "kafka_server_share_coordinator_",
+    "kafka_server_sharegroupmetrics_",
+    "kafka_server_sharepartitionmetrics_",
+    "kafka_server_sharesessioncache_",
 )
 """What metrics of share groups begin with."""
 BY_TIME = ("_rate", "_avg", "_max", "timems_count")
