@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-NICE = 5
+NICE = 10
 """Whoever asks by HTTP is not to take the processor from who asks by Kafka's protocol."""
 PR_SET_PDEATHSIG = 1
 OPEN = "health"
@@ -77,16 +77,24 @@ def main(arguments: list[str]) -> int:
         format="[%(asctime)s] %(levelname)s http: %(message)s",
         datefmt="%Y-%m-%d %H:%M:%S",
     )
-    try:
-        os.nice(NICE)
-    except OSError:
-        pass
+    _step_back()
     loop = new_event_loop()
     try:
         loop.run_until_complete(_serve(loop, fd))
     finally:
         loop.close()
     return 0
+
+
+def _step_back() -> None:
+    """Leave the processor to the broker and to its clients."""
+    try:
+        os.nice(NICE)
+        if sys.platform.startswith("linux"):
+            # It computes for long: when it wakes up, nobody who has the processor loses it.
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    except OSError:
+        pass  # a container may forbid it
 
 
 def _die_with(parent: int) -> None:
