@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from kwire.http.callers import Callers
     from kwire.http.serving import Serving
+    from kwire.http.tls_listener import TlsListener
 
 logger = logging.getLogger(__name__)
 
@@ -146,6 +147,7 @@ async def _serve(loop: asyncio.AbstractEventLoop, fd: int) -> None:
 
         ways = {scheme: LoginWay(**login) for scheme, login in hello["logins"].items()}
         callers = Callers(Logins(ways, SystemRandom(), broker), SystemRandom())
+    with_tls: list[TlsListener] = []
     for listener in hello["listeners"]:
         bounds = Bounds(
             [*told["allowed_hosts"], *filter(None, [listener["host"]])],
@@ -162,11 +164,23 @@ async def _serve(loop: asyncio.AbstractEventLoop, fd: int) -> None:
 
             tls = TlsListener(loop, listener["fd"], listener["name"], protocol, timeout_s)
             await tls.open(listener["tls"])
+            with_tls.append(tls)
+    following = loop.create_task(_follow(broker, with_tls)) if with_tls else None
     broker.ready()
     gc.collect()
     gc.freeze()
     await gone
+    if following is not None:
+        following.cancel()
     _end()
+
+
+async def _follow(broker: LocalBroker, listeners: list[TlsListener]) -> None:
+    """Take over what the broker says of TLS."""
+    while True:
+        settings: dict[str, dict[str, str]] = json.loads(await broker.tls.get())
+        for listener in listeners:
+            await listener.change(settings[listener.name])
 
 
 def _routes(serves: list[str], serving: Serving, callers: Callers | None) -> list[BaseRoute]:

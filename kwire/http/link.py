@@ -7,7 +7,7 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from kwire.clock import ticks_ns
 from kwire.http.control import FRAME_BYTES_MAX, HEADER, PIECE_BYTES_MAX, Kind, framed
@@ -41,7 +41,8 @@ class _Answer:
 
 
 class BrokerLink(FrameConnection):
-    """See the module. `lost()` is called once when the other end is gone or talks nonsense."""
+    """See the module. `hello()` is what is said first; `lost()` is called once when the other end
+    is gone or talks nonsense."""
 
     def __init__(
         self,
@@ -49,7 +50,7 @@ class BrokerLink(FrameConnection):
         pool: BufferPool,
         questions: Questions,
         *,
-        hello: bytes,
+        hello: Callable[[], bytes],
         lost: Callable[[], None],
     ) -> None:
         super().__init__(pool, FRAME_BYTES_MAX, HEADER.size)
@@ -70,6 +71,11 @@ class BrokerLink(FrameConnection):
         self.unanswered_pings += 1
         self.write_frames(framed(Kind.PING))
 
+    def tell_tls(self, settings: Mapping[str, Mapping[str, str]]) -> None:
+        """Listeners have other settings of TLS, by name; those in `hello` are older."""
+        if self._is_open:
+            self.write_frames(framed(Kind.TLS, body=json.dumps(settings).encode()))
+
     def close(self) -> None:
         """The process ends when it sees this."""
         self._lost = _nothing
@@ -85,7 +91,7 @@ class BrokerLink(FrameConnection):
             self.transport.abort()
             return
         self.transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
-        self.write_frames(framed(Kind.HELLO, body=self._hello))
+        self.write_frames(framed(Kind.HELLO, body=self._hello()))
 
     def frame_received(self, frame: memoryview) -> None:
         kind, number = HEADER.unpack_from(frame)

@@ -159,7 +159,7 @@ class Node:
             self.audit.start()
         self.security.open()
         await self.logins.open()
-        await bind(self.http)
+        await bind(self.http, self.dynamic_config)
         await self._starting.run()
         serve(self.http)
 
