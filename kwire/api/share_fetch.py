@@ -181,6 +181,8 @@ class _ShareFetch:
                 self._targets.append(self._target(key, session))
             except KafkaError as error:
                 self._refused.append((key, error))
+        for traffic in {target.led.partition.traffic: None for target in self._targets}:
+            traffic.share_fetch_requests += 1
         bytes_max = self._bytes_max()
         connection = self._context.connection
         wait_ms = request.max_wait_ms
@@ -206,6 +208,7 @@ class _ShareFetch:
             ),
             parts.shares.partitions.deadlines,
             parts.shares.partitions.now_ms,
+            parts.shares.partitions.counts,
             self._fetched,
         )
 
@@ -280,6 +283,9 @@ class _ShareFetch:
     ) -> m.ShareFetchResponse:
         shape = m.ShareFetchResponse
         answers: dict[PartitionKey, m.ShareFetchResponse.PartitionData] = {}
+        failed = {target.led.partition.traffic: None for target in self._targets if target.error}
+        for traffic in failed:
+            traffic.failed_share_fetch_requests += 1
         for target in self._targets:
             if target.error is not None:
                 answers[_key_of(target)] = _failed(_key_of(target), target.error)

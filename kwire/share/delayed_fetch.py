@@ -19,6 +19,7 @@ from kwire.replica.bounded_read import BoundedRead, ReadTarget
 from kwire.replica.reading import ReadLimits, ReadResult
 from kwire.share.acquisition import Ask, acquire
 from kwire.share.changes import Acquired, FetchedBatch
+from kwire.share.counts import ShareCounts
 from kwire.share.led_partition import Deadlines, LedPartition
 from kwire.share.read_batches import Data, cut, headers, kept
 
@@ -90,6 +91,7 @@ class DelayedShareFetch:
 
     __slots__ = (
         "_ask",
+        "_counts",
         "_deadline",
         "_deadlines",
         "_done",
@@ -111,6 +113,7 @@ class DelayedShareFetch:
         limits: Limits,
         deadlines: Deadlines,
         now_ms: Callable[[], int],
+        counts: ShareCounts,
         done: Callable[[], None],
     ) -> None:
         self._targets = targets
@@ -118,6 +121,7 @@ class DelayedShareFetch:
         self._limits = limits
         self._deadlines = deadlines
         self._now_ms = now_ms
+        self._counts = counts
         self._done = done
         self._deadline: Timer | None = None
         self._is_last = limits.wait_ms <= 0
@@ -303,6 +307,7 @@ class DelayedShareFetch:
 
     def _expired(self) -> None:
         self._deadline = None
+        self._counts.expired_fetches += 1
         self._is_last = True
         self.woken()
 
