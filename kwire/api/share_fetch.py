@@ -176,6 +176,7 @@ class _ShareFetch:
             except KafkaError as error:
                 self._refused.append((key, error))
         bytes_max = self._bytes_max()
+        connection = self._context.connection
         wait_ms = request.max_wait_ms
         if bytes_max < 0:
             negative = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Apache Kafka 4.4 answers it
@@ -191,7 +192,12 @@ class _ShareFetch:
                 max(1, request.batch_size),
                 request.max_records,
             ),
-            Limits(wait_ms, min(request.min_bytes, bytes_max), bytes_max),
+            Limits(
+                wait_ms,
+                min(request.min_bytes, bytes_max),
+                bytes_max,
+                connection is not None and connection.sends_files,
+            ),
             parts.shares.partitions.deadlines,
             parts.shares.partitions.now_ms,
             self._fetched,
@@ -225,6 +231,9 @@ class _ShareFetch:
 
     def _fetched(self) -> None:
         self._is_fetched = True
+        if self._acknowledged is None:
+            for target in self._targets:
+                target.keep()
         self._complete()
 
     # -- the answer

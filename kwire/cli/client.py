@@ -42,7 +42,9 @@ BOOTSTRAP = -1
 _MAYBE_TLS = "if it wants TLS, say so in a file of client properties (--command-config)"
 
 
-def _settings(bootstrap: str, timeout_s: float | None, path: str | None) -> ConnectionSettings:
+def connection_settings(
+    bootstrap: str, timeout_s: float | None, path: str | None
+) -> ConnectionSettings:
     """How to connect; ClientError, one line, for a file that says what cannot be used."""
     from kwire.client.properties import settings_of
     from kwire.clock import SystemClock, SystemRandom
@@ -102,7 +104,7 @@ class Client:
         from kwire.client.address import parse_addresses
         from kwire.client.cluster import Cluster
 
-        self._settings = _settings(bootstrap, timeout_s, command_config)
+        self._settings = connection_settings(bootstrap, timeout_s, command_config)
         self._bootstrap = parse_addresses(bootstrap)
         self._is_plain = command_config is None
         self._connections: dict[int, Connection] = {}

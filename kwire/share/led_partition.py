@@ -9,7 +9,7 @@ nothing is left to acquire. Source: KIP-932; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -20,7 +20,7 @@ from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.partition import Partition
 from kwire.share.acknowledgement import acknowledge
-from kwire.share.changes import AcknowledgedBatch, StateChange, Transition
+from kwire.share.changes import AcknowledgedBatch, FetchedBatch, StateChange, Transition
 from kwire.share.partition import SharePartition
 from kwire.share.persister import (
     PartitionEpoch,
@@ -33,7 +33,8 @@ from kwire.share.persister import (
 from kwire.share.settings import ShareSettings
 
 NO_OFFSET = -1
-READ_BYTES_MIN = 1 << 20
+FIRST_READ_BYTES, READ_BYTES_MIN = 1 << 20, 1 << 16
+"""Of a partition whose records are of unknown and of known size."""
 
 FENCING = (
     ErrorCode.FENCED_LEADER_EPOCH,
@@ -120,6 +121,7 @@ class LedPartition:
 
     __slots__ = (
         "_around",
+        "_batch_bytes",
         "_changes",
         "_is_opening",
         "_is_wanted",
@@ -152,6 +154,7 @@ class LedPartition:
         self._is_writing = False
         self._letters_under_way = 0  # under way
         self._record_bytes = 0.0
+        self._batch_bytes = 0
         self._timer: Timer | None = None
         self._timer_ms = 0
 
@@ -251,13 +254,22 @@ class LedPartition:
             self._is_wanted = False
             self.wake()
 
-    def bytes_for(self, records: int) -> int:
-        """How much to read for so many records: what is read and not acquired was read in vain."""
-        return max(READ_BYTES_MIN, int(self._record_bytes * records * 1.5))
+    def bytes_for(self, fetch_offset: int, records: int) -> int:
+        """How much to read from an offset on for so many records, those in flight between them
+        included: what is read and not acquired was read in vain."""
+        if not self._record_bytes:
+            return FIRST_READ_BYTES
+        offsets = max(0, self.state.end_offset - fetch_offset) + records
+        needed = int(self._record_bytes * offsets * 1.5) + self._batch_bytes
+        return max(READ_BYTES_MIN, needed)
 
-    def was_read(self, size_bytes: int, offsets: int) -> None:
-        """How large its records are."""
-        self._record_bytes = size_bytes / max(1, offsets)
+    def was_read(self, fetched: Sequence[FetchedBatch]) -> None:
+        """How large its records and batches are."""
+        if fetched:
+            offsets = fetched[-1].last_offset - fetched[0].base_offset + 1
+            sizes = [batch.size_bytes for batch in fetched]
+            self._record_bytes = sum(sizes) / max(1, offsets)
+            self._batch_bytes = max(sizes)
 
     def wake(self) -> None:
         """Let those who wait have what there is, the longest waiting first."""

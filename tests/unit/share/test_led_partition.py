@@ -12,7 +12,7 @@ from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.share.acquisition import Ask, acquire
 from kwire.share.changes import AcknowledgedBatch, Acquired, AcquireMode, FetchedBatch
-from kwire.share.led_partition import READ_BYTES_MIN, LedPartition
+from kwire.share.led_partition import FIRST_READ_BYTES, READ_BYTES_MIN, LedPartition
 from kwire.share.persister import InitializePartition, PartitionId
 from kwire.share.settings import ShareSettings
 from kwire.share.states import ACQUIRED, AVAILABLE
@@ -233,8 +233,14 @@ def test_a_leader_that_is_one_no_more_ends_it() -> None:
 
 
 def test_no_more_is_read_than_can_be_handed_out() -> None:
-    led = led_partition(Around())
-    assert led.bytes_for(10**6) == READ_BYTES_MIN
-    led.was_read(size_bytes=10 << 20, offsets=100)
-    assert led.bytes_for(500) < 100 << 20
-    assert led.bytes_for(500) >= 50 << 20
+    around = Around()
+    led = led_partition(around)
+    assert led.bytes_for(0, 10**6) == FIRST_READ_BYTES
+    led.was_read([FetchedBatch(0, 9, 1 << 20), FetchedBatch(10, 99, 9 << 20)])
+    assert led.bytes_for(0, 500) >= (50 << 20) + (9 << 20)
+    assert led.bytes_for(0, 500) < 100 << 20
+    acquired(led, around, 300)
+    assert led.bytes_for(0, 500) >= 80 << 20  # those in flight stand between
+    assert led.bytes_for(300, 500) < 100 << 20
+    led.was_read([FetchedBatch(0, 99, 100)])
+    assert led.bytes_for(300, 500) == READ_BYTES_MIN
