@@ -47,9 +47,11 @@ def test_random_walks_of_share_groups_are_those_of_kafka() -> None:
 
 
 def test_a_group_that_is_deleted_beside_a_session_is_as_with_kafka() -> None:
-    """Where the leader is not the share coordinator, it hears of the deletion when it writes next.
+    """A leader that is not the group's coordinator hears of the deletion when it writes next.
+
     Until then a session goes on, and so does the group that was made in the place of the old one:
-    nobody gets anything that he would not get from Kafka."""
+    nobody gets anything that he would not get from Kafka.
+    """
     settings = {**PROPERTIES, "default.replication.factor": "1"}
     with Cluster(combined=(1,), brokers=(2,), settings=settings) as cluster:
         cluster.start()

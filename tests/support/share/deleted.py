@@ -7,46 +7,40 @@ from collections.abc import Iterator
 from typing import Any
 
 from kwire.protocol import messages as m
-from kwire.protocol.uuids import to_text
 from kwire.testing.cluster import wait_for
 from tests.support.share.member import ACCEPT, Member, produce, said, set_group_config
 from tests.support.wire import WireClient
 
-GROUP_KEY, SHARE_KEY = 0, 2
 PARTITIONS = 4
 TOPIC, GROUP = "deleted-topic", "deleted-group"
 
 
-def coordinator(client: WireClient, kind: int, key: str) -> int:
-    """The node that coordinates."""
+def coordinator(client: WireClient, group: str) -> int:
+    """The node that coordinates a group."""
     found: list[int] = []
 
     def is_there() -> bool:
-        request = m.FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
+        request = m.FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
         answer = client.call(request, 6).coordinators[0]
         found.append(answer.node_id)
         return not answer.error_code
 
-    wait_for(is_there, f"the coordinator of {key}")
+    wait_for(is_there, f"the coordinator of {group}")
     return found[-1]
 
 
 def deleted(bootstrap: str, *, is_apart: bool) -> Iterator[list[Any]]:
-    """All steps. With `is_apart` of a partition whose share coordinator is on another broker than
-    its leader."""
+    """All steps. With `is_apart` of a partition whose leader is not the group's coordinator."""
     client = WireClient(bootstrap)
     client.create_topic(TOPIC, partitions=PARTITIONS)
     set_group_config(client, GROUP, share_auto_offset_reset="earliest")
     leaders = {p.partition_index: p.leader_id for p in client.topic(TOPIC).partitions}
     topic_id = client.topic_id(TOPIC)
-    apart = {
-        index: coordinator(client, SHARE_KEY, f"{GROUP}:{to_text(topic_id)}:{index}") != leader
-        for index, leader in leaders.items()
-    }
-    index = next(index for index, is_so in apart.items() if is_so is is_apart)
+    group_at = coordinator(client, GROUP)
+    index = next(index for index, at in leaders.items() if not is_apart or at != group_at)
     key = topic_id, index
     at = {node: f"{host}:{port}" for node, (host, port) in client.brokers().items()}
-    of_group = at[coordinator(client, GROUP_KEY, GROUP)]
+    of_group = at[group_at]
     with WireClient(at[leaders[index]]) as leader:
         produce(leader, TOPIC, 20, partition=index)
 
