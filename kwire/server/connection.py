@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from kwire.log.types import FileSlice
 from kwire.network.frames import Buffer, FrameConnection
 from kwire.pending import Pending
-from kwire.protocol.errors import EncodeError, KafkaError, MalformedError
+from kwire.protocol.errors import EncodeError, MalformedError
 from kwire.protocol.frame import encode_response, parse_request_header
 from kwire.security.authorizer import ANONYMOUS
 from kwire.server.connection_setup import ConnectionSetup, hands_to_kernel
@@ -326,26 +326,18 @@ class BrokerConnection(FrameConnection):
         self, route: Route, context: RequestContext, body: memoryview, at: int, timed: Timed | None
     ) -> bool:
         """The arrival step: whether the request is to be executed; the others are answered."""
-        if self._setup.steps.tap is not None:
-            self._setup.steps.tap.arrived(context, body)
-        refusal = self._watched.arrives(context, len(body), self.is_authenticated)
+        refusal = self._watched.arrives(context, body, self.is_authenticated)
         if refusal is None:
             faulted = self._watched.faulted(route, context, body, at)
             if faulted is None:
                 return True
             self._wait_for(Slot(context, route.counts, timed), context, faulted)
             return False
-        outcome: Response = DISCONNECT
-        if refusal.code is None:
-            logger.info("a request is refused: %s", refusal.reason)
-        else:
-            try:
-                request, _ = route.decode(body, at, context.api_version)
-            except MalformedError as error:
-                self._refuse(f"a refused request cannot be parsed: {error}")
-                return False
-            refused = KafkaError(refusal.code, refusal.reason)
-            outcome = route.refused(context, request, refused)
+        try:
+            outcome = route.refusal(context, body, at, refusal)
+        except MalformedError as error:
+            self._refuse(f"a refused request cannot be parsed: {error}")
+            return False
         slot = Slot(context, route.counts, timed)
         self._slots.append(slot)
         self._answer(slot, outcome)

@@ -132,9 +132,12 @@ class WatchedRequests:
     # -- the arrival step
 
     def arrives(
-        self, context: RequestContext, request_bytes: int, is_authenticated: bool
+        self, context: RequestContext, body: memoryview, is_authenticated: bool
     ) -> Refusal | None:
         """None when the request is to be executed."""
+        if self._steps.tap is not None:
+            self._steps.tap.arrived(context, body)
+        request_bytes = len(body)
         arrival = Arrival(
             context.api_key,
             context.api_version,
