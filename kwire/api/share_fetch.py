@@ -13,6 +13,7 @@ measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints
@@ -135,18 +136,11 @@ class _ShareFetch:
             epoch = request.share_session_epoch
             session = manager.sessions.resume(group_id, member_id, epoch)
         if request.share_session_epoch != FINAL_EPOCH:
-            session.update(
-                (
-                    (topic.topic_id, partition.partition_index)
-                    for topic in request.topics
-                    for partition in topic.partitions
-                ),
-                (
-                    (topic.topic_id, index)
-                    for topic in request.forgotten_topics_data
-                    for index in topic.partitions
-                ),
-            )
+            try:
+                manager.sessions.update(session, *_named(request))
+            except KafkaError:
+                manager.release(session)
+                raise
         return session
 
     # -- acknowledgements
@@ -338,6 +332,24 @@ class _ShareFetch:
                 )
         if hints is not None:
             response.node_endpoints = hints.endpoints(m.ShareFetchResponse.NodeEndpoint)
+
+
+def _named(
+    request: m.ShareFetchRequest,
+) -> tuple[Iterator[PartitionKey], Iterator[PartitionKey]]:
+    """The partitions that a request adds to its session, and those that it drops."""
+    return (
+        (
+            (topic.topic_id, partition.partition_index)
+            for topic in request.topics
+            for partition in topic.partitions
+        ),
+        (
+            (topic.topic_id, index)
+            for topic in request.forgotten_topics_data
+            for index in topic.partitions
+        ),
+    )
 
 
 def _asks_for_records(request: m.ShareFetchRequest) -> bool:

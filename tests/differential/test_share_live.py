@@ -14,6 +14,7 @@ from kwire.testing.cluster import Broker
 from tests.golden.broker.test_share_answers import recorded
 from tests.support.effort import seeds
 from tests.support.kafka import running_kafka
+from tests.support.share.deleted import deleted
 from tests.support.share.dialogue import PROPERTIES, dialogue, walks
 from tests.support.share.walk import Walk
 from tests.system.test_share_consumer import (  # noqa: F401  (collected here)
@@ -51,6 +52,7 @@ def test_kafka_still_answers_what_is_recorded(broker: Running) -> None:
     said = recorded()
     assert list(dialogue(broker.bootstrap)) == said["dialogue"]
     assert list(walks(broker.bootstrap)) == said["walks"]
+    assert list(deleted(broker.bootstrap, is_apart=False)) == said["deleted"]
 
 
 @pytest.mark.parametrize("seed", seeds(WALKS))
