@@ -133,6 +133,7 @@ class LedPartition:
         "is_fetching",
         "leader_epoch",
         "partition",
+        "seen_offset",
         "state",
         "waiters",
     )
@@ -145,6 +146,7 @@ class LedPartition:
         self.state = SharePartition(lambda: around.settings(group_id))
         self.failure: KafkaError | None = None
         self.is_fetching = False  # one read at a time
+        self.seen_offset = NO_OFFSET  # where a fetch last looked for records
         self.waiters: dict[Waiter, None] = {}
         self._is_opening = False
         self._is_wanted = False
