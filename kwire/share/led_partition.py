@@ -141,6 +141,7 @@ class LedPartition:
         "is_fetching",
         "leader_epoch",
         "partition",
+        "seen_offset",
         "state",
         "waiters",
     )
@@ -153,6 +154,7 @@ class LedPartition:
         self.state = SharePartition(lambda: around.settings(group_id))
         self.failure: KafkaError | None = None
         self.is_fetching = False  # one read at a time
+        self.seen_offset = NO_OFFSET  # where a fetch last looked for records
         self.waiters: dict[Waiter, None] = {}
         self.expired_locks = 0  # records whose locks ran out
         self._begun_ms = 0
