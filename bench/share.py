@@ -83,7 +83,9 @@ class Run:
             yield "java", self._java(count)
         if "c" in kinds or "state" in kinds:
             yield "c", self._blast("fetch", "c", "large", topic_id, count, SIZE_BYTES)
-            figures = self._blast("acknowledge", "c-acknowledge", "large", topic_id, count, SIZE_BYTES)
+            figures = self._blast(
+                "acknowledge", "c-acknowledge", "large", topic_id, count, SIZE_BYTES
+            )
             yield "c-acknowledge", figures
             yield "c-small", self._blast("fetch", "c-small", "small", small_id, small, SMALL_BYTES)
         if "state" in kinds:
