@@ -142,7 +142,7 @@ class Node:
         self.parts = self._make_parts()
         self.request_steps = RequestSteps(
             lambda: self.parts.authorizer is not None,
-            ticks_ns if clock is None else lambda: int(loop.time() * 1e9),
+            ticks_ns if isinstance(self.clock, SystemClock) else lambda: int(loop.time() * 1e9),
         )
         tell_failures(self.audit, self.request_steps)
         self.client_quotas = PublishedQuotas(config, self.request_steps)

@@ -162,8 +162,9 @@ class Shares:
             self._partitions.leadership_changed(partition)
 
     def close(self) -> None:
-        """The node stops."""
-        if self._dead_letters is not None:
-            self._dead_letters.close()
+        """The node stops. Share partitions end first: dead letters that are on their way are the
+        next leader's to write, and nobody is to archive their records."""
         if self._partitions is not None:
             self._partitions.close()
+        if self._dead_letters is not None:
+            self._dead_letters.close()

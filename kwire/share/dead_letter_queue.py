@@ -36,6 +36,14 @@ PRODUCE_TIMEOUT_MS = 30_000
 READ_BYTES_MAX = 1 << 20
 
 _PASSING_FAILURES = frozenset({ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT})
+# A leader may hear later than we do that the topic is there, or that it leads.
+_UNAWARE = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
 _CREATED_BY_OTHERS = frozenset(
     {ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.THROTTLING_QUOTA_EXCEEDED}
 )
@@ -320,7 +328,7 @@ class DeadLetterQueue:
         self._send_next(node_id)
 
     def _settle(self, job: _Job, code: int) -> None:
-        if code in _PASSING_FAILURES or code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        if code in _PASSING_FAILURES or code in _UNAWARE:
             job.productions += 1
             self._pause(job, job.productions, KafkaError(ErrorCode(code)))
         elif code:

@@ -205,6 +205,18 @@ def test_what_passes_is_tried_again() -> None:
     assert error.code == ErrorCode.REQUEST_TIMED_OUT
 
 
+@pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION])
+def test_a_leader_that_has_not_heard_of_a_new_topic_is_asked_again(code: ErrorCode) -> None:
+    """Found by the simulation: what was rejected just after the topic had been made was archived
+    without a dead letter."""
+    world = World()
+    world.codes = [int(code)]
+    done = world.queue.write(letters())
+    world.loop.advance(3000)
+    assert done.result() is None
+    assert world.offsets() == [5, 6, 7]
+
+
 def test_what_the_topic_refuses_is_given_up() -> None:
     world = World()
     for code, said in (
