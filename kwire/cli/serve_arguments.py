@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 USAGE = """\
 usage: kwire serve [--listen HOST:PORT] [--advertise HOST:PORT]
                    [--data-dir DIR | --ephemeral] [--config server.properties]
-                   [--brokers N] [--env] [--no-http] [--secure] [--faults]
+                   [--brokers N] [--env] [--no-http] [--secure] [--trace FILE]
+                   [--faults]
                    [--feature NAME=LEVEL]... [-o name=value]...
 
 Serve a Kafka broker. Without options: on localhost:9092, keeping its data in the
@@ -33,6 +34,8 @@ user's data directory.
                           127.0.0.1:8080 or the next free port (needs kwire[http])
   --faults                faults on command, by kwire fault and a control API on
                           127.0.0.1:9097 (-o kwire.fault.listeners=HOST:PORT)
+  --trace FILE            write requests and replies as lines of JSON, compressed where FILE
+                          ends with .gz; kwire trace reads them
   --feature NAME=LEVEL    a feature level, used when the data directory is formatted
   -o name=value           one setting by Kafka's name; wins over all others
 
@@ -62,6 +65,7 @@ class ServeArguments:
         self.no_http = False
         self.secure = False
         self.faults = False
+        self.trace: str | None = None
         self.secured: Secure | None = None  # what that has made
         self.overrides: dict[str, str] = {}
         self.features: dict[str, int] = {}
@@ -73,6 +77,7 @@ _WITH_VALUE = {
     "--advertise": "advertise",
     "--data-dir": "data_dir",
     "--config": "config",
+    "--trace": "trace",
 }
 
 
@@ -129,6 +134,8 @@ def parse_serve(arguments: list[str]) -> ServeArguments:
         raise UsageError(
             "--faults is for one broker; of several say -o kwire.fault.listeners=127.0.0.1:0"
         )
+    if result.trace is not None and result.brokers:
+        raise UsageError("--trace is for one broker; kwire proxy sees the traffic of --brokers")
     return result
 
 

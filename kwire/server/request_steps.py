@@ -11,6 +11,7 @@ changes:
     is_audited                      RequestSteps.set_audit
     has_quotas                      RequestSteps.set_throttles
     is_watched                      RequestSteps.set_observers
+    is_traced                       RequestSteps.set_tap
     is_authenticated                BrokerConnection.set_principal
 """
 
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from kwire.clock import ticks_ns
 from kwire.server.arrival import ArrivalHook
 from kwire.server.response import ResponseHook
+from kwire.server.tap import Tap
 
 if TYPE_CHECKING:
     from kwire.quota.client_quotas import ClientQuotas
@@ -36,6 +38,7 @@ class PlainInputs(NamedTuple):
     is_audited: bool = False
     has_quotas: bool = False
     is_watched: bool = False
+    is_traced: bool = False
 
 
 def plain_allowed(inputs: PlainInputs, is_authenticated: bool) -> bool:
@@ -68,6 +71,7 @@ class RequestSteps:
         self.quotas: ClientQuotas | None = None
         self.faults: FaultedRequests | None = None
         self.response_hooks: tuple[ResponseHook, ...] = ()
+        self.tap: Tap | None = None
         self.has_hooks = False
         self.authentication_failed: AuthenticationFailed | None = None
         self._audit: tuple[ResponseHook, ...] = ()
@@ -112,12 +116,17 @@ class RequestSteps:
         self._observers = hooks
         self._responses_seen_by(self.inputs._replace(is_watched=bool(hooks)))
 
+    def set_tap(self, tap: Tap | None) -> None:
+        """Who is shown whole requests and responses; None: nobody."""
+        self.tap = tap
+        self._changed(self.inputs._replace(is_traced=tap is not None))
+
     def _responses_seen_by(self, inputs: PlainInputs) -> None:
         self.response_hooks = (*self._audit, *self._observers)
         self._changed(inputs)
 
     def _changed(self, inputs: PlainInputs, must_tell: bool = False) -> None:
-        self.has_hooks = inputs.has_fault_rules or bool(self.response_hooks)
+        self.has_hooks = inputs.has_fault_rules or bool(self.response_hooks or self.tap)
         if must_tell or inputs != self.inputs:
             self.inputs = inputs
             for listener in self._listeners:

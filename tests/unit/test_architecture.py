@@ -39,6 +39,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "log": FACTS,
     "security": (*FACTS, "network"),
     "client": (*FACTS, "network", "security"),
+    "trace": (*FACTS, "network", "security", "client"),
     "tiered": (*FACTS, "log"),
     "replica": LOW,
     "kraft": LOW,
@@ -53,7 +54,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "http": (*FACTS, "network", "security", "client", "telemetry", "metrics"),
     "node": (*HIGH, "faults", "tiered", "server", "api", "metrics", "http"),
     "spark": (*FACTS, "log"),
-    "cli": (*HIGH, "faults", "node", "server", "client", "http", "spark"),
+    "cli": (*HIGH, "faults", "node", "server", "client", "http", "spark", "trace"),
     "testing": (*HIGH, "faults", "node", "server", "client", "cli"),
     "__main__": ("cli",),
 }
@@ -67,6 +68,9 @@ IMPURE_MODULES = ("asyncio", "socket", "time", "random", "os")
 PURE = (
     *("protocol/", "security/acls/", "security/sasl/", "security/audit", "quota/", "kraft/"),
     *("replica/", "share/", "coordinator/", "telemetry/", "faults/", "server/connection_limits.py"),
+    *("trace/explaining", "trace/statistics", "trace/dialogues", "trace/recorder"),
+    *("trace/rendering", "trace/filters", "trace/events"),
+    *("trace/replay/identities", "trace/replay/differences"),
 )
 TIME_AND_CHANCE = {
     ("time", "time"),
