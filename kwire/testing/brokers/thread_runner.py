@@ -14,7 +14,7 @@ from kwire.clock import SkewedClock
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.errors import ConfigError
 from kwire.network.loop import new_event_loop
-from kwire.node.faults import NodeFaults
+from kwire.node.faults import faults_of
 from kwire.node.node import Node, StartError
 from kwire.testing.brokers.runner import BrokerFailed, FaultControl, StartSettings
 from kwire.testing.brokers.thread_faults import ThreadFaults
@@ -113,18 +113,8 @@ class _Life:
         self._node = node = Node(
             config, self._loop, clock=clock, files=self.files, new_executor=self._new_executor
         )
-        made = NodeFaults(
-            self._loop,
-            broker_id=node.broker_id,
-            steps=node.request_steps,
-            files=self.files,
-            clock=clock,
-            image=lambda: node.image,
-            ask=node.local_requests.execute,
-            ask_controller=lambda request: node.controller_channel.forward(request, None),
-            lose_power=lambda: None,  # `ThreadRunner.lose_power` does it, from outside
-            controller_listeners=config.controller_listener_names(),
-        )
+        # `ThreadRunner.lose_power` does it, from outside.
+        made = faults_of(node, self.files, clock, lose_power=lambda: None)
         self.faults = ThreadFaults(self._thread, made)
         self._paused: threading.Event | None = None
 
