@@ -7,8 +7,8 @@ import inspect
 import itertools
 import threading
 import warnings
-from collections.abc import Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 
 from kwire.clock import SkewedClock
 from kwire.config.broker_config import BrokerConfig
@@ -16,7 +16,7 @@ from kwire.config.errors import ConfigError
 from kwire.network.loop import new_event_loop
 from kwire.node.faults import faults_of
 from kwire.node.node import Node, StartError
-from kwire.testing.brokers.runner import BrokerFailed, FaultControl, StartSettings
+from kwire.testing.brokers.runner import BrokerFailed, FaultControl, StartSettings, T
 from kwire.testing.brokers.thread_faults import ThreadFaults
 from kwire.testing.brokers.thread_files import ThreadFiles
 from kwire.testing.brokers.thread_logs import ThreadLog
@@ -83,6 +83,13 @@ class ThreadRunner:
 
     def resume(self) -> None:
         self._running().resume()
+
+    @property
+    def links(self) -> bool:
+        return True
+
+    def while_still(self, work: Callable[[], T]) -> T:
+        return work() if self._life is None else self._life.while_still(work)
 
     def close(self) -> None:
         try:
@@ -173,6 +180,25 @@ class _Life:
         if self._paused is not None:
             self._paused.set()
             self._paused = None
+
+    def while_still(self, work: Callable[[], T]) -> T:
+        """On the loop, once the threads have done what they were given."""
+        done: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                for executor in self._executors:
+                    executor.submit(lambda: None).result()
+                self.files.links_were_made()
+                done.set_result(work())
+            except BaseException as error:
+                done.set_exception(error)
+
+        if self._paused is None:
+            self._loop.call_soon_threadsafe(run)
+        else:
+            run()  # the loop stands still already
+        return done.result()
 
     def _close_loop(self) -> None:
         """Without the warning that what had not begun was never awaited."""
