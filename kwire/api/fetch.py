@@ -136,20 +136,15 @@ class _Fetch:
             throttled = self._throttled()
         self._response = response = throttled or self._answer()
         if throttled is None:
-            self._count_sent()
+            for target in self._targets:
+                size_bytes = target.result.size_bytes
+                if size_bytes:
+                    if self._replica_id < 0:
+                        target.partition.traffic.bytes_out += size_bytes
+                    else:
+                        target.partition.traffic.replication_bytes_out += size_bytes
         if self._pending is not None:
             self._pending.complete(response)
-
-    def _count_sent(self) -> None:
-        is_client = self._replica_id < 0
-        for target in self._targets:
-            size_bytes = target.result.size_bytes
-            if size_bytes:
-                traffic = target.partition.traffic
-                if is_client:
-                    traffic.bytes_out += size_bytes
-                else:
-                    traffic.replication_bytes_out += size_bytes
 
     # -- what is asked
 

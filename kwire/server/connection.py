@@ -18,11 +18,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kwire.clock import ticks_ns
 from kwire.log.types import FileSlice
 from kwire.network.frames import Buffer
 from kwire.pending import Pending
-from kwire.protocol.errors import EncodeError, KafkaError, MalformedError
+from kwire.protocol.errors import EncodeError, MalformedError
 from kwire.protocol.frame import encode_response, parse_request_header
 from kwire.security.authorizer import ANONYMOUS
 from kwire.server.connection_setup import ConnectionSetup, hands_to_kernel
@@ -35,6 +34,7 @@ from kwire.server.watched_requests import MUTATIONS, WatchedRequests
 
 if TYPE_CHECKING:
     from kwire.quota.client_quotas import ClientRates, KnownClients
+    from kwire.server.request_counts import Timed
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +86,6 @@ class BrokerConnection(PausedConnection):
         self._output_bytes = 0
         self.sends_files = False
         self._in_batch = False
-        self._started_ns = 0  # when the request that is executed was begun
         self._turn_s = 0.0  # the loop's time when this began to execute requests
         self._refusal: str | None = None
         self._ended = False  # the client sends nothing any more, but still reads
@@ -181,10 +180,8 @@ class BrokerConnection(PausedConnection):
                 self._execute(memoryview(body))
 
     def _is_promised(self) -> bool:
-        blocking = self._blocking
-        return (
-            blocking is not None and blocking.context is not None and blocking.context.is_promised
-        )
+        context = None if self._blocking is None else self._blocking.context
+        return context is not None and context.is_promised
 
     def _run_late_produces(self) -> None:
         """The connection is gone, and the request that was checked meanwhile is appended."""
@@ -222,7 +219,6 @@ class BrokerConnection(PausedConnection):
     def frame_received(self, frame: memoryview) -> None:
         if not self._in_batch:
             self._in_batch = True
-            self._started_ns = ticks_ns()
             self._turn_s = self.last_active_s = self._loop.time()
         if self._blocking is None and not self._queue and not self._writing_paused:
             self._execute(frame)
@@ -270,6 +266,9 @@ class BrokerConnection(PausedConnection):
             return
         if route.waits_for_writes and self._is_held_back(body):
             return
+        counts, timed = route.counts, None
+        if self._turn_s >= counts.due_s:
+            timed = counts.begun(self._turn_s, len(body))
         context = RequestContext(self._parts, self, api_key, version, correlation_id, client_id)
         if not self.plain_allowed:
             known = self._known_clients
@@ -280,12 +279,12 @@ class BrokerConnection(PausedConnection):
                     rates = self._rates_of(client_id)
                 if rates is not self.rates:
                     self._bound_by(rates)
-                timed = None if rates is None else rates.request
-                if (timed is not None and not timed.skipped) or api_key in MUTATIONS:
+                by_time = None if rates is None else rates.request
+                if (by_time is not None and not by_time.skipped) or api_key in MUTATIONS:
                     self._watched.counts(rates, context, api_key, len(body), self._turn_s)
                 elif rates is not None:  # as `counts`: that call is dearer than all it does
-                    if timed is not None:
-                        timed.skipped -= 1
+                    if by_time is not None:
+                        by_time.skipped -= 1
                     producer = rates.producer
                     if producer is not None and api_key == PRODUCE_KEY:
                         pending, now_s = producer.pending + len(body), self._turn_s
@@ -294,7 +293,9 @@ class BrokerConnection(PausedConnection):
                             producer.counted_s = now_s
                         else:
                             self._watched.asks(rates, context, len(body))
-            elif not self._passes_arrival and not self._arrives(route, context, body, offset):
+            elif not self._passes_arrival and not self._arrives(
+                route, context, body, offset, timed
+            ):
                 return
         try:
             decode = route.decoders.get(version)
@@ -306,50 +307,52 @@ class BrokerConnection(PausedConnection):
             self._refuse(f"{route.name} version {version} cannot be parsed: {error}")
             return
         outcome = route.execute(context, request)
-        counts = route.counts.of_followers if self.is_follower else route.counts
+        if self.is_follower:
+            counts = counts.of_followers
         if isinstance(outcome, Pending):
-            self._wait_for(Slot(context, counts, len(body), self._started_ns), context, outcome)
+            self._wait_for(Slot(context, counts, timed), context, outcome)
         elif outcome is not NO_REPLY:
             if not self._slots and outcome is not DISCONNECT:
                 parts = self._encoded(context, outcome)
                 if parts is not None:
-                    self._started_ns = counts.prompt(
-                        context.api_version, len(body), outcome, self._started_ns
-                    )
+                    count = counts.count  # in two steps: CPython is quicker at it
+                    count(context.api_version, outcome)
+                    if timed is not None:
+                        counts.ended(timed)
                     self._emit(parts)
                     return
-            slot = Slot(context, counts, len(body), self._started_ns)
+            slot = Slot(context, counts, timed)
             self._slots.append(slot)
             self._answer(slot, outcome)
         else:
             if not self.plain_allowed or self._watched.open:
                 self._charge(context, outcome)
                 self._watched.responds(context, outcome, None)
-            self._started_ns = counts.prompt(version, len(body), outcome, self._started_ns)
+            counts.count_any(version, outcome)
+            if timed is not None:
+                counts.ended(timed)
 
     def _arrives(
-        self, route: Route, context: RequestContext, body: memoryview, offset: int
+        self, route: Route, context: RequestContext, body: memoryview, at: int, timed: Timed | None
     ) -> bool:
         """The arrival step: whether the request is to be executed; the others are answered."""
         if self.is_authenticated and self._setup.steps.quotas is not None:
             rates = self._rates_of(context.client_id)
             self._bound_by(rates)
             self._watched.counts(rates, context, context.api_key, len(body), self._turn_s)
-        refusal = self._watched.arrives(context, len(body), self.is_authenticated)
+        refusal = self._watched.arrives(context, body, self.is_authenticated)
         if refusal is None:
-            return True
-        outcome: Response = DISCONNECT
-        if refusal.code is None:
-            logger.info("a request is refused: %s", refusal.reason)
-        else:
-            try:
-                request, _ = route.decode(body, offset, context.api_version)
-            except MalformedError as error:
-                self._refuse(f"a refused request cannot be parsed: {error}")
-                return False
-            refused = KafkaError(refusal.code, refusal.reason)
-            outcome = route.refused(context, request, refused)
-        slot = Slot(context, route.counts, len(body), self._started_ns)
+            faulted = self._watched.faulted(route, context, body, at)
+            if faulted is None:
+                return True
+            self._wait_for(Slot(context, route.counts, timed), context, faulted)
+            return False
+        try:
+            outcome = route.refusal(context, body, at, refusal)
+        except MalformedError as error:
+            self._refuse(f"a refused request cannot be parsed: {error}")
+            return False
+        slot = Slot(context, route.counts, timed)
         self._slots.append(slot)
         self._answer(slot, outcome)
         return False
@@ -404,7 +407,6 @@ class BrokerConnection(PausedConnection):
     def _wait_for(self, slot: Slot, context: RequestContext, pending: Pending[Response]) -> None:
         if self._watched.open:
             self._watched.executed(context)
-        self._started_ns = slot.executed_ns
         slot.pending = pending
         self._slots.append(slot)
         if not context.effects_done or len(self._slots) >= UNANSWERED_REQUESTS_MAX:
@@ -415,8 +417,7 @@ class BrokerConnection(PausedConnection):
         if self._closed:
             return
         assert slot.context is not None
-        error = pending.error()
-        if error is None:
+        if (error := pending.error()) is None:
             outcome = pending.result()
         else:
             outcome = self._setup.dispatcher.failed(slot.context, error)
@@ -471,7 +472,6 @@ class BrokerConnection(PausedConnection):
 
     def _run_queue(self) -> None:
         queue = self._queue
-        self._started_ns = ticks_ns()
         self._turn_s = self._loop.time()
         if self._throttle_timer is not None and self._blocking is None:
             self._blocking = MUTED
@@ -495,14 +495,20 @@ class BrokerConnection(PausedConnection):
         assert context is not None
         assert counts is not None
         slot.done = True
-        if self._watched.open and (outcome is NO_REPLY or outcome is DISCONNECT):
-            self._charge(context, outcome)
-            self._watched.responds(context, outcome, None)
-        if outcome is NO_REPLY:
-            counts.late(slot, context.api_version, outcome)
+        parts = None
+        if outcome is NO_REPLY or outcome is DISCONNECT:
+            if self._watched.open:
+                self._charge(context, outcome)
+                self._watched.responds(context, outcome, None)
+            counts.count_any(context.api_version, outcome)
+        elif (parts := self._encoded(context, outcome)) is None:
+            counts.count_any(context.api_version, DISCONNECT)
         else:
-            parts = None if outcome is DISCONNECT else self._encoded(context, outcome)
-            counts.late(slot, context.api_version, DISCONNECT if parts is None else outcome)
+            count = counts.count
+            count(context.api_version, outcome)
+        if slot.timed is not None:
+            counts.ended(slot.timed)
+        if outcome is not NO_REPLY:
             if parts is not None and len(self._slots) == 1:
                 self._slots.clear()
                 self._emit(parts)
@@ -520,6 +526,8 @@ class BrokerConnection(PausedConnection):
         while slots and slots[0].done:
             slot = slots.popleft()
             if slot.disconnect is not None:
+                if (cut := self._watched.cut.pop(slot.context, None)) is not None:
+                    self._emit([cut])
                 for later in slots:
                     if later.pending is not None:
                         later.pending.cancel()
@@ -537,8 +545,7 @@ class BrokerConnection(PausedConnection):
             except OSError as error:
                 self.close(f"a response cannot be sent: {error}")
                 return
-        first = not self._in_batch and not self._output
-        if first and not self._slots:
+        if (first := not self._in_batch and not self._output) and not self._slots:
             self.write_frames(parts)
             return
         self._output.extend(parts)

@@ -23,11 +23,12 @@ import asyncio
 from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 from kwire.network.frames import SIZE_PREFIX_BYTES
+from kwire.pending import Pending
 from kwire.protocol.api_keys import API_KEYS, ApiKey
 from kwire.protocol.structs import Struct
 from kwire.server.arrival import Arrival, Refusal, arrive
 from kwire.server.context import NO_REPLY, RequestContext
-from kwire.server.dispatch import Response
+from kwire.server.dispatch import Response, Route
 from kwire.server.request_steps import RequestSteps
 from kwire.server.response import Answered, error_counts, responded
 from kwire.server.slots import Buffers
@@ -88,7 +89,8 @@ class Watched:
 
 class WatchedRequests:
     """See the module. `open` are those without a response yet. Since `begun_ns` (0: not now)
-    requests keep the loop busy. `rates` are always what binds the client of the newest request."""
+    requests keep the loop busy. `cut` is what is sent of a reply before the connection is
+    closed."""
 
     __slots__ = (
         "_is_exempt",
@@ -98,6 +100,7 @@ class WatchedRequests:
         "_time",
         "_weight",
         "begun_ns",
+        "cut",
         "open",
     )
 
@@ -106,6 +109,7 @@ class WatchedRequests:
         self._time = loop.time
         self._ticks_ns = steps.ticks_ns
         self.open: dict[RequestContext, Watched] = {}
+        self.cut: dict[RequestContext | None, bytes] = {}
         self._request: Sensor | None = None
         """Whose time is measured."""
         self.begun_ns = 0
@@ -120,9 +124,12 @@ class WatchedRequests:
     # -- the arrival step
 
     def arrives(
-        self, context: RequestContext, request_bytes: int, is_authenticated: bool
+        self, context: RequestContext, body: memoryview, is_authenticated: bool
     ) -> Refusal | None:
         """None when the request is to be executed. Its quotas are asked for before (`counts`)."""
+        if self._steps.tap is not None:
+            self._steps.tap.arrived(context, body)
+        request_bytes = len(body)
         arrival = Arrival(
             context.api_key,
             context.api_version,
@@ -139,6 +146,13 @@ class WatchedRequests:
         else:
             watched.arrival = arrival
         return arrive(arrival, is_authenticated, self._steps.arrival_hooks)
+
+    def faulted(
+        self, route: Route, context: RequestContext, body: memoryview, offset: int
+    ) -> Pending[Response] | None:
+        """What comes of a request that a fault on command meets; None where none does."""
+        faults = self._steps.faults
+        return None if faults is None else faults.begin(route, context, body, offset, self.cut)
 
     def counts(
         self,
@@ -295,6 +309,9 @@ class WatchedRequests:
         """Everything is done but sending `parts`, None where nothing is sent."""
         watched = self.open.pop(context, None)
         hooks = self._steps.response_hooks
+        if self._steps.tap is not None and watched is not None:
+            sent = 0 if parts is None else sum(map(len, parts)) - SIZE_PREFIX_BYTES
+            self._steps.tap.answered(context, response, sent)
         if watched is None or not hooks or watched.arrival is NO_ARRIVAL:
             return
         now_s = self._time()
