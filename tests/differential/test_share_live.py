@@ -27,6 +27,7 @@ from tests.system.test_share_consumer import (  # noqa: F401  (collected here)
 )
 
 WALKS = 3
+PARTITIONS_MAX = 3
 
 
 class Running(NamedTuple):
@@ -60,8 +61,9 @@ def test_kafka_still_does_with_a_deleted_group_what_is_recorded(broker: Running)
 
 @pytest.mark.parametrize("seed", seeds(WALKS))
 def test_a_random_walk_is_that_of_kafka(broker: Running, kwire: Running, seed: int) -> None:
-    theirs = Walk(broker.bootstrap, seed, "live")
-    ours = Walk(kwire.bootstrap, seed, "live")
+    partitions = 1 + seed % PARTITIONS_MAX
+    theirs = Walk(broker.bootstrap, seed, "live", partitions=partitions)
+    ours = Walk(kwire.bootstrap, seed, "live", partitions=partitions)
     done: list[object] = []
     for kafkas, our in itertools.zip_longest(theirs.steps(), ours.steps()):
         done.append(kafkas)
