@@ -14,7 +14,7 @@ measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import partial
 
 from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints
@@ -138,18 +138,11 @@ class _ShareFetch:
             epoch = request.share_session_epoch
             session = manager.sessions.resume(group_id, member_id, epoch)
         if request.share_session_epoch != FINAL_EPOCH:
-            session.update(
-                (
-                    (topic.topic_id, partition.partition_index)
-                    for topic in request.topics
-                    for partition in topic.partitions
-                ),
-                (
-                    (topic.topic_id, index)
-                    for topic in request.forgotten_topics_data
-                    for index in topic.partitions
-                ),
-            )
+            try:
+                manager.sessions.update(session, *_named(request))
+            except KafkaError:
+                manager.release(session)
+                raise
         return session
 
     # -- acknowledgements
@@ -180,10 +173,13 @@ class _ShareFetch:
                 self._targets.append(self._target(key, session))
             except KafkaError as error:
                 self._refused.append((key, error))
+        for traffic in {target.led.partition.traffic: None for target in self._targets}:
+            traffic.share_fetch_requests += 1
         if self._targets:
             first = request.share_session_epoch % len(self._targets)
             self._targets = self._targets[first:] + self._targets[:first]
         bytes_max = self._bytes_max()
+        connection = self._context.connection
         wait_ms = request.max_wait_ms
         if bytes_max < 0:
             negative = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Apache Kafka 4.4 answers it
@@ -199,9 +195,15 @@ class _ShareFetch:
                 max(1, request.batch_size),
                 request.max_records,
             ),
-            Limits(wait_ms, min(request.min_bytes, bytes_max), bytes_max),
+            Limits(
+                wait_ms,
+                min(request.min_bytes, bytes_max),
+                bytes_max,
+                connection is not None and connection.sends_files,
+            ),
             parts.shares.partitions.deadlines,
             parts.shares.partitions.now_ms,
+            parts.shares.partitions.counts,
             self._fetched,
         )
 
@@ -225,14 +227,18 @@ class _ShareFetch:
     def _bytes_max(self) -> int:
         connection = self._context.connection
         bytes_max = min(self._request.max_bytes, self._context.parts.fetch_bytes_max)
-        if connection is not None and not connection.plain_allowed:
-            rates = connection.consumer_rates()
-            if rates is not None and rates.consumer is not None:
+        rates = None if connection is None else connection.rates
+        if connection is not None and rates is not None:
+            connection.is_read(self._context)
+            if rates.consumer is not None:
                 bytes_max = min(bytes_max, rates.consumer.window_bytes_max)
         return bytes_max
 
     def _fetched(self) -> None:
         self._is_fetched = True
+        if self._acknowledged is None:
+            for target in self._targets:
+                target.keep()
         self._complete()
 
     # -- the answer
@@ -256,7 +262,7 @@ class _ShareFetch:
     def _throttled(self) -> int:
         """How long a client over its quota has to wait: what was acquired for it is given back."""
         connection = self._context.connection
-        if connection is None or connection.plain_allowed or connection.consumer_rates() is None:
+        if connection is None or connection.rates is None:
             return 0
         size_bytes = ANSWER_BYTES + sum(
             PARTITION_BYTES + target.size_bytes for target in self._targets if target.acquired
@@ -272,6 +278,9 @@ class _ShareFetch:
     ) -> m.ShareFetchResponse:
         shape = m.ShareFetchResponse
         answers: dict[PartitionKey, m.ShareFetchResponse.PartitionData] = {}
+        failed = {target.led.partition.traffic: None for target in self._targets if target.error}
+        for traffic in failed:
+            traffic.failed_share_fetch_requests += 1
         for target in self._targets:
             if target.error is not None:
                 answers[_key_of(target)] = _failed(_key_of(target), target.error)
@@ -335,6 +344,24 @@ class _ShareFetch:
                 )
         if hints is not None:
             response.node_endpoints = hints.endpoints(m.ShareFetchResponse.NodeEndpoint)
+
+
+def _named(
+    request: m.ShareFetchRequest,
+) -> tuple[Iterator[PartitionKey], Iterator[PartitionKey]]:
+    """The partitions that a request adds to its session, and those that it drops."""
+    return (
+        (
+            (topic.topic_id, partition.partition_index)
+            for topic in request.topics
+            for partition in topic.partitions
+        ),
+        (
+            (topic.topic_id, index)
+            for topic in request.forgotten_topics_data
+            for index in topic.partitions
+        ),
+    )
 
 
 def _asks_for_records(request: m.ShareFetchRequest) -> bool:

@@ -134,6 +134,10 @@ def _secured(overrides: Mapping[str, str], arguments: ServeArguments) -> Secure:
     directory = overrides.get("log.dirs") or overrides.get("log.dir") or ""
     told = [arguments.listen, arguments.advertise]
     hosts = [split_address("--listen", text)[0] for text in told if text is not None]
+    # What is wrong with these is told when the settings are read.
+    for setting in ("listeners", "advertised.listeners"):
+        for text in overrides.get(setting, "").split(","):
+            hosts.append(text.partition("://")[2].rpartition(":")[0].strip("[]"))
     names = [host for host in hosts if host and not is_wildcard(host)] + [reachable_name()]
     try:
         return prepare(os.path.abspath(directory.split(",")[0]), names)
@@ -170,19 +174,47 @@ def _run(config: BrokerConfig, arguments: ServeArguments) -> int:
     start_logging()
     for line in config.warnings:
         logger.warning(line)
+    if arguments.secured is None:
+        _warn_of_open_listeners(config)
     tune_malloc()
     loop = new_event_loop()
     by_default = (config.developer or arguments.supervised) and not arguments.no_http
     node = Node(config, loop, features=arguments.features, http_by_default=by_default)
     if arguments.secured is not None:
         node.directory_identities.scram = [arguments.secured.scram]
+    trace = None
     try:
-        return loop.run_until_complete(_serve_until_stopped(node, loop, arguments))
+        if arguments.trace is not None:
+            from kwire.cli.serve_trace import ServeTrace
+
+            trace = ServeTrace(loop, node.clock, arguments.trace)
+            node.request_steps.set_tap(trace.tap(node.listeners.local_address))
+        try:
+            return loop.run_until_complete(_serve_until_stopped(node, loop, arguments))
+        finally:
+            if trace is not None:
+                loop.run_until_complete(trace.close())
     except StartError as error:
         sys.stderr.write(f"kwire: {error}\n")
         return EXIT_FAILED
     finally:
         loop.close()
+
+
+def _warn_of_open_listeners(config: BrokerConfig) -> None:
+    """Name the listeners without TLS and login of a directory that `--secure` has made."""
+    from kwire.cli.secret_files import SECURE_CLIENT
+
+    made = [
+        path for path in config.log_directories if os.path.exists(os.path.join(path, SECURE_CLIENT))
+    ]
+    is_open = [each for each in config.broker_listeners() if each.protocol == "PLAINTEXT"]
+    if made and is_open:
+        logger.warning(
+            "%s was made with --secure, and is served without: %s asks for no login",
+            made[0],
+            ", ".join(f"{each.name}://{each.host}:{each.port}" for each in is_open),
+        )
 
 
 async def _serve_until_stopped(

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 USAGE = """\
 usage: kwire serve [--listen HOST:PORT] [--advertise HOST:PORT]
                    [--data-dir DIR | --ephemeral] [--config server.properties]
-                   [--brokers N] [--env] [--no-http] [--secure]
+                   [--brokers N] [--env] [--no-http] [--secure] [--trace FILE]
                    [--feature NAME=LEVEL]... [-o name=value]...
 
 Serve a Kafka broker. Without options: on localhost:9092, keeping its data in the
@@ -31,6 +31,8 @@ user's data directory.
                           (needs kwire[tls])
   --no-http               do not answer HTTP; without --config it is answered on
                           127.0.0.1:8080 or the next free port (needs kwire[http])
+  --trace FILE            write requests and replies as lines of JSON, compressed where FILE
+                          ends with .gz; kwire trace reads them
   --feature NAME=LEVEL    a feature level, used when the data directory is formatted
   -o name=value           one setting by Kafka's name; wins over all others
 
@@ -59,6 +61,7 @@ class ServeArguments:
         self.env = False
         self.no_http = False
         self.secure = False
+        self.trace: str | None = None
         self.secured: Secure | None = None  # what that has made
         self.overrides: dict[str, str] = {}
         self.features: dict[str, int] = {}
@@ -70,6 +73,7 @@ _WITH_VALUE = {
     "--advertise": "advertise",
     "--data-dir": "data_dir",
     "--config": "config",
+    "--trace": "trace",
 }
 
 
@@ -119,6 +123,8 @@ def parse_serve(arguments: list[str]) -> ServeArguments:
         raise UsageError("--data-dir and --ephemeral exclude each other")
     if result.secure and (result.config is not None or result.brokers or result.env):
         raise UsageError("--secure is for one broker without --config, --brokers and --env")
+    if result.trace is not None and result.brokers:
+        raise UsageError("--trace is for one broker; kwire proxy sees the traffic of --brokers")
     return result
 
 

@@ -14,6 +14,7 @@ from kwire.testing.cluster import Broker
 from tests.golden.broker.test_share_answers import recorded
 from tests.support.effort import seeds
 from tests.support.kafka import running_kafka
+from tests.support.share.deleted import deleted
 from tests.support.share.dialogue import PROPERTIES, dialogue, walks
 from tests.support.share.walk import Walk
 from tests.system.test_share_consumer import (  # noqa: F401  (collected here)
@@ -27,8 +28,8 @@ from tests.system.test_share_consumer import (  # noqa: F401  (collected here)
 
 WALKS = 3
 SEVERAL = ((1, 2), (2, 3))
-"""(seed, partitions). Kafka lets go of what a fetch has read after its answer: on a busy machine the
-next fetch finds other partitions than it would have, and longer walks part."""
+"""(seed, partitions). Kafka lets go of what a fetch has read after its answer: on a busy machine
+the next fetch finds other partitions than it would have, and longer walks part."""
 
 
 class Running(NamedTuple):
@@ -54,6 +55,7 @@ def test_kafka_still_answers_what_is_recorded(broker: Running) -> None:
     said = recorded()
     assert list(dialogue(broker.bootstrap)) == said["dialogue"]
     assert list(walks(broker.bootstrap)) == said["walks"]
+    assert list(deleted(broker.bootstrap, is_apart=False)) == said["deleted"]
 
 
 @pytest.mark.parametrize("seed", seeds(WALKS))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from kwire.log.files import SystemFiles, abandon_lock
+from kwire.log.faulty_files import FaultyFiles
+from kwire.log.files import abandon_lock
 
 
-class ThreadFiles(SystemFiles):
+class ThreadFiles(FaultyFiles):
     """The system's files, with a list of what is open. `is_synced`: a temporary directory need not
     outlive this machine, so that nothing is synced there."""
 
     def __init__(self, *, is_synced: bool) -> None:
-        self._is_synced = is_synced
+        super().__init__(is_synced=is_synced)
         self._open: set[int] = set()
         self._locks: set[int] = set()
 
@@ -22,14 +23,6 @@ class ThreadFiles(SystemFiles):
     def close(self, handle: int) -> None:
         self._open.discard(handle)
         super().close(handle)
-
-    def fdatasync(self, handle: int) -> None:
-        if self._is_synced:
-            super().fdatasync(handle)
-
-    def sync_directory(self, path: str) -> None:
-        if self._is_synced:
-            super().sync_directory(path)
 
     def lock(self, path: str) -> int:
         handle = super().lock(path)

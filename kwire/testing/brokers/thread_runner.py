@@ -10,11 +10,14 @@ import warnings
 from collections.abc import Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 
+from kwire.clock import SkewedClock
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.errors import ConfigError
 from kwire.network.loop import new_event_loop
+from kwire.node.faults import NodeFaults
 from kwire.node.node import Node, StartError
-from kwire.testing.brokers.runner import BrokerFailed, StartSettings
+from kwire.testing.brokers.runner import BrokerFailed, FaultControl, StartSettings
+from kwire.testing.brokers.thread_faults import ThreadFaults
 from kwire.testing.brokers.thread_files import ThreadFiles
 from kwire.testing.brokers.thread_logs import ThreadLog
 from kwire.testing.loop_thread import LoopThread
@@ -66,6 +69,15 @@ class ThreadRunner:
         if life is not None:
             life.kill()
 
+    def lose_power(self) -> None:
+        life, self._life = self._running(), None
+        life.kill()
+        life.files.lose_power()
+
+    @property
+    def faults(self) -> FaultControl:
+        return self._running().faults
+
     def pause(self) -> None:
         self._running().pause()
 
@@ -94,10 +106,26 @@ class _Life:
         self._prefix = prefix
         config = BrokerConfig.load(overrides=dict(settings))
         self._executors: list[Executor] = []
-        self._files = ThreadFiles(is_synced=is_durable)
+        self.files = ThreadFiles(is_synced=is_durable)
         self._thread = LoopThread(f"{prefix}loop", new_event_loop())
         self._loop = self._thread.loop
-        self._node = Node(config, self._loop, files=self._files, new_executor=self._new_executor)
+        clock = SkewedClock()
+        self._node = node = Node(
+            config, self._loop, clock=clock, files=self.files, new_executor=self._new_executor
+        )
+        made = NodeFaults(
+            self._loop,
+            broker_id=node.broker_id,
+            steps=node.request_steps,
+            files=self.files,
+            clock=clock,
+            image=lambda: node.image,
+            ask=node.local_requests.execute,
+            ask_controller=lambda request: node.controller_channel.forward(request, None),
+            lose_power=lambda: None,  # `ThreadRunner.lose_power` does it, from outside
+            controller_listeners=config.controller_listener_names(),
+        )
+        self.faults = ThreadFaults(self._thread, made)
         self._paused: threading.Event | None = None
 
     def _new_executor(self, name: str) -> Executor:
@@ -137,7 +165,7 @@ class _Life:
         with warnings.catch_warnings():  # that it has connections is what is meant
             warnings.simplefilter("ignore", ResourceWarning)
             self._close_loop()
-        self._files.abandon()
+        self.files.abandon()
 
     def _close_sockets(self) -> None:
         """uvloop closes them with itself; asyncio's own loop leaves them open."""
