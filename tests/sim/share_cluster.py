@@ -27,9 +27,9 @@ from kwire.client.errors import ClientError
 from kwire.client.fetching import Fetcher
 from kwire.client.offsets import EARLIEST, LATEST
 from kwire.client.producer import Outgoing, Producer
+from kwire.protocol import dead_letter_headers as named
 from kwire.protocol import messages as m
 from kwire.protocol.records import Record, build_batch
-from kwire.share.dead_letters import HEADER_DELIVERY_COUNT, HEADER_OFFSET, HEADER_PARTITION
 from kwire.share.led_partition import LedPartition
 from kwire.testing.simulation import Simulation
 from tests.sim.checkers import Checkers
@@ -543,8 +543,8 @@ async def _read(client: Client, topic: str, committed_only: bool) -> dict[int, l
 
 def _letter(record: Record) -> DeadLetter:
     headers = {str(key): value or b"" for key, value in record.headers}
-    place: Place = int(headers[HEADER_PARTITION]), int(headers[HEADER_OFFSET])
-    return DeadLetter(place, int(headers[HEADER_DELIVERY_COUNT]), record.value)
+    place: Place = int(headers[named.PARTITION]), int(headers[named.OFFSET])
+    return DeadLetter(place, int(headers[named.DELIVERY_COUNT]), record.value)
 
 
 def main() -> int:
