@@ -8,9 +8,9 @@
         beside ten without a quota
 
 `cost` toggles the quotas of one node between rounds of bursts. Of a client with a
-request_percentage one request in `SAMPLE` is measured: a round is so many bursts, and what is told
-is the mean of the least that each of them took in all rounds, more than without quotas. `none` is
-without quotas once more: how exact that is.
+request_percentage one request in `SAMPLE_MAX` is measured, so that a round is as many requests.
+What is told is the mean of the least that each of its bursts took in all rounds, more than without
+quotas. `none` is without quotas once more: how exact that is.
 `beside` runs one broker and its clients in processes of their own, and tells the median of the
 rounds. With `--limit` it fails when the dearest costs more us, or when throttled neighbours make
 p99 worse by more than the factor.
@@ -40,7 +40,7 @@ from kwire.protocol import messages as m
 from kwire.protocol.frame import encode_request
 from kwire.protocol.records import Record, build_batch
 from kwire.quota.client_quotas import ClientQuotas
-from kwire.server.watched_requests import SAMPLE
+from kwire.server.watched_requests import SAMPLE_MAX
 from kwire.testing.cluster import Broker
 from tests.support.wire import WireClient
 
@@ -49,7 +49,8 @@ GREEDY = 10
 LIMIT_BYTES = 1_000_000
 LOAD_BYTES = 200_000
 PAUSE_S = 0.002
-CONNECTIONS = 50
+CONNECTIONS = 5
+BURSTS = -(-SAMPLE_MAX // CONNECTIONS)
 MUCH = 10.0**12
 PLAIN = "without quotas"
 QUOTAS: dict[str, Mapping[str, dict[str, float]] | None] = {
@@ -118,14 +119,14 @@ async def cost(rounds: int, only: str, directory: str) -> float:
     for name, frame in frames().items():
         if only not in name:
             continue
-        best = {kind: [float("inf")] * SAMPLE for kind in QUOTAS}
+        best = {kind: [float("inf")] * BURSTS for kind in QUOTAS}
         for number in range(rounds):
             kinds = list(QUOTAS.items())
             for kind, entities in kinds if number % 2 else reversed(kinds):
                 node.request_steps.set_throttles(_quotas(entities))
                 await one_round(frame)
                 least = best[kind]
-                for at in range(SAMPLE):
+                for at in range(BURSTS):
                     least[at] = min(least[at], await one_round(frame))
         seconds = {kind: statistics.fmean(least) for kind, least in best.items()}
         plain = seconds.pop(PLAIN)
@@ -233,7 +234,7 @@ def main() -> int:
     tune_malloc()
     loop = new_event_loop()
     with tempfile.TemporaryDirectory(prefix="bench-quotas-") as directory:
-        dearest = loop.run_until_complete(cost(options.rounds or 40, options.only, directory))
+        dearest = loop.run_until_complete(cost(options.rounds or 200, options.only, directory))
     return int(options.limit is not None and dearest > options.limit)
 
 

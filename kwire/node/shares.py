@@ -70,6 +70,11 @@ class Shares:
             self._partitions = self._make_partitions()
         return self._partitions
 
+    @property
+    def made_partitions(self) -> SharePartitionManager | None:
+        """None as long as nobody has asked for share groups."""
+        return self._partitions
+
     def _make_partitions(self) -> SharePartitionManager:
         from kwire.share.manager import SharePartitionManager
 

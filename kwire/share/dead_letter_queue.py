@@ -44,8 +44,14 @@ _UNAWARE = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-_CREATED_BY_OTHERS = frozenset(
-    {ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.THROTTLING_QUOTA_EXCEEDED}
+_PASSING_CREATIONS = frozenset(
+    {
+        ErrorCode.TOPIC_ALREADY_EXISTS,
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+        ErrorCode.NOT_CONTROLLER,
+        # A broker may be away for a moment.
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+    }
 )
 
 
@@ -239,7 +245,7 @@ class DeadLetterQueue:
         error = done.error()
         code = known_code(done.result()) if error is None else _code_of(error)
         job.creations += 1
-        if code in _CREATED_BY_OTHERS or code in _PASSING_FAILURES:
+        if code in _PASSING_CREATIONS or code in _PASSING_FAILURES:
             self._pause(job, job.creations, KafkaError(ErrorCode(code)))
         elif code:
             self._fail(job, KafkaError(ErrorCode(code)))

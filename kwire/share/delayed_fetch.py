@@ -1,7 +1,9 @@
 """A share fetch from its beginning to its end: what is free is read and acquired, or waited for.
 
-Partitions that may have something are read in the order they are asked for, within one limit of
-bytes that they share evenly, and their records acquired until there are enough. With nothing to
+Partitions that may have something are read in the order they are asked for, but those last whose
+first free offset no fetch has looked at before; at the deadline that does not count. They share one
+limit of bytes evenly with those that have nothing now, and their records are acquired until there
+are enough. With nothing to
 acquire, or fewer than `bytes_min` bytes, it waits: for the high watermark or the last stable
 offset, for records that are given back, for a partition to open. At its deadline it takes what
 there is. A partition that another share fetch is reading is as one without records. What was
@@ -19,6 +21,7 @@ from kwire.replica.bounded_read import BoundedRead, ReadTarget
 from kwire.replica.reading import ReadLimits, ReadResult
 from kwire.share.acquisition import Ask, acquire
 from kwire.share.changes import Acquired, FetchedBatch
+from kwire.share.counts import ShareCounts
 from kwire.share.led_partition import Deadlines, LedPartition
 from kwire.share.read_batches import Data, cut, headers, kept
 
@@ -90,9 +93,11 @@ class DelayedShareFetch:
 
     __slots__ = (
         "_ask",
+        "_counts",
         "_deadline",
         "_deadlines",
         "_done",
+        "_is_expired",
         "_is_last",
         "_is_over",
         "_limits",
@@ -101,6 +106,8 @@ class DelayedShareFetch:
         "_reading",
         "_seen",
         "_targets",
+        "_total_bytes",
+        "_unread",
         "_waits",
     )
 
@@ -111,6 +118,7 @@ class DelayedShareFetch:
         limits: Limits,
         deadlines: Deadlines,
         now_ms: Callable[[], int],
+        counts: ShareCounts,
         done: Callable[[], None],
     ) -> None:
         self._targets = targets
@@ -118,13 +126,17 @@ class DelayedShareFetch:
         self._limits = limits
         self._deadlines = deadlines
         self._now_ms = now_ms
+        self._counts = counts
         self._done = done
         self._deadline: Timer | None = None
         self._is_last = limits.wait_ms <= 0
+        self._is_expired = False
         self._is_over = False
         self._waits = False
         self._read: BoundedRead[ShareTarget] | None = None
         self._reading: list[ReadTarget[ShareTarget]] = []
+        self._unread: list[list[ReadTarget[ShareTarget]]] = []
+        self._total_bytes = 0
         self._seen: list[tuple[int, int, int, bool]] = []  # where a read found too little
 
     def start(self) -> None:
@@ -157,41 +169,60 @@ class DelayedShareFetch:
 
     def _try(self) -> None:
         ends = False
-        self._reading = []
+        count = 0
+        seen: list[ReadTarget[ShareTarget]] = []
+        unseen: list[ReadTarget[ShareTarget]] = []
         for target in self._targets:
             led = target.led
             if led.failure is not None:
                 target.error = led.failure
                 ends = True
-            elif led.has_records():
+                continue
+            has_records = led.has_records()
+            if led.is_fetching or not led.state.can_acquire():
+                continue
+            count += 1
+            offset = led.state.next_fetch_offset()
+            reads = seen if led.seen_offset == offset or self._is_expired else unseen
+            if self._ask.records_max > 0:
+                led.seen_offset = offset
+            if has_records:
                 led.is_fetching = True
-                target.fetch_offset = led.state.next_fetch_offset()
-                self._reading.append(ReadTarget(led.partition, target))
+                target.fetch_offset = offset
+                reads.append(ReadTarget(led.partition, target))
+        self._reading = seen + unseen
         if not self._reading:
             if ends or self._is_last:
                 self._finish()
             else:
                 self._wait()
             return
-        bytes_max = self._limits.bytes_max
         for reading in self._reading:
             target = reading.request
             target.partition_bytes_max = min(
-                bytes_max // len(self._reading),
+                self._limits.bytes_max // count,
                 max(
                     self._limits.bytes_min,
                     target.led.bytes_for(target.fetch_offset, self._ask.records_max),
                 ),
             )
-        isolation_level = self._reading[0].request.led.state.settings.isolation_level
+        self._total_bytes = 0
+        self._unread = [reads for reads in (unseen, seen) if reads]
+        self._read_next()
+
+    def _read_next(self) -> None:
+        """Read what no fetch has looked at before, then the rest: each has the limit of bytes for
+        itself, as in Apache Kafka 4.4."""
+        reads = self._unread.pop(0)
+        isolation_level = reads[0].request.led.state.settings.isolation_level
         limits = ReadLimits(
             bytes_min=0,
-            bytes_max=bytes_max,
+            bytes_max=self._limits.bytes_max,
             wait_ms=0,
             isolation=COMMITTED if isolation_level == READ_COMMITTED else HIGH_WATERMARK,
             as_files=self._limits.as_files,
         )
-        self._read = read = BoundedRead(self._reading, limits, self._found)
+        self._read = read = BoundedRead(reads, limits, self._found)
         read.run()
 
     def _found(self, read: BoundedRead[ShareTarget]) -> None:
@@ -199,7 +230,11 @@ class DelayedShareFetch:
         if self._is_over:
             self._let_others_read()
             return
-        is_enough = self._is_last or read.total_bytes >= self._limits.bytes_min
+        self._total_bytes += read.total_bytes
+        if self._unread:
+            self._read_next()
+            return
+        is_enough = self._is_last or self._total_bytes >= self._limits.bytes_min
         ends = False
         left = self._ask.records_max
         for reading in self._reading:
@@ -303,7 +338,8 @@ class DelayedShareFetch:
 
     def _expired(self) -> None:
         self._deadline = None
-        self._is_last = True
+        self._counts.expired_fetches += 1
+        self._is_last = self._is_expired = True
         self.woken()
 
     def _finish(self) -> None:

@@ -11,7 +11,7 @@ wait's time is enough for. Source: KIP-932; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -23,6 +23,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.partition import Partition
 from kwire.share.acknowledgement import acknowledge
 from kwire.share.changes import AcknowledgedBatch, FetchedBatch, StateChange, Transition
+from kwire.share.counts import ShareCounts
 from kwire.share.partition import SharePartition
 from kwire.share.persister import (
     PartitionEpoch,
@@ -96,6 +97,9 @@ class Surroundings(Protocol):
     @property
     def dead_letters(self) -> DeadLetterWriter | None: ...
 
+    @property
+    def counts(self) -> ShareCounts: ...
+
     def now_ms(self) -> int: ...
 
     def settings(self, group_id: str) -> ShareSettings:
@@ -125,6 +129,7 @@ class LedPartition:
     __slots__ = (
         "_around",
         "_batch_bytes",
+        "_begun_ms",
         "_changes",
         "_first",
         "_is_opening",
@@ -135,11 +140,13 @@ class LedPartition:
         "_timer",
         "_timer_ms",
         "_unserved",
+        "expired_locks",
         "failure",
         "group_id",
         "is_fetching",
         "leader_epoch",
         "partition",
+        "seen_offset",
         "state",
         "waiters",
     )
@@ -152,7 +159,10 @@ class LedPartition:
         self.state = SharePartition(lambda: around.settings(group_id))
         self.failure: KafkaError | None = None
         self.is_fetching = False  # one read at a time
+        self.seen_offset = NO_OFFSET  # where a fetch last looked for records
         self.waiters: dict[Waiter, None] = {}
+        self.expired_locks = 0  # records whose locks ran out
+        self._begun_ms = 0
         self._first: dict[Waiter, None] = {}  # those of members that are unserved
         self._unserved: dict[str, None] = {}  # members whose last fetch waited in vain
         self._is_opening = False
@@ -188,6 +198,7 @@ class LedPartition:
         if self.state.is_active or self._is_opening or self.failure is not None:
             return
         self._is_opening = True
+        self._begun_ms = self._around.now_ms()
         asked = PartitionEpoch(self.partition.topic_id, self.partition.index, self.leader_epoch)
         self._around.persister.read(self.group_id, [asked]).add_done_callback(self._read)
 
@@ -205,6 +216,7 @@ class LedPartition:
         except KafkaError as error:
             self.end(error)
             return
+        self._around.counts.loaded(self._around.now_ms() - self._begun_ms)
         self._write_dead_letters(waiting)
         self.wake()
 
@@ -324,7 +336,7 @@ class LedPartition:
 
     # -- what members say
 
-    def acknowledge(self, member_id: str, batches: Iterable[AcknowledgedBatch]) -> Pending[None]:
+    def acknowledge(self, member_id: str, batches: Sequence[AcknowledgedBatch]) -> Pending[None]:
         """Done when it is written. Raises what `acknowledge` does, and why this has ended."""
         if self.failure is not None:
             raise anew(self.failure)
@@ -333,7 +345,9 @@ class LedPartition:
             raise KafkaError(ErrorCode.INVALID_RECORD_STATE)
         change = acknowledge(self.state, member_id, batches, self._around.now_ms())
         self.locks_changed()
-        return self._write(change)
+        written = self._write(change)
+        written.add_done_callback(partial(self._around.counts.acknowledged, batches))
+        return written
 
     def release(self, member_id: str) -> Pending[None]:
         """A member goes: what it has is free when that is written."""
@@ -362,6 +376,9 @@ class LedPartition:
         change = self.state.expire(self._around.now_ms())
         self.locks_changed()
         if change.transitions:
+            self.expired_locks += sum(
+                x.last_offset - x.first_offset + 1 for x in change.transitions
+            )
             self._write(change)
             self.wake()
         self._around.rested(self)

@@ -12,6 +12,7 @@ from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.share.acquisition import Ask, acquire
 from kwire.share.changes import AcknowledgedBatch, Acquired, AcquireMode, FetchedBatch
+from kwire.share.counts import ShareCounts
 from kwire.share.led_partition import FIRST_READ_BYTES, READ_BYTES_MIN, LedPartition
 from kwire.share.persister import InitializePartition, PartitionId
 from kwire.share.settings import ShareSettings
@@ -31,6 +32,7 @@ class Around:
         self.persister = MemoryPersister()
         self.persister.initialize(GROUP, [InitializePartition(TOPIC_ID, 0, 1, 0)])
         self.dead_letters = None
+        self.counts = ShareCounts()
         self.deadlines = self
         self.time_ms = 0
         self.timers: list[tuple[int, Callable[[], None]]] = []
@@ -286,3 +288,19 @@ def test_no_more_is_read_than_can_be_handed_out() -> None:
     assert led.bytes_for(300, 500) < 100 << 20
     led.was_read([FetchedBatch(0, 99, 100)])
     assert led.bytes_for(300, 500) == READ_BYTES_MIN
+
+
+def test_what_is_written_counts_by_record_and_what_fails_does_not() -> None:
+    around = Around()
+    led = led_partition(around)
+    assert around.counts.loads == 1
+    acquired(led, around, 10)
+    led.acknowledge("a", [AcknowledgedBatch(0, 3, [ACCEPT])])
+    led.acknowledge("a", [AcknowledgedBatch(4, 5, [RELEASE, ACCEPT])])
+    around.persister.errors[KEY] = [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    led.acknowledge("a", [AcknowledgedBatch(6, 6, [ACCEPT])])
+    with pytest.raises(KafkaError):
+        led.acknowledge("b", [AcknowledgedBatch(7, 7, [ACCEPT])])
+    assert around.counts.acknowledgements == [0, 5, 1, 0, 0]
+    around.pass_time(LOCK_MS)
+    assert led.expired_locks == 4

@@ -38,6 +38,7 @@ class ShareGroups:
     ) -> None:
         self.stored = storage.share.groups
         self._storage = storage
+        self.counts = storage.counts
         self.settings = settings
         self.deadlines = deadlines
         self.topics = topics

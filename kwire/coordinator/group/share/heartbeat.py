@@ -215,6 +215,7 @@ class _Heartbeat:
             return group.epoch, False
         epoch = group.epoch + 1
         self._records.append(records.group_epoch(self._group_id, epoch, metadata_hash))
+        self._groups.counts.share_rebalances += 1
         return epoch, True
 
     # --- what it gets ---
