@@ -11,7 +11,7 @@ USAGE = """\
 usage: kwire serve [--listen HOST:PORT] [--advertise HOST:PORT]
                    [--data-dir DIR | --ephemeral] [--config server.properties]
                    [--brokers N] [--env] [--no-http] [--secure] [--trace FILE]
-                   [--brokers N] [--env] [--no-http] [--secure] [--faults]
+                   [--faults]
                    [--feature NAME=LEVEL]... [-o name=value]...
 
 Serve a Kafka broker. Without options: on localhost:9092, keeping its data in the

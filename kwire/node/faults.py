@@ -210,6 +210,11 @@ class NodeFaults:
         except TimeoutError:
             raise FaultError(f"{rule.kind.name} was not done within {TIMEOUT_S:g} s") from None
         except KafkaError as error:
+            if error.code == ErrorCode.NOT_COORDINATOR:
+                raise FaultError(
+                    f"{rule.kind.name} fails: NOT_COORDINATOR; accepted: a group or transactional "
+                    "id that is in use, at the broker that coordinates it"
+                ) from None
             raise FaultError(f"{rule.kind.name} fails: {error}") from None
 
     async def _move_leader(self, rule: Rule) -> None:

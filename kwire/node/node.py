@@ -349,9 +349,7 @@ class Node:
             return
         publishing.add(self.listeners.published)
         publishing.add_follower(on_moved(self.peers.disconnect))
-        publishing.add_follower(
-            lambda delta, image: self.lost_brokers.applied(delta, self._now_ms())
-        )
+        publishing.add_follower(lambda delta, _: self.lost_brokers.applied(delta, self._now_ms()))
         publishing.add_follower(self.replicas.apply)
         publishing.add_follower(self.replication.published)
         publishing.add_follower(self.replica_directories.published)

@@ -347,6 +347,10 @@ def demo(context: Context) -> Result:
     return Result.failure(f"demo: status {outcome.status}, {reports}: {_tail(outcome.output)}")
 
 
+FAULTS = tuple(f"tests/system/testing/test_fault_{name}.py" for name in ("clients", "recipes"))
+"""What clients do about faults: minutes of their timeouts."""
+LONG_FAULTS = tuple(f"--ignore={path}" for path in FAULTS)
+
 TEST: tuple[Group, ...] = (
     # Sessions that end, times that must pass: four minutes of little work, beside the others.
     Group("cases", cases, 600, modules=("kio",), real=True, cores=0),
@@ -370,7 +374,7 @@ TEST: tuple[Group, ...] = (
     Group("sim", pytest_group("tests/sim", workers=2), 1200, cores=2),
     Group(
         "system",
-        pytest_group("tests/system", extra=("--ignore=tests/system/cluster",)),
+        pytest_group("tests/system", extra=("--ignore=tests/system/cluster", *LONG_FAULTS)),
         1200,
         real=True,
     ),
@@ -439,6 +443,7 @@ TEST: tuple[Group, ...] = (
 )
 
 GATE: tuple[Group, ...] = (
+    Group("faults", pytest_group(*FAULTS), 600, modules=("confluent_kafka",), real=True),
     Group(
         "differential",
         # Rates are compared where nothing else runs (`make stress`).

@@ -1,0 +1,152 @@
+"""Faults on command at a broker that runs: what is on the wire, and what is left when they end."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode
+from kwire.protocol.records import Record, build_batch
+from kwire.testing import Broker, BrokerFailed, Cluster, FaultError, wait_until
+from tests.support.wire import WireClient
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as started:
+        yield started
+
+
+@pytest.fixture
+def client(broker: Broker) -> Iterator[WireClient]:
+    broker.faults.clear()
+    with WireClient(broker.bootstrap) as connected:
+        yield connected
+    broker.faults.clear()
+
+
+def produce(topic: str, *partitions: int, acks: int = -1) -> m.ProduceRequest:
+    shape = m.ProduceRequest
+    data = [
+        shape.PartitionProduceData(index=at, records=build_batch([Record(timestamp=0, value=b"v")]))
+        for at in partitions
+    ]
+    topics = [shape.TopicProduceData(name=topic, partition_data=data)]
+    return shape(acks=acks, timeout_ms=5000, topic_data=topics)
+
+
+def test_an_error_of_one_partition_leaves_the_other(broker: Broker, client: WireClient) -> None:
+    broker.topic("two").create(partitions=2)
+    broker.faults.add("error", code="NOT_ENOUGH_REPLICAS", topic="two", partition=1)
+    answered = client.call(produce("two", 0, 1), 9).responses[0].partition_responses
+    assert [(one.index, one.error_code, one.base_offset) for one in answered] == [
+        (0, 0, 0),
+        (1, ErrorCode.NOT_ENOUGH_REPLICAS, -1),
+    ]
+    assert broker.topic("two").end_offsets() == {0: 1, 1: 0}
+
+
+def test_metadata_of_a_topic_that_is_refused_names_the_brokers(
+    broker: Broker, client: WireClient
+) -> None:
+    broker.topic("named").create()
+    with broker.faults.add("error", api="Metadata", code="LEADER_NOT_AVAILABLE", topic="named"):
+        found = client.metadata(["named"])
+    assert [one.error_code for one in found.topics] == [ErrorCode.LEADER_NOT_AVAILABLE]
+    assert len(found.brokers) == 1
+    assert [one.error_code for one in client.metadata(["named"]).topics] == [0]
+
+
+def test_half_a_frame_is_sent_behind_whole_ones(broker: Broker, client: WireClient) -> None:
+    broker.faults.add("cut-reply", api="Metadata", at=9)
+    client.send(m.ApiVersionsRequest(), 0)
+    client.send(m.MetadataRequest(topics=[]), 1)
+    client.send(m.ApiVersionsRequest(), 0)
+    client.receive()
+    received = b""
+    client.socket.settimeout(10)
+    while piece := client.socket.recv(100):
+        received += piece
+    assert len(received) == 9
+    assert int.from_bytes(received[:4], "big") > 9
+
+
+@pytest.mark.parametrize(("kind", "kept"), [("drop-request", 0), ("drop-reply", 1)])
+@pytest.mark.parametrize("how", ["close", "silence"])
+def test_what_is_lost(broker: Broker, client: WireClient, kind: str, kept: int, how: str) -> None:
+    topic = broker.topic(f"{kind}-{how}").create()
+    with broker.faults.add(kind, api="Produce", times=1, how=how) as fault:
+        client.send(produce(topic.name, 0), 9)
+        wait_until(lambda: fault.hits)
+        if how == "close":
+            client.expect_closed()
+        else:
+            client.send(m.ApiVersionsRequest(), 0)
+            client.socket.settimeout(0.2)
+            with pytest.raises(socket.timeout):
+                client.socket.recv(1)
+    wait_until(lambda: topic.end_offsets() == {0: kept})
+
+
+def test_a_delayed_produce_is_kept_although_its_client_has_gone(broker: Broker) -> None:
+    topic = broker.topic("late").create()
+    with broker.faults.add("delay", api="Produce", ms=300) as fault:
+        with WireClient(broker.bootstrap) as client:
+            client.send(produce("late", 0), 9)
+            wait_until(lambda: fault.hits)
+        wait_until(lambda: topic.end_offsets() == {0: 1})
+
+
+def test_acks_0_hears_of_an_error_by_the_end_of_the_connection(
+    broker: Broker, client: WireClient
+) -> None:
+    broker.topic("unheard").create()
+    broker.faults.add("error", code="MESSAGE_TOO_LARGE", api="Produce")
+    client.send(produce("unheard", 0, acks=0), 9)
+    client.expect_closed()
+
+
+def test_a_throttled_connection_is_muted_and_told(broker: Broker, client: WireClient) -> None:
+    with broker.faults.add("throttle", api="Metadata", ms=50, times=1):
+        assert client.call(m.MetadataRequest(topics=[]), 9).throttle_time_ms == 50
+    assert client.call(m.MetadataRequest(topics=[]), 9).throttle_time_ms == 0
+
+
+def test_a_fault_that_cannot_be_right_is_refused(broker: Broker) -> None:
+    with pytest.raises(FaultError, match="Heartbeat cannot carry code=MESSAGE_TOO_LARGE"):
+        broker.faults.add("error", api="Heartbeat", code="MESSAGE_TOO_LARGE")
+    with pytest.raises(FaultError, match="there is no partition nothing-0: create it first"):
+        broker.faults.add("move-leader", topic="nothing", partition=0, to=1)
+    with pytest.raises(FaultError, match="NOT_COORDINATOR; accepted: a group"):
+        broker.faults.add("fence-member", group="nobody")
+    assert broker.faults.standing() == []
+
+
+def test_a_process_has_faults_where_it_is_asked_for() -> None:
+    with Broker(process=True, faults=True) as broker:
+        broker.topic("t").create()
+        with broker.faults.add("error", api="Produce", code="NOT_ENOUGH_REPLICAS") as fault:
+            with WireClient(broker.bootstrap) as client:
+                answered = client.call(produce("t", 0), 9).responses[0].partition_responses
+            assert answered[0].error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+            assert fault.hits == 1
+        broker.topic("t").send("a")
+        broker.lose_power()
+        assert not broker.is_running
+        broker.start()
+        assert broker.topic("t").values() == []
+    with Broker(process=True) as broker, pytest.raises(BrokerFailed, match="faults=True"):
+        broker.faults.add("drop-reply")
+
+
+def test_the_isr_shrinks_and_grows_again() -> None:
+    with Cluster(3, config={"replica.lag.time.max.ms": 1000}) as cluster:
+        topic = cluster.topic("orders").create()
+        with WireClient(cluster.leader("orders").bootstrap) as client:
+            with cluster.faults.add("isr-shrink", topic="orders"):
+                topic.send("a")  # acknowledged once those who lag are out
+                wait_until(lambda: len(client.topic("orders").partitions[0].isr_nodes) == 1)
+            wait_until(lambda: len(client.topic("orders").partitions[0].isr_nodes) == 3)
