@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from asyncio import Task
 
     from kwire.client.admin import Admin
+    from kwire.client.cluster import Cluster
     from kwire.client.connection import Connection
     from kwire.client.settings import ConnectionSettings
 
@@ -134,8 +135,12 @@ class Client:
         admin.groups.listed()`. ClientError, at once where nobody can be reached."""
         from kwire.client.admin import Admin
 
+        return self.drive(lambda cluster: work(Admin(cluster)))
+
+    def drive(self, work: Callable[[Cluster], Coroutine[object, None, T]]) -> T:
+        """The same of the cluster itself, for work of many calls."""
         self.connection()
-        return self.run(work(Admin(self._cluster)))
+        return self.run(work(self._cluster))
 
     def connection(self, node_id: int = BOOTSTRAP) -> Connection:
         """The connection to a node, or to whichever bootstrap address answers first."""

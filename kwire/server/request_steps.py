@@ -7,7 +7,7 @@ changes:
 
     input                           changes by
     has_authorizer                  RequestSteps.image_published
-    has_fault_rules                 RequestSteps.set_fault_rules
+    has_fault_rules                 RequestSteps.set_fault_rules, set_faults
     is_audited                      RequestSteps.set_audit
     has_quotas                      RequestSteps.set_throttles
     is_watched                      RequestSteps.set_observers
@@ -27,6 +27,7 @@ from kwire.server.tap import Tap
 
 if TYPE_CHECKING:
     from kwire.quota.client_quotas import ClientQuotas
+    from kwire.server.faulted_requests import FaultedRequests
 
 
 class PlainInputs(NamedTuple):
@@ -55,7 +56,7 @@ class RequestSteps:
 
     `has_authorizer()` is asked at the beginning and whenever metadata was published. `ticks_ns`
     is the clock by which the time is measured that requests take of the loop. `quotas` are those
-    of clients, None where nobody has one.
+    of clients, None where nobody has one; `faults` are those on command, None where none stand.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class RequestSteps:
         self.inputs = PlainInputs(has_authorizer=has_authorizer())
         self.arrival_hooks: tuple[ArrivalHook, ...] = ()
         self.quotas: ClientQuotas | None = None
+        self.faults: FaultedRequests | None = None
         self.response_hooks: tuple[ResponseHook, ...] = ()
         self.tap: Tap | None = None
         self.has_hooks = False
@@ -87,7 +89,16 @@ class RequestSteps:
     def set_fault_rules(self, *hooks: ArrivalHook) -> None:
         """The rules by which requests are refused on command, in their order; none: no faults."""
         self.arrival_hooks = hooks
-        self._changed(self.inputs._replace(has_fault_rules=bool(hooks)))
+        self._changed(self._with_faults())
+
+    def set_faults(self, faults: FaultedRequests | None) -> None:
+        """What is done to requests on command (ADR 40); None: nothing."""
+        self.faults = faults
+        self._changed(self._with_faults())
+
+    def _with_faults(self) -> PlainInputs:
+        has_faults = bool(self.arrival_hooks) or self.faults is not None
+        return self.inputs._replace(has_fault_rules=has_faults)
 
     def set_throttles(self, quotas: ClientQuotas | None) -> None:
         """The quotas by which clients have to wait."""
@@ -115,7 +126,7 @@ class RequestSteps:
         self._changed(inputs)
 
     def _changed(self, inputs: PlainInputs, must_tell: bool = False) -> None:
-        self.has_hooks = bool(self.arrival_hooks or self.response_hooks or self.tap)
+        self.has_hooks = inputs.has_fault_rules or bool(self.response_hooks or self.tap)
         if must_tell or inputs != self.inputs:
             self.inputs = inputs
             for listener in self._listeners:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kwire.faults.errors import FaultError as FaultError
     from kwire.testing.broker import Broker as Broker
     from kwire.testing.broker_cluster import Cluster as Cluster
     from kwire.testing.brokers.runner import BrokerFailed as BrokerFailed
@@ -36,6 +37,7 @@ _HOMES = {
     "Broker": "broker",
     "BrokerFailed": "brokers.runner",
     "Cluster": "broker_cluster",
+    "FaultError": "faults",
     "Group": "groups",
     "KafkaContainer": "container",
     "NotInTime": "waiting",

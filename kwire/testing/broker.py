@@ -15,6 +15,7 @@ from kwire.testing.blocking import BlockingClient
 from kwire.testing.brokers.process_runner import ProcessRunner
 from kwire.testing.brokers.runner import HOST, BrokerFailed, Runner, Setting, setting_texts
 from kwire.testing.brokers.thread_runner import ThreadRunner
+from kwire.testing.faults import Faults
 from kwire.testing.groups import Group
 from kwire.testing.snapshots import Snapshot
 from kwire.testing.topics import Topic
@@ -32,9 +33,9 @@ class Broker:
 
     It runs in a thread of this process, or with `process=True` as a process. `config` are Kafka's
     configs, beside those that `kwire serve` has by default for developers; internal topics have
-    one partition. Without `directory` its
-    data is temporary: it outlives `stop` and `kill`, and ends with the context. `port=0` picks a
-    port, which it keeps.
+    one partition. Faults on command are possible in a thread, and in a process with `faults=True`.
+    Without `directory` its data is temporary: it outlives `stop` and `kill`, and ends with the
+    context. `port=0` picks a port, which it keeps.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Broker:
         config: Mapping[str, Setting] | None = None,
         directory: str | Path | None = None,
         process: bool = False,
+        faults: bool = False,
         host: str = HOST,
         port: int = 0,
     ) -> None:
@@ -54,7 +56,7 @@ class Broker:
         self.directory = Path(directory or self._temporary or "")
         self._runner: Runner
         if process:
-            self._runner = ProcessRunner("broker", self._settings, port=port)
+            self._runner = ProcessRunner("broker", self._settings, port=port, has_faults=faults)
         else:
             is_durable = self._temporary is None
             self._runner = ThreadRunner("broker", self._settings, port=port, is_durable=is_durable)
@@ -114,6 +116,15 @@ class Broker:
     def kill(self) -> None:
         """End it as SIGKILL does: connections are cut, what it has written to files stays."""
         self._runner.kill()
+
+    def lose_power(self) -> None:
+        """End it as `kill` does, and take back what it had written and not synced."""
+        self._runner.lose_power()
+
+    @property
+    def faults(self) -> Faults:
+        """Faults on command: docs/FAULTS.md."""
+        return Faults([self._runner])
 
     def restart(self) -> Self:
         """Stop it in order and start it again, on the same port with the same data."""

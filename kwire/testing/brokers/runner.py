@@ -7,6 +7,8 @@ from typing import Protocol, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
+from kwire.faults.kinds import Given
+
 Setting: TypeAlias = str | int | float | bool
 """The value of a config of Kafka's; `True` is `true`."""
 
@@ -18,6 +20,21 @@ StartSettings: TypeAlias = Callable[[int], Mapping[str, str]]
 
 class BrokerFailed(AssertionError):
     """A broker that did not start, did not stop or was asked for what it cannot do now."""
+
+
+class FaultControl(Protocol):
+    """The faults on command of one broker, by numbers (`kwire.faults`); they end with its life.
+
+    What cannot be right is a FaultError.
+    """
+
+    def add(self, given: Mapping[str, Given]) -> dict[str, Given]: ...
+
+    def remove(self, number: int) -> dict[str, Given]: ...
+
+    def clear(self) -> None: ...
+
+    def standing(self) -> list[dict[str, Given]]: ...
 
 
 class Runner(Protocol):
@@ -41,6 +58,15 @@ class Runner(Protocol):
 
     def kill(self) -> None:
         """End it as SIGKILL does: what it has written to files stays, nothing else."""
+        ...
+
+    def lose_power(self) -> None:
+        """End it as `kill` does, and take back what it has written and not synced."""
+        ...
+
+    @property
+    def faults(self) -> FaultControl:
+        """BrokerFailed while it does not run."""
         ...
 
     def pause(self) -> None:

@@ -11,19 +11,19 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from kwire.log.faulty_files import FaultyFiles
 from kwire.log.files import Buffer, SystemFiles, abandon_lock
 from kwire.testing.brokers.copies import copy_file
 
 PARTED_SUFFIX = ".parted"
 
 
-class ThreadFiles(SystemFiles):
-    """The system's files, with a list of what is open. `is_synced`: a temporary directory need not
+class ThreadFiles(FaultyFiles):
+    """The system's files, with faults on command. `is_synced`: a temporary directory need not
     outlive this machine, so that nothing is synced there."""
 
     def __init__(self, *, is_synced: bool) -> None:
-        self._is_synced = is_synced
-        self._open: dict[int, str] = {}
+        super().__init__(is_synced=is_synced)
         self._alone: set[int] = set()
         """Handles whose files have one name, as they had at the last snapshot."""
         self._locks: set[int] = set()
@@ -31,11 +31,9 @@ class ThreadFiles(SystemFiles):
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> int:
         handle = super().open(path, create=create, writable=writable)
         self._alone.discard(handle)
-        self._open[handle] = path
         return handle
 
     def close(self, handle: int) -> None:
-        self._open.pop(handle, None)
         self._alone.discard(handle)
         super().close(handle)
 
@@ -54,12 +52,6 @@ class ThreadFiles(SystemFiles):
             self._part(handle)
         return super().allocate(handle, position, size_bytes)
 
-    def rename(self, source: str, target: str) -> None:
-        super().rename(source, target)
-        for handle, path in list(self._open.items()):  # other threads open files meanwhile
-            if path == source or path.startswith(f"{source}/"):
-                self._open[handle] = target + path[len(source) :]
-
     def set_modified_ms(self, path: str, wall_ms: int) -> None:
         if os.stat(path).st_nlink > 1:
             _own_copy(path)
@@ -72,11 +64,11 @@ class ThreadFiles(SystemFiles):
     def _part(self, handle: int) -> None:
         status = os.fstat(handle)
         if status.st_nlink > 1:
-            path = self._open[handle]
+            path = self._paths[handle]
             # Other handles of this broker lead to the same file: they go on with the copy as well.
             same = [
                 one
-                for one, of in list(self._open.items())
+                for one, of in list(self._paths.items())
                 if of == path and os.fstat(one).st_ino == status.st_ino
             ]
             _own_copy(path)
@@ -88,13 +80,11 @@ class ThreadFiles(SystemFiles):
             self._window = SystemFiles._window  # what is mapped is the other file
         self._alone.add(handle)
 
-    def fdatasync(self, handle: int) -> None:
-        if self._is_synced:
-            super().fdatasync(handle)
-
-    def sync_directory(self, path: str) -> None:
-        if self._is_synced:
-            super().sync_directory(path)
+    def lose_power(self) -> int:
+        for path in self.unsynced():
+            if os.path.exists(path) and os.stat(path).st_nlink > 1:
+                _own_copy(path)
+        return super().lose_power()
 
     def lock(self, path: str) -> int:
         handle = super().lock(path)
@@ -107,11 +97,10 @@ class ThreadFiles(SystemFiles):
 
     def abandon(self) -> None:
         """Close everything as the end of a process does; nobody may use these files any more."""
-        for handle in sorted(self._open):
+        for handle in sorted(self._paths):
             super().close(handle)
         for handle in sorted(self._locks):
             abandon_lock(handle)
-        self._open.clear()
         self._locks.clear()
 
 
