@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias, TypeVar
 
-T = TypeVar("T")
-
 from kwire.faults.kinds import Given
+
+T = TypeVar("T")
 
 Setting: TypeAlias = str | int | float | bool
 """The value of a config of Kafka's; `True` is `true`."""
