@@ -63,6 +63,7 @@ KNOW_THE_NODE = (
     "testing/simulation/nodes.py",
 )
 STANDS_IN = "testing/simulation/stand_ins.py"  # it replaces time and chance for applications
+STANDS_IN = "testing/simulation/stand_ins.py"  # it replaces time and chance for applications
 IMPURE_MODULES = ("asyncio", "socket", "time", "random", "os")
 # Also what drives loops and files does so by what it was given.
 PURE = (

@@ -16,7 +16,7 @@ from kwire.testing.simulation.simulated_test import PREFIX, SimulatedTest, shown
 from kwire.testing.simulation.workers import Worker, WorkerFailed
 
 SHRINK_RUNS_MAX = 80
-SHRINK_S_MAX = 120.0
+SHRINK_S_MAX = 60.0
 HISTORY_LINES = 60
 
 
