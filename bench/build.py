@@ -13,11 +13,11 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 WITH_LIBRDKAFKA = ("rkperf", "rklat")
-PLAIN = ("blast",)
+PLAIN = ("blast", "blast_share")
 
 
 def build(target: pathlib.Path) -> pathlib.Path:
-    """The folder with rkperf, rklat and blast; SystemExit names what is missing."""
+    """The folder with rkperf, rklat, blast and blast_share; SystemExit names what is missing."""
     if shutil.which("gcc") is None:
         raise SystemExit("bench: needs gcc")
     library = _librdkafka()

@@ -35,7 +35,7 @@ from kwire.protocol import messages as m
 TOPIC = "bench-groups"
 GROUPS = 200
 PARTITIONS = 8
-TURNS_MAX = 10_000
+TURNS_MAX = 1_000_000
 
 
 class Answers(Sink):

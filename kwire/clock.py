@@ -43,6 +43,16 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
 
+class SkewedClock(SystemClock):
+    """The machine's wall clock, `skew_ms` ahead: for faults on command."""
+
+    def __init__(self) -> None:
+        self.skew_ms = 0
+
+    def wall_ms(self) -> int:
+        return super().wall_ms() + self.skew_ms
+
+
 ticks_ns = time.perf_counter_ns
 """Nanoseconds of a clock that also runs while the loop is busy: for how long something took."""
 

@@ -16,6 +16,7 @@ HARNESS = "kwire.testing.cluster.process"
 
 settings.register_profile("kwire", deadline=None)
 settings.load_profile("kwire")
+told.watch_http()
 
 
 @pytest.hookimpl(wrapper=True)

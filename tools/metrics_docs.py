@@ -32,7 +32,7 @@ is made by `make docs`.
 
 ## Kafka's
 Of the {count} attributes of Apache Kafka 4.4's MBeans {same} are shown the same and {differs}
-with a difference; {left_out} the usual rules leave out, {unbuilt} are of share and streams groups,
+with a difference; {left_out} the usual rules leave out, {unbuilt} are of streams groups,
 which are not built yet, and {without} have no counterpart here.
 
 {table}
@@ -73,11 +73,12 @@ opens by itself does not count. They are shown beside the broker's:
 `client_software_name`, `client_software_version` and those of the client. Other names than
 `org.apache.kafka.` begin with `client_`.
 
-Counts are added up over pushes; they begin at 0 with the HTTP process. Gauges and sums are shown,
-histograms and summaries counted in `kwire_client_telemetry_left_out_total`. A client is shown until
-it has been silent for three of its intervals, five minutes at least. Bounds: 1,000 clients, 1,000
-series of each, 50,000 series and 1,000 names in all; 2,000 points of a push; 16 MB of pushes that
-no scrape has read.
+Counts are added up over pushes; they begin at 0 with the HTTP process. Histograms (exponential ones
+with their buckets' upper bounds) and summaries are shown as Prometheus has them, with up to 200
+buckets or quantiles. What cannot be shown is counted in `kwire_client_telemetry_left_out_total`. A
+client is shown until it has been silent for three of its intervals, five minutes at least. Bounds:
+1,000 clients, 1,000 series of each, 50,000 series and 1,000 names in all; 2,000 points of a push;
+16 MB of pushes that no scrape has read.
 """
 
 

@@ -1,13 +1,13 @@
 """DescribeShareGroupOffsets, versions 0-1: where share groups begin in their partitions (KIP-932).
 
-No topic list means every partition that the group's state was initialized for: none for a group
-that is unknown or of another kind, which is no error. Where topics are named, nobody asks whether
-there is such a group. -1 is the start offset of a partition that has none yet, and of every one of
-a topic that does not exist; such topics come last, with a zero id. Version 1 has the lag
-(KIP-1226): records behind the start offset that are not delivered for good, -1 when unknown. The
-answer comes from the share coordinators, and the ends of partitions from their leaders. Topics of
-a group without a name are INVALID_GROUP_ID (Kafka fails there with UNKNOWN_SERVER_ERROR). Source:
-KIP-932; measured on Apache Kafka 4.4.
+No topic list means every partition that the group's state was initialized for, of topics that the
+client may see: none for a group that is unknown or of another kind, which is no error. Where topics
+are named, nobody asks whether there is such a group. -1 is the start offset of a partition that has
+none yet, and of every one of a topic that does not exist; such topics come last, with a zero id.
+Version 1 has the lag (KIP-1226): records behind the start offset that are not delivered for good,
+-1 when unknown. The answer comes from the share coordinators, and the ends of partitions from their
+leaders. Topics of a group without a name are INVALID_GROUP_ID (Kafka fails there with
+UNKNOWN_SERVER_ERROR). Source: KIP-932; measured on Apache Kafka 4.4.
 """
 
 from __future__ import annotations
@@ -29,7 +29,11 @@ DESCRIBE_GROUP = Requires(
     Operation.DESCRIBE, ResourceType.GROUP, "groups[].group_id", denied=Denied.ENTRY
 )
 DESCRIBE_TOPIC = Requires(
-    Operation.DESCRIBE, ResourceType.TOPIC, "groups[].topics[].topic_name", denied=Denied.ENTRY
+    Operation.DESCRIBE,
+    ResourceType.TOPIC,
+    "groups[].topics[].topic_name",
+    denied=Denied.ENTRY,
+    note="left out where a group is asked for all of its topics",
 )
 AUTHORIZATION = (DESCRIBE_GROUP, DESCRIBE_TOPIC)
 NO_TOPIC_ID = bytes(16)
@@ -72,7 +76,8 @@ def _group(context: RequestContext, group: AskedGroup) -> Pending[Group]:
         if error is not None:
             outcome.complete(_failed(group_id, error))
         else:
-            _describe(context, group_id, done.result(), outcome)
+            seen = [topic for topic in done.result() if context.sees(DESCRIBE_TOPIC, topic[0])]
+            _describe(context, group_id, seen, outcome)
 
     context.parts.coordinators.groups.share.state_topics(group_id).add_done_callback(known)
     return outcome

@@ -17,6 +17,8 @@ KIP-227, KIP-516, KIP-595, KIP-951; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kwire.api.shared.fetch_size import sizes_without_records
 from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints, missing_partition_error
 from kwire.log.types import COMMITTED, HIGH_WATERMARK, ISOLATION_LEVELS, LOG_END, READ_COMMITTED
@@ -37,6 +39,9 @@ from kwire.server.fetch_sessions import (
     SessionPartition,
     partitions_of,
 )
+
+if TYPE_CHECKING:
+    from kwire.quota.sensor import Sensor
 
 VERSIONS = (4, 18)
 FOLLOW = Requires(
@@ -79,9 +84,9 @@ class _Fetch:
     """One request: its session, what it reads, its answer."""
 
     __slots__ = (
+        "_consumer",
         "_context",
-        "_is_charged",
-        "_is_counted",
+        "_is_asked",
         "_pending",
         "_refused",
         "_replica_id",
@@ -102,14 +107,16 @@ class _Fetch:
         self._refused: list[tuple[SessionPartition, ReadResult]] = []
         self._response: m.FetchResponse | None = None
         self._pending: Pending[m.FetchResponse] | None = None
-        self._is_charged = False
-        self._is_counted = False
+        self._consumer: Sensor | None = None
+        """What its answer is counted for."""
+        self._is_asked = False
 
     def start(self) -> Answer[m.FetchResponse]:
         asked = self._asked_partitions()
         if not isinstance(asked, list):
             self._limits()
-            return self._throttled() or _error(asked)
+            is_bound = self._consumer is not None or self._is_asked
+            return (self._throttled() if is_bound else None) or _error(asked)
         limits = self._limits()
         refused = self._follower_refused(limits)
         for partition in asked:
@@ -124,23 +131,20 @@ class _Fetch:
         return self._pending
 
     def _finish(self) -> None:
-        throttled = self._throttled() if self._is_charged else None
+        throttled = None
+        if self._consumer is not None or self._is_asked:
+            throttled = self._throttled()
         self._response = response = throttled or self._answer()
         if throttled is None:
-            self._count_sent()
+            for target in self._targets:
+                size_bytes = target.result.size_bytes
+                if size_bytes:
+                    if self._replica_id < 0:
+                        target.partition.traffic.bytes_out += size_bytes
+                    else:
+                        target.partition.traffic.replication_bytes_out += size_bytes
         if self._pending is not None:
             self._pending.complete(response)
-
-    def _count_sent(self) -> None:
-        is_client = self._replica_id < 0
-        for target in self._targets:
-            size_bytes = target.result.size_bytes
-            if size_bytes:
-                traffic = target.partition.traffic
-                if is_client:
-                    traffic.bytes_out += size_bytes
-                else:
-                    traffic.replication_bytes_out += size_bytes
 
     # -- what is asked
 
@@ -201,13 +205,13 @@ class _Fetch:
         replica_id = self._replica_id
         if connection is not None:
             connection.is_follower = replica_id >= 0
-        if connection is not None and not connection.plain_allowed and replica_id < 0:
-            rates = connection.consumer_rates()
-            if rates is not None:
-                self._is_charged = rates.consumer is not None or rates.request is not None
-                if rates.consumer is not None:
-                    self._is_counted = True
-                    bytes_max = min(bytes_max, rates.consumer.window_bytes_max)
+            rates = connection.rates
+            if rates is not None and replica_id < 0:
+                if rates.request is not None:
+                    self._is_asked = connection.is_read(self._context)
+                self._consumer = consumer = rates.consumer
+                if consumer is not None and bytes_max > consumer.window_bytes_max:
+                    bytes_max = consumer.window_bytes_max
         if replica_id >= 0:
             isolation = LOG_END
         elif request.isolation_level == READ_COMMITTED:
@@ -289,11 +293,27 @@ class _Fetch:
     def _throttled(self) -> m.FetchResponse | None:
         """The answer to a consumer over its quota: nothing that was read, and nothing that the
         session would have to remember."""
-        connection = self._context.connection
-        if not self._is_charged or connection is None:
-            return None
-        response_bytes = self._response_bytes() if self._is_counted else 0
-        wait_ms = connection.charge_read(self._context, response_bytes)
+        context, consumer, response_bytes = self._context, self._consumer, 0
+        connection = context.connection
+        assert connection is not None
+        if consumer is not None:
+            # How large the answer will be, but for names and transactions that were aborted. A
+            # partition without records counts in a full answer alone.
+            response_bytes, partition_bytes = sizes_without_records(context.api_version)
+            response_bytes += partition_bytes * len(self._refused)
+            is_full = self._session is None or self._request.session_epoch == INITIAL_EPOCH
+            for target in self._targets:
+                records_bytes = target.result.size_bytes
+                if records_bytes or is_full:
+                    response_bytes += records_bytes + partition_bytes
+            if not self._is_asked:
+                # As `Sensor.count`, which a call would make dearer than all that it does.
+                pending, now_s = consumer.pending + response_bytes, context.parts.loop.time()
+                if pending <= consumer.room and now_s < consumer.quiet_until_s:
+                    consumer.pending = pending
+                    consumer.counted_s = now_s
+                    return None
+        wait_ms = connection.charge_read(context, response_bytes)
         if wait_ms <= 0:
             return None
         response = m.FetchResponse(throttle_time_ms=wait_ms)
@@ -303,20 +323,6 @@ class _Fetch:
             else:
                 response.session_id = self._session.session_id
         return response
-
-    def _response_bytes(self) -> int:
-        """How large the answer will be, but for names and transactions that were aborted.
-
-        A partition without records counts in a full answer alone.
-        """
-        is_full = self._session is None or self._request.session_epoch == INITIAL_EPOCH
-        empty_bytes, partition_bytes = sizes_without_records(self._context.api_version)
-        size_bytes = empty_bytes + partition_bytes * len(self._refused)
-        for target in self._targets:
-            records_bytes = target.result.size_bytes
-            if records_bytes or is_full:
-                size_bytes += records_bytes + partition_bytes
-        return size_bytes
 
     def _answer(self) -> m.FetchResponse:
         response = m.FetchResponse()

@@ -3,16 +3,18 @@
 A request of the member's share session: epoch 0 opens one with the partitions that are named, each
 next one names what is added or forgotten, -1 is the last and fetches nothing. Acknowledgements come
 first and are answered with the records, each with its own error; none may come with epoch 0.
-Partitions are looked at in turn, beginning with another one each time. Waits up to max_wait_ms for
-min_bytes of records that can be acquired. Records are whole batches; `acquired_records` says which
-of their offsets the member has, and how often each was delivered. A renewal (version 2) renews and
-fetches nothing: its limits must be 0. Version 2 has the acquire mode (KIP-1206). A consumer's quota
-holds back what is over it, and nothing stays acquired. Source: KIP-932, KIP-1206, KIP-1222;
+Partitions are looked at in turn, beginning with another one each time; those that gave records go
+behind the others. Waits up to max_wait_ms for min_bytes of records that can be acquired. Records
+are whole batches; `acquired_records` says which of their offsets the member has, and how often each
+was delivered. A renewal (version 2) renews and fetches nothing: its limits must be 0. Version 2 has
+the acquire mode (KIP-1206). A consumer's quota holds back what is over it, and nothing stays
+acquired. Source: KIP-932, KIP-1206, KIP-1222;
 measured on Apache Kafka 4.4.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from functools import partial
 
 from kwire.api.shared.leader_hints import HINTED_ERRORS, LeaderHints
@@ -25,6 +27,7 @@ from kwire.api.shared.share_acknowledging import (
     asked,
     refused,
 )
+from kwire.api.shared.share_order import in_answer_order
 from kwire.pending import Answer, Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -135,18 +138,11 @@ class _ShareFetch:
             epoch = request.share_session_epoch
             session = manager.sessions.resume(group_id, member_id, epoch)
         if request.share_session_epoch != FINAL_EPOCH:
-            session.update(
-                (
-                    (topic.topic_id, partition.partition_index)
-                    for topic in request.topics
-                    for partition in topic.partitions
-                ),
-                (
-                    (topic.topic_id, index)
-                    for topic in request.forgotten_topics_data
-                    for index in topic.partitions
-                ),
-            )
+            try:
+                manager.sessions.update(session, *_named(request))
+            except KafkaError:
+                manager.release(session)
+                raise
         return session
 
     # -- acknowledgements
@@ -172,16 +168,18 @@ class _ShareFetch:
         if request.share_session_epoch == FINAL_EPOCH or request.is_renew_ack:
             self._fetched()
             return None
-        partitions = list(session.partitions)
-        if partitions:
-            first = request.share_session_epoch % len(partitions)
-            partitions = partitions[first:] + partitions[:first]
-        for key in partitions:
+        for key in session.partitions:
             try:
                 self._targets.append(self._target(key, session))
             except KafkaError as error:
                 self._refused.append((key, error))
+        for traffic in {target.led.partition.traffic: None for target in self._targets}:
+            traffic.share_fetch_requests += 1
+        if self._targets:
+            first = request.share_session_epoch % len(self._targets)
+            self._targets = self._targets[first:] + self._targets[:first]
         bytes_max = self._bytes_max()
+        connection = self._context.connection
         wait_ms = request.max_wait_ms
         if bytes_max < 0:
             negative = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Apache Kafka 4.4 answers it
@@ -197,9 +195,15 @@ class _ShareFetch:
                 max(1, request.batch_size),
                 request.max_records,
             ),
-            Limits(wait_ms, min(request.min_bytes, bytes_max), bytes_max),
+            Limits(
+                wait_ms,
+                min(request.min_bytes, bytes_max),
+                bytes_max,
+                connection is not None and connection.sends_files,
+            ),
             parts.shares.partitions.deadlines,
             parts.shares.partitions.now_ms,
+            parts.shares.partitions.counts,
             self._fetched,
         )
 
@@ -223,14 +227,18 @@ class _ShareFetch:
     def _bytes_max(self) -> int:
         connection = self._context.connection
         bytes_max = min(self._request.max_bytes, self._context.parts.fetch_bytes_max)
-        if connection is not None and not connection.plain_allowed:
-            rates = connection.consumer_rates()
-            if rates is not None and rates.consumer is not None:
+        rates = None if connection is None else connection.rates
+        if connection is not None and rates is not None:
+            connection.is_read(self._context)
+            if rates.consumer is not None:
                 bytes_max = min(bytes_max, rates.consumer.window_bytes_max)
         return bytes_max
 
     def _fetched(self) -> None:
         self._is_fetched = True
+        if self._acknowledged is None:
+            for target in self._targets:
+                target.keep()
         self._complete()
 
     # -- the answer
@@ -254,7 +262,7 @@ class _ShareFetch:
     def _throttled(self) -> int:
         """How long a client over its quota has to wait: what was acquired for it is given back."""
         connection = self._context.connection
-        if connection is None or connection.plain_allowed or connection.consumer_rates() is None:
+        if connection is None or connection.rates is None:
             return 0
         size_bytes = ANSWER_BYTES + sum(
             PARTITION_BYTES + target.size_bytes for target in self._targets if target.acquired
@@ -270,6 +278,9 @@ class _ShareFetch:
     ) -> m.ShareFetchResponse:
         shape = m.ShareFetchResponse
         answers: dict[PartitionKey, m.ShareFetchResponse.PartitionData] = {}
+        failed = {target.led.partition.traffic: None for target in self._targets if target.error}
+        for traffic in failed:
+            traffic.failed_share_fetch_requests += 1
         for target in self._targets:
             if target.error is not None:
                 answers[_key_of(target)] = _failed(_key_of(target), target.error)
@@ -292,8 +303,13 @@ class _ShareFetch:
                 said.acknowledge_error_code = int(acknowledge_error.code)
                 said.acknowledge_error_message = acknowledge_error.message or None
         topics: dict[bytes, list[m.ShareFetchResponse.PartitionData]] = {}
-        for (topic_id, _), said in answers.items():
-            topics.setdefault(topic_id, []).append(said)
+        gave: list[PartitionKey] = []
+        for key in self._in_order(answers):
+            topics.setdefault(key[0], []).append(answers[key])
+            if answers[key].records:
+                gave.append(key)
+        if self._request.share_session_epoch != INITIAL_EPOCH:
+            session.gave(gave)
         response = shape(
             responses=[
                 shape.ShareFetchableTopicResponse(topic_id=topic_id, partitions=partitions)
@@ -304,6 +320,12 @@ class _ShareFetch:
         response.acquisition_lock_timeout_ms = manager.settings(session.group_id).lock_duration_ms
         self._add_leaders(response)
         return response
+
+    def _in_order(self, keys: Collection[PartitionKey]) -> list[PartitionKey]:
+        """The partitions of the answer, as they are named there."""
+        known = self._context.parts.metadata.image.topics.by_id
+        topics = {topic_id: known.get(topic_id) for topic_id, _ in keys}
+        return in_answer_order(keys, {x: topic.name for x, topic in topics.items() if topic})
 
     def _add_leaders(self, response: m.ShareFetchResponse) -> None:
         """Who leads partitions that we do not."""
@@ -322,6 +344,24 @@ class _ShareFetch:
                 )
         if hints is not None:
             response.node_endpoints = hints.endpoints(m.ShareFetchResponse.NodeEndpoint)
+
+
+def _named(
+    request: m.ShareFetchRequest,
+) -> tuple[Iterator[PartitionKey], Iterator[PartitionKey]]:
+    """The partitions that a request adds to its session, and those that it drops."""
+    return (
+        (
+            (topic.topic_id, partition.partition_index)
+            for topic in request.topics
+            for partition in topic.partitions
+        ),
+        (
+            (topic.topic_id, index)
+            for topic in request.forgotten_topics_data
+            for index in topic.partitions
+        ),
+    )
 
 
 def _asks_for_records(request: m.ShareFetchRequest) -> bool:

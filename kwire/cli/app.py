@@ -16,11 +16,15 @@ from kwire.cli import operations, output
 from kwire.cli.acls import acl_app
 from kwire.cli.client import Client
 from kwire.cli.consume import consume
+from kwire.cli.faults import fault_app
 from kwire.cli.groups import group_app
 from kwire.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, CommandConfig
 from kwire.cli.produce import produce
+from kwire.cli.proxy import proxy
 from kwire.cli.security import security_app
+from kwire.cli.share import share_app
 from kwire.cli.topics import topic_app
+from kwire.cli.trace import trace_app
 from kwire.cli.verbs import Verbs, complaint
 from kwire.client.errors import ClientError
 from kwire.protocol import messages as m
@@ -42,10 +46,14 @@ app = typer.Typer(
 )
 app.add_typer(topic_app, name="topic")
 app.add_typer(group_app, name="group")
+app.add_typer(share_app, name="share")
+app.add_typer(fault_app, name="fault")
 app.add_typer(security_app, name="security")
 app.add_typer(acl_app, name="acl")
 app.command("produce")(produce)
 app.command("consume")(consume)
+app.add_typer(trace_app, name="trace")
+app.command("proxy")(proxy)
 
 
 def _show_version(wanted: bool) -> None:

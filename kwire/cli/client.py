@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from asyncio import Task
 
     from kwire.client.admin import Admin
+    from kwire.client.cluster import Cluster
     from kwire.client.connection import Connection
     from kwire.client.settings import ConnectionSettings
 
@@ -41,7 +42,9 @@ BOOTSTRAP = -1
 _MAYBE_TLS = "if it wants TLS, say so in a file of client properties (--command-config)"
 
 
-def _settings(bootstrap: str, timeout_s: float | None, path: str | None) -> ConnectionSettings:
+def connection_settings(
+    bootstrap: str, timeout_s: float | None, path: str | None
+) -> ConnectionSettings:
     """How to connect; ClientError, one line, for a file that says what cannot be used."""
     from kwire.client.properties import settings_of
     from kwire.clock import SystemClock, SystemRandom
@@ -101,7 +104,7 @@ class Client:
         from kwire.client.address import parse_addresses
         from kwire.client.cluster import Cluster
 
-        self._settings = _settings(bootstrap, timeout_s, command_config)
+        self._settings = connection_settings(bootstrap, timeout_s, command_config)
         self._bootstrap = parse_addresses(bootstrap)
         self._is_plain = command_config is None
         self._connections: dict[int, Connection] = {}
@@ -132,8 +135,12 @@ class Client:
         admin.groups.listed()`. ClientError, at once where nobody can be reached."""
         from kwire.client.admin import Admin
 
+        return self.drive(lambda cluster: work(Admin(cluster)))
+
+    def drive(self, work: Callable[[Cluster], Coroutine[object, None, T]]) -> T:
+        """The same of the cluster itself, for work of many calls."""
         self.connection()
-        return self.run(work(Admin(self._cluster)))
+        return self.run(work(self._cluster))
 
     def connection(self, node_id: int = BOOTSTRAP) -> Connection:
         """The connection to a node, or to whichever bootstrap address answers first."""

@@ -5,15 +5,19 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kwire.cli import operations, record_format
+from kwire.cli import operations, record_format, share_groups
 from kwire.cli.client import Client
 from kwire.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, CommandConfig, TopicOption, named, pairs
 from kwire.cli.records import consume as consume_records
-from kwire.client.errors import ClientError
+from kwire.client.errors import ClientError, RequestFailed
+from kwire.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kwire.cli.share_worker import Work
 
 ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 _PROPERTIES = ("print.key", "key.separator", "null.literal")
@@ -108,13 +112,15 @@ def consume(
     if share is not None or command is not None:
         has_start = from_end or from_beginning or offset is not None or bool(partition)
         _check_share(share, group, has_start or committed or isolation != ISOLATION_LEVELS[0])
-        from kwire.cli.share_worker import Work, work
+        from kwire.cli.share_worker import Work
 
         task = Work(wanted, share or "", command, show, count, timeout_ms)
         with contextlib.suppress(KeyboardInterrupt):
-            work(bootstrap, command_config, task)
+            _work(task, bootstrap, command_config)
         return
     with Client(bootstrap, command_config=command_config) as client:
+        if group is not None:
+            share_groups.refuse(client, group)
         waits = follow or start == "latest"
         positions = _positions(client, wanted, group, start, partition, waits)
         pause = _Pause(timeout_ms)
@@ -139,6 +145,23 @@ def consume(
             if group is not None:
                 moved = {(wanted, index): at for index, at in positions.items()}
                 client.ask(lambda admin: admin.offsets.commit(group, moved))
+
+
+def _work(task: Work, bootstrap: str, command_config: str | None) -> None:
+    from kwire.cli.share_worker import work
+
+    try:
+        work(bootstrap, command_config, task)
+    except RequestFailed as error:
+        if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
+            raise
+        with Client(bootstrap, command_config=command_config) as client:
+            kind = share_groups.other_kind(client, task.group)
+        if kind is None:
+            raise
+        raise ClientError(
+            f"group {task.group} is a {kind} group: read for it with --group {task.group}"
+        ) from None
 
 
 def _check_share(share: str | None, group: str | None, is_elsewhere: bool) -> None:

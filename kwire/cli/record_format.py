@@ -140,17 +140,18 @@ def show_json(consumed: Consumed) -> bytes:
         "partition": consumed.partition,
         "offset": record.offset,
         "timestamp": record.timestamp,
-        "key": _to_json(record.key),
-        "value": _to_json(record.value),
+        "key": json_value(record.key),
+        "value": json_value(record.value),
         "headers": [
-            [_to_json(name.encode() if isinstance(name, str) else name), _to_json(value)]
+            [json_value(name.encode() if isinstance(name, str) else name), json_value(value)]
             for name, value in record.headers
         ],
     }
     return json.dumps(shown, ensure_ascii=False).encode() + b"\n"
 
 
-def _to_json(value: bytes | None) -> object:
+def json_value(value: bytes | None) -> Json:
+    """A key or value as JSON has it."""
     if value is None:
         return None
     try:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 
+SECURE_CLIENT = "kwire-client.properties"
+"""In a data directory: settings of a client of the broker that `--secure` has made."""
+
 
 def write_secret(path: str, content: bytes) -> None:
     """Write a file that its owner alone reads; whole, or not at all."""

@@ -16,16 +16,14 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from kwire.cli.secret_files import write_secret
+from kwire.cli.secret_files import SECURE_CLIENT, write_secret
 from kwire.config.errors import ConfigError
 from kwire.config.listeners import CLIENT_PROTOCOL
 from kwire.config.properties import read_properties
 from kwire.security.sasl.jaas import SCRAM_MODULE
 
-AUTHORITY_KEY, AUTHORITY, NODE, CLIENT = (
-    *("kwire-authority-key.pem", "kwire-authority.pem"),
-    *("kwire-node.pem", "kwire-client.properties"),
-)
+AUTHORITY_KEY, AUTHORITY = "kwire-authority-key.pem", "kwire-authority.pem"
+NODE, CLIENT = "kwire-node.pem", SECURE_CLIENT
 PROTOCOL, MECHANISM, USER = "SASL_SSL", "SCRAM-SHA-512", "admin"
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 PASSWORD_BYTES = 18

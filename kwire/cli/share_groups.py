@@ -28,9 +28,28 @@ def find(client: Client, group: str) -> m.ShareGroupDescribeResponse.DescribedGr
         raise
 
 
+def refuse(client: Client, group: str) -> None:
+    """ClientError where a group is a share group: it has no offsets to commit."""
+    try:
+        is_shared = find(client, group) is not None
+    except RequestFailed as error:
+        if error.code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:  # a share group of hidden topics
+            raise
+        is_shared = True
+    if is_shared:
+        raise ClientError(f"group {group} is a share group: work for it with --share {group}")
+
+
+def other_kind(client: Client, group: str) -> str | None:
+    """What a group is that is no share group, in small letters; None where there is none."""
+    listed = client.ask(lambda admin: admin.groups.listed())
+    kinds = [one.group_type.lower() for one in listed if one.group_id == group]
+    return kinds[0] if kinds and kinds[0] != SHARE else None
+
+
 def offsets(client: Client, group: str) -> list[tuple[str, int, int | None, int | None]]:
     """(topic, partition, where the group begins, records from there on that are not delivered for
-    good), sorted; None for what is not known."""
+    good), sorted; None for what is not known, or of a topic that may not be described."""
     shape = m.DescribeShareGroupOffsetsRequest
     asked = shape.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
     found = client.call(shape(groups=[asked]), client.coordinator(group)).groups[0]
@@ -39,6 +58,9 @@ def offsets(client: Client, group: str) -> list[tuple[str, int, int | None, int 
     for topic in found.topics:
         for x in topic.partitions:
             what = f"group {group}, {topic.topic_name}-{x.partition_index}"
+            if x.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                rows.append((topic.topic_name, x.partition_index, None, None))
+                continue
             check(x.error_code, what, x.error_message)
             start = None if x.start_offset == -1 else x.start_offset
             rows.append((topic.topic_name, x.partition_index, start, None if x.lag < 0 else x.lag))

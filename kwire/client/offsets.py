@@ -19,6 +19,13 @@ FETCH_VERSION_MAX = 7
 Partition = tuple[str, int]
 
 
+class Position(NamedTuple):
+    """What a group has committed in one partition; `metadata` is whatever it likes to keep."""
+
+    offset: int
+    metadata: str = ""
+
+
 class Member(NamedTuple):
     """On whose behalf offsets are committed: nobody's by default, which is accepted of a group
     without members."""
@@ -89,20 +96,28 @@ class Offsets:
 
     async def committed(self, group: str) -> dict[Partition, int]:
         """What a group has committed, of all of its partitions, sorted."""
+        return {name: found.offset for name, found in (await self.positions(group)).items()}
+
+    async def positions(self, group: str, *, stable: bool = False) -> dict[Partition, Position]:
+        """The same with its metadata. With `stable` it waits for the end of transactions that
+        commit offsets of the group (KIP-447)."""
 
         async def ask(node_id: int) -> m.OffsetFetchResponse:
-            request = m.OffsetFetchRequest(group_id=group, topics=None)
+            request = m.OffsetFetchRequest(group_id=group, topics=None, require_stable=stable)
             response = await self._cluster.call(request, node_id, version_max=FETCH_VERSION_MAX)
             check(response.error_code, f"group {group}")
+            for topic in response.topics:
+                for one in topic.partitions:
+                    check(one.error_code, f"group {group}, {topic.name}-{one.partition_index}")
             return response
 
         response = await self._cluster.ask_coordinator(Coordinator.GROUP, group, ask)
-        found: dict[Partition, int] = {}
+        found: dict[Partition, Position] = {}
         for topic in response.topics:
             for one in topic.partitions:
-                check(one.error_code, f"group {group}, {topic.name}-{one.partition_index}")
                 if one.committed_offset >= 0:
-                    found[topic.name, one.partition_index] = one.committed_offset
+                    position = Position(one.committed_offset, one.metadata or "")
+                    found[topic.name, one.partition_index] = position
         return dict(sorted(found.items()))
 
     async def commit(

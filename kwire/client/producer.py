@@ -10,23 +10,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
+from kwire.client.appending import ALL, Appending
 from kwire.client.cluster import Cluster
-from kwire.client.errors import ClientError, RequestFailed, Unanswered, check
+from kwire.client.errors import ClientError, check
 from kwire.kept_errors import anew
 from kwire.protocol import messages as m
-from kwire.protocol.errors import ErrorCode, is_retriable, refreshes_metadata
 from kwire.protocol.records import Codec, Record, add_sequence, build_batch
 from kwire.protocol.records.partitioner import partition_of
 
-TIMEOUT_MS = 30_000
-ALL = -1
-VERSION_MAX = 12
-"""The last version that names topics."""
-
 Header = tuple[str | bytes, bytes | None]
-_Answer: TypeAlias = "m.ProduceResponse.PartitionProduceResponse"
 
 
 class Outgoing(NamedTuple):
@@ -69,9 +63,9 @@ class Producer:
         create_topics: bool = False,
     ) -> None:
         self._cluster = cluster
-        self._acks = acks
         self._codec = codec
         self._is_idempotent = idempotent and acks == ALL
+        self._appending = Appending(cluster, acks=acks, is_idempotent=self._is_idempotent)
         self._create_topics = create_topics
         self._identity: tuple[int, int] = (-1, -1)
         self._identifying = asyncio.Lock()
@@ -97,7 +91,10 @@ class Producer:
         sending = [
             asyncio.ensure_future(
                 self._send_batch(
-                    topic_name, index, [_record(records[row], now_ms) for row in chosen], timeout_s
+                    topic_name,
+                    index,
+                    [made_record(records[row], now_ms) for row in chosen],
+                    timeout_s,
                 )
             )
             for index, chosen in rows.items()
@@ -139,7 +136,7 @@ class Producer:
             if not self._is_idempotent:
                 batch = build_batch(records, codec=self._codec)
                 return await self._cluster.retrying(
-                    lambda: self._attempt(topic, index, batch), timeout_s
+                    lambda: self._appending.attempt(topic, index, batch), timeout_s
                 )
             await self._identify(series)
             producer_id, epoch = series.identity
@@ -152,7 +149,7 @@ class Producer:
             )
             try:
                 offset = await self._cluster.retrying(
-                    lambda: self._attempt(topic, index, batch), timeout_s
+                    lambda: self._appending.attempt(topic, index, batch), timeout_s
                 )
             except BaseException:
                 # Whether it was kept is not known, or its numbers cannot be used by another.
@@ -177,75 +174,13 @@ class Producer:
         check(response.error_code, "the producer's id")
         return response.producer_id, response.producer_epoch
 
-    async def _leader(self, topic: str, index: int) -> int:
-        """One that was there when the send began may be unknown to a broker that starts."""
-        try:
-            return await self._cluster.leader(topic, index)
-        except RequestFailed as error:
-            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-            raise _NotThereNow(error.code, f"topic {topic}") from None
-
-    async def _attempt(self, topic: str, index: int, batch: bytearray) -> int:
-        """Send a batch once; an error that says so is retriable."""
-        leader = await self._leader(topic, index)
-        data = m.ProduceRequest.PartitionProduceData(index=index, records=batch)
-        named = m.ProduceRequest.TopicProduceData(name=topic, partition_data=[data])
-        request = m.ProduceRequest(acks=self._acks, timeout_ms=TIMEOUT_MS, topic_data=[named])
-        try:
-            if self._acks == 0:
-                connection = await self._cluster.connection(leader)
-                await connection.send_only(request, VERSION_MAX)
-                return -1
-            response = await self._cluster.call(request, leader, version_max=VERSION_MAX)
-        except Unanswered as error:
-            self._cluster.forget_topic(topic)
-            if self._is_idempotent:
-                raise _SentAgain(str(error)) from None
-            raise
-        except ClientError as error:
-            if error.is_retriable:
-                self._cluster.forget_topic(topic)
-            raise
-        return self._judged(topic, index, response.responses[0].partition_responses[0])
-
-    def _judged(self, topic: str, index: int, answer: _Answer) -> int:
-        code = answer.error_code
-        if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
-            return answer.base_offset
-        if refreshes_metadata(code) or is_retriable(code):
-            self._cluster.forget_topic(topic)
-        message = answer.error_message
-        if answer.record_errors:
-            first = answer.record_errors[0]
-            message = (
-                f"{message or ErrorCode(code).name} (record {first.batch_index}: "
-                f"{first.batch_index_error_message})"
-            )
-        raise RequestFailed(code, f"{topic}-{index}", message)
-
-
-class _NotThereNow(RequestFailed):
-    """It was there a moment ago."""
-
-    @property
-    def is_retriable(self) -> bool:
-        return True
-
-
-class _SentAgain(Unanswered):
-    """Nobody knows whether the batch was kept; its sequence numbers tell the broker."""
-
-    @property
-    def is_retriable(self) -> bool:
-        return True
-
 
 def _an_exception(error: BaseException) -> Exception:
     """What a send ended with; one that was cancelled is an error to the others of its call."""
     return error if isinstance(error, Exception) else ClientError("the send was cancelled")
 
 
-def _record(outgoing: Outgoing, now_ms: int) -> Record:
+def made_record(outgoing: Outgoing, now_ms: int) -> Record:
+    """What is sent for it: with the time of now where it has none."""
     timestamp = now_ms if outgoing.timestamp is None else outgoing.timestamp
     return Record(0, timestamp, outgoing.key, outgoing.value, list(outgoing.headers))

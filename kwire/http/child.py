@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
     from kwire.http.callers import Callers
     from kwire.http.serving import Serving
+    from kwire.http.tls_listener import TlsListener
 
 logger = logging.getLogger(__name__)
 
-NICE = 5
+NICE = 10
 """Whoever asks by HTTP is not to take the processor from who asks by Kafka's protocol."""
 PR_SET_PDEATHSIG = 1
 OPEN = "health"
@@ -77,16 +78,24 @@ def main(arguments: list[str]) -> int:
         format="[%(asctime)s] %(levelname)s http: %(message)s",
         datefmt="%Y-%m-%d %H:%M:%S",
     )
-    try:
-        os.nice(NICE)
-    except OSError:
-        pass
+    _step_back()
     loop = new_event_loop()
     try:
         loop.run_until_complete(_serve(loop, fd))
     finally:
         loop.close()
     return 0
+
+
+def _step_back() -> None:
+    """Leave the processor to the broker and to its clients."""
+    try:
+        os.nice(NICE)
+        if sys.platform.startswith("linux"):
+            # It computes for long: when it wakes up, nobody who has the processor loses it.
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    except OSError:
+        pass  # a container may forbid it
 
 
 def _die_with(parent: int) -> None:
@@ -138,6 +147,7 @@ async def _serve(loop: asyncio.AbstractEventLoop, fd: int) -> None:
 
         ways = {scheme: LoginWay(**login) for scheme, login in hello["logins"].items()}
         callers = Callers(Logins(ways, SystemRandom(), broker), SystemRandom())
+    with_tls: list[TlsListener] = []
     for listener in hello["listeners"]:
         bounds = Bounds(
             [*told["allowed_hosts"], *filter(None, [listener["host"]])],
@@ -154,11 +164,23 @@ async def _serve(loop: asyncio.AbstractEventLoop, fd: int) -> None:
 
             tls = TlsListener(loop, listener["fd"], listener["name"], protocol, timeout_s)
             await tls.open(listener["tls"])
+            with_tls.append(tls)
+    following = loop.create_task(_follow(broker, with_tls)) if with_tls else None
     broker.ready()
     gc.collect()
     gc.freeze()
     await gone
+    if following is not None:
+        following.cancel()
     _end()
+
+
+async def _follow(broker: LocalBroker, listeners: list[TlsListener]) -> None:
+    """Take over what the broker says of TLS."""
+    while True:
+        settings: dict[str, dict[str, str]] = json.loads(await broker.tls.get())
+        for listener in listeners:
+            await listener.change(settings[listener.name])
 
 
 def _routes(serves: list[str], serving: Serving, callers: Callers | None) -> list[BaseRoute]:

@@ -43,6 +43,8 @@ class Kind(enum.IntEnum):
     """broker: are you alive?"""
     PONG = 9
     """process: yes."""
+    TLS = 10
+    """broker: by the names of the listeners with TLS their `ssl.*` settings, as JSON."""
 
 
 def framed(kind: Kind, number: int = 0, body: bytes = b"") -> list[bytes]:

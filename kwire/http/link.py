@@ -7,7 +7,7 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from kwire.clock import ticks_ns
 from kwire.http.control import FRAME_BYTES_MAX, HEADER, PIECE_BYTES_MAX, Kind, framed
@@ -17,10 +17,14 @@ from kwire.network.frames import FrameConnection
 
 logger = logging.getLogger(__name__)
 
-SLICE_NS = 1_000_000
-"""How long a turn of the loop works on answers."""
-PAUSE_S = 0.001
-"""Other work has at least this long between two slices."""
+SLICE_NS = 300_000
+"""How long a turn of the loop works on answers, and then ends with the piece it is at."""
+PAUSE_MIN_S = 0.001
+PAUSES_A_SLICE = 4
+"""Other work has at least that long between two slices, and so many times as long as the slice has
+taken: who asks by Kafka's protocol meets a slice seldom, and waits for one at most. The loop stays
+one that sleeps often, which the kernel wakes before processes that compute."""
+NS_PER_S = 1e9
 ANSWERS_MAX = 16
 WRITE_BUFFER_BYTES = 256 * 1024
 
@@ -37,7 +41,8 @@ class _Answer:
 
 
 class BrokerLink(FrameConnection):
-    """See the module. `lost()` is called once when the other end is gone or talks nonsense."""
+    """See the module. `hello()` is what is said first; `lost()` is called once when the other end
+    is gone or talks nonsense."""
 
     def __init__(
         self,
@@ -45,7 +50,7 @@ class BrokerLink(FrameConnection):
         pool: BufferPool,
         questions: Questions,
         *,
-        hello: bytes,
+        hello: Callable[[], bytes],
         lost: Callable[[], None],
     ) -> None:
         super().__init__(pool, FRAME_BYTES_MAX, HEADER.size)
@@ -66,6 +71,11 @@ class BrokerLink(FrameConnection):
         self.unanswered_pings += 1
         self.write_frames(framed(Kind.PING))
 
+    def tell_tls(self, settings: Mapping[str, Mapping[str, str]]) -> None:
+        """Listeners have other settings of TLS, by name; those in `hello` are older."""
+        if self._is_open:
+            self.write_frames(framed(Kind.TLS, body=json.dumps(settings).encode()))
+
     def close(self) -> None:
         """The process ends when it sees this."""
         self._lost = _nothing
@@ -81,7 +91,7 @@ class BrokerLink(FrameConnection):
             self.transport.abort()
             return
         self.transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
-        self.write_frames(framed(Kind.HELLO, body=self._hello))
+        self.write_frames(framed(Kind.HELLO, body=self._hello()))
 
     def frame_received(self, frame: memoryview) -> None:
         kind, number = HEADER.unpack_from(frame)
@@ -136,21 +146,22 @@ class BrokerLink(FrameConnection):
     def _refuse(self, number: int, why: str) -> None:
         self.write_frames(framed(Kind.REFUSED, number, why.encode(errors="replace")[:1000]))
 
-    def _go_on(self) -> None:
+    def _go_on(self, taken_ns: int = 0) -> None:
         if self._answers and not self._is_full and self._timer is None:
-            self._timer = self._loop.call_later(PAUSE_S, self._slice)
+            pause_s = max(PAUSE_MIN_S, taken_ns * PAUSES_A_SLICE / NS_PER_S)
+            self._timer = self._loop.call_later(pause_s, self._slice)
 
     def _slice(self) -> None:
         """Answers take turns, a piece each."""
         self._timer = None
-        end_ns = ticks_ns() + SLICE_NS  # the loop's own time stands still in a turn
+        begun_ns = ticks_ns()  # the loop's own time stands still in a turn
         while self._answers and not self._is_full:
             answer = self._answers.popleft()
             if self._step(answer):
                 self._answers.append(answer)
-            if ticks_ns() >= end_ns:
+            if ticks_ns() - begun_ns >= SLICE_NS:
                 break
-        self._go_on()
+        self._go_on(ticks_ns() - begun_ns)
 
     def _step(self, answer: _Answer) -> bool:
         """Write the next piece; whether there may be more."""

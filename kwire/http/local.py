@@ -28,12 +28,13 @@ class _Waiting:
 
 
 class LocalBroker(FrameConnection):
-    """See the module. `hello` is completed by the broker's settings; `ended()` is called when the
-    broker is gone."""
+    """See the module. `hello` is completed by the broker's settings, `tls` gets the settings of TLS
+    that come later; `ended()` is called when the broker is gone."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, ended: Callable[[], None]) -> None:
         super().__init__(BufferPool(), FRAME_BYTES_MAX, HEADER.size)
         self.hello: asyncio.Future[bytes] = loop.create_future()
+        self.tls: asyncio.Queue[bytes] = asyncio.Queue()
         self._ended = ended
         self._waiting: dict[int, _Waiting] = {}
         self._number = 0
@@ -88,6 +89,8 @@ class LocalBroker(FrameConnection):
             self.write_frames(framed(Kind.PONG))
         elif kind == Kind.HELLO:
             self.hello.set_result(body)
+        elif kind == Kind.TLS:
+            self.tls.put_nowait(body)
         elif (waiting := self._waiting.get(number)) is None:
             pass  # cancelled
         elif kind == Kind.PIECE:

@@ -43,6 +43,7 @@ PORTS_TRIED = 100
 PORT_MAX = 65535
 SCHEMES = ("http", "https")
 TLS_PREFIX = "ssl."
+KAFKA_PREFIX = "listener.name."
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 Json: TypeAlias = "dict[str, str | int | bool | list[str]]"
 
@@ -160,10 +161,21 @@ def _listener(entry: str, serves: list[str], texts: Mapping[str, str]) -> HttpLi
     number = int(port)
     tls = None
     if scheme.lower() == "https":
-        tls = {key: text for key, text in texts.items() if key.startswith(TLS_PREFIX)}
+        tls = tls_texts(texts, name)
         _check_tls(entry, tls)
     ports = range(number, number + 1)
     return HttpListener(name, host, ports, _served(name, serves, texts), tls)
+
+
+def tls_texts(texts: Mapping[str, str], name: str) -> dict[str, str]:
+    """What a listener with TLS takes of all settings: its own, `listener.name.NAME.ssl.*`, before
+    those of all, as Apache Kafka's listeners do."""
+    own = f"{KAFKA_PREFIX}{name}."
+    found = {key: text for key, text in texts.items() if key.startswith(TLS_PREFIX)}
+    for key, text in texts.items():
+        if key.lower().startswith(own + TLS_PREFIX):
+            found[key[len(own) :]] = text
+    return found
 
 
 def _check_tls(entry: str, settings: dict[str, str]) -> None:

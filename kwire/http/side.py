@@ -23,11 +23,11 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from kwire.http.link import BrokerLink
 from kwire.http.questions import Questions
-from kwire.http.settings import HttpListener, HttpSettings
+from kwire.http.settings import HttpListener, HttpSettings, tls_texts
 from kwire.network.buffers import BufferPool
 
 logger = logging.getLogger(__name__)
@@ -126,6 +126,20 @@ class HttpSide:
             found.append(f"{scheme}://{shown}:{one.getsockname()[1]}")
         return found
 
+    @property
+    def with_tls(self) -> list[str]:
+        """The names of the listeners that have TLS."""
+        return [one.name for one in self._settings.listeners if one.tls is not None]
+
+    def change_tls(self, texts: Mapping[str, str]) -> None:
+        """The broker's settings are others: connections from now on have their `ssl.*`."""
+        told = {}
+        for listener in self._settings.listeners:
+            if listener.tls is not None:
+                told[listener.name] = listener.tls = tls_texts(texts, listener.name)
+        if self._link is not None:
+            self._link.tell_tls(told)
+
     def is_told_to_serve(self, purpose: str) -> bool:
         """Whether a listener that the configuration names serves this."""
         is_served = any(purpose in listener.serves for listener, _ in self._sockets)
@@ -166,7 +180,7 @@ class HttpSide:
             self._start_again()
             return
         link = self._link = BrokerLink(
-            self._loop, self._pool, self._questions, hello=self._hello(), lost=self._lost
+            self._loop, self._pool, self._questions, hello=self._hello, lost=self._lost
         )
         self._opening = self._loop.create_task(self._open(link, ours))
         self._timer = self._loop.call_later(PING_S, self._check)

@@ -18,8 +18,8 @@ FILE_CHECK_S = 1.0
 
 
 class TlsListener:
-    """See the module. New key files are taken over while it
-    listens: the next connection gets them, those that exist keep what they were made with."""
+    """See the module. New key files and other settings are taken over while it listens: the next
+    connection gets them, those that exist keep what they were made with."""
 
     def __init__(
         self,
@@ -31,18 +31,37 @@ class TlsListener:
     ) -> None:
         self._loop = loop
         self._fd = fd
-        self._name = name
+        self.name = name
         self._protocol = protocol
         self._handshake_s = handshake_s
         self._endpoint: TlsEndpoint | None = None
         self._server: asyncio.Server | None = None
         self._watching: asyncio.Task[None] | None = None
+        self._changing = asyncio.Lock()
 
     async def open(self, settings: Mapping[str, str]) -> None:
         """Accept from now on. ConfigError."""
         self._endpoint = endpoint = TlsEndpoint(setting_of(settings), dials=False)
         await self._listen(endpoint)
-        self._watching = self._loop.create_task(self._watch(endpoint))
+        self._watching = self._loop.create_task(self._watch())
+
+    async def change(self, settings: Mapping[str, str]) -> None:
+        """Accept with other settings; those before stay where they cannot be used."""
+        async with self._changing:
+            try:
+                endpoint = TlsEndpoint(setting_of(settings), dials=False)
+            except ConfigError as error:
+                self._log_unusable(error)
+            else:
+                self._endpoint = endpoint
+                await self._listen(endpoint)
+
+    def _log_unusable(self, error: ConfigError) -> None:
+        logger.error(
+            "the TLS settings of listener %s cannot be used, those before stay: %s",
+            self.name,
+            error,
+        )
 
     async def _listen(self, endpoint: TlsEndpoint) -> None:
         """What connects meanwhile waits in the socket's backlog."""
@@ -56,18 +75,16 @@ class TlsListener:
             self._handshake_s,
         )
 
-    async def _watch(self, endpoint: TlsEndpoint) -> None:
+    async def _watch(self) -> None:
         while True:
             await asyncio.sleep(FILE_CHECK_S)
-            if not endpoint.files_changed():
-                continue
-            try:
-                endpoint.reload()
-            except ConfigError as error:
-                logger.error(
-                    "the TLS settings of listener %s cannot be used, those before stay: %s",
-                    self._name,
-                    error,
-                )
-            else:
-                await self._listen(endpoint)
+            async with self._changing:
+                endpoint = self._endpoint
+                if endpoint is None or not endpoint.files_changed():
+                    continue
+                try:
+                    endpoint.reload()
+                except ConfigError as error:
+                    self._log_unusable(error)
+                else:
+                    await self._listen(endpoint)

@@ -108,6 +108,15 @@ class FileSlice:
         """The base offset of the segment."""
         return self._segment.base_offset
 
+    def part(self, begin: int, end: int) -> FileSlice:
+        """The bytes from `begin` to `end` (excluded) of this slice."""
+        return FileSlice(self._segment, self.position + begin, end - begin)
+
+    def peek(self, at: int, size_bytes: int) -> bytes:
+        """Bytes from `at` on, as many as there are up to `size_bytes`. OSError."""
+        left = max(0, min(size_bytes, self._size_bytes - at))
+        return self._segment.pread(left, self.position + at)
+
     def view(self) -> memoryview:
         """The bytes for a system call to take, not to be looked at in this process. OSError."""
         segment = self._segment

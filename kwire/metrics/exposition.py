@@ -84,19 +84,20 @@ def _written(lines: Lines, as_openmetrics: bool) -> Iterator[str]:
 def client_text(families: Iterable[SeriesFamily], *, as_openmetrics: bool) -> Iterator[str]:
     """What clients have pushed. OpenMetrics has no counter that is called as a gauge is but for its
     suffix: it is told as one of no known type there."""
-    gauges = set()
+    others = set()
     for family in families:
-        name, kind = family.name, COUNTER if family.is_counter else "gauge"
-        if not family.is_counter:
-            gauges.add(name)
+        name, kind = family.name, family.kind
+        if kind != COUNTER:
+            others.add(name)
         shown = name
-        if as_openmetrics and family.is_counter:
+        if as_openmetrics and kind == COUNTER:
             shown = name.removesuffix(TOTAL)
-            if shown in gauges:  # it comes before this one in the order of names
+            if shown in others:  # it comes before this one in the order of names
                 shown, kind = name, "unknown"
         yield f"# HELP {shown} Sent by clients.\n# TYPE {shown} {kind}\n"
-        for labels, value in family.samples:
-            yield f"{name}{_labels(dict(labels), tuple(dict(labels).values()))} {_number(value)}\n"
+        for ending, labels, value in family.samples:
+            told = _labels(dict(labels), tuple(dict(labels).values()))
+            yield f"{name}{ending}{told} {_number(value)}\n"
 
 
 def _number(value: int | float) -> str:

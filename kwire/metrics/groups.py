@@ -20,6 +20,7 @@ OFFSETS_SHOWN_MAX = 200_000
 """Whoever may commit offsets makes rows: those beyond are only counted."""
 CLASSIC_STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
 CONSUMER_STATES = ("Empty", "Assigning", "Reconciling", "Stable", "Dead")
+SHARE_STATES = ("Empty", "Stable", "Dead")
 SHARD_STATES = {
     ShardState.ACTIVE: "active",
     ShardState.LOADING: "loading",
@@ -59,6 +60,7 @@ def read_groups(groups: GroupCoordinator, replicas: Replicas) -> Iterator[bytes]
             f"{COORDINATOR}offset_deletion_count": counts.offset_deletions,
             f"{COORDINATOR}group_completed_rebalance_count": counts.completed_rebalances,
             f"{COORDINATOR}consumer_group_rebalance_count": counts.consumer_rebalances,
+            f"{COORDINATOR}share_group_rebalance_count": counts.share_rebalances,
             f"{COORDINATOR}partition_load_time_avg": average,
             f"{COORDINATOR}partition_load_time_max": longest,
         }
@@ -111,6 +113,7 @@ def _in_blocks_counted(names: tuple[str, ...], rows: list[Row]) -> Iterator[tupl
 def _read_counts(found: Counter[tuple[str, str]], offsets: int) -> Iterator[bytes]:
     classic = {state: found["classic", state] for state in CLASSIC_STATES}
     consumer = {state: found["consumer", state] for state in CONSUMER_STATES}
+    share = {state: found["share", state] for state in SHARE_STATES}
     yield single(
         {
             f"{METADATA}numgroups": sum(classic.values()),
@@ -121,8 +124,13 @@ def _read_counts(found: Counter[tuple[str, str]], offsets: int) -> Iterator[byte
     )
     yield encoded(("state",), (f"{COORDINATOR}classic_group_count",), list(classic.items()))
     yield encoded(("state",), (f"{COORDINATOR}consumer_group_count",), list(consumer.items()))
+    yield encoded(("state",), (f"{COORDINATOR}share_group_count",), list(share.items()))
     yield encoded(
         ("protocol",),
         (f"{COORDINATOR}group_count",),
-        [("classic", sum(classic.values())), ("consumer", sum(consumer.values()))],
+        [
+            ("classic", sum(classic.values())),
+            ("consumer", sum(consumer.values())),
+            ("share", sum(share.values())),
+        ],
     )

@@ -26,6 +26,10 @@ TRAFFIC = {
     "failed_produce_requests": "failedproducerequests",
     "failed_fetch_requests": "failedfetchrequests",
     "bytes_rejected": "bytesrejected",
+    "share_fetch_requests": "totalsharefetchrequests",
+    "failed_share_fetch_requests": "failedsharefetchrequests",
+    "share_acknowledge_requests": "totalshareacknowledgementrequests",
+    "failed_share_acknowledge_requests": "failedshareacknowledgementrequests",
 }
 """Attribute of Traffic -> the middle of the metric's name, of what there is by topic too."""
 TRAFFIC_OF_NODE = {

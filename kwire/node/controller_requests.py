@@ -7,16 +7,22 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from kwire.kraft.controller.context import ControllerContext
+from kwire.kraft.controller.requests.quotas import hosts_of
 from kwire.membership.requester import Requester
 from kwire.pending import Pending, after
+from kwire.protocol import messages as m
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.structs import Message, Request
+from kwire.security.acl import CLUSTER_NAME, Operation, ResourceType
 
 if TYPE_CHECKING:
     from kwire.quota.mutations import MutationQuota
 
 QuotaOf: TypeAlias = "Callable[[str, str | None, int, int], MutationQuota | None]"
 """(principal, client id, API, version) -> what the client pays for partitions from."""
+
+LookUp: TypeAlias = Callable[[Collection[str]], Pending[dict[str, str]]]
+"""Names of hosts -> the addresses of those that have one."""
 
 Response = TypeVar("Response", bound=Message)
 
@@ -57,7 +63,9 @@ class ControllerRequests:
         mutation_quota: QuotaOf,
         now_ms: Callable[[], int],
         audit: Audit | None,
+        look_up: LookUp,
     ) -> None:
+        self._look_up = look_up
         self._quorum = quorum
         self._controller_listener_names = controller_listener_names
         self._mutation_quota = mutation_quota
@@ -90,11 +98,10 @@ class ControllerRequests:
             quota = self._mutation_quota(
                 requester.principal, requester.client_id, request.API_KEY, version
             )
-            answer = (
-                self._quorum.handle(request, context)
-                if quota is None
-                else self._paid(request, context, quota)
-            )
+            if quota is not None:
+                answer = self._paid(request, context, quota)
+            else:
+                answer = self._with_hosts(request, context)
             if self._audit is not None and request.API_KEY in AUDITED:
                 answer.add_done_callback(partial(self._executed, self._audit, requester, request))
             return answer
@@ -109,6 +116,30 @@ class ControllerRequests:
     ) -> None:
         if done.error() is None:
             audit.executed(requester, request, done.result())
+
+    def _with_hosts(
+        self, request: Request[Response], context: ControllerContext
+    ) -> Pending[Response]:
+        """Quotas of hosts by name: those are looked up first, for who may set quotas."""
+        right = Operation.ALTER_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME
+        names = hosts_of(request) if isinstance(request, m.AlterClientQuotasRequest) else set()
+        if not names or not context.may(*right):
+            return self._quorum.handle(request, context)
+        outcome: Pending[Response] = Pending()
+
+        def answered(done: Pending[Response]) -> None:
+            error = done.error()
+            if error is not None:
+                outcome.fail(error)
+            else:
+                outcome.complete(done.result())
+
+        def found(done: Pending[dict[str, str]]) -> None:
+            context.known_hosts = done.result()
+            self._quorum.handle(request, context).add_done_callback(answered)
+
+        self._look_up(names).add_done_callback(found)
+        return outcome
 
     def _paid(
         self, request: Request[Response], context: ControllerContext, quota: MutationQuota

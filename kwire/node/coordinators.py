@@ -120,6 +120,11 @@ class Coordinators:
         return self._transactions
 
     @property
+    def made_share(self) -> ShareCoordinator | None:
+        """None as long as nobody has asked for the state of share groups."""
+        return self._share
+
+    @property
     def made_verifier(self) -> TransactionVerifier | None:
         """None as long as no transactional write was to be verified."""
         return self._verifier

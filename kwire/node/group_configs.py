@@ -14,16 +14,22 @@ class GroupConfigs:
     def __init__(self, config: DynamicConfig) -> None:
         self._config = config
         self._resolved: dict[str, Mapping[str, Value]] = {}
+        self.changes = 0
+        """How often configs have changed: what was made of them before is old."""
+
+    def owner(self, group_id: str) -> str:
+        """Whose configs a group has: its own, or, as the empty string, those of all without."""
+        return group_id if self._config.group_overrides(group_id) else ""
 
     def value(self, group_id: str, name: str) -> TypedValue:
         """A group config, such as consumer.session.timeout.ms, for one group."""
-        dynamic = self._config
-        key = group_id if dynamic.group_overrides(group_id) else ""
-        values = self._resolved.get(key)
+        owner = self.owner(group_id)
+        values = self._resolved.get(owner)
         if values is None:
-            values = self._resolved[key] = dynamic.group_values(group_id)
+            values = self._resolved[owner] = self._config.group_values(group_id)
         return values[name]
 
     def changed(self) -> None:
         """Configs of brokers or groups have changed."""
         self._resolved.clear()
+        self.changes += 1

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from kwire.config.broker_config import BrokerConfig
+from kwire.config.dynamic import DynamicConfig
 from kwire.config.errors import ConfigError
+from kwire.config.values import Value
 from kwire.network.buffers import BufferPool
 from kwire.node.start_error import StartError
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PREFIX = "http."
+TLS_PREFIXES = ("ssl.", "listener.name.")
 NEEDED = ("starlette", "uvicorn", "prometheus_client")
 """What the HTTP process imports; `pip install 'kwire[http]'` has it."""
 TAKEN_S = 2.0
@@ -61,7 +64,7 @@ def make_http_side(
     return HttpSide(loop, pool, settings, asked, bootstrap=bootstrap)
 
 
-async def bind(http: HttpSide | None) -> None:
+async def bind(http: HttpSide | None, dynamic_config: DynamicConfig) -> None:
     """Take the addresses, before anything is made; StartError when one cannot be had.
 
     One that is taken is tried for a while: the HTTP process of a broker that was killed ends only
@@ -76,11 +79,36 @@ async def bind(http: HttpSide | None) -> None:
     while True:
         try:
             http.bind()
+            if http.with_tls:
+                _follow_settings(http, dynamic_config)
             return
         except BindError as error:
             if not error.is_taken or loop.time() > end_s:
                 raise StartError(str(error)) from None
         await asyncio.sleep(TAKEN_PAUSE_S)
+
+
+def _follow_settings(http: HttpSide, dynamic_config: DynamicConfig) -> None:
+    """Listeners with TLS have the settings that the broker has at the time; what they could not use
+    is refused."""
+
+    def changed(settings: Mapping[str, Value]) -> None:
+        if any(name.startswith(TLS_PREFIXES) for name in settings):
+            http.change_tls(dynamic_config.current().texts)
+
+    def check(candidate: BrokerConfig) -> None:
+        from kwire.http.settings import tls_texts
+        from kwire.http.tls import check_tls
+        from kwire.security.tls.errors import TlsError
+
+        try:
+            for name in http.with_tls:
+                check_tls(tls_texts(candidate.texts, name))
+        except TlsError as error:
+            raise ConfigError(error.in_kafkas_words()) from None
+
+    dynamic_config.add_listener(changed)
+    dynamic_config.checks.append(check)
 
 
 def serve(http: HttpSide | None) -> None:

@@ -13,8 +13,11 @@ from kwire.config.dynamic import DynamicConfig
 from kwire.kraft.images.metadata_image import MetadataDelta, MetadataImage
 from kwire.kraft.images.settings import QuotaEntity
 from kwire.kraft.raft.types import Endpoint
+from kwire.node.host_addresses import HostAddresses
 from kwire.node.start_error import StartError
+from kwire.pending import Pending
 from kwire.protocol.api_keys import API_KEYS, UNBUILT
+from kwire.security.acls.hosts import literal_address
 from kwire.server.connection_admission import ConnectionAdmission
 from kwire.server.connection_limits import AddressRates, ConnectionLimits
 from kwire.server.dispatch import Dispatcher
@@ -54,6 +57,9 @@ class Listeners:
         self._dynamic_config = dynamic_config
         self._admissions: list[ConnectionAdmission] = []
         self._address_rates: AddressRates = {}
+        self._hosts = HostAddresses(loop)
+        self.look_up = self._hosts.look_up
+        self._rates_set = 0
         self._make = make
         self._host_name = host_name
         self.bound: dict[str, Listener] = {}
@@ -169,9 +175,39 @@ class Listeners:
     def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Take over how fast addresses may open connections, where that has changed."""
         if any(_is_of_address(one) for one in delta.client_quotas):
-            rates = address_rates(image.client_quotas)
-            for admission in self._admissions:
-                admission.limits.set_address_rates(rates)
+            self._set_rates(address_rates(image.client_quotas))
+
+    def _set_rates(self, rates: Mapping[str | None, int]) -> None:
+        """Those of addresses hold at once, those of names when they are looked up."""
+        self._rates_set += 1
+        number, known, names = self._rates_set, dict[str | None, int](), dict[str, int]()
+        for host, rate in rates.items():
+            address = host if host is None or host == "localhost" else literal_address(host)
+            if host is not None and address is None:
+                names[host] = rate
+            else:
+                known[address] = rate
+
+        def found(done: Pending[dict[str, str]]) -> None:
+            if number != self._rates_set:
+                return
+            addresses = done.result()
+            for name, rate in names.items():
+                if name in addresses:
+                    known.setdefault(addresses[name], rate)
+                else:
+                    logger.warning(
+                        "%s of %s is passed over: the host has no address", ADDRESS_RATE, name
+                    )
+            self._hold_rates(known)
+
+        self._hold_rates(known)
+        if names:
+            self.look_up(names).add_done_callback(found)
+
+    def _hold_rates(self, rates: Mapping[str | None, int]) -> None:
+        for admission in self._admissions:
+            admission.limits.set_address_rates(rates)
 
     # -- shortages and end
 
@@ -189,6 +225,7 @@ class Listeners:
 
     def close(self) -> None:
         """Close what is left."""
+        self._hosts.close()
         for admission in self._admissions:
             admission.close()
         for listener in self.bound.values():

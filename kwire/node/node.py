@@ -142,7 +142,7 @@ class Node:
         self.parts = self._make_parts()
         self.request_steps = RequestSteps(
             lambda: self.parts.authorizer is not None,
-            ticks_ns if clock is None else lambda: int(loop.time() * 1e9),
+            ticks_ns if isinstance(self.clock, SystemClock) else lambda: int(loop.time() * 1e9),
         )
         tell_failures(self.audit, self.request_steps)
         self.client_quotas = PublishedQuotas(config, self.request_steps)
@@ -159,7 +159,7 @@ class Node:
             self.audit.start()
         self.security.open()
         await self.logins.open()
-        await bind(self.http)
+        await bind(self.http, self.dynamic_config)
         await self._starting.run()
         serve(self.http)
 
@@ -225,6 +225,7 @@ class Node:
                 publisher=self.metadata.publisher,
                 transaction_timeout_ms_max=self.config["transaction.max.timeout.ms"],
                 coordinators=self.coordinators,
+                shares=self.coordinators.shares,
                 quotas=lambda: self.client_quotas.quotas,
                 telemetry=self.telemetry,
             )
@@ -402,6 +403,7 @@ class Node:
             lambda *asked: self.client_quotas.mutation_quota(*asked),
             self._now_ms,
             self.audit,
+            lambda names: self.listeners.look_up(names),
         )
 
     def _make_controller_registration(self) -> ControllerRegistration:

@@ -60,12 +60,19 @@ class Shares:
         self._dead_letter_settings: DeadLetterSettings | None = None
         self._dead_letters: GroupDeadLetters | None = None
         self._partitions: SharePartitionManager | None = None
+        self._made: dict[str, ShareSettings] = {}
+        self._made_of = (0, 0)  # changes of configs, the level of share.version
         replicas.add_listener(self._leadership)
 
     @property
     def partitions(self) -> SharePartitionManager:
         if self._partitions is None:
             self._partitions = self._make_partitions()
+        return self._partitions
+
+    @property
+    def made_partitions(self) -> SharePartitionManager | None:
+        """None as long as nobody has asked for share groups."""
         return self._partitions
 
     def _make_partitions(self) -> SharePartitionManager:
@@ -108,6 +115,19 @@ class Shares:
         )
 
     def _settings(self, group_id: str) -> ShareSettings:
+        """The group's configs; made once for all groups without configs of their own."""
+        features = self._metadata.image.features.finalized
+        made_of = self._configs.changes, features.get("share.version", 0)
+        if made_of != self._made_of:
+            self._made_of = made_of
+            self._made.clear()
+        owner = self._configs.owner(group_id)
+        settings = self._made.get(owner)
+        if settings is None:
+            settings = self._made[owner] = self._made_settings(group_id)
+        return settings
+
+    def _made_settings(self, group_id: str) -> ShareSettings:
         from kwire.share.settings import ShareSettings
 
         value = self._configs.value
@@ -147,8 +167,9 @@ class Shares:
             self._partitions.leadership_changed(partition)
 
     def close(self) -> None:
-        """The node stops."""
-        if self._dead_letters is not None:
-            self._dead_letters.close()
+        """The node stops. Share partitions end first: dead letters that are on their way are the
+        next leader's to write, and nobody is to archive their records."""
         if self._partitions is not None:
             self._partitions.close()
+        if self._dead_letters is not None:
+            self._dead_letters.close()

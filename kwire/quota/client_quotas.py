@@ -2,7 +2,8 @@
 
 `changed(entity, values)` takes what the metadata has for an entity and acts at once on the rates
 that are known. `client(principal, client_id)` gives the rates that a client is bound by; they may
-be kept until `generation` moves. Who has no quota is not measured.
+be kept until `generation` moves. `known_clients(principal)` keeps them so long: who asks for every
+request looks there first. Who has no quota is not measured.
 
 A stored value that cannot be a bound (not a number, infinite, not above 0) is passed over: what
 was usable before stays, else the next quota in the order of precedence counts. So are keys and
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from weakref import WeakValueDictionary
 
 from kwire.quota.entities import IP, Part, QuotaEntity, QuotaTable, Tags, shown, table_key, user_of
 from kwire.quota.sensor import Sensor
@@ -31,6 +33,8 @@ SWEEP_MS = 60_000
 SWEEP_FULL_MS = 1000
 SENSORS_MAX = 10_000
 """Above so many rates of one kind those are dropped already that have nothing left to remember."""
+KNOWN_CLIENTS_MAX = 100
+"""So many client ids of a principal are kept with their rates."""
 
 
 class QuotaKind:
@@ -102,6 +106,13 @@ class ClientRates:
         return not (self.producer is None and self.consumer is None and self.request is None)
 
 
+class KnownClients(dict["str | None", "ClientRates | None"]):
+    """The rates of one principal's clients by client id, None for who is not bound; emptied when
+    they may be others."""
+
+    __slots__ = ("__weakref__",)
+
+
 class ClientQuotas:
     """See the module. `sample_count` windows of `window_ms` (quota.window.num and
     quota.window.size.seconds)."""
@@ -116,6 +127,7 @@ class ClientQuotas:
         self.mutations = QuotaTable()
         """controller_mutation_rate: only what is set; who decides by it has the buckets."""
         self.generation = 0
+        self._known: WeakValueDictionary[str, KnownClients] = WeakValueDictionary()
         self._kinds = {
             PRODUCER_BYTE_RATE: self.producer,
             CONSUMER_BYTE_RATE: self.consumer,
@@ -151,11 +163,33 @@ class ClientQuotas:
             self.mutations.set(key, value)
         elif kind.table.set(key, value):
             kind.refresh()
-            self.generation += 1
+            self._others_bind()
+
+    def _others_bind(self) -> None:
+        self.generation += 1
+        for clients in self._known.values():
+            clients.clear()
+
+    def known_clients(self, principal: str) -> KnownClients:
+        """What `client` has found for the clients of a principal, as long as it holds."""
+        known = self._known.get(principal)
+        if known is None:
+            known = self._known[principal] = KnownClients()
+        return known
 
     def client(self, principal: str, client_id: str | None, now_ms: int) -> ClientRates | None:
         """The rates that bind a client, as of this `generation`; None if there are none."""
         self._drop_idle(now_ms)
+        known = self._known.get(principal)
+        if known is None:
+            return self._found(principal, client_id, now_ms)
+        if client_id not in known:
+            if len(known) >= KNOWN_CLIENTS_MAX:
+                known.clear()
+            known[client_id] = self._found(principal, client_id, now_ms)
+        return known[client_id]
+
+    def _found(self, principal: str, client_id: str | None, now_ms: int) -> ClientRates | None:
         user = user_of(principal)
         rates = ClientRates(
             self.producer.sensor(user, client_id, now_ms),
@@ -173,7 +207,7 @@ class ClientQuotas:
     def _drop_idle(self, now_ms: int) -> None:
         for kind in self._kinds.values():
             if kind.drop_idle(now_ms):
-                self.generation += 1
+                self._others_bind()
 
 
 def is_usable(value: float) -> bool:

@@ -31,6 +31,7 @@ class Sensor:
         "quiet_room",
         "quiet_until_s",
         "room",
+        "skipped",
         "tags",
         "throttled_count",
         "throttled_ms",
@@ -51,6 +52,8 @@ class Sensor:
         self.quiet_until_s = 0.0
         """Until when: the window ends then, or an old one does not count any more."""
         self.counted_s = -1.0
+        self.skipped = 0
+        """How many of the next uses are not measured: one before counted for them, too."""
         self._rate = rate
         self._wait_ms_max = min(wait_ms_max, THROTTLE_MS_MAX)
         self.set_bound(bound)
@@ -59,6 +62,7 @@ class Sensor:
         """A new bound holds at once; what was counted stays."""
         self.bound = bound
         self.room = self.quiet_room = -1.0
+        self.skipped = 0
         rate = self._rate
         # A rate is never measured over less: what is within this is within the bound.
         self._allowance = bound * (rate.sample_count - 1) * rate.window_ms / 1000.0

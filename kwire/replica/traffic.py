@@ -49,6 +49,8 @@ class Traffic:
         "expired_produces",
         "failed_fetch_requests",
         "failed_produce_requests",
+        "failed_share_acknowledge_requests",
+        "failed_share_fetch_requests",
         "fetch_requests",
         "invalid_crc_records",
         "messages_in",
@@ -56,6 +58,8 @@ class Traffic:
         "produce_requests",
         "replication_bytes_in",
         "replication_bytes_out",
+        "share_acknowledge_requests",
+        "share_fetch_requests",
     )
 
     def __init__(self) -> None:
@@ -72,6 +76,10 @@ class Traffic:
         self.no_key_records = 0
         self.replication_bytes_in = 0
         self.replication_bytes_out = 0
+        self.share_fetch_requests = 0
+        self.failed_share_fetch_requests = 0
+        self.share_acknowledge_requests = 0
+        self.failed_share_acknowledge_requests = 0
 
     def produce_failed(self, code: ErrorCode, size_bytes: int) -> None:
         """Records of that size are refused."""

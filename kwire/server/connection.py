@@ -3,8 +3,8 @@
 A request starts when every request before it has its reply. One that does not look at what writes
 do (a Produce above all) starts already when those before it only wait for theirs. Requests that
 arrive meanwhile are queued; at the bound of queued requests, queued bytes or unsent reply bytes the
-connection stops reading. When it closes, everything that is pending of it is cancelled; a Produce
-that was completely received is still executed (KAFKA-3703), in its order.
+connection stops reading (`paused_connection.py`). When it closes, everything that is pending of it
+is cancelled; a Produce that was completely received is still executed (KAFKA-3703), in its order.
 
 Every request passes the arrival step and the response step (`arrival.py`, `response.py`), unless
 `plain_allowed` says that nobody wants to see it there (`request_steps.py`).
@@ -12,34 +12,32 @@ Every request passes the arrival step and the response step (`arrival.py`, `resp
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kwire.clock import ticks_ns
 from kwire.log.types import FileSlice
-from kwire.network.frames import Buffer, FrameConnection
+from kwire.network.frames import Buffer
 from kwire.pending import Pending
-from kwire.protocol.errors import EncodeError, KafkaError, MalformedError
+from kwire.protocol.errors import EncodeError, MalformedError
 from kwire.protocol.frame import encode_response, parse_request_header
 from kwire.security.authorizer import ANONYMOUS
 from kwire.server.connection_setup import ConnectionSetup, hands_to_kernel
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.server.dispatch import Response, Route
+from kwire.server.paused_connection import PausedConnection
 from kwire.server.request_steps import plain_allowed
 from kwire.server.slots import BETWEEN, HELD, MUTED, WRITES, Buffers, Slot
-from kwire.server.watched_requests import WatchedRequests
+from kwire.server.watched_requests import MUTATIONS, WatchedRequests
 
 if TYPE_CHECKING:
-    from kwire.quota.client_quotas import ClientQuotas
+    from kwire.quota.client_quotas import ClientRates, KnownClients
+    from kwire.server.request_counts import Timed
 
 logger = logging.getLogger(__name__)
 
-QUEUED_REQUESTS_MAX = 64
-QUEUED_BYTES_MAX = 1024 * 1024
 UNANSWERED_REQUESTS_MAX = 1024
 OUTPUT_BYTES_MAX = 64 * 1024
 REPLY_BYTES_HIGH = 1024 * 1024
@@ -49,13 +47,12 @@ UNREPLIED_WRITES_KEPT = 32
 PRODUCE_KEY = 0
 
 
-class BrokerConnection(FrameConnection):
+class BrokerConnection(PausedConnection):
     """The server side of one client's connection."""
 
     def __init__(self, setup: ConnectionSetup[BrokerConnection]) -> None:
-        super().__init__(setup.pool, setup.request_bytes_max)
+        super().__init__(setup.pool, setup.request_bytes_max, setup.loop)
         self._setup = setup
-        self._loop = setup.loop
         self._parts = setup.parts
         self._route = setup.dispatcher.route
         self.client_host = ""
@@ -70,19 +67,18 @@ class BrokerConnection(FrameConnection):
         self.bytes_stored = 0  # of record batches that its client has written
         self.plain_allowed = plain_allowed(setup.steps.inputs, True)
         """Whether requests may go past the arrival and the response step."""
-        self._quotas: ClientQuotas | None = None
-        """Those of clients, where nothing else is attached to the arrival step."""
+        self.rates: ClientRates | None = None
+        """What binds the client of the newest request."""
+        self._known_clients: KnownClients | None = None
+        """Their rates, where nothing but quotas is attached to the arrival step."""
         self._passes_arrival = True
         """Whether nothing is attached to the arrival step but quotas."""
         self._watched = WatchedRequests(setup.steps, setup.loop)
-        self.consumer_rates = self._watched.consumer_rates
+        self.is_read = self._watched.is_read
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
         self.last_active_s = self.opened_s = 0.0
         self._slots: deque[Slot] = deque()
-        self._queue: deque[bytes] = deque()
-        self._queued_bytes = 0
-        self._blocking: Slot | None = None
         self.unreplied_writes: list[Pending[None]] = []
         """Of requests without a reply, as long as they are under way and somewhat longer."""
         self._awaited_writes = 0
@@ -90,17 +86,9 @@ class BrokerConnection(FrameConnection):
         self._output_bytes = 0
         self.sends_files = False
         self._in_batch = False
-        self._started_ns = 0  # when the request that is executed was begun
         self._turn_s = 0.0  # the loop's time when this began to execute requests
-        self._writing_paused = False
-        self._reading_paused = False
-        self._memory_awaited = False
-        self._throttled_until_s = 0.0
-        self._throttle_timer: asyncio.TimerHandle | None = None
         self._refusal: str | None = None
-        self._closed = False
-        self._ended = False  # the client sends nothing any more
-        self._is_gone = False  # nor does it hear anything
+        self._ended = False  # the client sends nothing any more, but still reads
         self._on_close: list[Callable[[], None]] = []
 
     # -- the connection's life
@@ -192,10 +180,8 @@ class BrokerConnection(FrameConnection):
                 self._execute(memoryview(body))
 
     def _is_promised(self) -> bool:
-        blocking = self._blocking
-        return (
-            blocking is not None and blocking.context is not None and blocking.context.is_promised
-        )
+        context = None if self._blocking is None else self._blocking.context
+        return context is not None and context.is_promised
 
     def _run_late_produces(self) -> None:
         """The connection is gone, and the request that was checked meanwhile is appended."""
@@ -220,10 +206,12 @@ class BrokerConnection(FrameConnection):
 
     def recompute_plain(self) -> None:
         """An input of `plain_allowed` has changed, or who the client is."""
-        self._watched.forget_rates()
+        self._watched.forget()
+        self.rates = self._known_clients = None
         steps = self._setup.steps
         self._passes_arrival = self.is_authenticated and not steps.has_hooks
-        self._quotas = steps.quotas if self._passes_arrival else None
+        if steps.quotas is not None and self._passes_arrival:
+            self._known_clients = steps.quotas.known_clients(self.principal)
         self.plain_allowed = plain_allowed(steps.inputs, self.is_authenticated)
 
     # -- receiving
@@ -231,7 +219,6 @@ class BrokerConnection(FrameConnection):
     def frame_received(self, frame: memoryview) -> None:
         if not self._in_batch:
             self._in_batch = True
-            self._started_ns = ticks_ns()
             self._turn_s = self.last_active_s = self._loop.time()
         if self._blocking is None and not self._queue and not self._writing_paused:
             self._execute(frame)
@@ -279,12 +266,36 @@ class BrokerConnection(FrameConnection):
             return
         if route.waits_for_writes and self._is_held_back(body):
             return
+        counts, timed = route.counts, None
+        if self._turn_s >= counts.due_s:
+            timed = counts.begun(self._turn_s, len(body))
         context = RequestContext(self._parts, self, api_key, version, correlation_id, client_id)
         if not self.plain_allowed:
-            quotas = self._quotas
-            if quotas is not None:
-                self._watched.counts(quotas, context, len(body), self._turn_s)
-            elif not self._passes_arrival and not self._arrives(route, context, body, offset):
+            known = self._known_clients
+            if known is not None:
+                try:
+                    rates = known[client_id]
+                except KeyError:
+                    rates = self._rates_of(client_id)
+                if rates is not self.rates:
+                    self._bound_by(rates)
+                by_time = None if rates is None else rates.request
+                if (by_time is not None and not by_time.skipped) or api_key in MUTATIONS:
+                    self._watched.counts(rates, context, api_key, len(body), self._turn_s)
+                elif rates is not None:  # as `counts`: that call is dearer than all it does
+                    if by_time is not None:
+                        by_time.skipped -= 1
+                    producer = rates.producer
+                    if producer is not None and api_key == PRODUCE_KEY:
+                        pending, now_s = producer.pending + len(body), self._turn_s
+                        if pending <= producer.room and now_s < producer.quiet_until_s:
+                            producer.pending = pending
+                            producer.counted_s = now_s
+                        else:
+                            self._watched.asks(rates, context, len(body))
+            elif not self._passes_arrival and not self._arrives(
+                route, context, body, offset, timed
+            ):
                 return
         try:
             decode = route.decoders.get(version)
@@ -296,49 +307,66 @@ class BrokerConnection(FrameConnection):
             self._refuse(f"{route.name} version {version} cannot be parsed: {error}")
             return
         outcome = route.execute(context, request)
-        counts = route.counts.of_followers if self.is_follower else route.counts
+        if self.is_follower:
+            counts = counts.of_followers
         if isinstance(outcome, Pending):
-            self._wait_for(Slot(context, counts, len(body), self._started_ns), context, outcome)
+            self._wait_for(Slot(context, counts, timed), context, outcome)
         elif outcome is not NO_REPLY:
             if not self._slots and outcome is not DISCONNECT:
                 parts = self._encoded(context, outcome)
                 if parts is not None:
-                    self._started_ns = counts.prompt(
-                        context.api_version, len(body), outcome, self._started_ns
-                    )
+                    count = counts.count  # in two steps: CPython is quicker at it
+                    count(context.api_version, outcome)
+                    if timed is not None:
+                        counts.ended(timed)
                     self._emit(parts)
                     return
-            slot = Slot(context, counts, len(body), self._started_ns)
+            slot = Slot(context, counts, timed)
             self._slots.append(slot)
             self._answer(slot, outcome)
         else:
             if not self.plain_allowed or self._watched.open:
                 self._charge(context, outcome)
                 self._watched.responds(context, outcome, None)
-            self._started_ns = counts.prompt(version, len(body), outcome, self._started_ns)
+            counts.count_any(version, outcome)
+            if timed is not None:
+                counts.ended(timed)
 
     def _arrives(
-        self, route: Route, context: RequestContext, body: memoryview, offset: int
+        self, route: Route, context: RequestContext, body: memoryview, at: int, timed: Timed | None
     ) -> bool:
         """The arrival step: whether the request is to be executed; the others are answered."""
-        refusal = self._watched.arrives(context, len(body), self.is_authenticated)
+        if self.is_authenticated and self._setup.steps.quotas is not None:
+            rates = self._rates_of(context.client_id)
+            self._bound_by(rates)
+            self._watched.counts(rates, context, context.api_key, len(body), self._turn_s)
+        refusal = self._watched.arrives(context, body, self.is_authenticated)
         if refusal is None:
-            return True
-        outcome: Response = DISCONNECT
-        if refusal.code is None:
-            logger.info("a request is refused: %s", refusal.reason)
-        else:
-            try:
-                request, _ = route.decode(body, offset, context.api_version)
-            except MalformedError as error:
-                self._refuse(f"a refused request cannot be parsed: {error}")
-                return False
-            refused = KafkaError(refusal.code, refusal.reason)
-            outcome = route.refused(context, request, refused)
-        slot = Slot(context, route.counts, len(body), self._started_ns)
+            faulted = self._watched.faulted(route, context, body, at)
+            if faulted is None:
+                return True
+            self._wait_for(Slot(context, route.counts, timed), context, faulted)
+            return False
+        try:
+            outcome = route.refusal(context, body, at, refusal)
+        except MalformedError as error:
+            self._refuse(f"a refused request cannot be parsed: {error}")
+            return False
+        slot = Slot(context, route.counts, timed)
         self._slots.append(slot)
         self._answer(slot, outcome)
         return False
+
+    def _rates_of(self, client_id: str | None) -> ClientRates | None:
+        quotas = self._setup.steps.quotas
+        assert quotas is not None
+        return quotas.client(self.principal, client_id, int(self._turn_s * 1000))
+
+    def _bound_by(self, rates: ClientRates | None) -> None:
+        """The next request is of a client with these rates."""
+        if self._watched.begun_ns and rates is not self.rates:
+            self._watched.lap(self._turn_s)
+        self.rates = rates
 
     def _charge(self, context: RequestContext, outcome: Response) -> None:
         wait_ms = self._watched.charge(context, outcome)
@@ -346,8 +374,11 @@ class BrokerConnection(FrameConnection):
             self._make_wait(context, wait_ms)
 
     def charge_read(self, context: RequestContext, response_bytes: int) -> int:
+        rates = self.rates
+        if rates is None:
+            return 0
         now_s = self._turn_s if self._in_batch else self._loop.time()
-        wait_ms = self._watched.charge_read(context, response_bytes, now_s)
+        wait_ms = self._watched.charge_read(rates, context, response_bytes, now_s)
         if wait_ms > 0 and context not in self._watched.open:  # those wait from their response on
             self._make_wait(context, wait_ms)
         return wait_ms
@@ -376,7 +407,6 @@ class BrokerConnection(FrameConnection):
     def _wait_for(self, slot: Slot, context: RequestContext, pending: Pending[Response]) -> None:
         if self._watched.open:
             self._watched.executed(context)
-        self._started_ns = slot.executed_ns
         slot.pending = pending
         self._slots.append(slot)
         if not context.effects_done or len(self._slots) >= UNANSWERED_REQUESTS_MAX:
@@ -387,8 +417,7 @@ class BrokerConnection(FrameConnection):
         if self._closed:
             return
         assert slot.context is not None
-        error = pending.error()
-        if error is None:
+        if (error := pending.error()) is None:
             outcome = pending.result()
         else:
             outcome = self._setup.dispatcher.failed(slot.context, error)
@@ -443,7 +472,6 @@ class BrokerConnection(FrameConnection):
 
     def _run_queue(self) -> None:
         queue = self._queue
-        self._started_ns = ticks_ns()
         self._turn_s = self._loop.time()
         if self._throttle_timer is not None and self._blocking is None:
             self._blocking = MUTED
@@ -467,14 +495,20 @@ class BrokerConnection(FrameConnection):
         assert context is not None
         assert counts is not None
         slot.done = True
-        if self._watched.open and (outcome is NO_REPLY or outcome is DISCONNECT):
-            self._charge(context, outcome)
-            self._watched.responds(context, outcome, None)
-        if outcome is NO_REPLY:
-            counts.late(slot, context.api_version, outcome)
+        parts = None
+        if outcome is NO_REPLY or outcome is DISCONNECT:
+            if self._watched.open:
+                self._charge(context, outcome)
+                self._watched.responds(context, outcome, None)
+            counts.count_any(context.api_version, outcome)
+        elif (parts := self._encoded(context, outcome)) is None:
+            counts.count_any(context.api_version, DISCONNECT)
         else:
-            parts = None if outcome is DISCONNECT else self._encoded(context, outcome)
-            counts.late(slot, context.api_version, DISCONNECT if parts is None else outcome)
+            count = counts.count
+            count(context.api_version, outcome)
+        if slot.timed is not None:
+            counts.ended(slot.timed)
+        if outcome is not NO_REPLY:
             if parts is not None and len(self._slots) == 1:
                 self._slots.clear()
                 self._emit(parts)
@@ -492,6 +526,8 @@ class BrokerConnection(FrameConnection):
         while slots and slots[0].done:
             slot = slots.popleft()
             if slot.disconnect is not None:
+                if (cut := self._watched.cut.pop(slot.context, None)) is not None:
+                    self._emit([cut])
                 for later in slots:
                     if later.pending is not None:
                         later.pending.cancel()
@@ -509,8 +545,7 @@ class BrokerConnection(FrameConnection):
             except OSError as error:
                 self.close(f"a response cannot be sent: {error}")
                 return
-        first = not self._in_batch and not self._output
-        if first and not self._slots:
+        if (first := not self._in_batch and not self._output) and not self._slots:
             self.write_frames(parts)
             return
         self._output.extend(parts)
@@ -526,65 +561,3 @@ class BrokerConnection(FrameConnection):
         self._output_bytes = 0
         if output:
             self.write_frames(output)
-
-    # -- back-pressure
-
-    def pause_writing(self) -> None:
-        self._writing_paused = True
-        self._adjust_reading()
-
-    def resume_writing(self) -> None:
-        self._writing_paused = False
-        if self._blocking is None:
-            self._run_queue()
-        self._adjust_reading()
-
-    def _throttle(self, wait_ms: int) -> None:
-        """Run nothing more and read nothing for so long, also of what has been received."""
-        if self._is_gone:
-            return
-        until_s = max(self._throttled_until_s, self._loop.time() + wait_ms / 1000)
-        if self._throttle_timer is not None:
-            self._throttle_timer.cancel()
-        self._throttled_until_s = until_s
-        self._throttle_timer = self._loop.call_at(until_s, self._throttle_ended)
-        if self._blocking is None:
-            self._blocking = MUTED
-        self._adjust_reading()
-
-    def _throttle_ended(self) -> None:
-        self._throttle_timer = None
-        if self._blocking is MUTED:
-            self._blocking = None
-            self._run_queue()
-        self._adjust_reading()
-
-    def memory_awaited(self, waits: bool) -> None:
-        self._memory_awaited = waits
-        self._adjust_reading()
-
-    def hold(self, is_held: bool) -> None:
-        """Start nothing while it waits to be served (`connection_admission.py`)."""
-        if is_held:
-            self._blocking = HELD
-            self._loop.call_soon(self._adjust_reading)  # uvloop begins to read behind `opened`
-        elif self._blocking is HELD:
-            self._blocking = None
-            self._run_queue()
-
-    def _adjust_reading(self) -> None:
-        """Read while there is room for what would be read."""
-        full = (
-            self._writing_paused
-            or self._memory_awaited
-            or self._blocking is HELD
-            or self._throttle_timer is not None
-            or len(self._queue) >= QUEUED_REQUESTS_MAX
-            or self._queued_bytes >= QUEUED_BYTES_MAX
-        )
-        if full != self._reading_paused and not self._closed and not self.transport.is_closing():
-            self._reading_paused = full
-            if full:
-                self.transport.pause_reading()
-            else:
-                self.transport.resume_reading()

@@ -48,13 +48,14 @@ class Connection(Protocol):
     `bytes_stored` counts what was written by it, `is_follower` says that its last Fetch was one of
     a follower, `unreplied_writes` are those of
     requests that are never answered, `sends_files` says whether parts of files may be sent as they
-    are. A connection that is not `plain_allowed` may be bound by quotas.
+    are. `rates` are what the client of its newest request is bound by.
     """
 
     client_software_name: str
     client_software_version: str
     bytes_stored: int
     is_follower: bool
+    rates: ClientRates | None
     unreplied_writes: list[Pending[None]]
 
     @property
@@ -81,11 +82,9 @@ class Connection(Protocol):
     @property
     def transport(self) -> asyncio.Transport: ...
 
-    @property
-    def plain_allowed(self) -> bool: ...
-
-    def consumer_rates(self) -> ClientRates | None:
-        """The request is a consumer's Fetch: what binds its client."""
+    def is_read(self, context: RequestContext, /) -> bool:
+        """The request is a consumer's Fetch, so that its time counts: whether its client is to be
+        asked to wait for that."""
         ...
 
     def charge_read(self, context: RequestContext, response_bytes: int, /) -> int:

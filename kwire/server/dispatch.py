@@ -28,6 +28,7 @@ from kwire.protocol.api_keys import API_KEYS, ApiInfo, ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError, MalformedError
 from kwire.protocol.structs import Message
 from kwire.security.requirements import Authorization, Checked
+from kwire.server.arrival import Refusal
 from kwire.server.authorization import missing_right
 from kwire.server.context import DISCONNECT, Disconnect, NoReply, Outcome, RequestContext
 from kwire.server.request_counts import RequestCounts
@@ -166,6 +167,16 @@ class Route:
         if self.denied_response is not None:
             return self.denied_response(context, request, error)
         return self.failed(context, error)
+
+    def refusal(
+        self, context: RequestContext, body: memoryview, offset: int, refusal: Refusal
+    ) -> Message | Disconnect:
+        """What comes of a request that the arrival step refuses. MalformedError."""
+        if refusal.code is None:
+            logger.info("a request is refused: %s", refusal.reason)
+            return DISCONNECT
+        request, _ = self.decode(body, offset, context.api_version)
+        return self.refused(context, request, KafkaError(refusal.code, refusal.reason))
 
     def failed(self, context: RequestContext, error: Exception) -> Message | Disconnect:
         """What a client gets for an error of a handler: its API's shape of it."""

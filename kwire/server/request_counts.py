@@ -1,19 +1,21 @@
 """What was asked of one API and how it was answered, in plain integers.
 
-A request is counted when it is answered, as Apache Kafka does: by version, by the error codes in
-its response, and with its times and its size among the last `RECENT_MAX`, of which quantiles are
-taken. What is answered within the call of its handler (nearly everything) costs one call of
-`prompt`, what waits one of `late`; these functions are written for each API, because the way
-through attributes and a walk over the fields of a response would cost more than all the rest. Only
-`kwire/metrics` reads these numbers (ADR 30).
+A request is counted when it is answered, as Apache Kafka does: by version, and by the error codes
+in its response. The function that does it is written for each API, because the way through
+attributes and a walk over the fields of a response would cost more than all the rest.
+
+Times and sizes are kept of the last `RECENT_MAX` requests that were timed, of which quantiles are
+taken: of an API one a millisecond at most, the first that is begun then. So readings of the clock
+do not add up where requests are many. Only `kwire/metrics` reads these numbers (ADR 30).
 """
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
 from collections.abc import Callable
 from functools import cache
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from kwire.clock import ticks_ns
 from kwire.protocol import messages as m
@@ -22,80 +24,69 @@ from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.structs import Message
 from kwire.server.context import DISCONNECT, NO_REPLY, Disconnect, NoReply
 
-RECENT_MAX = 1024  # a power of two
+RECENT_MAX = 1024
+TIMED_S = 0.001
+"""From one request of an API that is timed to the next."""
 VERSIONS_MAX = 64
 CODES = 256  # by error code; -1 is the last
+OF_EACH = 3  # numbers that are kept of a request that was timed
 
 Answer: TypeAlias = Message | NoReply | Disconnect
-Prompt: TypeAlias = Callable[[int, int, Answer, int], int]
-"""(version, size of the request, answer, when it was begun in ns) -> now: a request is answered,
-and has not waited."""
-Late: TypeAlias = Callable[["Waited", int, Answer], None]
-"""(when it waited, version, answer): a request is answered after its handler had returned, or
-behind others. One that is refused before its handler may be of any version."""
+Count: TypeAlias = Callable[[int, Answer], None]
+"""(version, answer): a request is answered."""
 
 
-class Waited(Protocol):
-    """A request that is not answered at once: when it was begun, and when its handler returned."""
+class Timed:
+    """A request that is timed: its size, when it was begun, and when its handler returned; 0 for
+    one that is answered at once."""
 
-    started_ns: int
-    executed_ns: int
-    request_bytes: int
+    __slots__ = ("executed_ns", "request_bytes", "started_ns")
+
+    def __init__(self, request_bytes: int) -> None:
+        self.request_bytes = request_bytes
+        self.started_ns = ticks_ns()
+        self.executed_ns = 0
+
+    def executed(self) -> None:
+        """Its handler has returned; the answer comes later, or behind others."""
+        self.executed_ns = ticks_ns()
 
 
 _SOURCE = """\
 def make(by_version, errors):
-    times, sizes, at = [None] * RECENT_MAX, [0] * RECENT_MAX, 0
-    def recent():
-        return times[at:] + times[:at], sizes[at:] + sizes[:at]
-    def late(waited, version, response):
-        nonlocal at
-        executed_ns = waited.executed_ns
-        times[at] = executed_ns - waited.started_ns, ticks_ns() - executed_ns
-        sizes[at] = waited.request_bytes
-        at = (at + 1) & LAST
+    def count_any(version, response):
         if 0 <= version < VERSIONS_MAX:
             by_version[version] += 1
         if response is not NO_REPLY and response is not DISCONNECT:
             {errors}
-    def prompt(version, request_bytes, response, started_ns):
-        nonlocal at
-        now_ns = ticks_ns()
+    def count(version, response):
         by_version[version] += 1
-        times[at] = now_ns - started_ns
-        sizes[at] = request_bytes
-        at = (at + 1) & LAST
-        if response is not NO_REPLY:
-            {errors}
-        return now_ns
-    return late, prompt, recent
+        {errors}
+    return count, count_any
 """
-"""Lists of numbers that are written round about: tuples in a deque touch three times the memory."""
-_NAMES = {
-    "DISCONNECT": DISCONNECT,
-    "LAST": RECENT_MAX - 1,
-    "NO_REPLY": NO_REPLY,
-    "RECENT_MAX": RECENT_MAX,
-    "VERSIONS_MAX": VERSIONS_MAX,
-    "ticks_ns": ticks_ns,
-}
+_NAMES = {"DISCONNECT": DISCONNECT, "NO_REPLY": NO_REPLY, "VERSIONS_MAX": VERSIONS_MAX}
 
 
 class RequestCounts:
     """The counts of one API.
 
-    `throttled_ms` is (how often, for how long) its clients were made to wait by quotas.
+    `count` is for a response to a request whose version is known, `count_any` for all others: one
+    that is refused before its handler may be of any version. `due_s` is the loop's time from which
+    on a request is timed again. `throttled_ms` is (how often, for how long) its clients were made
+    to wait by quotas.
     """
 
     __slots__ = (
         "_api_key",
+        "_at",
         "_followers",
         "_recent",
         "_throttles",
         "by_version",
+        "count",
+        "count_any",
+        "due_s",
         "errors",
-        "late",
-        "prompt",
         "throttled_ms",
     )
 
@@ -106,22 +97,41 @@ class RequestCounts:
         self.errors = [0] * CODES
         self.throttled_ms = (0, 0)
         self._throttles: deque[tuple[int, int]] = deque(maxlen=RECENT_MAX)
-        self.late, self.prompt, self._recent = _maker(api_key)(self.by_version, self.errors)
+        self.count, self.count_any = _maker(api_key)(self.by_version, self.errors)
+        self.due_s = 0.0
+        self._recent = array("q")  # written round about, where it has its full length
+        self._at = 0
 
     @property
     def total(self) -> int:
         """How many requests were answered."""
         return sum(self.by_version)
 
+    def begun(self, turn_s: float, request_bytes: int) -> Timed:
+        """A request that is timed is begun, in a turn of the loop at `turn_s`."""
+        self.due_s = turn_s + TIMED_S
+        return Timed(request_bytes)
+
+    def ended(self, timed: Timed) -> None:
+        """It is answered."""
+        now_ns = ticks_ns()
+        executed_ns = timed.executed_ns or now_ns
+        self._keep(executed_ns - timed.started_ns, now_ns - executed_ns, timed.request_bytes)
+
+    def _keep(self, *of_one: int) -> None:
+        recent = self._recent
+        if len(recent) < RECENT_MAX * OF_EACH:
+            recent.extend(of_one)
+        else:
+            recent[self._at : self._at + OF_EACH] = array("q", of_one)
+            self._at = (self._at + OF_EACH) % len(recent)
+
     @property
     def recent(self) -> list[tuple[int, int, int]]:
-        """Of the last requests, the oldest first: (ns in the handler, ns from then until the
-        answer, bytes of the request)."""
-        return [
-            (*times, size) if isinstance(times, tuple) else (times, 0, size)
-            for times, size in zip(*self._recent(), strict=True)
-            if times is not None
-        ]
+        """Of the last requests that were timed, the oldest first: (ns in the handler, ns from then
+        until the answer, bytes of the request)."""
+        ordered = self._recent[self._at :] + self._recent[: self._at]
+        return list(zip(*(ordered[at::OF_EACH] for at in range(OF_EACH)), strict=True))
 
     @property
     def followers(self) -> RequestCounts | None:
@@ -147,9 +157,7 @@ class RequestCounts:
         return [wait_ms for number, wait_ms in self._throttles if number >= first]
 
 
-Times: TypeAlias = tuple[int, int] | int | None
-Recent: TypeAlias = Callable[[], tuple[list[Times], list[int]]]
-Maker: TypeAlias = Callable[[list[int], list[int]], tuple[Late, Prompt, Recent]]
+Maker: TypeAlias = Callable[[list[int], list[int]], tuple[Count, Count]]
 
 
 @cache

@@ -7,10 +7,11 @@ changes:
 
     input                           changes by
     has_authorizer                  RequestSteps.image_published
-    has_fault_rules                 RequestSteps.set_fault_rules
+    has_fault_rules                 RequestSteps.set_fault_rules, set_faults
     is_audited                      RequestSteps.set_audit
     has_quotas                      RequestSteps.set_throttles
     is_watched                      RequestSteps.set_observers
+    is_traced                       RequestSteps.set_tap
     is_authenticated                BrokerConnection.set_principal
 """
 
@@ -22,9 +23,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from kwire.clock import ticks_ns
 from kwire.server.arrival import ArrivalHook
 from kwire.server.response import ResponseHook
+from kwire.server.tap import Tap
 
 if TYPE_CHECKING:
     from kwire.quota.client_quotas import ClientQuotas
+    from kwire.server.faulted_requests import FaultedRequests
 
 
 class PlainInputs(NamedTuple):
@@ -35,6 +38,7 @@ class PlainInputs(NamedTuple):
     is_audited: bool = False
     has_quotas: bool = False
     is_watched: bool = False
+    is_traced: bool = False
 
 
 def plain_allowed(inputs: PlainInputs, is_authenticated: bool) -> bool:
@@ -52,7 +56,7 @@ class RequestSteps:
 
     `has_authorizer()` is asked at the beginning and whenever metadata was published. `ticks_ns`
     is the clock by which the time is measured that requests take of the loop. `quotas` are those
-    of clients, None where nobody has one.
+    of clients, None where nobody has one; `faults` are those on command, None where none stand.
     """
 
     def __init__(
@@ -65,7 +69,9 @@ class RequestSteps:
         self.inputs = PlainInputs(has_authorizer=has_authorizer())
         self.arrival_hooks: tuple[ArrivalHook, ...] = ()
         self.quotas: ClientQuotas | None = None
+        self.faults: FaultedRequests | None = None
         self.response_hooks: tuple[ResponseHook, ...] = ()
+        self.tap: Tap | None = None
         self.has_hooks = False
         self.authentication_failed: AuthenticationFailed | None = None
         self._audit: tuple[ResponseHook, ...] = ()
@@ -83,7 +89,16 @@ class RequestSteps:
     def set_fault_rules(self, *hooks: ArrivalHook) -> None:
         """The rules by which requests are refused on command, in their order; none: no faults."""
         self.arrival_hooks = hooks
-        self._changed(self.inputs._replace(has_fault_rules=bool(hooks)))
+        self._changed(self._with_faults())
+
+    def set_faults(self, faults: FaultedRequests | None) -> None:
+        """What is done to requests on command (ADR 40); None: nothing."""
+        self.faults = faults
+        self._changed(self._with_faults())
+
+    def _with_faults(self) -> PlainInputs:
+        has_faults = bool(self.arrival_hooks) or self.faults is not None
+        return self.inputs._replace(has_fault_rules=has_faults)
 
     def set_throttles(self, quotas: ClientQuotas | None) -> None:
         """The quotas by which clients have to wait."""
@@ -101,12 +116,17 @@ class RequestSteps:
         self._observers = hooks
         self._responses_seen_by(self.inputs._replace(is_watched=bool(hooks)))
 
+    def set_tap(self, tap: Tap | None) -> None:
+        """Who is shown whole requests and responses; None: nobody."""
+        self.tap = tap
+        self._changed(self.inputs._replace(is_traced=tap is not None))
+
     def _responses_seen_by(self, inputs: PlainInputs) -> None:
         self.response_hooks = (*self._audit, *self._observers)
         self._changed(inputs)
 
     def _changed(self, inputs: PlainInputs, must_tell: bool = False) -> None:
-        self.has_hooks = bool(self.arrival_hooks or self.response_hooks)
+        self.has_hooks = inputs.has_fault_rules or bool(self.response_hooks or self.tap)
         if must_tell or inputs != self.inputs:
             self.inputs = inputs
             for listener in self._listeners:

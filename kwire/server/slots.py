@@ -5,45 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from kwire.clock import ticks_ns
 from kwire.log.types import FileSlice
 from kwire.pending import Pending
 from kwire.server.context import RequestContext
 from kwire.server.dispatch import Response
-from kwire.server.request_counts import RequestCounts
+from kwire.server.request_counts import RequestCounts, Timed
 
 Buffers: TypeAlias = Sequence[Any]
 """What an encoder made of a response: buffers and, until they are sent, `FileSlice`s."""
 
 
 class Slot:
-    """The place of one request in the order of replies; when it was begun and its handler
-    returned, and where it is counted: nowhere for one that stands for no request."""
+    """The place of one request in the order of replies; where it is counted, nowhere for one that
+    stands for no request; and its times, if it is timed."""
 
-    __slots__ = (
-        "context",
-        "counts",
-        "disconnect",
-        "done",
-        "executed_ns",
-        "parts",
-        "pending",
-        "request_bytes",
-        "started_ns",
-    )
+    __slots__ = ("context", "counts", "disconnect", "done", "parts", "pending", "timed")
 
     def __init__(
         self,
         context: RequestContext | None,
         counts: RequestCounts | None = None,
-        request_bytes: int = 0,
-        started_ns: int = 0,
+        timed: Timed | None = None,
     ) -> None:
         self.context = context
         self.counts = counts
-        self.request_bytes = request_bytes
-        self.started_ns = started_ns
-        self.executed_ns = ticks_ns()
+        self.timed = timed
+        if timed is not None:
+            timed.executed()
         self.pending: Pending[Response] | None = None
         self.parts: Buffers | None = None
         self.done = False

@@ -23,17 +23,18 @@ import asyncio
 from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 from kwire.network.frames import SIZE_PREFIX_BYTES
+from kwire.pending import Pending
 from kwire.protocol.api_keys import API_KEYS, ApiKey
 from kwire.protocol.structs import Struct
 from kwire.server.arrival import Arrival, Refusal, arrive
 from kwire.server.context import NO_REPLY, RequestContext
-from kwire.server.dispatch import Response
+from kwire.server.dispatch import Response, Route
 from kwire.server.request_steps import RequestSteps
 from kwire.server.response import Answered, error_counts, responded
 from kwire.server.slots import Buffers
 
 if TYPE_CHECKING:
-    from kwire.quota.client_quotas import ClientQuotas, ClientRates
+    from kwire.quota.client_quotas import ClientRates
     from kwire.quota.sensor import Sensor
 
 PRODUCE = int(ApiKey.PRODUCE)
@@ -59,9 +60,12 @@ MUTATIONS = frozenset(
 """What the controller's quota of mutations may make a client wait for."""
 VERIFICATION_FROM = 4
 """From this version on brokers alone ask AddPartitionsToTxn."""
-SAMPLE = 31
+SAMPLE_MAX = 127
 """Of a client that uses less than half of its time one in so many requests is measured, and counts
-for all of them, but for no more than would make it half: nobody waits for what was not measured."""
+for all of them; of one whose requests take long, one in fewer."""
+SAMPLE_SHARE = 8
+"""All that one stands for takes no more than this part of what is left to the half: nobody waits
+for what was not measured."""
 PERCENT_PER_NS = 100 / 1e9
 NO_ARRIVAL = Arrival(-1, -1, "", None, "", "", 0, 0.0)
 
@@ -84,23 +88,20 @@ class Watched:
 
 
 class WatchedRequests:
-    """See the module. `open` are those without a response yet; `rates` are what binds the client
-    of the newest request. Since `begun_ns` (0: not now) requests keep the loop busy."""
+    """See the module. `open` are those without a response yet. Since `begun_ns` (0: not now)
+    requests keep the loop busy. `cut` is what is sent of a reply before the connection is
+    closed."""
 
     __slots__ = (
-        "_client_id",
-        "_generation",
         "_is_exempt",
-        "_producer",
         "_request",
-        "_skipped",
         "_steps",
         "_ticks_ns",
         "_time",
         "_weight",
         "begun_ns",
+        "cut",
         "open",
-        "rates",
     )
 
     def __init__(self, steps: RequestSteps, loop: asyncio.AbstractEventLoop) -> None:
@@ -108,29 +109,27 @@ class WatchedRequests:
         self._time = loop.time
         self._ticks_ns = steps.ticks_ns
         self.open: dict[RequestContext, Watched] = {}
-        self.rates: ClientRates | None = None
-        self._producer: Sensor | None = None
+        self.cut: dict[RequestContext | None, bytes] = {}
         self._request: Sensor | None = None
-        """Those of `rates`."""
+        """Whose time is measured."""
         self.begun_ns = 0
         self._is_exempt = False
-        self._skipped = 0
         self._weight = 1
-        self._client_id: str | None = None
-        self._generation = -1
 
-    def forget_rates(self) -> None:
+    def forget(self) -> None:
         """Who the client is has changed, or what there is of quotas."""
-        self.rates = self._producer = self._request = None
+        self._request = None
         self.begun_ns = 0
-        self._generation = -1
 
     # -- the arrival step
 
     def arrives(
-        self, context: RequestContext, request_bytes: int, is_authenticated: bool
+        self, context: RequestContext, body: memoryview, is_authenticated: bool
     ) -> Refusal | None:
-        """None when the request is to be executed."""
+        """None when the request is to be executed. Its quotas are asked for before (`counts`)."""
+        if self._steps.tap is not None:
+            self._steps.tap.arrived(context, body)
+        request_bytes = len(body)
         arrival = Arrival(
             context.api_key,
             context.api_version,
@@ -141,9 +140,6 @@ class WatchedRequests:
             request_bytes,
             self._time(),
         )
-        quotas = self._steps.quotas
-        if quotas is not None and is_authenticated:
-            self.counts(quotas, context, request_bytes, arrival.arrived_s)
         watched = self.open.get(context)
         if watched is None:
             self.open[context] = Watched(arrival, None, request_bytes)
@@ -151,56 +147,57 @@ class WatchedRequests:
             watched.arrival = arrival
         return arrive(arrival, is_authenticated, self._steps.arrival_hooks)
 
+    def faulted(
+        self, route: Route, context: RequestContext, body: memoryview, offset: int
+    ) -> Pending[Response] | None:
+        """What comes of a request that a fault on command meets; None where none does."""
+        faults = self._steps.faults
+        return None if faults is None else faults.begin(route, context, body, offset, self.cut)
+
     def counts(
-        self, quotas: ClientQuotas, context: RequestContext, request_bytes: int, now_s: float
+        self,
+        rates: ClientRates | None,
+        context: RequestContext,
+        api_key: int,
+        request_bytes: int,
+        now_s: float,
     ) -> None:
         """Count what a request uses, where that is within all quotas for certain; it becomes one
         of `open` where they are to be asked for. `now_s` is the time of its turn of the loop."""
-        if quotas.generation != self._generation or context.client_id != self._client_id:
-            self._find_rates(quotas, context, now_s)
-        api_key, is_open = context.api_key, False
-        request = self._request
-        if request is not None:
-            if self._skipped and request.pending <= request.quiet_room:
-                self._skipped -= 1
-            else:
-                is_open = not self._begin(request, context, now_s)
-        if api_key == PRODUCE:
-            producer = self._producer
-            if producer is not None and not is_open:
-                # As `Sensor.count`, which a call would make dearer than all the rest.
-                pending = producer.pending + request_bytes
-                if pending > producer.room or now_s >= producer.quiet_until_s:
-                    is_open = True
-                else:
-                    producer.pending = pending
-                    producer.counted_s = now_s
-        elif api_key in MUTATIONS:
-            self.open[context] = Watched(NO_ARRIVAL, self.rates if is_open else None, request_bytes)
+        if rates is None:
+            if api_key in MUTATIONS:
+                self.asks(None, context, request_bytes)
             return
+        request, is_open = rates.request, False
+        if request is not None:
+            if self.begun_ns:
+                self.lap(now_s)
+            if request.skipped:
+                request.skipped -= 1
+            else:
+                is_open = not self._begin(request, context)
+        if api_key == PRODUCE:
+            producer = rates.producer
+            if producer is not None and not is_open:
+                is_open = not producer.count(request_bytes, now_s)
+        elif api_key in MUTATIONS and not is_open:
+            self.asks(None, context, request_bytes)  # whether the controller makes it wait
         if is_open:
-            self.open[context] = Watched(NO_ARRIVAL, self.rates, request_bytes)
+            self.asks(rates, context, request_bytes)
 
-    def _begin(self, request: Sensor, context: RequestContext, now_s: float) -> bool:
+    def asks(self, rates: ClientRates | None, context: RequestContext, request_bytes: int) -> None:
+        """Ask at the request's response how long its client has to wait."""
+        self.open[context] = Watched(NO_ARRIVAL, rates, request_bytes)
+
+    def _begin(self, request: Sensor, context: RequestContext) -> bool:
         """Begin to count the time of a request; whether nobody has to ask for it at its end."""
-        if self.begun_ns:
-            self._lap(request, now_s)
         is_quiet = request.pending <= request.quiet_room
-        self._weight = SAMPLE if is_quiet else 1
-        self._skipped = 0
+        self._request = request
+        self._weight = SAMPLE_MAX if is_quiet else 1
         api_key = context.api_key
         self._is_exempt = api_key in EXEMPT and is_exempt(context)
         self.begun_ns = self._ticks_ns()
         return is_quiet
-
-    def _find_rates(self, quotas: ClientQuotas, context: RequestContext, now_s: float) -> None:
-        if self.begun_ns:
-            self.lap(now_s)
-        self._client_id = context.client_id
-        self.rates = rates = quotas.client(context.principal, context.client_id, int(now_s * 1000))
-        self._producer = None if rates is None else rates.producer
-        self._request = None if rates is None else rates.request
-        self._generation = quotas.generation
 
     def executed(self, context: RequestContext) -> None:
         """The handler has returned, its response is still to come."""
@@ -208,36 +205,34 @@ class WatchedRequests:
         if watched is not None and watched.arrival is not NO_ARRIVAL:
             watched.executed_s = self._time()
 
-    def consumer_rates(self) -> ClientRates | None:
-        """The newest request is a consumer's Fetch, so that it is charged: what binds it."""
+    def is_read(self, context: RequestContext) -> bool:
+        """The newest request is a consumer's Fetch, so that its time counts: whether its client is
+        to be asked to wait for that."""
         self._is_exempt = False
-        return self.rates
+        return context in self.open
 
     # -- what is used of the loop's time
 
     def lap(self, now_s: float) -> None:
-        """The requests of this turn are executed, and answered where that is possible."""
+        """Count the time until now, and ask for nothing: the requests of this turn are executed,
+        and answered where that is possible, or the next one is another's turn."""
         request = self._request
         if request is not None:
-            self._lap(request, now_s)
+            spent = self._spent(request)
+            request.skipped = self._weight - 1
+            if not self._is_exempt and not request.count(spent, now_s):
+                request.record(spent, int(now_s * 1000))
         self.begun_ns = 0
-        self._skipped = self._weight - 1
-
-    def _lap(self, request: Sensor, now_s: float) -> None:
-        """Count the time until now, and ask for nothing."""
-        if self._is_exempt:
-            return
-        spent = self._spent(request)
-        if not request.count(spent, now_s):
-            request.record(spent, int(now_s * 1000))
 
     def _spent(self, request: Sensor) -> float:
-        """The time until now, in percent of a second."""
+        """The time until now, in percent of a second, times the requests that it stands for."""
         spent = (self._ticks_ns() - self.begun_ns) * PERCENT_PER_NS
         weight = self._weight
-        if weight == 1:
-            return spent
-        return max(spent, min(spent * weight, request.quiet_room - request.pending))
+        if weight > 1:
+            room = (request.quiet_room - request.pending) / SAMPLE_SHARE
+            if spent * weight > room:
+                self._weight = weight = max(1, int(room / spent)) if spent else 1
+        return spent * weight
 
     def _charge_time(self, request: Sensor | None, now_ms: int) -> int:
         """Count the time until now: for how many ms the client has to wait."""
@@ -251,23 +246,14 @@ class WatchedRequests:
 
     # -- the response step
 
-    def charge_read(self, context: RequestContext, response_bytes: int, now_s: float) -> int:
+    def charge_read(
+        self, rates: ClientRates, context: RequestContext, response_bytes: int, now_s: float
+    ) -> int:
         """A consumer's Fetch is about to be answered: for how many ms its client has to wait.
 
         Above 0 nothing that was read may be sent, and nothing is counted of it.
         """
-        watched, rates = self.open.get(context) if self.open else None, self.rates
-        if rates is None:
-            return 0
-        consumer = rates.consumer
-        if watched is None:
-            if consumer is None:
-                return 0
-            pending = consumer.pending + response_bytes  # as `Sensor.count`
-            if pending <= consumer.room and now_s < consumer.quiet_until_s:
-                consumer.pending = pending
-                consumer.counted_s = now_s
-                return 0
+        watched, consumer = self.open.get(context), rates.consumer
         now_ms, time_ms, bytes_ms = int(now_s * 1000), 0, 0
         if watched is not None:
             time_ms = self._charge_time(rates.request, now_ms)
@@ -323,6 +309,9 @@ class WatchedRequests:
         """Everything is done but sending `parts`, None where nothing is sent."""
         watched = self.open.pop(context, None)
         hooks = self._steps.response_hooks
+        if self._steps.tap is not None and watched is not None:
+            sent = 0 if parts is None else sum(map(len, parts)) - SIZE_PREFIX_BYTES
+            self._steps.tap.answered(context, response, sent)
         if watched is None or not hooks or watched.arrival is NO_ARRIVAL:
             return
         now_s = self._time()

@@ -21,6 +21,11 @@ from kwire.share.states import ACQUIRED, AVAILABLE
 LIMIT_WITHOUT_LAST_ATTEMPT = 2
 """With no more deliveries than that each would be the last attempt or the first."""
 
+WHOLE_BATCH_MAX = 100_000
+"""So many offsets of a record batch are handed out beyond the number asked for, to give it whole:
+what is in flight may get a state each. Apache Kafka 4.4 has no bound; a batch of 1 MB may have
+millions of records.
+"""
 SPLIT_MAX = 10_000
 """A larger batch of a state that was read is cut before its records get states of their own."""
 
@@ -164,13 +169,13 @@ class _Acquisition:
         return ranges
 
     def _batch_end(self, offset: int) -> int:
-        """The last offset of the record batch that holds `offset`."""
+        """The last offset of the record batch that holds `offset`, or that of a part of it."""
         end = offset
         for batch in self._fetched:
             if batch.base_offset > offset:
                 break
             end = batch.last_offset
-        return max(end, offset)
+        return min(max(end, offset), offset + WHOLE_BATCH_MAX)
 
     @staticmethod
     def _is_untouched(batch: InFlightBatch) -> bool:

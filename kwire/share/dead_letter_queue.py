@@ -36,8 +36,22 @@ PRODUCE_TIMEOUT_MS = 30_000
 READ_BYTES_MAX = 1 << 20
 
 _PASSING_FAILURES = frozenset({ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT})
-_CREATED_BY_OTHERS = frozenset(
-    {ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.THROTTLING_QUOTA_EXCEEDED}
+# A leader may hear later than we do that the topic is there, or that it leads.
+_UNAWARE = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+_PASSING_CREATIONS = frozenset(
+    {
+        ErrorCode.TOPIC_ALREADY_EXISTS,
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+        ErrorCode.NOT_CONTROLLER,
+        # A broker may be away for a moment.
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+    }
 )
 
 
@@ -231,7 +245,7 @@ class DeadLetterQueue:
         error = done.error()
         code = known_code(done.result()) if error is None else _code_of(error)
         job.creations += 1
-        if code in _CREATED_BY_OTHERS or code in _PASSING_FAILURES:
+        if code in _PASSING_CREATIONS or code in _PASSING_FAILURES:
             self._pause(job, job.creations, KafkaError(ErrorCode(code)))
         elif code:
             self._fail(job, KafkaError(ErrorCode(code)))
@@ -320,7 +334,7 @@ class DeadLetterQueue:
         self._send_next(node_id)
 
     def _settle(self, job: _Job, code: int) -> None:
-        if code in _PASSING_FAILURES or code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        if code in _PASSING_FAILURES or code in _UNAWARE:
             job.productions += 1
             self._pause(job, job.productions, KafkaError(ErrorCode(code)))
         elif code:

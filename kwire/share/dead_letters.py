@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Protocol
 
+from kwire.protocol import dead_letter_headers as named
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import Record
 
@@ -21,13 +22,6 @@ TOPIC_CONFIGS = {
 }
 REJECTED = "Offset rejected by client."
 DELIVERED_TOO_OFTEN = "Offset delivery count exceeded the threshold."
-
-HEADER_TOPIC = "__dlq.errors.topic"
-HEADER_PARTITION = "__dlq.errors.partition"
-HEADER_OFFSET = "__dlq.errors.offset"
-HEADER_GROUP = "__dlq.errors.group"
-HEADER_DELIVERY_COUNT = "__dlq.errors.delivery.count"
-HEADER_MESSAGE = "__dlq.errors.message"
 
 INTERNAL_PREFIX = "__"
 BATCH_OVERHEAD_BYTES = 61
@@ -109,12 +103,12 @@ def refusal(settings: Settings, group_id: str, topic: DeadLetterTopic | None) ->
 def headers(letters: DeadLetters, offset: int) -> list[tuple[str | bytes, bytes | None]]:
     """Where a record came from, and why it is here."""
     return [
-        (HEADER_TOPIC, letters.topic.encode()),
-        (HEADER_PARTITION, b"%d" % letters.partition),
-        (HEADER_OFFSET, b"%d" % offset),
-        (HEADER_GROUP, letters.group_id.encode()),
-        (HEADER_DELIVERY_COUNT, b"%d" % letters.delivery_count),
-        (HEADER_MESSAGE, letters.cause.encode()),
+        (named.TOPIC, letters.topic.encode()),
+        (named.PARTITION, b"%d" % letters.partition),
+        (named.OFFSET, b"%d" % offset),
+        (named.GROUP, letters.group_id.encode()),
+        (named.DELIVERY_COUNT, b"%d" % letters.delivery_count),
+        (named.MESSAGE, letters.cause.encode()),
     ]
 
 

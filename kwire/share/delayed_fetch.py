@@ -1,7 +1,9 @@
 """A share fetch from its beginning to its end: what is free is read and acquired, or waited for.
 
-Partitions that may have something are read in the order they are asked for, within one limit of
-bytes that they share evenly, and their records acquired until there are enough. With nothing to
+Partitions that may have something are read in the order they are asked for, but those last whose
+first free offset no fetch has looked at before; at the deadline that does not count. They share one
+limit of bytes evenly with those that have nothing now, and their records are acquired until there
+are enough. With nothing to
 acquire, or fewer than `bytes_min` bytes, it waits: for the high watermark or the last stable
 offset, for records that are given back, for a partition to open. At its deadline it takes what
 there is. A partition that another share fetch is reading is as one without records. What was
@@ -13,26 +15,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kwire.log.scheduling import Timer
-from kwire.log.types import COMMITTED, HIGH_WATERMARK, READ_COMMITTED, FileSlice
+from kwire.log.types import COMMITTED, HIGH_WATERMARK, READ_COMMITTED
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.records import outlines
-from kwire.protocol.structs import Buffer
 from kwire.replica.bounded_read import BoundedRead, ReadTarget
 from kwire.replica.reading import ReadLimits, ReadResult
 from kwire.share.acquisition import Ask, acquire
 from kwire.share.changes import Acquired, FetchedBatch
+from kwire.share.counts import ShareCounts
 from kwire.share.led_partition import Deadlines, LedPartition
+from kwire.share.read_batches import Data, cut, headers, kept
 
 MAY_PASS = (ErrorCode.OFFSET_OUT_OF_RANGE,)
 """The log begins later now: the next try knows."""
 
 
 class Limits:
-    """What a share fetch allows: time, bytes."""
+    """What a share fetch allows: time, bytes; `as_files` as `ReadLimits` has it."""
 
-    __slots__ = ("bytes_max", "bytes_min", "wait_ms")
+    __slots__ = ("as_files", "bytes_max", "bytes_min", "wait_ms")
 
-    def __init__(self, wait_ms: int, bytes_min: int, bytes_max: int) -> None:
+    def __init__(
+        self, wait_ms: int, bytes_min: int, bytes_max: int, as_files: bool = False
+    ) -> None:
+        self.as_files = as_files
         self.wait_ms = wait_ms
         self.bytes_min = bytes_min
         self.bytes_max = bytes_max
@@ -63,9 +68,17 @@ class ShareTarget:
         self.log_start_offset = -1
         self.partition_bytes_max = 0
         self.error: KafkaError | None = None
-        self.buffers: list[Buffer] = []
+        self.buffers: Data = []
         self.size_bytes = 0
         self.acquired: list[Acquired] = []
+
+    def keep(self) -> None:
+        """The answer does not leave in this turn of the loop: let no file be needed by then."""
+        try:
+            self.buffers = kept(self.buffers)
+        except OSError:
+            self.give_back()
+            self.error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def give_back(self) -> None:
         """The member does not get what was acquired for it: that was no delivery."""
@@ -80,9 +93,11 @@ class DelayedShareFetch:
 
     __slots__ = (
         "_ask",
+        "_counts",
         "_deadline",
         "_deadlines",
         "_done",
+        "_is_expired",
         "_is_last",
         "_is_over",
         "_limits",
@@ -91,6 +106,8 @@ class DelayedShareFetch:
         "_reading",
         "_seen",
         "_targets",
+        "_total_bytes",
+        "_unread",
         "_waits",
     )
 
@@ -101,6 +118,7 @@ class DelayedShareFetch:
         limits: Limits,
         deadlines: Deadlines,
         now_ms: Callable[[], int],
+        counts: ShareCounts,
         done: Callable[[], None],
     ) -> None:
         self._targets = targets
@@ -108,13 +126,17 @@ class DelayedShareFetch:
         self._limits = limits
         self._deadlines = deadlines
         self._now_ms = now_ms
+        self._counts = counts
         self._done = done
         self._deadline: Timer | None = None
         self._is_last = limits.wait_ms <= 0
+        self._is_expired = False
         self._is_over = False
         self._waits = False
         self._read: BoundedRead[ShareTarget] | None = None
         self._reading: list[ReadTarget[ShareTarget]] = []
+        self._unread: list[list[ReadTarget[ShareTarget]]] = []
+        self._total_bytes = 0
         self._seen: list[tuple[int, int, int, bool]] = []  # where a read found too little
 
     def start(self) -> None:
@@ -147,36 +169,60 @@ class DelayedShareFetch:
 
     def _try(self) -> None:
         ends = False
-        self._reading = []
+        count = 0
+        seen: list[ReadTarget[ShareTarget]] = []
+        unseen: list[ReadTarget[ShareTarget]] = []
         for target in self._targets:
             led = target.led
             if led.failure is not None:
                 target.error = led.failure
                 ends = True
-            elif led.has_records():
+                continue
+            has_records = led.has_records()
+            if led.is_fetching or not led.state.can_acquire():
+                continue
+            count += 1
+            offset = led.state.next_fetch_offset()
+            reads = seen if led.seen_offset == offset or self._is_expired else unseen
+            if self._ask.records_max > 0:
+                led.seen_offset = offset
+            if has_records:
                 led.is_fetching = True
-                target.fetch_offset = led.state.next_fetch_offset()
-                self._reading.append(ReadTarget(led.partition, target))
+                target.fetch_offset = offset
+                reads.append(ReadTarget(led.partition, target))
+        self._reading = seen + unseen
         if not self._reading:
             if ends or self._is_last:
                 self._finish()
             else:
                 self._wait()
             return
-        bytes_max = self._limits.bytes_max
         for reading in self._reading:
             target = reading.request
             target.partition_bytes_max = min(
-                bytes_max // len(self._reading), target.led.bytes_for(self._ask.records_max)
+                self._limits.bytes_max // count,
+                max(
+                    self._limits.bytes_min,
+                    target.led.bytes_for(target.fetch_offset, self._ask.records_max),
+                ),
             )
-        isolation_level = self._reading[0].request.led.state.settings.isolation_level
+        self._total_bytes = 0
+        self._unread = [reads for reads in (unseen, seen) if reads]
+        self._read_next()
+
+    def _read_next(self) -> None:
+        """Read what no fetch has looked at before, then the rest: each has the limit of bytes for
+        itself, as in Apache Kafka 4.4."""
+        reads = self._unread.pop(0)
+        isolation_level = reads[0].request.led.state.settings.isolation_level
         limits = ReadLimits(
             bytes_min=0,
-            bytes_max=bytes_max,
+            bytes_max=self._limits.bytes_max,
             wait_ms=0,
             isolation=COMMITTED if isolation_level == READ_COMMITTED else HIGH_WATERMARK,
+            as_files=self._limits.as_files,
         )
-        self._read = read = BoundedRead(self._reading, limits, self._found)
+        self._read = read = BoundedRead(reads, limits, self._found)
         read.run()
 
     def _found(self, read: BoundedRead[ShareTarget]) -> None:
@@ -184,7 +230,11 @@ class DelayedShareFetch:
         if self._is_over:
             self._let_others_read()
             return
-        is_enough = self._is_last or read.total_bytes >= self._limits.bytes_min
+        self._total_bytes += read.total_bytes
+        if self._unread:
+            self._read_next()
+            return
+        is_enough = self._is_last or self._total_bytes >= self._limits.bytes_min
         ends = False
         left = self._ask.records_max
         for reading in self._reading:
@@ -238,11 +288,13 @@ class DelayedShareFetch:
     def _acquire(self, target: ShareTarget, result: ReadResult, records_max: int) -> int:
         """Acquire of what was read; how many records."""
         led = target.led
-        buffers = [_in_memory(buffer) for buffer in result.buffers or ()]
-        fetched = [FetchedBatch(*found) for buffer in buffers for found in outlines(buffer)]
-        if fetched:
-            offsets = fetched[-1].last_offset - fetched[0].base_offset + 1
-            led.was_read(result.size_bytes, offsets)
+        buffers = list(result.buffers or ())
+        try:
+            fetched = self._headers(target, buffers, records_max)
+        except OSError:
+            target.error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+            return 0
+        led.was_read(fetched)
         acquired = acquire(
             led.state,
             self._ask._replace(records_max=records_max),
@@ -255,10 +307,19 @@ class DelayedShareFetch:
             return 0
         led.locks_changed()
         target.acquired = acquired
-        target.buffers, target.size_bytes = _cut(
+        target.buffers, target.size_bytes = cut(
             buffers, fetched, acquired[0].first_offset, acquired[-1].last_offset
         )
         return sum(given.last_offset - given.first_offset + 1 for given in acquired)
+
+    @staticmethod
+    def _headers(target: ShareTarget, buffers: Data, records_max: int) -> list[FetchedBatch]:
+        """Of the batches that may be needed: those in flight, and the new ones up to the limit."""
+        begin = max(target.fetch_offset, target.led.state.end_offset)
+        fetched = headers(buffers, begin + records_max - 1)
+        if fetched and fetched[0].base_offset > begin:  # the log has nothing between
+            fetched = headers(buffers, fetched[0].base_offset + records_max - 1)
+        return fetched
 
     # -- waiting
 
@@ -267,7 +328,7 @@ class DelayedShareFetch:
             self._deadline = self._deadlines.add(self._limits.wait_ms, self._expired)
         self._waits = True
         for target in self._targets:
-            target.led.wait(self)
+            target.led.wait(self, self._ask.member_id)
 
     def _stop_waiting(self) -> None:
         if self._waits:
@@ -277,7 +338,8 @@ class DelayedShareFetch:
 
     def _expired(self) -> None:
         self._deadline = None
-        self._is_last = True
+        self._counts.expired_fetches += 1
+        self._is_last = self._is_expired = True
         self.woken()
 
     def _finish(self) -> None:
@@ -285,31 +347,8 @@ class DelayedShareFetch:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+        is_served = any(target.acquired for target in self._targets)
+        if is_served or self._is_last:
+            for target in self._targets:
+                target.led.waited(self._ask.member_id, is_served)
         self._done()
-
-
-def _in_memory(buffer: Buffer | FileSlice | object) -> Buffer:
-    assert isinstance(buffer, (bytes, bytearray, memoryview)), "nobody asked for parts of files"
-    return buffer
-
-
-def _cut(
-    buffers: list[Buffer], fetched: Sequence[FetchedBatch], first: int, last: int
-) -> tuple[list[Buffer], int]:
-    """The record batches with an offset from `first` to `last`, as views, and their size."""
-    skipped = kept = 0
-    for batch in fetched:
-        if batch.last_offset < first:
-            skipped += batch.size_bytes
-        elif batch.base_offset <= last:
-            kept += batch.size_bytes
-    size = kept
-    found: list[Buffer] = []
-    for buffer in buffers:
-        begin = min(skipped, len(buffer))
-        skipped -= begin
-        end = min(len(buffer), begin + kept)
-        kept -= end - begin
-        if end > begin:
-            found.append(memoryview(buffer)[begin:end])
-    return found, size

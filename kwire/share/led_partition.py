@@ -4,12 +4,14 @@ It opens by reading the state; a group that has none begins where `share.auto.of
 Changes are written in their order, one write at a time: what comes meanwhile goes with the next
 one. A write that is fenced ends it: the next fetch opens it anew. Locks expire by one timer, which
 stands at the earliest of them. Who waits for records is woken in the order of waiting, until
-nothing is left to acquire. Source: KIP-932; measured on Apache Kafka 4.4.
+nothing is left to acquire; a member whose fetch ended in vain does not lose its place, or those
+that were served at the beginning would be served for ever where there are more members than a
+wait's time is enough for. Source: KIP-932; measured on Apache Kafka 4.4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -20,7 +22,8 @@ from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.partition import Partition
 from kwire.share.acknowledgement import acknowledge
-from kwire.share.changes import AcknowledgedBatch, StateChange, Transition
+from kwire.share.changes import AcknowledgedBatch, FetchedBatch, StateChange, Transition
+from kwire.share.counts import ShareCounts
 from kwire.share.partition import SharePartition
 from kwire.share.persister import (
     PartitionEpoch,
@@ -33,7 +36,9 @@ from kwire.share.persister import (
 from kwire.share.settings import ShareSettings
 
 NO_OFFSET = -1
-READ_BYTES_MIN = 1 << 20
+FIRST_READ_BYTES, READ_BYTES_MIN = 1 << 20, 1 << 16
+"""Of a partition whose records are of unknown and of known size."""
+UNSERVED_MAX = 10_000
 
 FENCING = (
     ErrorCode.FENCED_LEADER_EPOCH,
@@ -92,6 +97,9 @@ class Surroundings(Protocol):
     @property
     def dead_letters(self) -> DeadLetterWriter | None: ...
 
+    @property
+    def counts(self) -> ShareCounts: ...
+
     def now_ms(self) -> int: ...
 
     def settings(self, group_id: str) -> ShareSettings:
@@ -120,7 +128,10 @@ class LedPartition:
 
     __slots__ = (
         "_around",
+        "_batch_bytes",
+        "_begun_ms",
         "_changes",
+        "_first",
         "_is_opening",
         "_is_wanted",
         "_is_writing",
@@ -128,11 +139,14 @@ class LedPartition:
         "_record_bytes",
         "_timer",
         "_timer_ms",
+        "_unserved",
+        "expired_locks",
         "failure",
         "group_id",
         "is_fetching",
         "leader_epoch",
         "partition",
+        "seen_offset",
         "state",
         "waiters",
     )
@@ -145,13 +159,19 @@ class LedPartition:
         self.state = SharePartition(lambda: around.settings(group_id))
         self.failure: KafkaError | None = None
         self.is_fetching = False  # one read at a time
+        self.seen_offset = NO_OFFSET  # where a fetch last looked for records
         self.waiters: dict[Waiter, None] = {}
+        self.expired_locks = 0  # records whose locks ran out
+        self._begun_ms = 0
+        self._first: dict[Waiter, None] = {}  # those of members that are unserved
+        self._unserved: dict[str, None] = {}  # members whose last fetch waited in vain
         self._is_opening = False
         self._is_wanted = False
         self._changes: list[tuple[StateChange, Pending[None]]] = []
         self._is_writing = False
         self._letters_under_way = 0  # under way
         self._record_bytes = 0.0
+        self._batch_bytes = 0
         self._timer: Timer | None = None
         self._timer_ms = 0
 
@@ -178,6 +198,7 @@ class LedPartition:
         if self.state.is_active or self._is_opening or self.failure is not None:
             return
         self._is_opening = True
+        self._begun_ms = self._around.now_ms()
         asked = PartitionEpoch(self.partition.topic_id, self.partition.index, self.leader_epoch)
         self._around.persister.read(self.group_id, [asked]).add_done_callback(self._read)
 
@@ -195,6 +216,7 @@ class LedPartition:
         except KafkaError as error:
             self.end(error)
             return
+        self._around.counts.loaded(self._around.now_ms() - self._begun_ms)
         self._write_dead_letters(waiting)
         self.wake()
 
@@ -215,17 +237,30 @@ class LedPartition:
 
     # -- who waits
 
-    def wait(self, waiter: Waiter) -> None:
-        """Wake `waiter` when there may be records for it."""
+    def wait(self, waiter: Waiter, member_id: str) -> None:
+        """Wake `waiter` when there may be records for it; before others when its member has waited
+        in vain."""
         if not self.waiters:
             self.partition.data_listeners[self] = None
         self.waiters[waiter] = None
+        if member_id in self._unserved:
+            self._first[waiter] = None
 
     def stop_waiting(self, waiter: Waiter) -> None:
         """Does nothing for one that does not wait."""
         self.waiters.pop(waiter, None)
+        self._first.pop(waiter, None)
         if not self.waiters:
             self.partition.data_listeners.pop(self, None)
+
+    def waited(self, member_id: str, is_served: bool) -> None:
+        """A member's fetch is over: with records, or in vain."""
+        if is_served:
+            self._unserved.pop(member_id, None)
+            return
+        if len(self._unserved) >= UNSERVED_MAX:  # members whose sessions ended meanwhile
+            self._unserved.clear()
+        self._unserved[member_id] = None
 
     def has_records(self) -> bool:
         """Whether a read would find something that can be acquired."""
@@ -251,22 +286,32 @@ class LedPartition:
             self._is_wanted = False
             self.wake()
 
-    def bytes_for(self, records: int) -> int:
-        """How much to read for so many records: what is read and not acquired was read in vain."""
-        return max(READ_BYTES_MIN, int(self._record_bytes * records * 1.5))
+    def bytes_for(self, fetch_offset: int, records: int) -> int:
+        """How much to read from an offset on for so many records, those in flight between them
+        included: what is read and not acquired was read in vain."""
+        if not self._record_bytes:
+            return FIRST_READ_BYTES
+        offsets = max(0, self.state.end_offset - fetch_offset) + records
+        needed = int(self._record_bytes * offsets * 1.5) + self._batch_bytes
+        return max(READ_BYTES_MIN, needed)
 
-    def was_read(self, size_bytes: int, offsets: int) -> None:
-        """How large its records are."""
-        self._record_bytes = size_bytes / max(1, offsets)
+    def was_read(self, fetched: Sequence[FetchedBatch]) -> None:
+        """How large its records and batches are."""
+        if fetched:
+            offsets = fetched[-1].last_offset - fetched[0].base_offset + 1
+            sizes = [batch.size_bytes for batch in fetched]
+            self._record_bytes = sum(sizes) / max(1, offsets)
+            self._batch_bytes = max(sizes)
 
     def wake(self) -> None:
-        """Let those who wait have what there is, the longest waiting first."""
+        """Let those who wait have what there is: those of members that have waited in vain before,
+        and then the longest waiting first."""
         if self.waiters:
             self._around.wake(self)
 
     def wake_waiters(self) -> None:
         """See `wake`."""
-        for waiter in list(self.waiters):
+        for waiter in list({**self._first, **self.waiters}):
             if self.failure is None and not self.has_records():
                 return
             if waiter in self.waiters:
@@ -291,7 +336,7 @@ class LedPartition:
 
     # -- what members say
 
-    def acknowledge(self, member_id: str, batches: Iterable[AcknowledgedBatch]) -> Pending[None]:
+    def acknowledge(self, member_id: str, batches: Sequence[AcknowledgedBatch]) -> Pending[None]:
         """Done when it is written. Raises what `acknowledge` does, and why this has ended."""
         if self.failure is not None:
             raise anew(self.failure)
@@ -300,10 +345,13 @@ class LedPartition:
             raise KafkaError(ErrorCode.INVALID_RECORD_STATE)
         change = acknowledge(self.state, member_id, batches, self._around.now_ms())
         self.locks_changed()
-        return self._write(change)
+        written = self._write(change)
+        written.add_done_callback(partial(self._around.counts.acknowledged, batches))
+        return written
 
     def release(self, member_id: str) -> Pending[None]:
         """A member goes: what it has is free when that is written."""
+        self._unserved.pop(member_id, None)
         if not self.state.is_active:
             return Pending.completed(None)
         return self._write(self.state.release(member_id))
@@ -328,6 +376,9 @@ class LedPartition:
         change = self.state.expire(self._around.now_ms())
         self.locks_changed()
         if change.transitions:
+            self.expired_locks += sum(
+                x.last_offset - x.first_offset + 1 for x in change.transitions
+            )
             self._write(change)
             self.wake()
         self._around.rested(self)

@@ -7,11 +7,12 @@ nothing is left to write. Source: KIP-932.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.replica.partition import Partition
+from kwire.share.counts import ShareCounts
 from kwire.share.led_partition import DeadLetterWriter, Deadlines, LedPartition
 from kwire.share.persister import Persister
 from kwire.share.sessions import ShareSession, ShareSessions
@@ -45,6 +46,7 @@ class SharePartitionManager:
         dead_letters: DeadLetterWriter | None = None,
     ) -> None:
         self.sessions = ShareSessions(sessions_max)
+        self.counts = ShareCounts()
         self.persister = persister
         self.deadlines = deadlines
         self.dead_letters = dead_letters
@@ -59,6 +61,9 @@ class SharePartitionManager:
     def __len__(self) -> int:
         """How many share partitions are led here."""
         return len(self._led)
+
+    def __iter__(self) -> Iterator[LedPartition]:
+        return iter(list(self._led.values()))
 
     # -- share partitions
 
@@ -142,6 +147,7 @@ class SharePartitionManager:
 
     def _closed(self, connection: ClientConnection) -> None:
         for session in self._connections.pop(connection):
+            self.counts.disconnected_sessions += 1
             self.release(session)
 
     def release(self, session: ShareSession) -> None:

@@ -7,6 +7,10 @@
 
 A broker has at most `group.share.max.share.sessions`; there is no room for more until one closes. A
 session ends with its connection, too. Source: KIP-932; measured on Apache Kafka 4.4.
+
+A session that names ever more partitions, known or not, would take memory and, with each request,
+time without end: beyond PARTITIONS_MAX, or PARTITIONS_OF_ALL_MAX of all sessions together, the
+request is refused as one session too many is (measured: Apache Kafka 4.4 has no bound).
 """
 
 from __future__ import annotations
@@ -18,6 +22,9 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 EPOCH_MAX = 0x7FFFFFFF
+PARTITIONS_MAX = 10_000
+"""Of one session: more than a broker leads for one member."""
+PARTITIONS_OF_ALL_MAX = 1_000_000
 
 SessionKey = tuple[str, str]
 """(group id, member id)."""
@@ -48,15 +55,13 @@ class ShareSession:
     def key(self) -> SessionKey:
         return self.group_id, self.member_id
 
-    def update(self, added: Iterable[PartitionKey], forgotten: Iterable[PartitionKey]) -> None:
-        """Add partitions, then drop the forgotten ones."""
-        for key in added:
-            if key not in self.partitions:
+    def gave(self, keys: Iterable[PartitionKey]) -> None:
+        """Records of these were answered: they go behind the others (measured on Apache Kafka
+        4.4)."""
+        for key in keys:
+            if key in self.partitions:
+                del self.partitions[key]
                 self.partitions[key] = None
-                self.owed.add(key)
-        for key in forgotten:
-            self.partitions.pop(key, None)
-            self.owed.discard(key)
 
 
 class ShareSessions:
@@ -64,6 +69,7 @@ class ShareSessions:
 
     def __init__(self, sessions_max: int) -> None:
         self.sessions_max = sessions_max
+        self.partition_count = 0
         self._sessions: dict[SessionKey, ShareSession] = {}
         self._members: dict[str, int] = {}
 
@@ -102,11 +108,35 @@ class ShareSessions:
         session.epoch = next_epoch(epoch)
         return session
 
+    def update(
+        self,
+        session: ShareSession,
+        added: Iterable[PartitionKey],
+        forgotten: Iterable[PartitionKey],
+    ) -> None:
+        """Add partitions, then drop the forgotten ones. SHARE_SESSION_LIMIT_REACHED, with nothing
+        changed, where there would be too many of them."""
+        new = dict.fromkeys(key for key in added if key not in session.partitions)
+        dropped = dict.fromkeys(key for key in forgotten if key in session.partitions or key in new)
+        grown = len(new) - len(dropped)
+        if grown > 0 and (
+            len(session.partitions) + grown > PARTITIONS_MAX
+            or self.partition_count + grown > PARTITIONS_OF_ALL_MAX
+        ):
+            raise KafkaError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
+        self.partition_count += grown
+        session.partitions.update(new)
+        session.owed.update(new)
+        for key in dropped:
+            del session.partitions[key]
+            session.owed.discard(key)
+
     def remove(self, session: ShareSession) -> bool:
         """Close it; whether it was open."""
         if self._sessions.get(session.key) is not session:
             return False
         del self._sessions[session.key]
+        self.partition_count -= len(session.partitions)
         left = self._members[session.group_id] - 1
         if left:
             self._members[session.group_id] = left

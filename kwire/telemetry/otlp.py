@@ -8,7 +8,8 @@ varint (0), 8 bytes (1), a varint length and as many bytes (2), or 4 bytes (5). 
     ResourceMetrics   1 resource, 2 scope metrics
     Resource          1 attributes
     ScopeMetrics      2 metrics
-    Metric            1 name, 5 gauge, 7 sum; 9, 10, 11 histograms and summaries, which are counted
+    Metric            1 name, 5 gauge, 7 sum; 9, 10, 11 histograms and summaries, which are read by
+                      `distributions.py`
     Gauge, Sum        1 points; of a sum 2 temporality (1 since the last push, 2 since the begin),
                       3 whether it only grows
     NumberDataPoint   4 double, 6 signed integer of 8 bytes, 7 attributes, 8 flags (1: no value)
@@ -22,9 +23,12 @@ counted and left out, what is no such message raises ValueError. Source: the Ope
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from struct import Struct, error
 from typing import NamedTuple, TypeAlias
+
+from kwire.telemetry.distributions import Distribution, read_point
 
 POINTS_MAX = 2000
 """Of one push."""
@@ -38,7 +42,7 @@ VARINT_BYTES_MAX = 10
 DELTA = 1
 NO_VALUE = 1
 GAUGE, SUM = 5, 7
-OTHER_KINDS = (9, 10, 11)
+DISTRIBUTIONS = (9, 10, 11)
 _DOUBLE, _INT = Struct("<d"), Struct("<q")
 
 Attributes: TypeAlias = "tuple[tuple[str, str], ...]"
@@ -47,17 +51,18 @@ _Field: TypeAlias = "tuple[int, int, int, int]"
 
 
 class Point(NamedTuple):
-    """One number. `is_delta`: what was added since the last push; `only_grows`: it is a count."""
+    """One number, or a distribution. `is_delta`: what was added since the last push; `only_grows`:
+    it is a count."""
 
     name: str
     attributes: Attributes
-    value: int | float
+    value: int | float | Distribution
     is_delta: bool
     only_grows: bool
 
 
 class Metrics(NamedTuple):
-    """What a push has. `left_out` points are of kinds that are not shown, or beyond the bounds."""
+    """What a push has. `left_out` points cannot be shown, or are beyond the bounds."""
 
     points: list[Point]
     left_out: int
@@ -145,10 +150,8 @@ def _read_metric(data: bytes, at: int, limit: int, resource: Attributes, found: 
             continue
         if number == 1:
             name = _text(data, start, end)
-        elif number in (GAUGE, SUM):
+        elif number in (GAUGE, SUM, *DISTRIBUTIONS):
             content = number, start, end
-        elif number in OTHER_KINDS:
-            found.left_out += sum(number == 1 for number, _, _, _ in _fields(data, start, end))
     if content is None or not name:
         return
     what, at, limit = content
@@ -157,11 +160,19 @@ def _read_metric(data: bytes, at: int, limit: int, resource: Attributes, found: 
     for number, kind, start, end in _fields(data, at, limit):
         if number == 1 and kind == BYTES:
             points.append((start, end))
-        elif what == SUM and kind == VARINT:
+        elif what != GAUGE and kind == VARINT:
             is_delta |= number == 2 and start == DELTA
-            only_grows |= number == 3 and start != 0
+            only_grows |= what == SUM and number == 3 and start != 0
     for at, limit in points:
-        value, attributes = _number(data, at, limit)
+        value: int | float | Distribution | None
+        if what in DISTRIBUTIONS:
+            one = read_point(what, data, at, limit, _fields, _varint)
+            if not one.has_value:
+                continue
+            value, attributes = one.found, _all_attributes(data, one.attributes)
+            found.left_out += value is None
+        else:
+            value, attributes = _number(data, at, limit)
         if value is None:
             continue
         if len(found.points) >= POINTS_MAX:
@@ -186,6 +197,13 @@ def _number(data: bytes, at: int, limit: int) -> tuple[int | float | None, Attri
         elif kind == VARINT and number == 8:
             flags = start
     return None if flags & NO_VALUE else value, tuple(attributes)
+
+
+def _all_attributes(data: bytes, places: Iterable[tuple[int, int]]) -> Attributes:
+    found: list[tuple[str, str]] = []
+    for start, end in islice(places, ATTRIBUTES_MAX):
+        found += _attribute(data, start, end)
+    return tuple(found)
 
 
 def _attributes(data: bytes, at: int, limit: int, wanted: int) -> Attributes:

@@ -4,7 +4,8 @@ A count that a client sends as what was added since its last push is added up he
 with the process that shows it, as Prometheus expects of counters. Names are those that
 OpenTelemetry gives to Prometheus: `org.apache.kafka.producer.record.send.total` of a count is
 `org_apache_kafka_producer_record_send_total`. One that does not begin with `org_apache_kafka_` gets
-`client_` in front: no client can show something as the broker's.
+`client_` in front: no client can show something as the broker's. Histograms and summaries are
+shown by three names, as Prometheus has it: NAME_bucket or NAME, NAME_sum and NAME_count.
 
 A client is shown until it has been silent for three of its intervals, five minutes at least. Of
 more than `CLIENTS_MAX` those that have been silent for longest go; what is beyond the other bounds
@@ -22,6 +23,7 @@ from typing import NamedTuple, TypeAlias
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.records.compression import decompress
 from kwire.protocol.records.header import Codec
+from kwire.telemetry.distributions import Distribution
 from kwire.telemetry.kept_pushes import Push
 from kwire.telemetry.otlp import Point, read_metrics
 
@@ -33,6 +35,9 @@ UNPACKED_BYTES_MAX = 8 << 20
 OWN = "org_apache_kafka_"
 OTHER = "client_"
 TOTAL = "_total"
+BUCKET, SUM, COUNT = "_bucket", "_sum", "_count"
+PARTS = (BUCKET, SUM, COUNT)
+COUNTER, GAUGE, HISTOGRAM, SUMMARY = "counter", "gauge", "histogram", "summary"
 CLIENT_LABELS = (
     "client_instance_id",
     "client_id",
@@ -50,18 +55,27 @@ class SeriesKey(NamedTuple):
     labels: Labels
 
 
+class Sample(NamedTuple):
+    """One line."""
+
+    ending: str
+    labels: Labels
+    value: int | float
+
+
 class SeriesFamily(NamedTuple):
-    """All series of one name, with the labels of their clients."""
+    """All series of one name, with the labels of their clients; a sample of a histogram or a
+    summary is one of several parts, whose name ends with `ending`."""
 
     name: str
-    is_counter: bool
-    samples: list[tuple[Labels, int | float]]
+    kind: str
+    samples: list[Sample]
 
 
 class ClientSeries:
     """The series of one client."""
 
-    __slots__ = ("labels", "shown_ms", "values")
+    __slots__ = ("labels", "lines", "shown_ms", "values")
 
     def __init__(self, push: Push) -> None:
         self.labels = tuple(
@@ -72,7 +86,8 @@ class ClientSeries:
             )
         )
         self.shown_ms = 0
-        self.values: dict[SeriesKey, int | float] = {}
+        self.lines = 0
+        self.values: dict[SeriesKey, int | float | Distribution] = {}
 
 
 class AllSeries:
@@ -80,13 +95,13 @@ class AllSeries:
 
     def __init__(self) -> None:
         self._clients: OrderedDict[str, ClientSeries] = OrderedDict()
-        self._only_grows: dict[str, bool] = {}
-        """By name: whether it is a counter. The first client that sends it decides."""
+        self._kinds: dict[str, str] = {}
+        """By name: of what kind it is. The first client that sends it decides."""
         self._count = 0
         self.unreadable = 0
         """Pushes that are no metrics."""
         self.left_out = 0
-        """Points of kinds that are not shown, or beyond the bounds."""
+        """Points that cannot be shown, or are beyond the bounds."""
 
     def __len__(self) -> int:
         return len(self._clients)
@@ -114,24 +129,35 @@ class AllSeries:
     def _add(self, client: ClientSeries, point: Point) -> bool:
         """Whether there was room, and the point fits to what is known under its name."""
         key = SeriesKey(_name(point), _labels(point))
-        if self._only_grows.get(key.name, point.only_grows) != point.only_grows:
+        kind = _kind(point)
+        if self._kinds.get(key.name, kind) != kind:
             return False
         before, value = client.values.get(key), point.value
-        if point.only_grows and not 0 <= value < math.inf:
+        if not isinstance(value, Distribution) and point.only_grows and not 0 <= value < math.inf:
             return False
-        if before is None:
-            if (
-                len(client.values) >= SERIES_OF_CLIENT_MAX
-                or self._count >= SERIES_MAX
-                or (key.name not in self._only_grows and len(self._only_grows) >= NAMES_MAX)
-            ):
-                return False
-            self._count += 1
-        elif point.is_delta:
-            value = before + value
-        self._only_grows[key.name] = point.only_grows
-        client.values[key] = value
+        room = _lines(value) - _lines(before)
+        if room > 0 and (
+            client.lines + room > SERIES_OF_CLIENT_MAX or self._count + room > SERIES_MAX
+        ):
+            return False
+        if key.name not in self._kinds and (
+            len(self._kinds) >= NAMES_MAX or self._is_a_part(key.name, kind)
+        ):
+            return False
+        client.lines += room
+        self._count += room
+        self._kinds[key.name] = kind
+        client.values[key] = _added(before, value) if point.is_delta else value
         return True
+
+    def _is_a_part(self, name: str, kind: str) -> bool:
+        """Whether it would be shown by a name that something else has."""
+        if kind in (HISTOGRAM, SUMMARY):
+            return any(name + part in self._kinds for part in PARTS)
+        return any(
+            name.endswith(part) and self._kinds.get(name.removesuffix(part)) in (HISTOGRAM, SUMMARY)
+            for part in PARTS
+        )
 
     def expire(self, now_ms: int) -> None:
         """Forget clients that have been silent for long."""
@@ -141,18 +167,54 @@ class AllSeries:
 
     def _forget(self, instance_id: str) -> None:
         client = self._clients.pop(instance_id)
-        self._count -= len(client.values)
+        self._count -= client.lines
         if not self._clients:
-            self._only_grows.clear()
+            self._kinds.clear()
 
     def families(self) -> Iterator[SeriesFamily]:
         """What is shown, in the order of the names."""
-        found: dict[str, list[tuple[Labels, int | float]]] = {}
+        found: dict[str, list[Sample]] = {}
         for client in self._clients.values():
             for key, value in client.values.items():
-                found.setdefault(key.name, []).append((client.labels + key.labels, value))
+                samples = _samples(client.labels + key.labels, value)
+                found.setdefault(key.name, []).extend(samples)
         for name in sorted(found):
-            yield SeriesFamily(name, self._only_grows[name], found[name])
+            yield SeriesFamily(name, self._kinds[name], found[name])
+
+
+def _kind(point: Point) -> str:
+    if isinstance(point.value, Distribution):
+        return SUMMARY if point.value.is_summary else HISTOGRAM
+    return COUNTER if point.only_grows else GAUGE
+
+
+def _lines(value: int | float | Distribution | None) -> int:
+    """How many lines show it."""
+    if isinstance(value, Distribution):
+        return len(value.edges) + 2
+    return 0 if value is None else 1
+
+
+def _added(
+    before: int | float | Distribution | None, value: int | float | Distribution
+) -> int | float | Distribution:
+    if isinstance(before, Distribution) and isinstance(value, Distribution):
+        return before.plus(value)
+    if before is None or isinstance(before, Distribution) or isinstance(value, Distribution):
+        return value
+    return before + value
+
+
+def _samples(labels: Labels, value: int | float | Distribution) -> Iterator[Sample]:
+    if not isinstance(value, Distribution):
+        yield Sample("", labels, value)
+        return
+    label, ending = ("quantile", "") if value.is_summary else ("le", BUCKET)
+    for edge, one in zip(value.edges, value.values, strict=True):
+        told = "+Inf" if edge == math.inf else repr(float(edge))
+        yield Sample(ending, (*labels, (label, told)), one)
+    yield Sample(COUNT, labels, value.number)
+    yield Sample(SUM, labels, value.total)
 
 
 def _name(point: Point) -> str:

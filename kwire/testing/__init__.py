@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kwire.faults.errors import FaultError as FaultError
     from kwire.testing.broker import Broker as Broker
     from kwire.testing.broker_cluster import Cluster as Cluster
     from kwire.testing.brokers.runner import BrokerFailed as BrokerFailed
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from kwire.testing.groups import Group as Group
     from kwire.testing.records import Record as Record
     from kwire.testing.records import assert_records as assert_records
+    from kwire.testing.snapshots import Snapshot as Snapshot
     from kwire.testing.topics import Topic as Topic
     from kwire.testing.waiting import NotInTime as NotInTime
     from kwire.testing.waiting import until as until
@@ -35,10 +37,12 @@ _HOMES = {
     "Broker": "broker",
     "BrokerFailed": "brokers.runner",
     "Cluster": "broker_cluster",
+    "FaultError": "faults",
     "Group": "groups",
     "KafkaContainer": "container",
     "NotInTime": "waiting",
     "Record": "records",
+    "Snapshot": "snapshots",
     "Topic": "topics",
     "assert_records": "records",
     "until": "waiting",

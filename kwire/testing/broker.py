@@ -15,7 +15,9 @@ from kwire.testing.blocking import BlockingClient
 from kwire.testing.brokers.process_runner import ProcessRunner
 from kwire.testing.brokers.runner import HOST, BrokerFailed, Runner, Setting, setting_texts
 from kwire.testing.brokers.thread_runner import ThreadRunner
+from kwire.testing.faults import Faults
 from kwire.testing.groups import Group
+from kwire.testing.snapshots import Snapshot
 from kwire.testing.topics import Topic
 
 SMALL_INTERNAL_TOPICS = {
@@ -31,9 +33,9 @@ class Broker:
 
     It runs in a thread of this process, or with `process=True` as a process. `config` are Kafka's
     configs, beside those that `kwire serve` has by default for developers; internal topics have
-    one partition. Without `directory` its
-    data is temporary: it outlives `stop` and `kill`, and ends with the context. `port=0` picks a
-    port, which it keeps.
+    one partition. Faults on command are possible in a thread, and in a process with `faults=True`.
+    Without `directory` its data is temporary: it outlives `stop` and `kill`, and ends with the
+    context. `port=0` picks a port, which it keeps.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class Broker:
         config: Mapping[str, Setting] | None = None,
         directory: str | Path | None = None,
         process: bool = False,
+        faults: bool = False,
         host: str = HOST,
         port: int = 0,
     ) -> None:
@@ -53,11 +56,13 @@ class Broker:
         self.directory = Path(directory or self._temporary or "")
         self._runner: Runner
         if process:
-            self._runner = ProcessRunner("broker", self._settings, port=port)
+            self._runner = ProcessRunner("broker", self._settings, port=port, has_faults=faults)
         else:
             is_durable = self._temporary is None
             self._runner = ThreadRunner("broker", self._settings, port=port, is_durable=is_durable)
         self._client = BlockingClient(lambda: self.bootstrap)
+        self._is_process = process
+        self._snapshots: list[Snapshot] = []
 
     def _settings(self, port: int) -> Mapping[str, str]:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -69,13 +74,13 @@ class Broker:
         }
 
     def __enter__(self) -> Self:
-        return self.start()
+        return self if self.is_running else self.start()  # a fork runs already
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Self:
-        return await asyncio.to_thread(self.start)
+        return await asyncio.to_thread(self.__enter__)
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)
@@ -112,6 +117,15 @@ class Broker:
         """End it as SIGKILL does: connections are cut, what it has written to files stays."""
         self._runner.kill()
 
+    def lose_power(self) -> None:
+        """End it as `kill` does, and take back what it had written and not synced."""
+        self._runner.lose_power()
+
+    @property
+    def faults(self) -> Faults:
+        """Faults on command: docs/FAULTS.md."""
+        return Faults([self._runner])
+
     def restart(self) -> Self:
         """Stop it in order and start it again, on the same port with the same data."""
         self._runner.stop()
@@ -125,9 +139,61 @@ class Broker:
         """End a pause."""
         self._runner.resume()
 
+    # -- its state
+
+    def snapshot(self) -> Snapshot:
+        """Keep its state as it is now: topics, records, offsets, groups, transactions, configs. It
+        goes on meanwhile; what is not acknowledged yet may be in it or not. BrokerFailed."""
+        if not self._runner.port:
+            raise BrokerFailed("a broker has no state to be kept before its first start")
+        taken = self._runner.while_still(
+            lambda: Snapshot.of(self.directory, self._options(), links=self._runner.links)
+        )
+        self._snapshots.append(taken)
+        return taken
+
+    def restore(self, snapshot: Snapshot) -> Self:
+        """Go back to a state that was kept, on the same port; connections are cut. BrokerFailed,
+        and nothing has happened, for one that this broker cannot have."""
+        if not isinstance(snapshot, Snapshot):
+            raise TypeError(f"restore({snapshot!r}): expected what snapshot() has given")
+        snapshot.check(self._options())
+        self._client.disconnect()
+        self._runner.kill()
+        snapshot.put(self.directory)
+        return self.start()
+
+    def reset(self) -> Self:
+        """Begin anew without anything, on the same port; connections are cut."""
+        self._client.disconnect()
+        self._runner.kill()
+        for entry in self.directory.iterdir() if self.directory.exists() else ():
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+        return self.start()
+
+    def fork(self) -> Broker:
+        """Another broker, on a port of its own, that begins with the state of this one; it runs,
+        and has to be closed (a context manager). Both go on by themselves."""
+        with self.snapshot() as taken:
+            made = Broker(config=self._config, process=self._is_process, host=self.host)
+            try:
+                taken.put(made.directory)
+                return made.start()
+            except BaseException:
+                made.close()
+                raise
+
+    def _options(self) -> dict[str, str]:
+        return dict(self._settings(0))
+
     def close(self) -> None:
-        """End it, and its data if that is temporary."""
+        """End it, its snapshots, and its data if that is temporary."""
         try:
+            for taken in self._snapshots:
+                taken.close()
             self._client.close()
             if self._temporary is not None:
                 self._runner.kill()  # nobody needs what a stop in order would keep

@@ -24,6 +24,7 @@ from kwire.testing.brokers.runner import HOST, BrokerFailed, Runner, Setting, se
 from kwire.testing.brokers.thread_runner import ThreadRunner
 from kwire.testing.cluster.cluster import FAST_SETTINGS
 from kwire.testing.cluster.ports import free_ports
+from kwire.testing.faults import Faults
 from kwire.testing.groups import Group
 from kwire.testing.topics import Topic
 
@@ -63,6 +64,21 @@ class ClusterBroker:
         self._runner.kill()
         self._relays.close(self.node_id)
 
+    def lose_power(self) -> None:
+        """End it as `kill` does, and take back what it had written and not synced."""
+        self._runner.lose_power()
+        self._relays.close(self.node_id)
+
+    @property
+    def runner(self) -> Runner:
+        """How it runs."""
+        return self._runner
+
+    @property
+    def faults(self) -> Faults:
+        """Faults on command of this broker: docs/FAULTS.md."""
+        return Faults([self._runner])
+
     def restart(self) -> None:
         """Stop it in order and start it again."""
         self.stop()
@@ -101,6 +117,7 @@ class Cluster:
         *,
         config: Mapping[str, Setting] | None = None,
         process: bool = False,
+        faults: bool = False,
     ) -> None:
         if not 1 <= brokers <= BROKERS_MAX:
             raise ValueError(f"brokers={brokers!r}: accepted are 1 to {BROKERS_MAX}")
@@ -113,11 +130,11 @@ class Cluster:
         rows = iter(free_ports(5 * brokers))
         self._ports = {node_id: tuple(itertools.islice(rows, 5)) for node_id in ids}
         for node_id in ids:
-            self._add(node_id, process=process)
+            self._add(node_id, process=process, has_faults=faults)
         self._format()
         self._client = BlockingClient(lambda: self.bootstrap)
 
-    def _add(self, node_id: int, *, process: bool) -> None:
+    def _add(self, node_id: int, *, process: bool, has_faults: bool) -> None:
         clients, own, relay, controller, controller_relay = self._ports[node_id]
         self._relays.add(Address(node_id, BROKERS), own, relay)
         self._relays.add(Address(node_id, CONTROLLER), controller, controller_relay)
@@ -125,7 +142,7 @@ class Cluster:
         name = f"broker-{node_id}"
         runner: Runner
         if process:
-            runner = ProcessRunner(name, lambda port: settings, port=clients)
+            runner = ProcessRunner(name, lambda port: settings, port=clients, has_faults=has_faults)
         else:
             runner = ThreadRunner(name, lambda port: settings, port=clients, is_durable=False)
         self._brokers[node_id] = ClusterBroker(node_id, runner, self._relays)
@@ -240,6 +257,11 @@ class Cluster:
     def log_text(self) -> str:
         """What all brokers have logged, one after the other."""
         return "\n".join(f"broker {one.node_id}:\n{one.log_text()}" for one in self)
+
+    @property
+    def faults(self) -> Faults:
+        """Faults on command, of all brokers that run, or `broker=1`: docs/FAULTS.md."""
+        return Faults([one.runner for one in self if one.is_running])
 
     # -- the network among them
 

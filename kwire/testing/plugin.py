@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kwire.testing.broker_cluster import Cluster
 
 MARKER = "kafka"
-OPTIONS = ("brokers", "config", "process")
+OPTIONS = ("brokers", "config", "process", "faults")
 LOG_CHARACTERS = 20_000
 
 _running = pytest.StashKey["dict[str, Any]"]()
@@ -24,8 +24,9 @@ _running = pytest.StashKey["dict[str, Any]"]()
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "kafka(brokers=1, config=None, process=False): what the fixtures kafka and kafka_cluster "
-        "start: how many brokers, with which configs of Kafka's, in threads or as processes",
+        "kafka(brokers=1, config=None, process=False, faults=False): what the fixtures kafka and "
+        "kafka_cluster start: how many brokers, with which configs of Kafka's, in threads or as "
+        "processes",
     )
 
 
@@ -85,8 +86,8 @@ def _check(name: str, value: object) -> None:
 
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= BROKERS_MAX:
             _refuse(f"brokers={value!r}", f"1 to {BROKERS_MAX}")
-    if name == "process" and not isinstance(value, bool):
-        _refuse(f"process={value!r}", "True and False")
+    if name in ("process", "faults") and not isinstance(value, bool):
+        _refuse(f"{name}={value!r}", "True and False")
     if name == "config":
         from kwire.testing.brokers.runner import setting_texts
 
@@ -98,7 +99,9 @@ def _check(name: str, value: object) -> None:
             pytest.fail(f"pytest.mark.kafka: {error}", pytrace=False)
 
 
-def _refuse(what: str, accepted: str = "brokers=N, config={...}, process=True") -> NoReturn:
+def _refuse(
+    what: str, accepted: str = "brokers=N, config={...}, process=True, faults=True"
+) -> NoReturn:
     pytest.fail(f"pytest.mark.kafka: {what}; accepted: {accepted}", pytrace=False)
 
 

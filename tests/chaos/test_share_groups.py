@@ -10,7 +10,7 @@ from kwire.client.errors import ClientError
 from kwire.client.settings import ConnectionSettings
 from kwire.client.share_consumer import ShareConsumer
 from kwire.protocol import messages as m
-from kwire.testing.cluster import Cluster, wait_for
+from kwire.testing.cluster import Cluster
 from tests.support.share.member import set_group_config
 from tests.support.wire import WireClient, produce_values
 
@@ -26,23 +26,33 @@ SETTINGS = {
 }
 
 
-async def _work(bootstrap: str, done: set[bytes], everything: set[bytes]) -> None:
-    """A worker: what it has accepted, and was not told to have failed, is done."""
+class Jobs:
+    """What the workers know: `given` came to them, `done` was accepted and answered, of `unsure`
+    the answer was lost with the node: it may have been kept, and then it does not come again."""
+
+    def __init__(self) -> None:
+        self.given: set[bytes] = set()
+        self.done: set[bytes] = set()
+        self.unsure: set[bytes] = set()
+        self.are_over = False
+
+
+async def _work(bootstrap: str, jobs: Jobs) -> None:
+    """A worker that accepts what it gets."""
     async with Client(ConnectionSettings(bootstrap=bootstrap)) as cluster:
-        while done < everything:
+        while not jobs.are_over:
             try:
                 async with ShareConsumer(
                     cluster, GROUP, [TOPIC], explicit=True, wait_ms=200, records_max=10
                 ) as queue:
-                    while done < everything:
+                    while not jobs.are_over:
                         found = await queue.poll()
+                        values = {bytes(x.record.value or b""): x.partition for x in found}
+                        jobs.given.update(values)
                         queue.accept(*found)
-                        failed = {(x.topic, x.partition) for x in await queue.commit()}
-                        done |= {
-                            bytes(x.record.value or b"")
-                            for x in found
-                            if (x.topic, x.partition) not in failed
-                        }
+                        failed = {x.partition for x in await queue.commit()}
+                        for value, partition in values.items():
+                            (jobs.unsure if partition in failed else jobs.done).add(value)
             except ClientError:
                 await asyncio.sleep(0.1)
 
@@ -74,23 +84,40 @@ def test_every_record_is_worked_on_though_a_node_dies() -> None:
         for partition in range(PARTITIONS):
             values = [x for x in sorted(everything) if int(x) % PARTITIONS == partition]
             _produce(cluster, partition, values)
-        done: set[bytes] = set()
+        jobs = Jobs()
 
         async def scenario() -> None:
             bootstrap = ",".join(cluster[x].bootstrap for x in (2, 3))
             async with asyncio.timeout(LIMIT_S):
-                workers = [
-                    asyncio.create_task(_work(bootstrap, done, everything)) for _ in range(2)
-                ]
-                while len(done) < KILL_AFTER:
+                workers = [asyncio.create_task(_work(bootstrap, jobs)) for _ in range(2)]
+                while len(jobs.done) < KILL_AFTER:
                     await asyncio.sleep(0.05)
                 cluster[1].kill()
+                while not jobs.done | jobs.unsure >= everything or not await _is_over(cluster):
+                    await asyncio.sleep(0.1)
+                jobs.are_over = True
                 await asyncio.gather(*workers)
 
-        asyncio.run(scenario())
-        assert done == everything
-        with WireClient(cluster[2].bootstrap) as client:
-            wait_for(lambda: _lags(client) == [0] * PARTITIONS, "nothing is left to do")
+        try:
+            asyncio.run(scenario())
+        except TimeoutError:
+            left = sorted(everything - jobs.done - jobs.unsure)
+            raise AssertionError(f"{left} of {len(jobs.given)} not done, {jobs.unsure}") from None
+        assert jobs.given == everything
+        assert jobs.done | jobs.unsure == everything
+
+
+async def _is_over(cluster: Cluster) -> bool:
+    """Whether the group has nothing left to do."""
+
+    def ask() -> bool:
+        try:
+            with WireClient(cluster[2].bootstrap) as client:
+                return _lags(client) == [0] * PARTITIONS
+        except OSError:
+            return False  # the coordinator is the node that died
+
+    return await asyncio.to_thread(ask)
 
 
 def _produce(cluster: Cluster, partition: int, values: list[bytes]) -> None:

@@ -14,6 +14,7 @@ from kwire.testing.cluster import Broker
 from tests.golden.broker.test_share_answers import recorded
 from tests.support.effort import seeds
 from tests.support.kafka import running_kafka
+from tests.support.share.deleted import deleted
 from tests.support.share.dialogue import PROPERTIES, dialogue, walks
 from tests.support.share.walk import Walk
 from tests.system.test_share_consumer import (  # noqa: F401  (collected here)
@@ -26,6 +27,7 @@ from tests.system.test_share_consumer import (  # noqa: F401  (collected here)
 )
 
 WALKS = 3
+PARTITIONS_MAX = 3
 
 
 class Running(NamedTuple):
@@ -51,12 +53,14 @@ def test_kafka_still_answers_what_is_recorded(broker: Running) -> None:
     said = recorded()
     assert list(dialogue(broker.bootstrap)) == said["dialogue"]
     assert list(walks(broker.bootstrap)) == said["walks"]
+    assert list(deleted(broker.bootstrap, is_apart=False)) == said["deleted"]
 
 
 @pytest.mark.parametrize("seed", seeds(WALKS))
 def test_a_random_walk_is_that_of_kafka(broker: Running, kwire: Running, seed: int) -> None:
-    theirs = Walk(broker.bootstrap, seed, "live")
-    ours = Walk(kwire.bootstrap, seed, "live")
+    partitions = 1 + seed % PARTITIONS_MAX
+    theirs = Walk(broker.bootstrap, seed, "live", partitions=partitions)
+    ours = Walk(kwire.bootstrap, seed, "live", partitions=partitions)
     done: list[object] = []
     for kafkas, our in itertools.zip_longest(theirs.steps(), ours.steps()):
         done.append(kafkas)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kwire.quota.client_quotas import ClientQuotas
+from kwire.quota.client_quotas import ClientQuotas, KnownClients
 from kwire.quota.entities import QuotaTable
 from kwire.quota.sensor import Sensor
 from kwire.quota.windows import Rate
@@ -72,6 +72,11 @@ def stale_rates(patch: Any) -> None:
     patch(Sensor, "set_bound", _once(Sensor.set_bound))
 
 
+def known_clients_stay(patch: Any) -> None:
+    """Who had no quota, or one, is taken to have the same for good."""
+    patch(KnownClients, "clear", lambda self: None)
+
+
 def _once(original: Callable[..., Any]) -> Callable[..., Any]:
     def set_bound(self: Any, bound: float) -> None:
         if not hasattr(self, "bound"):
@@ -111,6 +116,7 @@ MUTATIONS = (
     not_muted,
     window_not_rolled,
     stale_rates,
+    known_clients_stay,
     produces_not_counted,
     removed_quota_stays,
     change_lost,

@@ -69,13 +69,14 @@ class FakeTimer:
 
 
 class FakeLoop:
-    """A clock that stands; what is to be done soon is done at once."""
+    """A clock that stands until `now_s` is set; what is to be done soon is done at once."""
 
     def __init__(self) -> None:
         self.timers: list[FakeTimer] = []
+        self.now_s = 0.0
 
     def time(self) -> float:
-        return 0.0
+        return self.now_s
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         callback()

@@ -1,20 +1,29 @@
 """What a run of the tests is told, searched for the secrets that its tests use: logs and standard
-output of every node, every response that a test's client receives, what a test prints or logs.
+output of every node, every response that a test's client receives, by HTTP too, what a test prints
+or logs, what Kafka's tools write.
 
-A secret of a test is recognisable: `NAME-secret` of `tests/support/sasl.py`, `the-secret-of-...`,
-or `hunter` with a digit.
+A secret of a test is recognisable: `NAME-secret` of `tests/support/sasl.py` and of the users that
+Kafka's tools make, `the-secret-of-...`, or `hunter` with a digit.
 """
 
 from __future__ import annotations
 
+import http.client
 import re
 import weakref
 from typing import Any
 
 from tests.support import sasl
 
+MADE_BY_TOOLS = ("carol", "dave", "erin", "grace", "another")
 SECRETS = re.compile(
-    "|".join([*map(re.escape, sasl.USERS.values()), "the-secret-of-[a-z-]+", "hunter[0-9]"])
+    "|".join(
+        [
+            *map(re.escape, sasl.USERS.values()),
+            *(f"{name}-secret" for name in MADE_BY_TOOLS),
+            *("the-secret-of-[a-z-]+", "hunter[0-9]"),
+        ]
+    )
 )
 EXCERPT_CHARACTERS = 60
 
@@ -50,6 +59,21 @@ def watch(harness: Any) -> None:
 
     close.is_watched = True  # type: ignore[attr-defined]
     process_type.close = close
+
+
+def watch_http() -> None:
+    """Search what a test reads of HTTP: metrics, health, what else there is."""
+    original = http.client.HTTPResponse.read
+    if getattr(original, "is_watched", False):
+        return
+
+    def read(response: http.client.HTTPResponse, *arguments: Any) -> bytes:
+        content = original(response, *arguments)
+        search(content, "an answer by HTTP")
+        return content
+
+    read.is_watched = True  # type: ignore[attr-defined]
+    http.client.HTTPResponse.read = read  # type: ignore[method-assign, assignment]
 
 
 def look(process: Any) -> None:

@@ -12,6 +12,8 @@ import pytest
 from kwire.metrics.families import QUANTILES, families
 from kwire.testing.cluster import Broker
 from tests.support.metrics import GROUP, TOPIC, Scrape, ask_all, changes, scrape, settle
+from tests.support.share.dialogue import PROPERTIES, World
+from tests.support.share.member import ACCEPT
 from tests.support.wire import WireClient, fetch_request
 from tests.system.test_http import port_of
 
@@ -34,7 +36,7 @@ ERRORS = "kafka_network_requestmetrics_errors_total"
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker(options={"http.listeners": "http://127.0.0.1:0"}) as broker:
+    with Broker(options={**PROPERTIES, "http.listeners": "http://127.0.0.1:0"}) as broker:
         yield broker
 
 
@@ -45,13 +47,17 @@ def client(broker: Broker) -> Iterator[WireClient]:
 
 
 @pytest.fixture(scope="module")
-def scraped(broker: Broker, client: WireClient) -> tuple[str, Scrape, Scrape]:
+def scraped(broker: Broker, client: WireClient) -> Iterator[tuple[str, Scrape, Scrape]]:
     """(URL, before, after `ask_all`)."""
     url = f"http://127.0.0.1:{port_of(broker)}/metrics"
     settle(client)
+    shares = World(broker.bootstrap, "metered")
+    member = shares.joined()
+    member.acknowledge({shares.key: [(0, 1, [ACCEPT]), (3, 3, [ACCEPT])]})
     before = scrape(url)
     ask_all(client)
-    return url, before, scrape(url)
+    yield url, before, scrape(url)
+    shares.close()
 
 
 def test_every_metric_is_shown_and_no_other(scraped: tuple[str, Scrape, Scrape]) -> None:
@@ -128,6 +134,14 @@ def test_lag_is_that_of_the_offsets(scraped: tuple[str, Scrape, Scrape]) -> None
     labels = {"group": GROUP, "topic": TOPIC, "partition": "0"}
     assert scraped[2].value("kafka_consumergroup_committed_offset", **labels) == 2
     assert scraped[2].value("kafka_consumergroup_lag", **labels) == 7
+
+
+def test_lag_of_a_share_group_is_what_is_not_done(scraped: tuple[str, Scrape, Scrape]) -> None:
+    """As `kafka-share-groups --describe` tells it: of 20 records three are accepted."""
+    labels = {"group": "metered-group", "topic": "metered-topic", "partition": "0"}
+    assert scraped[2].value("kafka_consumergroup_committed_offset", **labels) == 2
+    assert scraped[2].value("kafka_consumergroup_lag", **labels) == 17
+    assert scraped[2].value("kafka_consumergroup_lag_seconds", **labels) >= 0
 
 
 def test_a_client_that_has_fetched_as_a_follower_is_one_again(

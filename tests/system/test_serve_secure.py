@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import stat
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from kwire.testing.cluster import Broker, wait_for
 from tests.support.certificates import Authority
 
 LAST = "Spark, options of"
+OPEN = "was made with --secure, and is served without"
 FILES = ("kwire-authority-key.pem", "kwire-node.pem", "kwire-client.properties")
 
 
@@ -66,6 +68,23 @@ def test_on_every_interface_the_printed_address_is_one_that_clients_can_use(tmp_
         config = str(tmp_path / "data" / "kwire-client.properties")
         with Client(address, command_config=config) as client:
             client.metadata([])
+
+
+def test_the_certificate_has_the_names_of_advertised_listeners(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    advertised = {"advertised.listeners": "SASL_SSL://127.0.0.2:9999"}
+    with Broker(data_dir=data, options=advertised, arguments=["--secure"]):
+        told = ssl._ssl._test_decode_cert(str(data / "kwire-node.pem"))  # type: ignore[attr-defined]
+    assert ("IP Address", "127.0.0.2") in told["subjectAltName"]
+
+
+def test_a_start_without_it_behind_one_with_it_is_told(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with Broker(data_dir=data, arguments=["--secure"]) as broker:
+        assert OPEN not in broker.process.log_text()
+    with Broker(data_dir=data) as broker:
+        assert OPEN in broker.process.log_text()
+        assert "PLAINTEXT://" in broker.process.log_text().partition(OPEN)[2].splitlines()[0]
 
 
 def checked(*arguments: str) -> tuple[int, str]:

@@ -118,7 +118,7 @@ def test_the_walk_of_queues_md_works_as_it_is_written(tmp_path: Path) -> None:
             check=False,
         )
     assert done.returncode == 0, done.stderr
-    assert done.stderr.splitlines() == ["3 records sent to mail", "2 records sent to mail"]
+    assert done.stderr.splitlines() == ["3 records sent to mail"]
     lines = done.stdout.splitlines()
     assert lines.count("sent hello") == 1
     assert lines.count("mailers: share group, Empty, 0 members") == 1
@@ -126,6 +126,14 @@ def test_the_walk_of_queues_md_works_as_it_is_written(tmp_path: Path) -> None:
     assert len(dead) == 2
     assert any("delivery.count=1," in line and line.endswith("bad") for line in dead)
     assert any("delivery.count=3," in line and line.endswith("busy") for line in dead)
+    listed = [line.split("\t") for line in lines if line.startswith("dlq.mail-")]
+    assert sorted(line[3:] for line in listed) == [
+        ["1", "Offset rejected by client.", "waiting", "", "bad"],
+        ["3", "Offset delivery count exceeded the threshold.", "waiting", "", "busy"],
+    ]
+    dry, *sent = [line for line in lines if "sent to mail" in line]
+    assert dry == "1 would be sent to mail"
+    assert sent == ["1 sent to mail"] * 2
 
 
 def test_what_is_printed_is_accepted_and_no_more_is_taken(broker: Broker) -> None:
@@ -149,3 +157,18 @@ def test_what_a_share_group_has_no_use_for_is_refused(
     refused = consume(broker, "jobs", *arguments)
     assert refused.returncode == 2
     assert told in refused.stderr
+
+
+def test_a_group_of_another_kind_is_refused_before_anything_is_read(broker: Broker) -> None:
+    filled(broker, "kinds", b"1", b"2")
+    assert consume(broker, "kinds", "--share", "kinds-workers", "-c", "1").returncode == 0
+    assert consume(broker, "kinds", "--group", "readers").stdout == "1\n2\n"
+    for arguments, told in (
+        (("--group", "kinds-workers"), "group kinds-workers is a share group: work for it with"),
+        (("--share", "readers"), "group readers is a classic group: read for it with --group"),
+    ):
+        refused = consume(broker, "kinds", *arguments)
+        assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (1, "", 1)
+        assert refused.stderr.startswith(f"kwire: {told}")
+    rest = consume(broker, "kinds", "--share", "kinds-workers", "-c", "1")
+    assert (rest.returncode, rest.stdout) == (0, "2\n")

@@ -14,9 +14,10 @@ from kwire.cli.client import Client
 from kwire.cli.cluster import free_ports
 from kwire.testing.cluster import Broker, wait_for
 from tests.support.certificates import Authority
-from tests.support.config_scenario import BROKER, SET
+from tests.support.config_scenario import BROKER, DELETE, SET
 from tests.support.config_scenario import _change as change
 from tests.support.tls_scenario import OWN, RECORDED, play, prepare
+from tests.system.test_http import port_of
 
 API_VERSIONS = bytes.fromhex("0000000e0012000000000001000474657374")
 
@@ -92,3 +93,37 @@ def test_a_file_that_changes_is_taken_over_and_connections_go_on(tmp_path: Path)
             wait_for(lambda: serial_of(tls, authority.pem) != after, "the newest is shown")
             connection.sendall(API_VERSIONS)
             assert connection.recv(4)
+
+
+OF_HTTPS = "listener.name.https.ssl.keystore.location"
+
+
+def test_https_follows_changed_settings_and_refuses_what_it_cannot_use(tmp_path: Path) -> None:
+    authority = Authority()
+    first = authority.sign("node").write(tmp_path, "first")
+    second = authority.sign("node").write(tmp_path, "second")
+    third = authority.sign("node").write(tmp_path, "third")
+    settings = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(first)}
+    listener = {"http.listeners": "https://127.0.0.1:0"}
+    with Broker(options=settings | listener) as broker, Client(broker.bootstrap) as client:
+        address = f"127.0.0.1:{port_of(broker)}"
+
+        def change_to(path: Path) -> Any:
+            return change(client, BROKER, "1", [(OF_HTTPS, SET, str(path))])
+
+        # One that is not served yet has the settings of the time when it is.
+        assert change_to(second) == [0, None]
+        before = serial_of(address, authority.pem)
+        assert change_to(third) == [0, None]
+        wait_for(lambda: serial_of(address, authority.pem) != before, "the new store is shown")
+        after = serial_of(address, authority.pem)
+        (tmp_path / "none").write_text("nothing")
+        code, message = change_to(tmp_path / "none")
+        assert code == 42
+        assert "SSLFactory" in message
+        assert serial_of(address, authority.pem) == after
+        change(client, BROKER, "1", [(OF_HTTPS, DELETE, None)])
+        wait_for(
+            lambda: serial_of(address, authority.pem) not in (before, after),
+            "the one of the configuration is shown",
+        )

@@ -39,6 +39,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "log": FACTS,
     "security": (*FACTS, "network"),
     "client": (*FACTS, "network", "security"),
+    "trace": (*FACTS, "network", "security", "client"),
     "tiered": (*FACTS, "log"),
     "replica": LOW,
     "kraft": LOW,
@@ -46,14 +47,15 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "coordinator": MIDDLE,
     "membership": MIDDLE,
     "telemetry": FACTS,
-    "server": HIGH,
+    "faults": FACTS,
+    "server": (*HIGH, "faults"),
     "api": (*HIGH, "server"),
     "metrics": (*HIGH, "server"),
     "http": (*FACTS, "network", "security", "client", "telemetry", "metrics"),
-    "node": (*HIGH, "tiered", "server", "api", "metrics", "http"),
+    "node": (*HIGH, "faults", "tiered", "server", "api", "metrics", "http"),
     "spark": (*FACTS, "log"),
-    "cli": (*HIGH, "node", "server", "client", "http", "spark"),
-    "testing": (*HIGH, "node", "server", "client", "cli"),
+    "cli": (*HIGH, "faults", "node", "server", "client", "http", "spark", "trace"),
+    "testing": (*HIGH, "faults", "node", "server", "client", "cli"),
     "__main__": ("cli",),
 }
 KNOW_THE_NODE = (
@@ -68,7 +70,10 @@ IMPURE_MODULES = ("asyncio", "socket", "time", "random", "os")
 # Also what drives loops and files does so by what it was given.
 PURE = (
     *("protocol/", "security/acls/", "security/sasl/", "security/audit", "quota/", "kraft/"),
-    *("replica/", "share/", "coordinator/", "telemetry/", "server/connection_limits.py"),
+    *("replica/", "share/", "coordinator/", "telemetry/", "faults/", "server/connection_limits.py"),
+    *("trace/explaining", "trace/statistics", "trace/dialogues", "trace/recorder"),
+    *("trace/rendering", "trace/filters", "trace/events"),
+    *("trace/replay/identities", "trace/replay/differences"),
 )
 TIME_AND_CHANCE = {
     ("time", "time"),

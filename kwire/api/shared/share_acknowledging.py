@@ -7,13 +7,15 @@ and the others are taken. Source: KIP-932; measured on Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.replica.partition import Partition
+from kwire.replica.traffic import Traffic
 from kwire.security.acl import Operation, ResourceType
 from kwire.security.requirements import Denied, Requires
 from kwire.server.context import RequestContext
@@ -79,10 +81,13 @@ def acknowledge(
 ) -> list[Acknowledged] | Pending[list[Acknowledged]]:
     """Take the acknowledgements of all partitions; answered when they are written."""
     found: list[Acknowledged] = []
+    traffics: dict[PartitionKey, Traffic] = {}
     waiting: list[tuple[PartitionKey, Pending[None]]] = []
     for key, batches in partitions:
         try:
-            written = _acknowledge(context, group_id, member_id, key, batches, is_renewal)
+            partition = _checked(context, key, batches, is_renewal)
+            traffics[key] = partition.traffic
+            written = _acknowledge(context, group_id, member_id, partition, batches)
         except KafkaError as error:
             found.append(Acknowledged(key, error))
             continue
@@ -90,7 +95,10 @@ def acknowledge(
             found.append(Acknowledged(key, _error(written)))
         else:
             waiting.append((key, written))
+    for traffic in dict.fromkeys(traffics.values()):
+        traffic.share_acknowledge_requests += 1
     if not waiting:
+        _count_failed(found, traffics)
         return found
     outcome: Pending[list[Acknowledged]] = Pending()
     left = [len(waiting)]
@@ -99,6 +107,7 @@ def acknowledge(
         found.append(Acknowledged(key, _error(done)))
         left[0] -= 1
         if not left[0]:
+            _count_failed(found, traffics)
             outcome.complete(found)
 
     for key, written in waiting:
@@ -106,14 +115,17 @@ def acknowledge(
     return outcome
 
 
-def _acknowledge(
-    context: RequestContext,
-    group_id: str,
-    member_id: str,
-    key: PartitionKey,
-    batches: list[AcknowledgedBatch],
-    is_renewal: bool,
-) -> Pending[None]:
+def _count_failed(found: Iterable[Acknowledged], traffics: Mapping[PartitionKey, Traffic]) -> None:
+    """A request counts once for a topic, as in Apache Kafka 4.4."""
+    failed = {traffics[key]: None for key, error in found if error is not None and key in traffics}
+    for traffic in failed:
+        traffic.failed_share_acknowledge_requests += 1
+
+
+def _checked(
+    context: RequestContext, key: PartitionKey, batches: list[AcknowledgedBatch], is_renewal: bool
+) -> Partition:
+    """The partition, led here; raises why its acknowledgements are not looked at."""
     topic_id, index = key
     parts = context.parts
     topics = parts.metadata.image.topics
@@ -129,7 +141,18 @@ def _acknowledge(
     partition = parts.replicas.partition_by_id(topic_id, index)
     if partition is None or not partition.is_leader:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    led = parts.shares.partitions.led(group_id, topic_id, index)
+    return partition
+
+
+def _acknowledge(
+    context: RequestContext,
+    group_id: str,
+    member_id: str,
+    partition: Partition,
+    batches: list[AcknowledgedBatch],
+) -> Pending[None]:
+    shares = context.parts.shares.partitions
+    led = shares.led(group_id, partition.topic_id, partition.index)
     if led is None:
         # Nobody has fetched since we lead it: whoever acquired did so elsewhere.
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

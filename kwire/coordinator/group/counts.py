@@ -9,8 +9,8 @@ from __future__ import annotations
 
 class GroupCounts:
     """Partitions whose offsets were committed, deleted by OffsetDelete, or went by their age;
-    rebalances of classic groups that ended, and new epochs of consumer groups but for those of
-    members that leave."""
+    rebalances of classic groups that ended, and new epochs of consumer and share groups but for
+    those of members that leave."""
 
     __slots__ = (
         "completed_rebalances",
@@ -18,8 +18,9 @@ class GroupCounts:
         "offset_commits",
         "offset_deletions",
         "offset_expirations",
+        "share_rebalances",
     )
 
     def __init__(self) -> None:
         self.offset_commits = self.offset_deletions = self.offset_expirations = 0
-        self.completed_rebalances = self.consumer_rebalances = 0
+        self.completed_rebalances = self.consumer_rebalances = self.share_rebalances = 0

@@ -8,6 +8,7 @@ an error stands in the result of its partition.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
@@ -35,6 +36,7 @@ from kwire.share.persister import (
 )
 
 TOPIC = "__share_group_state"
+TIMES_KEPT = 50
 
 # What a refusal of the runtime or the log says.
 _TEXTS = {
@@ -83,6 +85,9 @@ class ShareCoordinator:
         worker: Worker | None = None,
     ) -> None:
         self._partition_count = partition_count
+        self._loop = loop
+        self.writes = 0  # states of share partitions that were written, and how long they took
+        self.write_times_s: deque[float] = deque(maxlen=TIMES_KEPT)
         self.runtime: CoordinatorRuntime[ShareShard] = CoordinatorRuntime(
             module="share-coordinator",
             new_shard=lambda partition: ShareShard(settings, partitions_of),
@@ -148,7 +153,18 @@ class ShareCoordinator:
         self, group_id: str, partitions: Sequence[WritePartition]
     ) -> Pending[list[PartitionResult]]:
         """See `operations.write`."""
-        return self._each(group_id, partitions, operations.write, PartitionResult, "write", "")
+        begun_s = self._loop.time()
+        written = self._each(group_id, partitions, operations.write, PartitionResult, "write", "")
+        return after(written, lambda done: self._count_writes(done.result(), begun_s))
+
+    def _count_writes(
+        self, results: list[PartitionResult], begun_s: float
+    ) -> list[PartitionResult]:
+        count = sum(not result.error_code for result in results)
+        if count:
+            self.writes += count
+            self.write_times_s.append(self._loop.time() - begun_s)
+        return results
 
     def delete(
         self, group_id: str, partitions: Sequence[PartitionId]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -127,7 +127,8 @@ class ControllerContext:
     earlier incarnation of it can be alive. `kraft_version` and `voter_ids` are the quorum's, which
     are not among the metadata; a handler sets `wanted_kraft_version` when the request wants a
     higher one, and the driver then has raft raise it, and fails the request if that cannot be.
-    `active_controller` is who leads the quorum, as far as this node knows.
+    `active_controller` is who leads the quorum, as far as this node knows. `known_hosts` are the
+    names of hosts in the request that have an address.
     """
 
     api_version: int = 0
@@ -147,6 +148,7 @@ class ControllerContext:
     voter_ids: tuple[int, ...] | None = None
     wanted_kraft_version: KraftUpgrade | None = None
     active_controller: int | None = None
+    known_hosts: Collection[str] = ()
 
     def may(self, operation: int, resource_type: int, resource_name: str) -> bool:
         """As `authorize`, where a denial refuses nothing: no audit log is told of it."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 RANGE_MARK = "/"
 OCTET_MAX = 255
 INT_MAX = 2**31 - 1
+IPV4_LENGTH_MAX = len("255.255.255.255")
 INT_DIGITS = len(str(INT_MAX))
 IPV4_MAPPED = 0xFFFF
 DECIMAL = re.compile(r"[0-9]+").fullmatch
@@ -42,6 +43,39 @@ def address_text(client_host: str) -> str:
     number = int(address)
     groups = [f"{number >> shift & 0xFFFF:x}" for shift in range(112, -16, -16)]
     return ":".join(groups) + "".join(text.partition("%")[1:])
+
+
+def literal_address(text: str) -> str | None:
+    """What Java reads as an address without asking anybody, as it writes it; None for a name.
+
+    One to four decimal numbers, of which the last fills what the others leave (`127.1`), or an IPv6
+    address, also in brackets; its zone is a number, for a name would have to be looked up.
+    """
+    inner = _without_brackets(text)
+    if ":" not in inner:
+        number = _ipv4_number(inner)
+        if number is None:
+            return None
+        return ".".join(str(number >> shift & OCTET_MAX) for shift in (24, 16, 8, 0))
+    address, mark, zone = inner.partition("%")
+    if (mark and not DECIMAL(zone)) or _ipv6_number(address) is None:
+        return None
+    return address_text(inner)
+
+
+def _without_brackets(text: str) -> str:
+    is_bracketed = text.startswith("[") and text.endswith("]") and ":" in text
+    return text[1:-1] if is_bracketed else text
+
+
+def _ipv4_number(text: str) -> int | None:
+    parts = text.split(".")
+    if len(parts) > 4 or len(text) > IPV4_LENGTH_MAX or not all(map(DECIMAL, parts)):
+        return None
+    *first, last = map(int, parts)
+    if any(part > OCTET_MAX for part in first) or last >= 1 << 8 * (4 - len(first)):
+        return None
+    return sum(part << 24 - 8 * at for at, part in enumerate(first)) + last
 
 
 def address_number(text: str) -> tuple[int, int] | None:
@@ -82,7 +116,7 @@ def _ipv6_range(host: str) -> AddressRange | str:
     length = int(sign + digits)
     if not 0 <= length <= 128:
         return f"Could not parse [{host}] - prefix length must be between 0 and 128"
-    number = _ipv6_number(address)
+    number = _ipv6_number(_without_brackets(address))
     if number is None:
         return f"Could not parse [{address}]"
     if number >> 32 == IPV4_MAPPED:

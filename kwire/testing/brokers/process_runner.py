@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Callable
 
-from kwire.testing.brokers.runner import BrokerFailed, StartSettings
+from kwire.node.fault_client import FaultClient
+from kwire.testing.brokers.runner import HOST, BrokerFailed, FaultControl, StartSettings, T
 from kwire.testing.cluster.process import NodeFailed, ServeProcess
+from kwire.testing.waiting import wait_until
 
 
 class ProcessRunner:
-    """See `Runner`. `settings(port)` are the configs of the next start, `port` 0 at the first."""
+    """See `Runner`. `settings(port)` are the configs of the next start, `port` 0 at the first.
 
-    def __init__(self, name: str, settings: StartSettings, *, port: int = 0) -> None:
+    `has_faults`: faults on command are possible, which makes its disk slower.
+    """
+
+    def __init__(
+        self, name: str, settings: StartSettings, *, port: int = 0, has_faults: bool = False
+    ) -> None:
+        self._has_faults = has_faults
+        self._faults: FaultClient | None = None
         self.name = name
         self.port = port
         self._settings = settings
         self._process = ServeProcess(name)
+        self._is_paused = False
 
     @property
     def is_running(self) -> bool:
@@ -24,9 +36,12 @@ class ProcessRunner:
     def start(self) -> None:
         if self.is_running:
             raise BrokerFailed(f"{self.name} is running")
+        self._is_paused = False
         command = [sys.executable, "-m", "kwire", "serve", "--no-http"]
         for name, value in self._settings(self.port).items():
             command += ["-o", f"{name}={value}"]
+        if self._has_faults:
+            command += ["-o", f"kwire.fault.listeners={HOST}:0"]
         try:
             self._process.start(command)
             address = self._process.wait_ready()[0]
@@ -34,6 +49,16 @@ class ProcessRunner:
             self._process.kill()
             raise BrokerFailed(str(error)) from None
         self.port = int(address.rpartition(":")[2])
+        self._faults = FaultClient(self._control()) if self._has_faults else None
+
+    def _control(self) -> str:
+        """Where its control API listens, as it says behind its ready line."""
+        found = wait_until(
+            lambda: re.search(r"^faults on (\S+)$", self._process.output_text(), re.M),
+            "the address of the control API of faults",
+        )
+        assert found is not None
+        return found[1]
 
     def stop(self) -> None:
         if self.is_running:
@@ -42,11 +67,40 @@ class ProcessRunner:
     def kill(self) -> None:
         self._process.kill()
 
+    def lose_power(self) -> None:
+        self.faults.add({"kind": "power-loss"})
+        self._process.wait()
+        self._process.kill()
+
+    @property
+    def faults(self) -> FaultControl:
+        self._running()
+        if self._faults is None:
+            raise BrokerFailed(
+                f"{self.name} is a process without faults on command: say process=True, faults=True"
+            )
+        return self._faults
+
     def pause(self) -> None:
         self._running().pause()
+        self._is_paused = True
 
     def resume(self) -> None:
         self._running().resume()
+        self._is_paused = False
+
+    @property
+    def links(self) -> bool:
+        return False
+
+    def while_still(self, work: Callable[[], T]) -> T:
+        if not self.is_running or self._is_paused:
+            return work()
+        self.pause()
+        try:
+            return work()
+        finally:
+            self.resume()
 
     def close(self) -> None:
         try:

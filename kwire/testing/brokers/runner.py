@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
+
+from kwire.faults.kinds import Given
+
+T = TypeVar("T")
 
 Setting: TypeAlias = str | int | float | bool
 """The value of a config of Kafka's; `True` is `true`."""
@@ -16,6 +20,21 @@ StartSettings: TypeAlias = Callable[[int], Mapping[str, str]]
 
 class BrokerFailed(AssertionError):
     """A broker that did not start, did not stop or was asked for what it cannot do now."""
+
+
+class FaultControl(Protocol):
+    """The faults on command of one broker, by numbers (`kwire.faults`); they end with its life.
+
+    What cannot be right is a FaultError.
+    """
+
+    def add(self, given: Mapping[str, Given]) -> dict[str, Given]: ...
+
+    def remove(self, number: int) -> dict[str, Given]: ...
+
+    def clear(self) -> None: ...
+
+    def standing(self) -> list[dict[str, Given]]: ...
 
 
 class Runner(Protocol):
@@ -41,11 +60,29 @@ class Runner(Protocol):
         """End it as SIGKILL does: what it has written to files stays, nothing else."""
         ...
 
+    def lose_power(self) -> None:
+        """End it as `kill` does, and take back what it has written and not synced."""
+        ...
+
+    @property
+    def faults(self) -> FaultControl:
+        """BrokerFailed while it does not run."""
+        ...
+
     def pause(self) -> None:
         """As SIGSTOP does: it keeps its connections and does nothing."""
         ...
 
     def resume(self) -> None: ...
+
+    @property
+    def links(self) -> bool:
+        """Whether its files may have other names: it never writes into one that has."""
+        ...
+
+    def while_still(self, work: Callable[[], T]) -> T:
+        """Do `work` while it changes no file; it goes on afterwards, as if nothing had been."""
+        ...
 
     def close(self) -> None:
         """End it somehow, and what was made for it."""

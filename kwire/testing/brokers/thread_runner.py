@@ -7,14 +7,17 @@ import inspect
 import itertools
 import threading
 import warnings
-from collections.abc import Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 
+from kwire.clock import SkewedClock
 from kwire.config.broker_config import BrokerConfig
 from kwire.config.errors import ConfigError
 from kwire.network.loop import new_event_loop
+from kwire.node.faults import faults_of
 from kwire.node.node import Node, StartError
-from kwire.testing.brokers.runner import BrokerFailed, StartSettings
+from kwire.testing.brokers.runner import BrokerFailed, FaultControl, StartSettings, T
+from kwire.testing.brokers.thread_faults import ThreadFaults
 from kwire.testing.brokers.thread_files import ThreadFiles
 from kwire.testing.brokers.thread_logs import ThreadLog
 from kwire.testing.loop_thread import LoopThread
@@ -66,11 +69,27 @@ class ThreadRunner:
         if life is not None:
             life.kill()
 
+    def lose_power(self) -> None:
+        life, self._life = self._running(), None
+        life.kill()
+        life.files.lose_power()
+
+    @property
+    def faults(self) -> FaultControl:
+        return self._running().faults
+
     def pause(self) -> None:
         self._running().pause()
 
     def resume(self) -> None:
         self._running().resume()
+
+    @property
+    def links(self) -> bool:
+        return True
+
+    def while_still(self, work: Callable[[], T]) -> T:
+        return work() if self._life is None else self._life.while_still(work)
 
     def close(self) -> None:
         try:
@@ -94,10 +113,16 @@ class _Life:
         self._prefix = prefix
         config = BrokerConfig.load(overrides=dict(settings))
         self._executors: list[Executor] = []
-        self._files = ThreadFiles(is_synced=is_durable)
+        self.files = ThreadFiles(is_synced=is_durable)
         self._thread = LoopThread(f"{prefix}loop", new_event_loop())
         self._loop = self._thread.loop
-        self._node = Node(config, self._loop, files=self._files, new_executor=self._new_executor)
+        clock = SkewedClock()
+        self._node = node = Node(
+            config, self._loop, clock=clock, files=self.files, new_executor=self._new_executor
+        )
+        # `ThreadRunner.lose_power` does it, from outside.
+        made = faults_of(node, self.files, clock, lose_power=lambda: None)
+        self.faults = ThreadFaults(self._thread, made)
         self._paused: threading.Event | None = None
 
     def _new_executor(self, name: str) -> Executor:
@@ -137,7 +162,7 @@ class _Life:
         with warnings.catch_warnings():  # that it has connections is what is meant
             warnings.simplefilter("ignore", ResourceWarning)
             self._close_loop()
-        self._files.abandon()
+        self.files.abandon()
 
     def _close_sockets(self) -> None:
         """uvloop closes them with itself; asyncio's own loop leaves them open."""
@@ -155,6 +180,25 @@ class _Life:
         if self._paused is not None:
             self._paused.set()
             self._paused = None
+
+    def while_still(self, work: Callable[[], T]) -> T:
+        """On the loop, once the threads have done what they were given."""
+        done: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                for executor in self._executors:
+                    executor.submit(lambda: None).result()
+                self.files.links_were_made()
+                done.set_result(work())
+            except BaseException as error:
+                done.set_exception(error)
+
+        if self._paused is None:
+            self._loop.call_soon_threadsafe(run)
+        else:
+            run()  # the loop stands still already
+        return done.result()
 
     def _close_loop(self) -> None:
         """Without the warning that what had not begun was never awaited."""

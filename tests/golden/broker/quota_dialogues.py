@@ -29,8 +29,15 @@ CONNECTIONS = "connection_creation_rate"
 
 VALUES = (
     0.0, -0.0, -1.0, 1.0, 0.5, 1e-9, 1.0000001, 1e18, 9.3e18, 1e300, math.nan, math.inf, -math.inf,
-    2147483647.0, 2147483648.0, 5e-324,
+    2147483647.0, 2147483648.0, 5e-324, 2.0**63, 2147483647.5, 1.0000005, 1.000002,
 )  # fmt: skip
+SPELLINGS = (
+    "localhost", "127.1", "1", "2130706433", "4294967296", "1.2.3", "1.2.3.", "1..2.3", "010.1.2.3",
+    "0x7f.1", "10.1.2.3 ", "[::1]", "[10.1.2.3]", "[", "[]", "::1]", "::ffff:127.0.0.1",
+    "fe80::1%1", "::1%nosuch", "10.1.2.3%1", "::1/128", "10.0.0.0/8", "-1", "\u0661.2.3.4",
+    "a" * 300, "%",
+)  # fmt: skip
+"""Of addresses; also such as systems know and Java does not."""
 ENTITIES: tuple[Entity, ...] = (
     (),
     [("user", "u")],
@@ -50,6 +57,8 @@ ENTITIES: tuple[Entity, ...] = (
     [("ip", "::1")],
     [("ip", "10.1.2.300")],
     [("ip", "no such host")],
+    *[[("ip", name)] for name in SPELLINGS],
+    [("ip", "10.1.2.3"), ("ip", "10.1.2.4")],
     [("ip", "10.1.2.3"), ("user", "u")],
     [("ip", None), ("client-id", None)],
     [("ip", "10.1.2.3"), ("client-id", "c"), ("user", "u")],

@@ -1,6 +1,6 @@
 """Who may do what, and what is told to whom may not: as Apache Kafka 4.4 answers, API by API.
 
-Each of 426 requests is sent by 38 users: one without rights, one for every single right, some with
+Each of 452 requests is sent by 38 users: one without rights, one for every single right, some with
 a few, one with all. Recorded by `tests/differential/test_rights_live.py` with KWIRE_RECORD=1.
 """
 

@@ -14,8 +14,9 @@ import pathlib
 import tempfile
 from typing import Any
 
-from kwire.testing.cluster import Broker
+from kwire.testing.cluster import Broker, Cluster
 from tests.support.kafka import running_kafka
+from tests.support.share.deleted import deleted
 from tests.support.share.dialogue import PROPERTIES, dialogue, walks
 
 DATA = pathlib.Path(__file__).parent.parent / "data" / "share_answers.json.gz"
@@ -45,12 +46,29 @@ def test_random_walks_of_share_groups_are_those_of_kafka() -> None:
             assert said == step
 
 
+def test_a_group_that_is_deleted_beside_a_session_is_as_with_kafka() -> None:
+    """A leader that is not the group's coordinator hears of the deletion when it writes next.
+
+    Until then a session goes on, and so does the group that was made in the place of the old one:
+    nobody gets anything that he would not get from Kafka.
+    """
+    settings = {**PROPERTIES, "default.replication.factor": "1"}
+    with Cluster(combined=(1,), brokers=(2,), settings=settings) as cluster:
+        cluster.start()
+        ours = list(deleted(cluster[1].bootstrap, is_apart=True))
+    assert ours == recorded()["deleted"]
+
+
 def main() -> None:
     with (
         tempfile.TemporaryDirectory() as directory,
         running_kafka(pathlib.Path(directory), PROPERTIES) as bootstrap,
     ):
-        said = {"dialogue": list(dialogue(bootstrap)), "walks": list(walks(bootstrap))}
+        said = {
+            "dialogue": list(dialogue(bootstrap)),
+            "walks": list(walks(bootstrap)),
+            "deleted": list(deleted(bootstrap, is_apart=False)),
+        }
     with open(DATA, "wb") as file, gzip.GzipFile("", "wb", 9, file, 0) as packed:
         packed.write(json.dumps(said).encode())
 

@@ -1,4 +1,4 @@
-"""Requests of share groups and streams groups; kwire has built one of these."""
+"""Requests of share groups and streams groups; kwire has built the former."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from tests.support.rights.world import NO_ID, OK, OK_GONE, SECRET, TOPICS, World
 m: Any = messages  # the requests are built of parts that have no type of their own here
 
 GROUPS = ("ok-share", "secret-share")
+IDLE = ("ok-share-idle", "secret-share-idle")
+"""Without members; their offsets may be changed."""
 MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
@@ -22,8 +24,22 @@ def asks(world: World) -> Iterator[Ask]:
     yield from _streams_groups(world)
 
 
+def share_deletions(world: World) -> Iterator[Ask]:
+    """What is deleted of share groups on record, and at last the groups."""
+    delete = m.DeleteShareGroupOffsetsRequest
+    one = delete.DeleteShareGroupOffsetsRequestTopic
+    for name in IDLE:
+        yield Ask(f"DeleteShareGroupOffsets {name}", (0,), lambda v, g=name: delete(
+            group_id=g, topics=[one(topic_name=n) for n in (OK, SECRET)]
+        ))  # fmt: skip
+    for name in (*GROUPS, *IDLE):
+        yield Ask(f"DeleteGroups {name}", (0, 2), lambda v, g=name: m.DeleteGroupsRequest(
+            groups_names=[g]
+        ))  # fmt: skip
+
+
 def _share_groups(world: World) -> Iterator[Ask]:
-    for group in ("ok-none", "secret-none"):
+    for group in ("ok-none", "secret-none", *GROUPS):
         for topics in ([OK], [OK, SECRET], [OK_GONE], None):
             yield Ask(f"ShareGroupHeartbeat {group} {topics}", (1,), lambda v, g=group, t=topics: (
                 m.ShareGroupHeartbeatRequest(
@@ -31,7 +47,7 @@ def _share_groups(world: World) -> Iterator[Ask]:
                 )
             ))  # fmt: skip
     yield Ask("ShareGroupDescribe", (1,), lambda v: m.ShareGroupDescribeRequest(
-        group_ids=[*GROUPS, "ok-none", "secret-none"], include_authorized_operations=True
+        group_ids=[*GROUPS, *IDLE, "ok-none", "secret-none"], include_authorized_operations=True
     ))  # fmt: skip
     ids = (world.topic_ids[OK], world.topic_ids[SECRET], NO_ID)
     fetch, acknowledge = m.ShareFetchRequest, m.ShareAcknowledgeRequest
@@ -67,7 +83,7 @@ def _share_offsets(world: World) -> Iterator[Ask]:
         topics = [topic(topic_name=n, partitions=[0]) for n in TOPICS]
         chosen = None if all_topics else topics
         return describe(groups=[
-            group(group_id=g, topics=chosen) for g in (*GROUPS, "ok-none", "secret-none")
+            group(group_id=g, topics=chosen) for g in (*GROUPS, *IDLE, "ok-none", "secret-none")
         ])  # fmt: skip
 
     yield Ask("DescribeShareGroupOffsets", (0, 1), lambda v: described(v, False))
@@ -88,10 +104,23 @@ def _share_offsets(world: World) -> Iterator[Ask]:
                 delete.DeleteShareGroupOffsetsRequestTopic(topic_name=n) for n in (SECRET, OK_GONE)
             ],
         ))  # fmt: skip
+    for name in (*GROUPS, *IDLE):
+        yield Ask(f"AlterShareGroupOffsets {name}", (0,), lambda v, g=name: alter(
+            group_id=g,
+            topics=[
+                alter.AlterShareGroupOffsetsRequestTopic(topic_name=n, partitions=one)
+                for n in TOPICS
+            ],
+        ))  # fmt: skip
+    for name in GROUPS:
+        yield Ask(f"DeleteShareGroupOffsets {name}", (0,), lambda v, g=name: delete(
+            group_id=g, topics=[delete.DeleteShareGroupOffsetsRequestTopic(topic_name=OK)]
+        ))  # fmt: skip
 
 
 def _share_state(world: World) -> Iterator[Ask]:
-    """The state of share groups, which only brokers ask for. The partition is none there is."""
+    """The state of share groups, which only brokers ask for: of a partition that there is not, and
+    read of one that there is."""
     for name, shape in (
         ("InitializeShareGroupState", m.InitializeShareGroupStateRequest),
         ("ReadShareGroupState", m.ReadShareGroupStateRequest),
@@ -100,9 +129,16 @@ def _share_state(world: World) -> Iterator[Ask]:
         ("ReadShareGroupStateSummary", m.ReadShareGroupStateSummaryRequest),
     ):
         yield Ask(name, (0,), lambda v, shape=shape: _state_request(shape))
+    for name, shape in (
+        ("ReadShareGroupState that is", m.ReadShareGroupStateRequest),
+        ("ReadShareGroupStateSummary that is", m.ReadShareGroupStateSummaryRequest),
+    ):
+        yield Ask(name, (0,), lambda v, shape=shape: (
+            _state_request(shape, GROUPS[0], world.topic_ids[OK])
+        ))  # fmt: skip
 
 
-def _state_request(shape: Any) -> Any:
+def _state_request(shape: Any, group: str = "ok-none", topic_id: bytes = NO_ID) -> Any:
     topic = {
         m.InitializeShareGroupStateRequest: "InitializeStateData",
         m.ReadShareGroupStateRequest: "ReadStateData",
@@ -110,8 +146,8 @@ def _state_request(shape: Any) -> Any:
         m.DeleteShareGroupStateRequest: "DeleteStateData",
         m.ReadShareGroupStateSummaryRequest: "ReadStateSummaryData",
     }[shape]
-    one = getattr(shape, topic)(topic_id=NO_ID, partitions=[shape.PartitionData(partition=0)])
-    return shape(group_id="ok-none", topics=[one])
+    one = getattr(shape, topic)(topic_id=topic_id, partitions=[shape.PartitionData(partition=0)])
+    return shape(group_id=group, topics=[one])
 
 
 def _streams_groups(world: World) -> Iterator[Ask]:

@@ -54,7 +54,6 @@ VOLATILE = frozenset((
 JAVA_REQUEST = "Request Request("
 """Begins a text in which Kafka quotes a Java object with its address; kwire says what is wrong."""
 SILENT, CLOSED = json.dumps("silent"), json.dumps("closed")
-SHARES = frozenset(("ok-share", "secret-share"))
 LEFT_OUT = frozenset(("throttle_time_ms", "controller_id"))
 
 
@@ -114,6 +113,7 @@ def _of_controller(world: World) -> Iterator[Ask]:
 
 def _last(world: World) -> Iterator[Ask]:
     yield from admin_requests.made_tokens(world)
+    yield from later_requests.share_deletions(world)
     yield from admin_requests.deletions(world)
 
 
@@ -218,9 +218,6 @@ def _decoded(request: Any, version: int, body: bytes) -> Any:
 
 
 def _is_internal(item: Any) -> bool:
-    # Of share groups on record the recording holds nothing; those that are not there are compared.
-    if getattr(item, "protocol_type", "") == "share" or getattr(item, "group_id", "") in SHARES:
-        return True
     for field in ("name", "topic", "topic_name"):
         name = getattr(item, field, None)
         if isinstance(name, str) and name.startswith("__") and name != "__cluster_metadata":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from kwire.testing.cluster import wait_for
 from tests.support.share.member import (
     ACCEPT,
     GAP,
@@ -51,6 +52,7 @@ def dialogue(bootstrap: str) -> Iterator[Said]:
     yield from _sessions(bootstrap)
     yield from _requests(bootstrap)
     yield from _deliveries(bootstrap)
+    yield from _expired(bootstrap)
 
 
 def walks(bootstrap: str) -> Iterator[list[Said]]:
@@ -246,4 +248,47 @@ def _deliveries(bootstrap: str) -> Iterator[Said]:
         if not acquired:
             break
         yield [f"released {turn}", said(a.acknowledge({key: acquired}))]
+    world.close()
+
+
+def _expired(bootstrap: str) -> Iterator[Said]:
+    """What a member says of records whose lock has run out, and which another has now."""
+    world = World(bootstrap, "expired")
+    set_group_config(world.client, world.group, share_record_lock_duration_ms="1000")
+    a, b, key = world.joined(), world.member(), world.key
+    set_group_config(world.client, world.group, share_record_lock_duration_ms="60000")
+    b.join(1)
+    got: dict[int, int] = {}
+
+    def has_all() -> bool:
+        for topic in b.acquire([key]).responses:
+            for partition in topic.partitions:
+                for given in partition.acquired_records:
+                    offsets = range(given.first_offset, given.last_offset + 1)
+                    got.update(dict.fromkeys(offsets, given.delivery_count))
+        return len(got) == 20
+
+    wait_for(has_all, "the locks have run out")
+    yield ["delivered again", [list(one) for one in sorted(got.items())]]
+    renewed: list[Acknowledgement] = [(0, 2, [RENEW])]
+    yield ["renewed too late", said(a.acknowledge({key: renewed}, is_renewal=True))]
+    for kind, name in ((ACCEPT, "accepted"), (RELEASE, "released"), (REJECT, "rejected")):
+        yield [f"{name} too late", said(a.acknowledge({key: [(0, 2, [kind])]}))]
+    yield ["accepted too late with a fetch", said(a.fetch(acknowledge={key: [(3, 3, [ACCEPT])]}))]
+    yield ["renewed by who has it", said(b.acknowledge({key: renewed}, is_renewal=True))]
+    yield ["accepted by who has it", said(b.acknowledge({key: [(0, 2, [ACCEPT])]}))]
+    yield ["renewed when it is accepted", said(b.acknowledge({key: renewed}, is_renewal=True))]
+    later = [(3, 3, [RENEW]), (0, 2, [RENEW])]
+    yield ["renewed backward", said(b.acknowledge({key: later}, is_renewal=True))]
+    yield [
+        "renewed, twice the same",
+        said(b.acknowledge({key: [(3, 3, [RENEW])] * 2}, is_renewal=True)),
+    ]
+    unknown = [(3, 3, [5])]
+    yield ["renewed with type 5", said(b.acknowledge({key: unknown}, is_renewal=True))]
+    beyond = [(19, 400, [RENEW])]
+    yield ["renewed beyond what is there", said(b.acknowledge({key: beyond}, is_renewal=True))]
+    gaps = [(3, 100_002, [GAP] * 100_000)]
+    yield ["gaps beyond what is there", said(b.acknowledge({key: gaps}))]
+    yield ["a gap as one type", said(b.acknowledge({key: [(3, 19, [GAP])]}))]
     world.close()

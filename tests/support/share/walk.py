@@ -25,7 +25,6 @@ from tests.support.share.member import (
 )
 from tests.support.wire import WireClient, batch_of, produce_request
 
-PARTITIONS = 1
 LOCK_MS = 1000
 LONG_LOCK_MS = 60_000
 STEPS = 60
@@ -36,16 +35,25 @@ Said = list[Any]
 class Walk:
     """One walk; `steps` gives (what was done, what was said) until it ends."""
 
-    def __init__(self, bootstrap: str, seed: int, name: str, *, may_expire: bool = True) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        seed: int,
+        name: str,
+        *,
+        may_expire: bool = True,
+        partitions: int = 1,
+    ) -> None:
+        self.partitions = partitions
         self.random = random.Random(seed)
         self.client = WireClient(bootstrap)
         self.topic = f"{name}-{seed}"
         self.group = f"{name}-group-{seed}"
         self.is_committed = self.random.random() < 0.4
         self.can_expire = self.random.random() < 0.3 and may_expire
-        self.client.create_topic(self.topic, PARTITIONS)
+        self.client.create_topic(self.topic, self.partitions)
         topic_id = self.client.topic_id(self.topic)
-        self.keys: list[Key] = [(topic_id, index) for index in range(PARTITIONS)]
+        self.keys: list[Key] = [(topic_id, index) for index in range(self.partitions)]
         self.configs = {
             "share_auto_offset_reset": "earliest",
             "share_record_lock_duration_ms": str(LOCK_MS if self.can_expire else LONG_LOCK_MS),
@@ -66,13 +74,13 @@ class Walk:
         self.client.close()
 
     def steps(self) -> Iterator[Said]:
-        for index in range(PARTITIONS):
+        for index in range(self.partitions):
             self._produce(index)
-        self.members[0].join(PARTITIONS)
+        self.members[0].join(self.partitions)
         for at, member in enumerate(self.members):
             if at:
                 member.heartbeat()
-        for index in range(PARTITIONS):  # share partitions open one after another
+        for index in range(self.partitions):  # share partitions open one after another
             others = [key for key in self.keys if key != self.keys[index]]
             answer = self.members[0].acquire(
                 [self.keys[index]], forgotten=others, records_max=1, mode=1
@@ -100,7 +108,7 @@ class Walk:
     def fetch(self) -> Said:
         at = self.random.randrange(len(self.members))
         answer = self.members[at].fetch(
-            [self.keys[self.random.randrange(PARTITIONS)]],
+            [self.keys[self.random.randrange(self.partitions)]],
             mode=self.random.randint(0, 1),
             records_max=self.random.choice((1, 3, 10, 500)),
             batch_size=self.random.choice((1, 5, 500)),
@@ -169,7 +177,7 @@ class Walk:
         return said(answer)
 
     def produce(self) -> Said:
-        self._produce(self.random.randrange(PARTITIONS))
+        self._produce(self.random.randrange(self.partitions))
         return []
 
     def configure(self) -> Said:
@@ -230,7 +238,7 @@ class Walk:
             return int(answer.error_code) == 0
 
         wait_for(is_made, "a producer id is given")
-        self._sequences = [0] * PARTITIONS
+        self._sequences = [0] * self.partitions
         return found[-1]
 
     def _transaction(self, index: int, sizes: list[int], commit: bool) -> None:

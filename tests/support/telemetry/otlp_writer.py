@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 
 def varint(value: int) -> bytes:
@@ -56,8 +56,55 @@ def total(name: str, *points: bytes, is_delta: bool = True, grows: bool = True) 
     return field(1, name) + field(7, content)
 
 
-def histogram(name: str, points: int) -> bytes:
-    return field(1, name) + field(9, field(1, b"") * points)
+def fixed(number: int, value: int) -> bytes:
+    """8 bytes of an int."""
+    return varint(number << 3 | 1) + struct.pack("<Q", value)
+
+
+def histogram_point(
+    counts: Sequence[int],
+    bounds: Sequence[float],
+    total: float = 0.0,
+    labels: Mapping[str, str | int | float | bool] | None = None,
+) -> bytes:
+    return (
+        attributes(9, labels or {})
+        + fixed(4, sum(counts))
+        + field(5, total)
+        + field(6, struct.pack(f"<{len(counts)}Q", *counts))
+        + field(7, struct.pack(f"<{len(bounds)}d", *bounds))
+    )
+
+
+def exponential_point(
+    scale: int, offset: int, counts: Sequence[int], zeros: int = 0, negative: Sequence[int] = ()
+) -> bytes:
+    def buckets(of: Sequence[int]) -> bytes:
+        return field(1, _zigzag(offset)) + field(2, b"".join(map(varint, of)))
+
+    return (
+        fixed(4, sum(counts) + sum(negative) + zeros)
+        + field(5, 1.5)
+        + field(6, _zigzag(scale))
+        + fixed(7, zeros)
+        + field(8, buckets(counts))
+        + field(9, buckets(negative))
+    )
+
+
+def _zigzag(value: int) -> int:
+    return value << 1 if value >= 0 else ~(value << 1)
+
+
+def summary_point(quantiles: Mapping[float, float], count: int, total: float) -> bytes:
+    found = b"".join(field(6, field(1, q) + field(2, value)) for q, value in quantiles.items())
+    return fixed(4, count) + field(5, total) + found
+
+
+def histogram(name: str, *points: bytes, is_delta: bool = True, kind: int = 9) -> bytes:
+    """Kind 10 is an exponential one, 11 a summary."""
+    content = b"".join(field(1, one) for one in points)
+    return field(1, name) + field(kind, content + field(2, 1 if is_delta else 2))
 
 
 def metrics(*found: bytes, resource: Mapping[str, str | int | float | bool] | None = None) -> bytes:

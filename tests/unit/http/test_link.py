@@ -24,7 +24,7 @@ class Pair:
         loop = asyncio.get_running_loop()
         self.lost = 0
         self.link = BrokerLink(
-            loop, BufferPool(), questions, hello=b'{"told": 1}', lost=self._note_lost
+            loop, BufferPool(), questions, hello=lambda: b'{"told": 1}', lost=self._note_lost
         )
         self.local = LocalBroker(loop, lambda: None)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Collection, Mapping
 
 import pytest
 
-from kwire.node.listeners import ADDRESS_RATE, address_rates
+from kwire.node.listeners import ADDRESS_RATE, Listeners, address_rates
+from kwire.pending import Pending
 from kwire.server.connection_limits import address_of
 
 
@@ -32,3 +34,31 @@ def test_what_is_stored_and_cannot_be_a_rate_is_passed_over(
 
 def test_localhost_is_the_address_that_it_stands_for() -> None:
     assert address_of("localhost") == address_of("/127.0.0.1") == "127.0.0.1"
+
+
+class Limits:
+    def __init__(self) -> None:
+        self.rates: list[Mapping[str | None, int]] = []
+        self.limits = self
+
+    def set_address_rates(self, rates: Mapping[str | None, int]) -> None:
+        self.rates.append(dict(rates))
+
+
+def test_names_are_looked_up_and_addresses_hold_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    listeners = Listeners.__new__(Listeners)
+    limits, looked_up = Limits(), list[Pending[dict[str, str]]]()
+
+    def look_up(names: Collection[str]) -> Pending[dict[str, str]]:
+        looked_up.append(Pending())
+        return looked_up[-1]
+
+    listeners.look_up, listeners._rates_set = look_up, 0
+    listeners._admissions = [limits]  # type: ignore[list-item]
+    listeners._set_rates({"127.1": 5, None: 7, "one": 3, "two": 4, "nosuch": 1})
+    listeners._set_rates({"10.0.0.1": 6, "one": 3, "two": 4, "nosuch": 1})
+    looked_up[0].complete({"one": "10.0.0.9"})
+    assert limits.rates == [{"127.0.0.1": 5, None: 7}, {"10.0.0.1": 6}], "older ones do not count"
+    looked_up[1].complete({"one": "10.0.0.1", "two": "10.0.0.2"})
+    assert limits.rates[2:] == [{"10.0.0.1": 6, "10.0.0.2": 4}]
+    assert caplog.messages == [f"{ADDRESS_RATE} of nosuch is passed over: the host has no address"]

@@ -11,6 +11,7 @@ import pytest
 from kwire.quota.client_quotas import (
     CONSUMER_BYTE_RATE,
     IDLE_MS_MAX,
+    KNOWN_CLIENTS_MAX,
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
     SENSORS_MAX,
@@ -199,3 +200,19 @@ def test_a_full_table_is_not_looked_through_with_every_new_client() -> None:
     looks = {now_ms: quotas.producer.drop_idle(now_ms) for now_ms in (11_900, 12_100, 12_900)}
     assert looks == {11_900: False, 12_100: False, 12_900: True}
     assert not quotas.producer.sensors
+
+
+def test_what_is_known_of_clients_holds_until_others_bind_and_takes_bounded_memory() -> None:
+    quotas = ClientQuotas()
+    quotas.changed((("client-id", "c"),), {PRODUCER_BYTE_RATE: 10.0})
+    known = quotas.known_clients("User:u")
+    assert quotas.known_clients("User:u") is known
+    rates = quotas.client("User:u", "c", 0)
+    assert rates is not None
+    assert quotas.client("User:u", "d", 0) is None
+    assert known == {"c": rates, "d": None}
+    quotas.changed((("client-id", "d"),), {PRODUCER_BYTE_RATE: 20.0})
+    assert not known
+    for at in range(3 * KNOWN_CLIENTS_MAX):
+        quotas.client("User:u", str(at), 0)
+        assert len(known) <= KNOWN_CLIENTS_MAX

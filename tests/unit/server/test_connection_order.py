@@ -9,6 +9,7 @@ import pytest
 from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.server import connection as connection_module
+from kwire.server import paused_connection
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from tests.support.connections import (
     ConnectionUnderTest,
@@ -186,10 +187,10 @@ def test_at_the_bound_of_queued_requests_the_connection_pauses_reading(
     under_test: ConnectionUnderTest, waiting: Waiting
 ) -> None:
     under_test.receive(metadata_request(0))
-    for number in range(1, connection_module.QUEUED_REQUESTS_MAX):
+    for number in range(1, paused_connection.QUEUED_REQUESTS_MAX):
         under_test.receive(metadata_request(number))
     assert under_test.transport.reading
-    under_test.receive(metadata_request(connection_module.QUEUED_REQUESTS_MAX))
+    under_test.receive(metadata_request(paused_connection.QUEUED_REQUESTS_MAX))
     assert not under_test.transport.reading
     waiting.complete(0, metadata_response())
     assert under_test.transport.reading
@@ -198,7 +199,7 @@ def test_at_the_bound_of_queued_requests_the_connection_pauses_reading(
 def test_at_the_bound_of_queued_bytes_the_connection_pauses_reading(
     under_test: ConnectionUnderTest, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection_module, "QUEUED_BYTES_MAX", 50)
+    monkeypatch.setattr(paused_connection, "QUEUED_BYTES_MAX", 50)
     under_test.receive(metadata_request(0) + metadata_request(1))
     assert under_test.transport.reading
     under_test.receive(metadata_request(2) + metadata_request(3))

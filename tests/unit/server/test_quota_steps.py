@@ -14,7 +14,7 @@ from kwire.protocol.structs import Struct
 from kwire.quota.client_quotas import ClientQuotas
 from kwire.server.context import DISCONNECT, NO_REPLY, RequestContext
 from kwire.server.request_steps import RequestSteps
-from kwire.server.watched_requests import EXEMPT
+from kwire.server.watched_requests import EXEMPT, SAMPLE_MAX
 from tests.support.connections import (
     ConnectionUnderTest,
     FakeTimer,
@@ -310,7 +310,8 @@ def test_a_read_that_is_charged_for_its_time_too_counts_as_one_that_waits(waitin
 
     def read(context: RequestContext, request: Any) -> Any:
         assert context.connection is not None
-        assert context.connection.consumer_rates() is not None
+        assert context.connection.rates is not None
+        context.connection.is_read(context)
         waits.append(context.connection.charge_read(context, 110))
         return metadata_response()
 
@@ -331,15 +332,65 @@ def test_what_is_executed_after_the_end_is_not_kept(waiting: Waiting) -> None:
 
 
 def test_a_sample_alone_makes_nobody_wait(waiting: Waiting) -> None:
-    """One request that took long is measured and stands for 31: no more than half is counted."""
+    """Where requests take long, one stands for the fewer: what is not measured is little."""
     one = Quotas(waiting, request_percentage=10.0)  # a second in all windows but one
     one.spent_ns = 100_000_000
     one.receive(metadata_request(100))  # of a rate that is new nothing is known: by itself
     (_, sensor), *_ = one.quotas.sensors()
     assert sensor.measure(0) == pytest.approx(1.0)
+    one.spent_ns = 10_000_000
     one.receive(metadata_request(101))
-    assert sensor.measure(0) == pytest.approx(5.0)
-    one.spent_ns = 0
-    one.receive(metadata_request(102))
+    assert sensor.measure(0) == pytest.approx(1.5), "for 5: an eighth of what is left to 50"
+    for number in range(102, 106):
+        one.receive(metadata_request(number))
+    assert sensor.measure(0) == pytest.approx(1.5)
+    one.receive(metadata_request(106))
+    assert sensor.measure(0) == pytest.approx(1.9), "for 4"
     assert one.is_reading
-    assert one.throttle_times(ApiKey.METADATA) == [0, 0, 0]
+    assert one.throttle_times(ApiKey.METADATA) == [0] * 7
+
+
+def test_of_requests_that_came_together_only_one_stands_for_others(waiting: Waiting) -> None:
+    """Each of them was measured and counted for all of a sample."""
+    one = Quotas(waiting, request_percentage=1000.0)  # 100 seconds in all windows but one
+    one.receive(metadata_request(100))
+    one.spent_ns = 10_000_000
+    one.receive(b"".join(metadata_request(number) for number in range(101, 111)))
+    (_, sensor), *_ = one.quotas.sensors()
+    assert sensor.measure(0) == pytest.approx(SAMPLE_MAX * 1.0 / 10)
+    for _ in range(SAMPLE_MAX - 10):
+        one.receive(metadata_request(111))
+    assert sensor.measure(0) == pytest.approx(SAMPLE_MAX * 1.0 / 10), (
+        "those that one has counted for"
+    )
+    one.receive(metadata_request(112))
+    assert sensor.measure(0) == pytest.approx(2 * SAMPLE_MAX * 1.0 / 10)
+
+
+def test_connections_of_a_client_are_measured_together(waiting: Waiting) -> None:
+    one = Quotas(waiting, request_percentage=1000.0)
+    other = ConnectionUnderTest(one._answer, one.steps)
+    one.receive(metadata_request(100))
+    one.spent_ns = 10_000_000
+    one.receive(metadata_request(101))
+    (_, sensor), *_ = one.quotas.sensors()
+    for _ in range(SAMPLE_MAX - 1):
+        other.receive(metadata_request(102))
+    assert sensor.measure(0) == pytest.approx(SAMPLE_MAX * 1.0 / 10)
+    other.receive(metadata_request(103))
+    assert sensor.measure(0) == pytest.approx(2 * SAMPLE_MAX * 1.0 / 10)
+
+
+def test_each_client_id_of_a_connection_has_its_own_rates(waiting: Waiting) -> None:
+    one = Quotas(waiting, producer_byte_rate=MUCH)
+    one.quotas.changed((("client-id", "other"),), {"producer_byte_rate": 1.0})
+    request = produce_request(200)
+    one.receive(request)
+    one.receive(request.replace(b"\0\4test", b"\0\4free"))
+    assert one.is_reading
+    size_bytes = len(request) - 4
+    shares = {sensor.tags[1]: sensor.measure(0) for _, sensor in one.quotas.sensors()}
+    assert shares == {"test": size_bytes / 10}
+    one.quotas.changed((("client-id", "free"),), {"producer_byte_rate": 1.0})
+    one.receive(request.replace(b"\0\4test", b"\0\4free"))
+    assert not one.is_reading, "what was known of a client ends with a change"

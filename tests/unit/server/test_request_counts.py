@@ -8,9 +8,14 @@ from kwire.pending import Pending
 from kwire.protocol import messages as m
 from kwire.protocol.api_keys import API_KEYS, ApiKey
 from kwire.server.context import DISCONNECT, NO_REPLY
-from kwire.server.request_counts import RECENT_MAX, RequestCounts, error_lines
+from kwire.server.request_counts import (
+    RECENT_MAX,
+    TIMED_S,
+    RequestCounts,
+    Timed,
+    error_lines,
+)
 from kwire.server.response import error_counts
-from kwire.server.slots import Slot
 from tests.support.connections import ConnectionUnderTest, metadata_request, metadata_response
 
 
@@ -18,7 +23,7 @@ def codes(counts: RequestCounts) -> dict[int, int]:
     return {code: count for code, count in enumerate(counts.errors) if count}
 
 
-def test_a_prompt_answer_is_counted_with_its_codes_size_and_time() -> None:
+def test_an_answer_is_counted_with_its_codes() -> None:
     counts = RequestCounts(ApiKey.PRODUCE)
     result = m.ProduceResponse.PartitionProduceResponse
     response = m.ProduceResponse(
@@ -28,45 +33,45 @@ def test_a_prompt_answer_is_counted_with_its_codes_size_and_time() -> None:
             )
         ]
     )
-    now_ns = counts.prompt(9, 120, response, 0)
-    assert counts.prompt(9, 50, NO_REPLY, now_ns) >= now_ns
-    assert counts.by_version[9] == counts.total == 2
-    assert codes(counts) == {0: 1, 3: 2}
-    assert [entry[1:] for entry in counts.recent] == [(0, 120), (0, 50)]
+    counts.count(9, response)
+    counts.count_any(9, NO_REPLY)
+    counts.count_any(9, response)
+    assert counts.by_version[9] == counts.total == 3
+    assert codes(counts) == {0: 2, 3: 4}
 
 
-def test_a_late_answer_has_two_times() -> None:
+def test_a_prompt_answer_has_one_time_and_a_late_one_two() -> None:
     counts = RequestCounts(ApiKey.HEARTBEAT)
-    slot = Slot(None, counts, 70, 0)
-    slot.started_ns = slot.executed_ns - 2000
-    counts.late(slot, 4, m.HeartbeatResponse(error_code=27))
-    counts.late(slot, 4, DISCONNECT)
-    (local_ns, remote_ns, size_bytes), (_, later_ns, _) = counts.recent
-    assert (local_ns, size_bytes) == (2000, 70)
-    assert 0 < remote_ns < later_ns
-    assert codes(counts) == {27: 1}
+    counts.ended(counts.begun(0.0, 120))
+    timed = counts.begun(0.0, 70)
+    timed.executed()
+    timed.started_ns = timed.executed_ns - 2000
+    counts.ended(timed)
+    (prompt_ns, none_ns, prompt_bytes), (local_ns, remote_ns, late_bytes) = counts.recent
+    assert prompt_ns >= 0 == none_ns
+    assert local_ns == 2000
+    assert remote_ns > 0
+    assert (prompt_bytes, late_bytes) == (120, 70)
 
 
 @pytest.mark.parametrize("version", [-100, -1, 64, 32767])
 def test_a_refused_request_of_an_unknown_version_is_of_none(version: int) -> None:
     counts = RequestCounts(ApiKey.API_VERSIONS)
-    counts.late(Slot(None, counts, 70, 0), version, DISCONNECT)
+    counts.count_any(version, DISCONNECT)
     assert counts.total == 0
 
 
 def test_an_error_without_a_number_of_kafka_s_is_the_last() -> None:
     counts = RequestCounts(ApiKey.HEARTBEAT)
-    counts.prompt(0, 30, m.HeartbeatResponse(error_code=-1), 0)
+    counts.count(0, m.HeartbeatResponse(error_code=-1))
     assert counts.errors[-1] == 1
 
 
 def test_only_the_newest_times_are_kept() -> None:
     counts = RequestCounts(ApiKey.HEARTBEAT)
     for size in range(RECENT_MAX + 10):
-        counts.prompt(4, size, NO_REPLY, 0)
-    assert counts.total == RECENT_MAX + 10
-    assert counts.recent[0][2] == 10
-    assert len(counts.recent) == RECENT_MAX
+        counts.ended(Timed(size))
+    assert [size for _, _, size in counts.recent] == list(range(10, RECENT_MAX + 10))
 
 
 @pytest.mark.parametrize("key", [key for key in API_KEYS if key != ApiKey.METADATA])
@@ -77,7 +82,7 @@ def test_codes_are_counted_where_the_schema_has_them(key: int) -> None:
     response = response_class()
     _fill(response, response_class.SCHEMA.root, response_class)
     counts = RequestCounts(key)
-    counts.prompt(0, 20, response, 0)
+    counts.count(0, response)
     expected = error_counts(response)
     if key in (ApiKey.FIND_COORDINATOR, ApiKey.OFFSET_FETCH):
         expected[0] -= 1  # the one at the top counts only where there is no other
@@ -111,4 +116,20 @@ def test_requests_of_a_connection_are_counted_when_they_are_answered() -> None:
     assert counts[3].total == 1, "the second waits, and the third behind it"
     pending.complete(metadata_response())
     assert counts[3].total == 3
-    assert [entry[1] > 0 for entry in counts[3].recent] == [False, True, False]
+
+
+def test_one_request_of_an_api_is_timed_in_a_millisecond() -> None:
+    """The first, whoever asks; one that waits has two times."""
+    pending: Pending[m.MetadataResponse] = Pending()
+    answers = [metadata_response(), metadata_response(), pending, metadata_response()]
+    under_test = ConnectionUnderTest(lambda context, request: answers.pop(0))
+    counts = under_test.listener.dispatcher.counts
+    under_test.receive(metadata_request(1) + metadata_request(2))
+    assert counts[3].total == 2
+    assert [entry[1] > 0 for entry in counts[3].recent] == [False]
+    under_test.listener.loop.now_s += TIMED_S
+    under_test.receive(metadata_request(3))
+    pending.complete(metadata_response())
+    under_test.receive(metadata_request(4))
+    assert counts[3].total == 4
+    assert [entry[1] > 0 for entry in counts[3].recent] == [False, True]

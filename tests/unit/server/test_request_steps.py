@@ -120,11 +120,22 @@ def test_plain_needs_every_input_to_be_quiet() -> None:
         assert not plain_allowed(PlainInputs(**{name: True}), True), name
 
 
+class NoTap:
+    """Is shown everything, and looks at nothing."""
+
+    def arrived(self, context: RequestContext, body: memoryview) -> None:
+        pass
+
+    def answered(self, context: RequestContext, response: object, size_bytes: int) -> None:
+        pass
+
+
 CHANGES: dict[str, Callable[[RequestSteps, bool], None]] = {
     "has_fault_rules": lambda steps, on: steps.set_fault_rules(*[lambda arrival: None] * on),
     "has_quotas": lambda steps, on: steps.set_throttles(ClientQuotas() if on else None),
     "is_audited": lambda steps, on: steps.set_audit(*[Seen()] * on),
     "is_watched": lambda steps, on: steps.set_observers(*[Seen()] * on),
+    "is_traced": lambda steps, on: steps.set_tap(NoTap() if on else None),
 }
 
 

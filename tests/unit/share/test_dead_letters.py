@@ -189,6 +189,28 @@ def test_a_topic_that_cannot_be_created() -> None:
     assert error.code == ErrorCode.POLICY_VIOLATION
 
 
+def test_a_topic_with_more_replicas_than_brokers_now_is_created_later() -> None:
+    """Found by the simulation: while a broker was down, what was rejected was archived without a
+    dead letter, since its topic could not be made."""
+    world = World()
+    world.creates_topics = True
+    known, world.topic = world.topic, None
+    codes = [int(ErrorCode.INVALID_REPLICATION_FACTOR)]
+
+    def create() -> int:
+        if codes:
+            return codes.pop()
+        world.topic = known
+        return 0
+
+    world.creation = create
+    done = world.queue.write(letters())
+    assert not done.done
+    world.loop.advance(3000)
+    assert done.result() is None
+    assert world.offsets() == [5, 6, 7]
+
+
 def test_what_passes_is_tried_again() -> None:
     world = World()
     world.codes = [int(ErrorCode.NOT_LEADER_OR_FOLLOWER)]
@@ -203,6 +225,18 @@ def test_what_passes_is_tried_again() -> None:
     error = done.error()
     assert isinstance(error, KafkaError)
     assert error.code == ErrorCode.REQUEST_TIMED_OUT
+
+
+@pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION])
+def test_a_leader_that_has_not_heard_of_a_new_topic_is_asked_again(code: ErrorCode) -> None:
+    """Found by the simulation: what was rejected just after the topic had been made was archived
+    without a dead letter."""
+    world = World()
+    world.codes = [int(code)]
+    done = world.queue.write(letters())
+    world.loop.advance(3000)
+    assert done.result() is None
+    assert world.offsets() == [5, 6, 7]
 
 
 def test_what_the_topic_refuses_is_given_up() -> None:

@@ -12,7 +12,8 @@ from kwire.pending import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.share.acquisition import Ask, acquire
 from kwire.share.changes import AcknowledgedBatch, Acquired, AcquireMode, FetchedBatch
-from kwire.share.led_partition import READ_BYTES_MIN, LedPartition
+from kwire.share.counts import ShareCounts
+from kwire.share.led_partition import FIRST_READ_BYTES, READ_BYTES_MIN, LedPartition
 from kwire.share.persister import InitializePartition, PartitionId
 from kwire.share.settings import ShareSettings
 from kwire.share.states import ACQUIRED, AVAILABLE
@@ -31,6 +32,7 @@ class Around:
         self.persister = MemoryPersister()
         self.persister.initialize(GROUP, [InitializePartition(TOPIC_ID, 0, 1, 0)])
         self.dead_letters = None
+        self.counts = ShareCounts()
         self.deadlines = self
         self.time_ms = 0
         self.timers: list[tuple[int, Callable[[], None]]] = []
@@ -146,7 +148,7 @@ def test_a_fenced_write_ends_it(code: ErrorCode) -> None:
     led = led_partition(around)
     acquired(led, around, 3)
     waiting = Waiting()
-    led.wait(waiting)
+    led.wait(waiting, "a")
     around.persister.holding = True
     around.persister.errors[KEY] = [code]
     first, second = said(led, 0, 0, ACCEPT), said(led, 1, 1, ACCEPT)
@@ -192,7 +194,7 @@ def test_a_lock_that_runs_out_wakes_who_waits() -> None:
     led.partition.log.high_watermark = 3  # type: ignore[misc, union-attr]
     acquired(led, around, 3)
     waiting = Waiting()
-    led.wait(waiting)
+    led.wait(waiting, "a")
     assert not led.has_records()
     around.pass_time(LOCK_MS - 1)
     assert not waiting.woken_times
@@ -215,11 +217,53 @@ def test_who_waits_longest_is_woken_first_and_only_while_there_is_something() ->
             acquired(led, around, 5)
 
     first, second = Taking(), Taking()
-    led.wait(first)
-    led.wait(second)
+    led.wait(first, "a")
+    led.wait(second, "a")
     log.high_watermark = 5
     led.data_arrived(led.partition, 100)
     assert (first.woken_times, second.woken_times) == (1, 0)
+
+
+def test_a_member_that_waited_in_vain_is_served_before_those_that_were_served() -> None:
+    around = Around()
+    led = led_partition(around)
+    log: Any = led.partition.log
+    log.high_watermark = 0
+    order: list[str] = []
+
+    class Taking(Waiting):
+        def __init__(self, member_id: str) -> None:
+            super().__init__()
+            self.member_id = member_id
+
+        def woken(self) -> None:
+            order.append(self.member_id)
+            acquired(led, around, 1, self.member_id)
+            led.stop_waiting(self)
+            led.waited(self.member_id, is_served=True)
+
+    def arrive(records: int) -> list[str]:
+        order.clear()
+        log.high_watermark += records
+        led.data_arrived(led.partition, 100)
+        return list(order)
+
+    def wait(*members: str) -> list[Taking]:
+        waiting = [Taking(member_id) for member_id in members]
+        for waiter in waiting:
+            led.wait(waiter, waiter.member_id)
+        return waiting
+
+    waiting = wait("a", "b", "c", "d")
+    assert arrive(2) == ["a", "b"]
+    wait("a", "b")
+    for waiter in waiting[2:]:  # their time is over
+        led.stop_waiting(waiter)
+        led.waited(waiter.member_id, is_served=False)
+    wait("c", "d")
+    assert arrive(3) == ["c", "d", "a"]
+    wait("c", "d", "a")
+    assert arrive(2) == ["b", "c"]
 
 
 def test_a_leader_that_is_one_no_more_ends_it() -> None:
@@ -233,8 +277,30 @@ def test_a_leader_that_is_one_no_more_ends_it() -> None:
 
 
 def test_no_more_is_read_than_can_be_handed_out() -> None:
-    led = led_partition(Around())
-    assert led.bytes_for(10**6) == READ_BYTES_MIN
-    led.was_read(size_bytes=10 << 20, offsets=100)
-    assert led.bytes_for(500) < 100 << 20
-    assert led.bytes_for(500) >= 50 << 20
+    around = Around()
+    led = led_partition(around)
+    assert led.bytes_for(0, 10**6) == FIRST_READ_BYTES
+    led.was_read([FetchedBatch(0, 9, 1 << 20), FetchedBatch(10, 99, 9 << 20)])
+    assert led.bytes_for(0, 500) >= (50 << 20) + (9 << 20)
+    assert led.bytes_for(0, 500) < 100 << 20
+    acquired(led, around, 300)
+    assert led.bytes_for(0, 500) >= 80 << 20  # those in flight stand between
+    assert led.bytes_for(300, 500) < 100 << 20
+    led.was_read([FetchedBatch(0, 99, 100)])
+    assert led.bytes_for(300, 500) == READ_BYTES_MIN
+
+
+def test_what_is_written_counts_by_record_and_what_fails_does_not() -> None:
+    around = Around()
+    led = led_partition(around)
+    assert around.counts.loads == 1
+    acquired(led, around, 10)
+    led.acknowledge("a", [AcknowledgedBatch(0, 3, [ACCEPT])])
+    led.acknowledge("a", [AcknowledgedBatch(4, 5, [RELEASE, ACCEPT])])
+    around.persister.errors[KEY] = [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    led.acknowledge("a", [AcknowledgedBatch(6, 6, [ACCEPT])])
+    with pytest.raises(KafkaError):
+        led.acknowledge("b", [AcknowledgedBatch(7, 7, [ACCEPT])])
+    assert around.counts.acknowledgements == [0, 5, 1, 0, 0]
+    around.pass_time(LOCK_MS)
+    assert led.expired_locks == 4

@@ -27,8 +27,19 @@ def test_points_have_the_attributes_of_their_resource_and_their_own() -> None:
 
 
 def test_what_is_not_shown_is_counted() -> None:
-    data = otlp.metrics(otlp.histogram("h", 3), otlp.gauge("", otlp.point(1)))
-    assert read_metrics(data) == ([], 3)
+    uneven = [otlp.histogram_point([1, 2], [0.5, 1.0]), otlp.histogram_point([1, 1, 1], [2.0, 1.0])]
+    data = otlp.metrics(otlp.histogram("h", *uneven), otlp.gauge("", otlp.point(1)))
+    assert read_metrics(data) == ([], 2)
+    large = otlp.histogram_point([1] * 300, [float(at) for at in range(299)])
+    assert read_metrics(otlp.metrics(otlp.histogram("h", large))) == ([], 1)
+    odd = [
+        otlp.exponential_point(0, 0, [1], negative=[1]),
+        otlp.exponential_point(99, 0, [1]),
+        otlp.exponential_point(-10, 1 << 20, [1]),
+    ]
+    assert read_metrics(otlp.metrics(otlp.histogram("e", *odd, kind=10))) == ([], 3)
+    beyond = otlp.summary_point({1.5: 1.0}, 1, 1.0)
+    assert read_metrics(otlp.metrics(otlp.histogram("s", beyond, kind=11))) == ([], 1)
     no_value = otlp.point(1) + otlp.field(8, 1)
     assert read_metrics(otlp.metrics(otlp.gauge("g", no_value, b""))) == ([], 0)
 

@@ -26,7 +26,7 @@ def push(
 
 
 def values(found: AllSeries) -> dict[str, list[float]]:
-    return {x.name: [value for _, value in x.samples] for x in found.families()}
+    return {x.name: [sample.value for sample in x.samples] for x in found.families()}
 
 
 def test_counts_are_added_up_where_they_are_sent_as_differences() -> None:
@@ -57,10 +57,65 @@ def test_a_client_cannot_show_something_as_the_brokers() -> None:
         )
     )
     assert list(values(found)) == ["client_kafka_server_x", "client_process_cpu"]
-    told = [dict(labels) for one in found.families() for labels, _ in one.samples]
+    told = [dict(sample.labels) for one in found.families() for sample in one.samples]
     assert [one["client_id"] for one in told] == ["id of c"] * 2
     assert [sorted(one)[0] for one in told] == ["client_id", "attribute_9"]
     assert "le" not in told[0]
+
+
+def test_histograms_and_summaries_are_shown_and_added_up() -> None:
+    found = AllSeries()
+    for _ in range(2):
+        found.add(
+            push(
+                otlp.histogram("h", otlp.histogram_point([1, 2, 3], [0.5, 1.0], 4.5, {"le": "no"})),
+                otlp.histogram("e", otlp.exponential_point(1, 2, [4, 5], zeros=1), kind=10),
+                otlp.histogram("f", otlp.histogram_point([7], []), is_delta=False),
+                otlp.histogram("s", otlp.summary_point({0.5: 3.0, 0.9: 8.0}, 12, 60.0), kind=11),
+            )
+        )
+    assert (found.left_out, found.unreadable) == (0, 0)
+    for as_openmetrics in (True, False):
+        end = "# EOF\n" if as_openmetrics else ""
+        text = "".join(client_text(found.families(), as_openmetrics=as_openmetrics)) + end
+        read = parse(text, as_openmetrics=as_openmetrics)
+        shown = {
+            (name, dict(labels).get("le") or dict(labels).get("quantile")): value
+            for (name, labels), value in read.values.items()
+        }
+        assert shown == {
+            ("client_h_bucket", "0.5"): 2,
+            ("client_h_bucket", "1.0"): 6,
+            ("client_h_bucket", "+Inf"): 12,
+            ("client_h_count", None): 12,
+            ("client_h_sum", None): 9.0,
+            ("client_e_bucket", "0.0"): 2,
+            ("client_e_bucket", repr(2.0**1.5)): 10,
+            ("client_e_bucket", "4.0"): 20,
+            ("client_e_bucket", "+Inf"): 20,
+            ("client_e_count", None): 20,
+            ("client_e_sum", None): 3.0,
+            ("client_f_bucket", "+Inf"): 7,
+            ("client_f_count", None): 7,
+            ("client_f_sum", None): 0.0,
+            ("client_s", "0.5"): 3.0,
+            ("client_s", "0.9"): 8.0,
+            ("client_s_count", None): 12,
+            ("client_s_sum", None): 60.0,
+        }
+        assert read.types["client_h_bucket"] == "histogram"
+        assert read.types["client_s"] == "summary"
+
+
+def test_a_histogram_with_other_bounds_begins_anew_and_its_parts_are_nobody_else_s() -> None:
+    found = AllSeries()
+    found.add(push(otlp.histogram("h", otlp.histogram_point([1, 1], [1.0]))))
+    found.add(push(otlp.histogram("h", otlp.histogram_point([1, 1, 1], [1.0, 2.0]))))
+    assert values(found) == {"client_h": [1, 2, 3, 3, 0.0]}
+    found.add(push(otlp.gauge("h_count", otlp.point(1)), otlp.gauge("g_sum", otlp.point(1))))
+    found.add(push(otlp.histogram("g", otlp.histogram_point([1], []))))
+    assert found.left_out == 2
+    assert sorted(values(found)) == ["client_g_sum", "client_h"]
 
 
 def test_what_is_under_one_name_is_of_one_kind() -> None:
@@ -102,7 +157,7 @@ def test_what_cannot_be_read_is_counted() -> None:
     found.add(push(payload=b"garbage"))
     found.add(push(payload=b"garbage", codec=1))
     found.add(push(payload=gzip.compress(bytes(9 << 20)), codec=1))
-    found.add(push(otlp.histogram("h", 2)))
+    found.add(push(otlp.histogram("h", *[otlp.histogram_point([1, 1], [])] * 2)))
     assert (found.unreadable, found.left_out, len(found)) == (3, 2, 1)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
+import socket
+
 import pytest
 
 from kwire.testing.cluster import process
@@ -32,6 +35,18 @@ def test_what_a_test_prints_and_logs_is_searched() -> None:
 
 def test_a_response_is_searched() -> None:
     told.search(b"\0\1" + SECRET.encode(), "a response")
+    assert failed(report_of())
+
+
+def test_what_is_read_by_http_is_searched() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(f"HTTP/1.1 200 OK\r\n\r\nlogin {SECRET}\n".encode())
+        theirs.shutdown(socket.SHUT_WR)
+        response = http.client.HTTPResponse(ours)
+        response.begin()
+        assert SECRET.encode() in response.read()
+        response.close()
     assert failed(report_of())
 
 

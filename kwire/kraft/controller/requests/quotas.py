@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from kwire.kraft.controller.context import ControllerContext
 from kwire.kraft.controller.results import Records, Result, put_error
@@ -11,6 +11,7 @@ from kwire.kraft.controller.state import ControllerState
 from kwire.kraft.images.settings import QuotaEntity, quota_entity, quota_record
 from kwire.protocol import messages as m
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.security.acls.hosts import literal_address
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 _LARGEST = {"SHORT": 2**15 - 1, "INT": 2**31 - 1, "LONG": 2**63 - 1}
@@ -38,7 +39,8 @@ def alter_client_quotas(
         try:
             if entity in results:
                 raise _invalid(f"Ignoring duplicate entity {shown(entity)}")
-            records.extend(_alter(state, entity, _ops(entry, entity)))
+            keys = _keys(state, entity, context.known_hosts)
+            records.extend(_alter(state, keys, entity, _ops(entry, entity)))
         except KafkaError as error:
             put_error(result, error)
         results[entity] = result
@@ -68,8 +70,12 @@ def _ops(
     return ops
 
 
-def _alter(state: ControllerState, entity: QuotaEntity, ops: dict[str, float | None]) -> Records:
-    keys = _keys(state, entity)
+def _alter(
+    state: ControllerState,
+    keys: Mapping[str, str],
+    entity: QuotaEntity,
+    ops: dict[str, float | None],
+) -> Records:
     current = state.image.client_quotas.get(entity, {})
     records: Records = []
     for key, value in ops.items():
@@ -83,7 +89,9 @@ def _alter(state: ControllerState, entity: QuotaEntity, ops: dict[str, float | N
     return records
 
 
-def _keys(state: ControllerState, entity: QuotaEntity) -> Mapping[str, str]:
+def _keys(
+    state: ControllerState, entity: QuotaEntity, known_hosts: Collection[str]
+) -> Mapping[str, str]:
     if not entity:
         raise _invalid("Invalid empty client quota entity")
     kinds = dict(entity)
@@ -100,22 +108,25 @@ def _keys(state: ControllerState, entity: QuotaEntity) -> Mapping[str, str]:
             "ClientId"
         )
     address = kinds[IP]
-    if address is not None and not _is_address(address):
+    if address is not None and address not in known_hosts and not _is_address(address):
         raise _invalid(f"{address} is not a valid IP or resolvable host.")
     return state.config.rules.quota_keys(is_ip=True)
 
 
 def _is_address(text: str) -> bool:
-    """Kafka also takes names that resolve; a controller here resolves none but localhost."""
-    import ipaddress
+    return text == "localhost" or literal_address(text) is not None
 
-    if text == "localhost":
-        return True
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
+
+def hosts_of(request: m.AlterClientQuotasRequest) -> set[str]:
+    """The names of hosts in a request, which have to be looked up: `ControllerContext.known_hosts`
+    are those of them that have an address."""
+    named = {
+        part.entity_name
+        for entry in request.entries
+        for part in entry.entity
+        if part.entity_type == IP and part.entity_name
+    }
+    return {name for name in named if name is not None and not _is_address(name)}
 
 
 def _check_value(keys: Mapping[str, str], key: str, value: float) -> None:
@@ -129,7 +140,7 @@ def _check_value(keys: Mapping[str, str], key: str, value: float) -> None:
     largest = _LARGEST.get(kind)
     if largest is None:
         return
-    if value > largest:
+    if value > float(largest):  # as Java compares: 2**63 is not above the largest LONG
         article = "an" if kind == "INT" else "a"
         raise _invalid(f"Proposed value for {key} is too large for {article} {kind}.")
     if abs(math.fmod(value, 1.0)) > 1e-6:

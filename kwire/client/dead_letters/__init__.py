@@ -1,0 +1,1 @@
+"""Dead letters of share groups: what they are, and their originals sent once more."""

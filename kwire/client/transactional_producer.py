@@ -1,0 +1,242 @@
+"""Transactions of one producer: records and offsets of groups that are there all, or not at all.
+
+`open` ends what another producer with the same transactional id has left, and fences it: what it
+sends from then on is refused (Fenced). Partitions and groups are added to a transaction by requests
+of their own, as before KIP-890: every broker since 0.11 has these.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from kwire.client.appending import Appending
+from kwire.client.cluster import Cluster, Coordinator
+from kwire.client.errors import ClientError, RequestFailed, check
+from kwire.client.offsets import Partition, Position
+from kwire.client.producer import Outgoing, made_record
+from kwire.protocol import messages as m
+from kwire.protocol.errors import ErrorCode
+from kwire.protocol.records import Codec, add_sequence, build_batch
+
+T = TypeVar("T")
+
+TIMEOUT_MS = 30_000
+"""After which the coordinator aborts a transaction that nobody ends."""
+ABORT_TIMEOUT_S = 5.0
+OPEN_VERSION_MAX = 5
+ADD_VERSION_MAX = 3
+COMMIT_VERSION_MAX = 4
+END_VERSION_MAX = 4
+"""The last versions before a transaction takes what is written without a request for it."""
+_FENCED = (
+    ErrorCode.PRODUCER_FENCED,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+)
+
+
+class Fenced(ClientError):
+    """Another producer with the same transactional id was opened since."""
+
+
+class _Identity(NamedTuple):
+    producer_id: int
+    epoch: int
+
+
+class TransactionalProducer:
+    """See the module; ClientError from all of them. One transaction at a time, by one task. After
+    an error the transaction is ended by `abort`, and the next one begins with `open`."""
+
+    def __init__(
+        self, cluster: Cluster, transactional_id: str, *, timeout_ms: int = TIMEOUT_MS
+    ) -> None:
+        self.transactional_id = transactional_id
+        self._cluster = cluster
+        self._timeout_ms = timeout_ms
+        self._appending = Appending(cluster, is_idempotent=True, transactional_id=transactional_id)
+        self._identity = _Identity(-1, -1)
+        self._sequences: dict[Partition, int] = {}
+        self._added: dict[Partition, None] = {}
+        self._is_begun = False
+
+    async def open(self) -> None:
+        """Become the one producer of this transactional id; waits until what the one before has
+        left is ended."""
+        self._is_begun = False
+        self._added.clear()
+        self._sequences.clear()
+
+        async def ask(node_id: int) -> _Identity:
+            request = m.InitProducerIdRequest(
+                transactional_id=self.transactional_id, transaction_timeout_ms=self._timeout_ms
+            )
+            response = await self._cluster.call(request, node_id, version_max=OPEN_VERSION_MAX)
+            self._check(response.error_code)
+            return _Identity(response.producer_id, response.producer_epoch)
+
+        self._identity = await self._ask(ask)
+
+    async def send(
+        self,
+        topic: str,
+        partition: int,
+        records: Sequence[Outgoing],
+        *,
+        codec: Codec = Codec.NONE,
+    ) -> int:
+        """Append one batch to a partition as a part of the transaction, which begins with its
+        first; the offset of the first record."""
+        await self._add(topic, partition)
+        sequence = self._sequences.get((topic, partition), 0)
+        now_ms = self._cluster.clock.wall_ms()
+        batch = build_batch(
+            [made_record(record, now_ms) for record in records],
+            codec=codec,
+            producer_id=self._identity.producer_id,
+            producer_epoch=self._identity.epoch,
+            base_sequence=sequence,
+            transactional=True,
+        )
+        try:
+            offset = await self._cluster.retrying(
+                lambda: self._appending.attempt(topic, partition, batch)
+            )
+        except RequestFailed as error:
+            raise self._named(error) from None
+        self._sequences[topic, partition] = add_sequence(sequence, len(records))
+        return offset
+
+    async def commit_offsets(self, group: str, positions: Mapping[Partition, Position]) -> None:
+        """Commit offsets of a group without members as a part of the transaction."""
+        identity = self._identity
+        self._is_begun = True
+
+        async def add(node_id: int) -> None:
+            request = m.AddOffsetsToTxnRequest(
+                transactional_id=self.transactional_id,
+                producer_id=identity.producer_id,
+                producer_epoch=identity.epoch,
+                group_id=group,
+            )
+            response = await self._cluster.call(request, node_id, version_max=ADD_VERSION_MAX)
+            self._check(response.error_code, f"group {group}")
+
+        await self._ask(add)
+        request = _commit_request(self.transactional_id, identity, group, positions)
+
+        async def commit(node_id: int) -> None:
+            response = await self._cluster.call(request, node_id, version_max=COMMIT_VERSION_MAX)
+            for topic in response.topics:
+                for one in topic.partitions:
+                    what = f"group {group}, {topic.name}-{one.partition_index}"
+                    self._check(one.error_code, what)
+
+        await self._cluster.ask_coordinator(Coordinator.GROUP, group, commit)
+
+    async def commit(self) -> None:
+        """End the transaction: all of it is there. An error other than Fenced leaves open which
+        of both it is: `open`, and what is committed then, tells."""
+        await self._end(True)
+
+    async def abort(self) -> None:
+        """End the transaction: nothing of it is there. What cannot be ended now is ended by the
+        next `open`, or by the coordinator in the end."""
+        if not self._is_begun:
+            return
+        try:
+            async with asyncio.timeout(ABORT_TIMEOUT_S):
+                await self._end(False)
+        except (ClientError, TimeoutError):
+            self._is_begun = False
+
+    async def _end(self, is_committed: bool) -> None:
+        if not self._is_begun:
+            return
+        identity = self._identity
+
+        async def ask(node_id: int) -> None:
+            request = m.EndTxnRequest(
+                transactional_id=self.transactional_id,
+                producer_id=identity.producer_id,
+                producer_epoch=identity.epoch,
+                committed=is_committed,
+            )
+            response = await self._cluster.call(request, node_id, version_max=END_VERSION_MAX)
+            self._check(response.error_code)
+
+        await self._ask(ask)
+        self._is_begun = False
+        self._added.clear()
+
+    async def _add(self, topic: str, partition: int) -> None:
+        if (topic, partition) in self._added:
+            return
+        identity = self._identity
+        self._is_begun = True
+
+        async def ask(node_id: int) -> None:
+            kind = m.AddPartitionsToTxnRequest
+            request = kind(
+                v3_and_below_transactional_id=self.transactional_id,
+                v3_and_below_producer_id=identity.producer_id,
+                v3_and_below_producer_epoch=identity.epoch,
+                v3_and_below_topics=[
+                    kind.AddPartitionsToTxnTopic(name=topic, partitions=[partition])
+                ],
+            )
+            response = await self._cluster.call(request, node_id, version_max=ADD_VERSION_MAX)
+            for answered in response.results_by_topic_v3_and_below:
+                for one in answered.results_by_partition:
+                    self._check(one.partition_error_code, f"{topic}-{partition}")
+
+        await self._ask(ask)
+        self._added[topic, partition] = None
+
+    async def _ask(self, ask: Callable[[int], Awaitable[T]]) -> T:
+        return await self._cluster.ask_coordinator(
+            Coordinator.TRANSACTION, self.transactional_id, ask
+        )
+
+    def _check(self, code: int, what: str | None = None) -> None:
+        try:
+            check(code, what or f"transactional id {self.transactional_id}")
+        except RequestFailed as error:
+            raise self._named(error) from None
+
+    def _named(self, error: RequestFailed) -> ClientError:
+        if error.code not in _FENCED:
+            return error
+        return Fenced(
+            f"transactional id {self.transactional_id}: another producer has taken it over"
+        )
+
+
+def _commit_request(
+    transactional_id: str,
+    identity: _Identity,
+    group: str,
+    positions: Mapping[Partition, Position],
+) -> m.TxnOffsetCommitRequest:
+    kind = m.TxnOffsetCommitRequest
+    topics: dict[str, list[m.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition]] = {}
+    for (topic, index), position in positions.items():
+        topics.setdefault(topic, []).append(
+            kind.TxnOffsetCommitRequestPartition(
+                partition_index=index,
+                committed_offset=position.offset,
+                committed_metadata=position.metadata,
+            )
+        )
+    return kind(
+        transactional_id=transactional_id,
+        group_id=group,
+        producer_id=identity.producer_id,
+        producer_epoch=identity.epoch,
+        topics=[
+            kind.TxnOffsetCommitRequestTopic(name=name, partitions=partitions)
+            for name, partitions in topics.items()
+        ],
+    )

@@ -1,0 +1,1 @@
+"""Between clients and a cluster: addresses in replies lead back here."""

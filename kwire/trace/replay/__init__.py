@@ -1,0 +1,1 @@
+"""A recorded trace sent to a cluster, and what it answers differently."""
