@@ -34,7 +34,7 @@ from kwire.server.watched_requests import MUTATIONS, WatchedRequests
 
 if TYPE_CHECKING:
     from kwire.quota.client_quotas import ClientRates, KnownClients
-    from kwire.server.request_counts import Timed
+    from kwire.server.request_counts import RequestCounts, Timed
 
 logger = logging.getLogger(__name__)
 
@@ -325,12 +325,17 @@ class BrokerConnection(PausedConnection):
             self._slots.append(slot)
             self._answer(slot, outcome)
         else:
-            if not self.plain_allowed or self._watched.open:
-                self._charge(context, outcome)
-                self._watched.responds(context, outcome, None)
-            counts.count_any(version, outcome)
-            if timed is not None:
-                counts.ended(timed)
+            self._ends_without_reply(context, counts, timed)
+
+    def _ends_without_reply(
+        self, context: RequestContext, counts: RequestCounts, timed: Timed | None
+    ) -> None:
+        if not self.plain_allowed or self._watched.open:
+            self._charge(context, NO_REPLY)
+            self._watched.responds(context, NO_REPLY, None)
+        counts.count_any(context.api_version, NO_REPLY)
+        if timed is not None:
+            counts.ended(timed)
 
     def _arrives(
         self, route: Route, context: RequestContext, body: memoryview, at: int, timed: Timed | None
